@@ -1,0 +1,1 @@
+"""Plimsoll's sizing engine. Knows no Qt; usable from a script."""

@@ -1,0 +1,1 @@
+"""The budget: what each rank holds, by region."""

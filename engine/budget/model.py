@@ -1,0 +1,144 @@
+"""Budgets as values: regions, ranks, sequence state. The same names and order everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from engine.evidence import Estimate, total
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.architecture.model import Model
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine, Slot
+
+
+class Region(StrEnum):
+    """Where bytes go on a device (design, section 2). Order = table order."""
+
+    WEIGHTS = "weights"
+    KV_CACHE = "kv_cache"
+    RECURRENT_STATE = "recurrent_state"
+    ACTIVATIONS = "activations"
+    CUDA_GRAPHS = "cuda_graphs"
+    RUNTIME = "runtime"
+    ALLOCATOR = "allocator"
+    HEADROOM = "headroom"
+    FOREIGN = "foreign"
+
+    @property
+    def label(self) -> str:
+        """The name a person reads."""
+        return _LABELS[self]
+
+
+_LABELS = {
+    Region.WEIGHTS: "Weights",
+    Region.KV_CACHE: "KV cache",
+    Region.RECURRENT_STATE: "Recurrent state",
+    Region.ACTIVATIONS: "Activations",
+    Region.CUDA_GRAPHS: "CUDA graphs",
+    Region.RUNTIME: "Runtime",
+    Region.ALLOCATOR: "Allocator slack",
+    Region.HEADROOM: "Headroom",
+    Region.FOREIGN: "Others",
+}
+
+STACK_ORDER = (Region.FOREIGN, *(r for r in Region if r is not Region.FOREIGN))
+"""Bottom to top in the picture: the measured total contains the others, so they lie below."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionBudget:
+    """One region of one rank."""
+
+    region: Region
+    estimate: Estimate
+    """What the runtime holds: for a pool, what it reserves."""
+    least_bytes: int | None
+    """The architecture's minimum for this plan; None where there is no such thing."""
+    note: str
+    """How it is worked out, in one short line."""
+    gap: str = ""
+    """Why the runtime holds more than the least, in one sentence; empty where it doesn't."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankBudget:
+    """One device's budget. ``regions`` holds every Region; absent ones are 0 with a note."""
+
+    rank: int
+    slot: Slot
+    regions: Mapping[Region, RegionBudget]
+    needed: Estimate
+    """KV cache and state that the plan needs on this rank, whatever the runtime reserves."""
+    has_pool: bool
+    """Whether the runtime takes the rest of the device as a pool (vLLM), so that the plan has
+    to fit the pool; otherwise it has to fit below the load line."""
+
+    @property
+    def planned(self) -> Estimate:
+        """Sum of all regions, others and headroom included."""
+        return total(r.estimate.named(r.region.label) for r in self.regions.values())
+
+    @property
+    def free_bytes(self) -> int:
+        """Below the load line, above the plan; negative if the plan is over it."""
+        return self.slot.device.allocatable.likely_bytes - self.planned.likely_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceState:
+    """KV cache and recurrent state per sequence and the pool that holds them (per rank).
+
+    Counts are None where the runtime has no such thing.
+    """
+
+    architecture_bytes_per_sequence: int
+    """At the plan's context, whole model, without any rounding."""
+    reserved_bytes_per_sequence: int
+    """The same as this runtime lays it out, whole model on one rank's share."""
+    bytes_per_token: int
+    """Growth per further token at the plan's context, one rank."""
+    pool_bytes: int | None = None
+    num_blocks: int | None = None
+    block_size: int | None = None
+    bytes_per_block: int | None = None
+    pool_tokens: int | None = None
+    max_concurrency: float | None = None
+    formula: str = ""
+    """The KV equation with its inputs filled in."""
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaCppBuffers:
+    """llama.cpp's own buffers by device name (``CPU``, ``CUDA0`` …), bytes."""
+
+    model_buffers: Mapping[str, int]
+    kv_buffers: Mapping[str, int]
+    rs_buffers: Mapping[str, int]
+    compute_buffers: Mapping[str, int]
+    output_buffer: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Budget:
+    """The answer to "where does every byte go", before any verdict."""
+
+    model: Model
+    deployment: Deployment
+    """With every default filled in."""
+    machine: Machine
+    ranks: tuple[RankBudget, ...]
+    sequence_state: SequenceState
+    assumptions: tuple[str, ...] = ()
+    """Every default used, one sentence each."""
+    warnings: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
+    """Reasons why a figure is only a bound; non-empty makes the verdict careful."""
+    bounds_are_upper: bool = True
+    """Whether the bounded figures are upper bounds (state) or lower ones (weights only)."""
+    llama_cpp: LlamaCppBuffers | None = None

@@ -1,0 +1,1 @@
+"""Stage: raw config mapping -> typed access with the origin of every value."""

@@ -1,0 +1,1 @@
+"""The machine contract: requests in, answers out, and their JSON Schema."""

@@ -1,0 +1,75 @@
+"""The deployment: what the user chose. ``None`` means the runtime's own default.
+
+Field names are the runtimes' own flags and the keys of the machine contract (design, section 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """One plan. Immutable: an edit makes a new one with ``with_``."""
+
+    runtime: str = "vllm"
+    runtime_version: str | None = None
+    weight_format: str = "auto"
+    kv_cache_dtype: str = "auto"
+    max_model_len: int | None = None
+    """Context per request, in tokens (prompt and answer)."""
+    concurrency: int = 1
+    """Requests at once, each at ``max_model_len``."""
+    live_tokens: int | None = None
+    """Tokens held by all requests at once, where that is known to be less."""
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    data_parallel_size: int = 1
+    enable_expert_parallel: bool = False
+    decode_context_parallel_size: int = 1
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    gpu_memory_utilization: float | None = None
+    mem_fraction_static: float | None = None
+    enforce_eager: bool = False
+    enable_prefix_caching: bool | None = None
+    speculative_tokens: int = 0
+    max_loras: int = 0
+    max_lora_rank: int = 16
+    kv_pool_bytes: int | None = None
+    """Size of the KV pool per rank where it is known (from a log)."""
+    n_ctx: int | None = None
+    n_parallel: int | None = None
+    kv_unified: bool | None = None
+    n_batch: int | None = None
+    n_ubatch: int | None = None
+    cache_type_k: str | None = None
+    cache_type_v: str | None = None
+    flash_attn: str | bool | None = None
+    swa_full: bool = False
+    n_gpu_layers: int | None = None
+    n_cpu_moe: int = 0
+    split_mode: str | None = None
+    tensor_split: tuple[float, ...] | None = None
+    mmap: bool = True
+    repack: bool = True
+    offload_kqv: bool = True
+    op_offload: bool = True
+    n_outputs_max: int | None = None
+    batch_size: int | None = None
+    prompt_len: int | None = None
+    attn_implementation: str | None = None
+    cache_implementation: str | None = None
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with ``changes``."""
+        return replace(self, **changes)
+
+    @property
+    def ranks(self) -> int:
+        """Devices that one replica takes."""
+        return self.tensor_parallel_size * self.pipeline_parallel_size

@@ -1,0 +1,104 @@
+"""The one exception tree. Each error carries one sentence a person can act on.
+
+The sentence is plain text from us with names of files and fields put in; it may hold
+text from a hostile input, so every output goes through ``engine.text.printable``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class PlimsollError(Exception):
+    """What is wrong and what to do, in one sentence; ``field`` names the culprit, if any."""
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+
+class UsageError(PlimsollError):
+    """The request itself is malformed: an unknown option, a value of the wrong type."""
+
+    code = "bad_request"
+
+
+class ConfigError(PlimsollError):
+    """A ``config.json`` (or GGUF metadata) that cannot be a model's."""
+
+    code = "bad_config"
+
+
+class UnknownArchitectureError(PlimsollError):
+    """Not even a bound can be given: no header, no dimensions."""
+
+    code = "unknown_architecture"
+
+
+class HeaderError(PlimsollError):
+    """A safetensors or GGUF header that is truncated, lies, or is too large."""
+
+    code = "bad_header"
+
+
+class SourceError(PlimsollError):
+    """A model reference that leads nowhere: no such file, folder, catalogue name."""
+
+    code = "not_found"
+
+
+class DeploymentError(PlimsollError):
+    """An impossible deployment; ``field`` is the setting to correct."""
+
+    code = "bad_deployment"
+
+
+class DeviceError(PlimsollError):
+    """A device that is not in the catalogue or has disappeared."""
+
+    code = "unknown_device"
+
+
+class TelemetryError(PlimsollError):
+    """A device, driver or recording that cannot be read."""
+
+    code = "telemetry"
+
+
+class HubError(PlimsollError):
+    """Anything that went wrong between us and the Hub."""
+
+    code = "hub"
+
+
+class HubNotFoundError(HubError):
+    """No such repository, revision or file (or private and not visible to us)."""
+
+    code = "hub_not_found"
+
+
+class HubGatedError(HubError):
+    """The repository wants its terms accepted, or a token that may read it."""
+
+    code = "hub_gated"
+
+
+class HubOfflineError(HubError):
+    """No connection, or the offline switch is on."""
+
+    code = "hub_offline"
+
+
+class HubRateLimitedError(HubError):
+    """The Hub asked us to wait."""
+
+    code = "hub_rate_limited"
+
+
+class HubTimeoutError(HubError):
+    """The Hub did not answer within our limit."""
+
+    code = "hub_timeout"

@@ -1,0 +1,88 @@
+"""Estimates: a number of bytes, how far it may be off, and why we believe it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Basis(StrEnum):
+    """Where a figure comes from (design, section 1)."""
+
+    READ = "read"
+    EXACT = "exact"
+    SETTING = "setting"
+    MEASURED = "measured"
+    LEARNED = "learned"
+    FITTED = "fitted"
+    ASSUMED = "assumed"
+    BOUND = "bound"
+
+    @property
+    def word(self) -> str:
+        """The word a person reads."""
+        return self.value.capitalize()
+
+
+_WEAKNESS = {basis: rank for rank, basis in enumerate(Basis)}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Bytes with a range.
+
+    ``formula`` is the calculation with the inputs filled in; ``source`` is the paper, the
+    runtime's file and version, the measured record or the header it rests on. A sum keeps
+    its ``parts`` (their ``label`` says what each is).
+    """
+
+    low_bytes: int
+    likely_bytes: int
+    high_bytes: int
+    basis: Basis
+    source: str
+    formula: str = ""
+    label: str = ""
+    parts: tuple[Estimate, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.low_bytes <= self.likely_bytes <= self.high_bytes:
+            message = (
+                f"range out of order: {self.low_bytes}, {self.likely_bytes}, {self.high_bytes}"
+            )
+            raise ValueError(message)
+
+    @property
+    def is_point(self) -> bool:
+        """Whether low, likely and high are one number."""
+        return self.low_bytes == self.high_bytes
+
+    def named(self, label: str) -> Estimate:
+        """The same estimate under ``label``."""
+        return replace(self, label=label)
+
+
+def exactly(
+    size_bytes: int, basis: Basis, source: str, formula: str = "", label: str = ""
+) -> Estimate:
+    """An estimate without a range."""
+    return Estimate(size_bytes, size_bytes, size_bytes, basis, source, formula, label)
+
+
+def total(parts: Iterable[Estimate], source: str = "", formula: str = "") -> Estimate:
+    """The sum of ``parts``; its basis is the weakest among those that hold bytes."""
+    kept = tuple(parts)
+    counting = [p.basis for p in kept if p.high_bytes] or [p.basis for p in kept] or [Basis.EXACT]
+    return Estimate(
+        low_bytes=sum(p.low_bytes for p in kept),
+        likely_bytes=sum(p.likely_bytes for p in kept),
+        high_bytes=sum(p.high_bytes for p in kept),
+        basis=max(counting, key=_WEAKNESS.__getitem__),
+        source=source or "; ".join(dict.fromkeys(p.source for p in kept if p.source)),
+        formula=formula or " + ".join(p.label for p in kept if p.label),
+        parts=kept,
+    )

@@ -1,0 +1,1 @@
+"""Stage: budget -> verdict, limits and the smallest changes that fit."""

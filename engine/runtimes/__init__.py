@@ -1,0 +1,1 @@
+"""What each runtime reserves, rounds and replicates, by version."""

@@ -1,0 +1,42 @@
+"""What every source delivers and ``architecture.read`` takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderTensor:
+    """One tensor of a safetensors header (dtype as written: ``BF16``) or of a GGUF table.
+
+    Shapes:
+        ``shape`` as stored: row-major for safetensors, ggml order (ne0 first) for GGUF.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RawModel:
+    """A model before it is understood: the config mapping and/or header tensors, unchanged."""
+
+    id: str
+    source: str
+    revision: str | None = None
+    config: Mapping[str, object] | None = None
+    """The parsed ``config.json``, or the catalogue's facts under the same keys."""
+    tensors: tuple[HeaderTensor, ...] = ()
+    tensors_source: str = ""
+    """Where the headers came from, for the evidence line."""
+    file_bytes: int = 0
+    gguf_metadata: Mapping[str, object] = field(default_factory=dict[str, object])
+    parameters_by_class: Mapping[str, int] | None = None
+    """Exact per-class sums from the catalogue (built on the meta device)."""
+    notes: tuple[str, ...] = ()

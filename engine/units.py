@@ -1,0 +1,94 @@
+"""Byte arithmetic and its text form. Bytes are ``int``; GiB means 2**30 and GB means 10**9."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+KIB = 2**10
+MIB = 2**20
+GIB = 2**30
+TIB = 2**40
+
+_BINARY = {"KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": TIB}
+_DECIMAL = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_FACTORS = {"b": 1, **{k.lower(): v for k, v in (_BINARY | _DECIMAL).items()}}
+_SIZE = re.compile(r"\s*([0-9]+(?:[.,][0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+_COUNT = re.compile(r"\s*([0-9]+(?:[.,][0-9]+)?)\s*([km]?)\s*", re.IGNORECASE)
+_MINUS = "\N{MINUS SIGN}"
+
+
+class UnitSystem(StrEnum):
+    """How sizes are written: powers of 1024 (default) or of 1000."""
+
+    BINARY = "GiB"
+    DECIMAL = "GB"
+
+    @property
+    def factor(self) -> int:
+        """Bytes in one GiB or one GB."""
+        return GIB if self is UnitSystem.BINARY else 10**9
+
+
+def ceil_div(numerator: int, denominator: int) -> int:
+    """Integer division rounded up."""
+    return -(-numerator // denominator)
+
+
+def align_up(value: int, multiple: int) -> int:
+    """The smallest multiple of ``multiple`` that is at least ``value``."""
+    return ceil_div(value, multiple) * multiple
+
+
+def format_gib(
+    size_bytes: int,
+    system: UnitSystem = UnitSystem.BINARY,
+    *,
+    digits: int = 2,
+    signed: bool = False,
+    unit: bool = True,
+) -> str:
+    """``size_bytes`` in GiB (or GB); the sign, a typographic minus, survives rounding to 0."""
+    number = f"{abs(size_bytes) / system.factor:,.{digits}f}"
+    sign = _MINUS if size_bytes < 0 else "+" if signed else ""
+    return f"{sign}{number} {system.value}" if unit else f"{sign}{number}"
+
+
+def format_bytes(size_bytes: int, system: UnitSystem = UnitSystem.BINARY, digits: int = 2) -> str:
+    """``size_bytes`` in the largest unit that keeps the number at 1 or more."""
+    table = _BINARY if system is UnitSystem.BINARY else _DECIMAL
+    sign = _MINUS if size_bytes < 0 else ""
+    size = abs(size_bytes)
+    for name, factor in reversed(table.items()):
+        if size >= factor:
+            return f"{sign}{size / factor:,.{digits}f} {name}"
+    return f"{sign}{size} B"
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes meant by ``"24 GiB"``, ``"80GB"`` or ``"1024"``.
+
+    Raises:
+        ValueError: the text is not a size.
+    """
+    match = _SIZE.fullmatch(text)
+    factor = _FACTORS.get((match[2] or "b").lower()) if match else None
+    if match is None or factor is None:
+        message = f"{text!r} is not a size such as 24 GiB or 80 GB."
+        raise ValueError(message)
+    return round(float(match[1].replace(",", ".")) * factor)
+
+
+def parse_tokens(text: str) -> int:
+    """Tokens meant by ``"8192"``, ``"8,192"``, ``"32k"`` (x 1024) or ``"1m"`` (x 1024 x 1024).
+
+    Raises:
+        ValueError: the text is not a number of tokens.
+    """
+    grouped = re.sub(r"(?<=\d)[,.\s\u00a0\u202f'](?=\d{3}(?:\D|$))", "", text)
+    match = _COUNT.fullmatch(grouped)
+    if match is None:
+        message = f"{text!r} is not a number of tokens such as 8192 or 32k."
+        raise ValueError(message)
+    factor = {"": 1, "k": KIB, "m": MIB}[match[2].lower()]
+    return round(float(match[1].replace(",", ".")) * factor)

@@ -1,0 +1,1 @@
+"""Plimsoll's window: the rooms a person can be in."""
