@@ -1,0 +1,64 @@
+"""How errors become the one sentence a person can act on, and the details they can copy."""
+
+from __future__ import annotations
+
+import errno
+import platform
+import traceback
+from pathlib import Path
+
+from engine.cancel import JobCancelledError
+from engine.errors import PlimsollError
+from engine.text import printable
+
+_SENTENCE_LIMIT = 400
+_DETAILS_LIMIT = 20_000
+
+_DISK = {
+    errno.ENOENT: "There is no file {name}.",
+    errno.EACCES: "{name} may not be read or written by this user: check its permissions.",
+    errno.EPERM: "{name} may not be read or written by this user: check its permissions.",
+    errno.EISDIR: "{name} is a folder where a file was expected.",
+    errno.ENOTDIR: "{name} lies below something that is not a folder.",
+    errno.ENOSPC: "The disk is full: {name} could not be written.",
+    errno.EROFS: "{name} lies on a read-only disk: choose another folder.",
+}
+
+
+def sentence(error: BaseException) -> str:
+    """What is wrong and what to do, in one sentence that is safe to show.
+
+    Our own errors carry their sentence; trouble with a file names the file; everything else
+    is a fault of ours and says so.
+    """
+    if isinstance(error, PlimsollError):
+        text = error.message
+    elif isinstance(error, JobCancelledError):
+        text = "Stopped."
+    elif isinstance(error, OSError):
+        name = str(error.filename) if error.filename else "The file"
+        known = _DISK.get(error.errno or 0)
+        reason = error.strerror or type(error).__name__
+        text = known.format(name=name) if known else f"{name}: {reason}."
+    elif isinstance(error, MemoryError):
+        text = "There was not enough memory for this: close something and try again."
+    else:
+        text = (
+            f"Something went wrong inside Plimsoll ({type(error).__name__}); "
+            "the details can be copied for a report."
+        )
+    return printable(" ".join(text.split()), _SENTENCE_LIMIT)
+
+
+def details(error: BaseException) -> str:
+    """The text behind "Copy details": the sentence, versions, and where it happened.
+
+    The home folder is written as ``~``, since it names the user.
+    """
+    trace = "".join(traceback.format_exception(error))
+    head = (
+        f"{sentence(error)}\n"
+        f"{type(error).__name__} on Python {platform.python_version()}, {platform.system()}\n\n"
+    )
+    lines = (printable(line) for line in trace.splitlines())
+    return (head + "\n".join(lines)).replace(str(Path.home()), "~")[:_DETAILS_LIMIT]

@@ -1,0 +1,81 @@
+"""What every test starts from: no display, no network, no folders but its own.
+
+Set before any test imports Qt or the Hub's client, since both read the environment once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+_HOME = Path(tempfile.mkdtemp(prefix="plimsoll-tests-"))
+if os.environ.get("PLIMSOLL_TEST_DISPLAY") != "1":
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+os.environ.update(
+    XDG_CONFIG_HOME=str(_HOME / "config"),
+    XDG_DATA_HOME=str(_HOME / "data"),
+    XDG_CACHE_HOME=str(_HOME / "cache"),
+    XDG_STATE_HOME=str(_HOME / "state"),
+    HF_HOME=str(_HOME / "huggingface"),
+    HF_HUB_DISABLE_TELEMETRY="1",
+    HF_HUB_DISABLE_PROGRESS_BARS="1",
+    QT_ACCESSIBILITY="0",
+    PYTHON_KEYRING_BACKEND="keyring.backends.null.Keyring",
+)
+for _name in (
+    "HF_TOKEN",
+    "HUGGING_FACE_HUB_TOKEN",
+    "HF_ENDPOINT",
+    "HF_HUB_CACHE",
+    "HF_HUB_OFFLINE",
+):
+    os.environ.pop(_name, None)
+
+import pytest
+
+_LOOPBACK = {"127.0.0.1", "::1", "localhost", ""}
+
+
+class NetworkUsedError(BaseException):
+    """A test reached for the network. No ``Exception``, so that no client swallows it."""
+
+
+def _guard(event: str, args: tuple[object, ...]) -> None:
+    host: object = ""
+    if event == "socket.connect":
+        address = args[1]
+        host = address[0] if isinstance(address, tuple) else ""
+    elif event == "socket.getaddrinfo":
+        host = args[0] or ""
+    if isinstance(host, bytes):
+        host = host.decode()
+    if host not in _LOOPBACK:
+        message = f"this test reached for the network: {host}"
+        raise NetworkUsedError(message)
+
+
+sys.addaudithook(_guard)
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_thread(request: pytest.FixtureRequest):
+    """Fail a test that leaves a Python thread behind."""
+    before = set(threading.enumerate())
+    yield
+    left = [t for t in threading.enumerate() if t not in before and not t.daemon and t.is_alive()]
+    for thread in left:
+        thread.join(2)
+    alive = [t.name for t in left if t.is_alive()]
+    assert not alive, f"{request.node.name} left threads running: {alive}"
+
+
+@pytest.fixture
+def shared() -> Path:
+    """Our measured references; a test that needs them is skipped where they are absent."""
+    folder = Path(__file__).resolve().parents[2] / "shared"
+    if not folder.is_dir():
+        pytest.skip("the measured references are not on this machine")
+    return folder
