@@ -1,0 +1,282 @@
+"""Colours, fonts and sizes by name. Palette first; a style sheet only for what it can't say.
+
+The figures live in ``resources/styles/tokens.json``. Everything that paints, on screen or on
+paper, asks a ``Theme``; nothing else names a colour. ``ThemeManager`` follows the desktop
+and tells everyone with one signal.
+
+Style sheet roles, set with ``widget.setProperty("role", …)``: ``primary`` and ``flat`` on
+push buttons, ``chip`` and ``segment`` on checkable tool buttons, ``segments`` on the frame
+round them, ``strip`` on the plan strip's frame, ``caption``, ``secondary``, ``title``,
+``fact`` and ``verdict`` on labels.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+from PySide6.QtCore import QDir, QObject, Qt, QTemporaryDir, Signal
+from PySide6.QtGui import QColor, QFont, QGuiApplication, QPalette
+
+import resources
+from gui.kit import fonts, icons
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SCHEMES = ("light", "dark", "contrast-light", "contrast-dark")
+
+_WEIGHTS = {
+    "regular": QFont.Weight.Normal,
+    "medium": QFont.Weight.Medium,
+    "strong": QFont.Weight.DemiBold,
+    "heavy": QFont.Weight.Bold,
+}
+_ROLE_WEIGHTS = {"verdict": "heavy", "verdict.compact": "heavy", "title": "strong"}
+_VERDICT_SPACING_PERCENT = 98.5
+"""Inter is drawn for small sizes; at 24 px it wants to stand a little closer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Theme:
+    """One scheme at one text scale. Compared by identity: cheap as a cache key."""
+
+    scheme: str
+    text_scale: float
+    colors: Mapping[str, str] = field(repr=False)
+    sizes: Mapping[str, float] = field(repr=False)
+    font_sizes: Mapping[str, float] = field(repr=False)
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether text is lighter than its ground."""
+        return self.scheme.endswith("dark")
+
+    @property
+    def is_contrast(self) -> bool:
+        """Whether it is one of the high-contrast schemes, in which every region is hatched."""
+        return self.scheme.startswith("contrast")
+
+    def color(self, name: str) -> QColor:
+        """The colour ``name`` of the tokens, such as ``text.primary`` or ``region.kv``."""
+        return QColor(self.colors[name])
+
+    def mixed(self, name: str, alpha: float, ground: str = "surface.base") -> QColor:
+        """``name`` at ``alpha`` over ``ground``, as an opaque colour."""
+        top, below = self.color(name), self.color(ground)
+        rest = 1 - alpha
+        return QColor(
+            round(top.red() * alpha + below.red() * rest),
+            round(top.green() * alpha + below.green() * rest),
+            round(top.blue() * alpha + below.blue() * rest),
+        )
+
+    def alpha(self, name: str) -> float:
+        """A chart alpha (``band``, ``share``, ``kvLive``, ``bandEdge``) for this scheme."""
+        side = "dark" if self.is_dark else "light"
+        plain = f"chart.alpha.{name}"
+        return self.sizes[plain] if plain in self.sizes else self.sizes[f"{plain}.{side}"]
+
+    def size(self, name: str) -> int:
+        """A size in device-independent pixels; heights of what holds text grow with the text.
+
+        Names are the tokens' own: ``control``, ``row.table``, ``browser.width``,
+        ``space.4``, ``radius.control``, ``chart.bar.width``, ``line.chart.loadline``.
+        """
+        return round(self.sizes[name])
+
+    def font(self, role: str) -> QFont:
+        """The font of a role: a size, then at will a weight and ``num``.
+
+        Sizes: ``verdict``, ``verdict.compact``, ``title``, ``fact``, ``body``, ``table``,
+        ``small``, ``caption``, ``mono``. Weights: ``regular``, ``medium``, ``strong``,
+        ``heavy``. ``num`` gives figures of one width, for numbers only. Examples: ``body``,
+        ``small.strong``, ``table.strong.num``.
+        """
+        return QFont(_font(self, role))
+
+
+@cache
+def _font(theme: Theme, role: str) -> QFont:
+    fonts.load()
+    words = role.split(".")
+    numbers = words[-1] == "num"
+    if numbers:
+        words.pop()
+    weight = words.pop() if words[-1] in _WEIGHTS else ""
+    name = ".".join(words)
+    font = QFont(fonts.MONO_FAMILY if name == "mono" else fonts.UI_FAMILY)
+    font.setPixelSize(int(theme.font_sizes[name] * theme.text_scale + 0.5))
+    font.setWeight(_WEIGHTS[weight or _ROLE_WEIGHTS.get(name, "regular")])
+    if name.startswith("verdict"):
+        font.setLetterSpacing(QFont.SpacingType.PercentageSpacing, _VERDICT_SPACING_PERCENT)
+    if numbers:
+        font.setFeature(QFont.Tag("tnum"), 1)
+    return font
+
+
+@cache
+def tokens() -> dict[str, Any]:
+    """The parsed token file."""
+    return json.loads(resources.path("styles", "tokens.json").read_text(encoding="utf-8"))
+
+
+@cache
+def load_theme(scheme: str, text_scale: float = 1.0) -> Theme:
+    """The theme ``light``, ``dark``, ``contrast-light`` or ``contrast-dark``.
+
+    Args:
+        scheme: one of ``SCHEMES``.
+        text_scale: how much larger than usual text is wanted (1.0 to 2.0).
+    """
+    known = tokens()
+    sizes = dict(_flat(known["size"], ""))
+    for name in sizes:
+        if not name.startswith(("window", "browser", "detail", "hit")):
+            sizes[name] *= text_scale
+    for group in ("space", "radius", "line", "chart"):
+        sizes |= dict(_flat(known[group], f"{group}."))
+    return Theme(scheme, text_scale, known["color"][scheme], sizes, known["font"]["size"])
+
+
+def _flat(tree: dict[str, Any], prefix: str) -> Iterator[tuple[str, float]]:
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            branch = cast("dict[str, Any]", value)
+            yield from _flat(branch, f"{prefix}{name}.")
+            if "base" in branch:
+                yield f"{prefix}{name}", branch["base"]
+        elif isinstance(value, list):
+            figures = cast("list[float]", value)
+            yield from ((f"{prefix}{name}.{i}", v) for i, v in enumerate(figures))
+        elif isinstance(value, (int, float)):
+            yield f"{prefix}{name}", value
+
+
+class ThemeManager(QObject):
+    """Follows the desktop's scheme and contrast wish until one is pinned."""
+
+    changed = Signal(object)
+    """The new ``Theme``."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pinned: str | None = None
+        self._text_scale = 1.0
+        self._hints = QGuiApplication.styleHints()
+        self._hints.colorSchemeChanged.connect(self._on_desktop_changed)
+        if hasattr(self._hints, "accessibility"):
+            self._accessibility = self._hints.accessibility()
+            self._accessibility.contrastPreferenceChanged.connect(self._on_desktop_changed)
+        self.current = load_theme(self._wanted())
+
+    def pin(self, scheme: str | None) -> None:
+        """Stay with ``scheme`` whatever the desktop says; None follows the desktop again."""
+        self._pinned = scheme
+        self._update()
+
+    def set_text_scale(self, text_scale: float) -> None:
+        """Draw all text ``text_scale`` times as large as usual."""
+        self._text_scale = text_scale
+        self._update()
+
+    def _on_desktop_changed(self) -> None:
+        self._update()
+
+    def _update(self) -> None:
+        theme = load_theme(self._wanted(), self._text_scale)
+        if theme is not self.current:
+            self.current = theme
+            self.changed.emit(theme)
+
+    def _wanted(self) -> str:
+        if self._pinned:
+            return self._pinned
+        scheme = self._hints.colorScheme()
+        dark = scheme == Qt.ColorScheme.Dark
+        if scheme == Qt.ColorScheme.Unknown:
+            ground = QGuiApplication.palette().color(QPalette.ColorRole.Window)
+            dark = ground.lightness() < 128
+        return f"{'contrast-' if self._wants_contrast() else ''}{'dark' if dark else 'light'}"
+
+    def _wants_contrast(self) -> bool:
+        if not hasattr(self, "_accessibility"):
+            return False
+        return self._accessibility.contrastPreference() == Qt.ContrastPreference.HighContrast
+
+
+_PALETTE = {
+    QPalette.ColorRole.Window: "surface.window",
+    QPalette.ColorRole.Base: "surface.base",
+    QPalette.ColorRole.AlternateBase: "surface.window",
+    QPalette.ColorRole.Button: "surface.control",
+    QPalette.ColorRole.WindowText: "text.primary",
+    QPalette.ColorRole.Text: "text.primary",
+    QPalette.ColorRole.ButtonText: "text.primary",
+    QPalette.ColorRole.BrightText: "over",
+    QPalette.ColorRole.PlaceholderText: "text.tertiary",
+    QPalette.ColorRole.ToolTipBase: "surface.tooltip",
+    QPalette.ColorRole.ToolTipText: "text.tooltip",
+    QPalette.ColorRole.Highlight: "surface.selected",
+    QPalette.ColorRole.HighlightedText: "text.primary",
+    QPalette.ColorRole.Accent: "accent",
+    QPalette.ColorRole.Link: "accent.text",
+    QPalette.ColorRole.LinkVisited: "accent.text",
+    QPalette.ColorRole.Light: "surface.base",
+    QPalette.ColorRole.Midlight: "line.hair",
+    QPalette.ColorRole.Mid: "line.control",
+    QPalette.ColorRole.Dark: "line.control.edge",
+    QPalette.ColorRole.Shadow: "line.control.edge",
+}
+_DISABLED = (
+    QPalette.ColorRole.WindowText,
+    QPalette.ColorRole.Text,
+    QPalette.ColorRole.ButtonText,
+    QPalette.ColorRole.HighlightedText,
+)
+
+
+def palette(theme: Theme) -> QPalette:
+    """The application palette of ``theme``."""
+    made = QPalette()
+    for role, name in _PALETTE.items():
+        made.setColor(role, theme.color(name))
+    for role in _DISABLED:
+        made.setColor(QPalette.ColorGroup.Disabled, role, theme.color("text.disabled"))
+    return made
+
+
+def style_sheet(theme: Theme) -> str:
+    """What the palette can't say: the roles named at the top of this module."""
+
+    def value(match: re.Match[str]) -> str:
+        kind, _, name = match[1].partition(".")
+        if kind == "font":
+            return f"{theme.font(name).pixelSize()}px"
+        if kind == "size":
+            # A style sheet's height is that of the content, without the two border lines.
+            return f"{theme.size(name) - 2}px"
+        if kind == "icon":
+            picture, _, color = name.partition(".")
+            return _picture_file(theme, picture, color or "text.secondary")
+        return theme.colors[match[1]]
+
+    text = resources.path("styles", "plimsoll.qss").read_text(encoding="utf-8")
+    return re.sub(r"@([A-Za-z0-9.-]+)", value, text)
+
+
+@cache
+def _pictures(scheme: str) -> QTemporaryDir:
+    """A folder for the few pictures a style sheet can take from a file only."""
+    return QTemporaryDir(f"{QDir.tempPath()}/plimsoll-{scheme}-XXXXXX")
+
+
+@cache
+def _picture_file(theme: Theme, name: str, color: str) -> str:
+    for ratio, mark in ((1, ""), (2, "@2x")):
+        picture = icons.pixmap(name, theme.color(color), 14, ratio)
+        picture.save(_pictures(theme.scheme).filePath(f"{name}{mark}.png"))
+    return _pictures(theme.scheme).filePath(f"{name}.png")
