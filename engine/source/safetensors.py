@@ -1,0 +1,171 @@
+"""Safetensors headers: names, dtypes and shapes of the tensors, never their data.
+
+Layout of a file: eight bytes with the length n of the header (little-endian), n bytes of
+JSON ``{name: {dtype, shape, data_offsets}}``, then the data, which the tensors cover
+without gap or overlap.
+
+Source: the format's specification in the safetensors repository, and its reference reader
+(``tensor.rs``), which refuses the same files.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, cast
+
+from engine.errors import HeaderError
+from engine.source.bounded_json import parse_object
+from engine.source.raw import HeaderTensor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import BinaryIO
+
+MAX_HEADER_BYTES = 25_000_000
+"""The client library refuses longer ones; so does the reference reader (100 MB there)."""
+LENGTH_BYTES = 8
+_MAX_AXES = 32
+_MAX_ELEMENTS = 2**63 - 1
+
+DTYPE_BITS = {
+    "BOOL": 8,
+    "F4": 4,
+    "F6_E2M3": 6,
+    "F6_E3M2": 6,
+    "U8": 8,
+    "I8": 8,
+    "F8_E5M2": 8,
+    "F8_E4M3": 8,
+    "F8_E8M0": 8,
+    "F8_E4M3FNUZ": 8,
+    "F8_E5M2FNUZ": 8,
+    "I16": 16,
+    "U16": 16,
+    "F16": 16,
+    "BF16": 16,
+    "I32": 32,
+    "U32": 32,
+    "F32": 32,
+    "C64": 64,
+    "F64": 64,
+    "I64": 64,
+    "U64": 64,
+}
+"""Bits of one element (safetensors 0.8, ``Dtype::bitsize``)."""
+
+
+def header_bytes(first: bytes, file_bytes: int, name: str) -> int:
+    """Length of the JSON header that ``first``, the start of the file, announces.
+
+    Raises:
+        HeaderError: the file is too short, or the length cannot be true.
+    """
+    if len(first) < LENGTH_BYTES:
+        raise HeaderError(f"{name} is too short for a safetensors file ({file_bytes} bytes).")
+    length = int.from_bytes(first[:LENGTH_BYTES], "little")
+    if length > MAX_HEADER_BYTES:
+        raise HeaderError(
+            f"{name} is no safetensors file: it announces a header of {length:,} bytes, "
+            f"more than the {MAX_HEADER_BYTES:,} allowed."
+        )
+    if LENGTH_BYTES + length > file_bytes:
+        raise HeaderError(
+            f"{name} is cut short: its header is to take {length:,} bytes, "
+            f"the whole file has {file_bytes:,}."
+        )
+    return length
+
+
+def parse(header: bytes, data_bytes: int, name: str) -> tuple[HeaderTensor, ...]:
+    """Tensors of one file, in the order of their data.
+
+    Args:
+        header: the JSON part.
+        data_bytes: what follows the header in the file.
+        name: the file, for messages.
+
+    Raises:
+        HeaderError: the header is malformed, or disagrees with itself or the file's size.
+    """
+    if header[:1] != b"{":
+        raise HeaderError(f"{name} is no safetensors file: its header is not JSON.")
+    table = parse_object(header, f"The header of {name}", HeaderError, unique_keys=True)
+    return tensors(table, data_bytes, name)
+
+
+def tensors(
+    table: Mapping[str, object], data_bytes: int | None, name: str
+) -> tuple[HeaderTensor, ...]:
+    """Tensors of a header that is already parsed; ``data_bytes`` None where it isn't known.
+
+    Raises:
+        HeaderError: as ``parse``.
+    """
+    placed = sorted(
+        (_entry(key, entry, name) for key, entry in table.items() if key != "__metadata__"),
+        key=lambda item: (item[0], item[1].size_bytes),
+    )
+    end = 0
+    for begin, tensor in placed:
+        if begin != end:
+            what = "overlaps the one before it" if begin < end else "leaves a gap before it"
+            raise HeaderError(f"{name}: the data of {tensor.name!r} {what}.", field=tensor.name)
+        end += tensor.size_bytes
+    if data_bytes is not None and end != data_bytes:
+        state = "is cut short" if end > data_bytes else "is longer than its header says"
+        raise HeaderError(
+            f"{name} {state}: its tensors take {end:,} bytes, the file has {data_bytes:,} for them."
+        )
+    return tuple(tensor for _, tensor in placed)
+
+
+def _entry(key: str, entry: object, name: str) -> tuple[int, HeaderTensor]:
+    def refuse(why: str) -> HeaderError:
+        return HeaderError(f"{name}: the entry of {key[:120]!r} {why}.", field=key[:120])
+
+    if not isinstance(entry, dict):
+        raise refuse("is not an object")
+    fields = cast("dict[str, object]", entry)
+    dtype = fields.get("dtype")
+    bits = DTYPE_BITS.get(dtype) if isinstance(dtype, str) else None
+    if not isinstance(dtype, str) or bits is None:
+        raise refuse(f"has an unknown dtype ({dtype!r:.40})")
+    shape = _integers(fields.get("shape"))
+    offsets = _integers(fields.get("data_offsets"))
+    if shape is None or len(shape) > _MAX_AXES:
+        raise refuse("has no shape of whole numbers")
+    if offsets is None or len(offsets) != 2 or offsets[0] > offsets[1]:
+        raise refuse("has no data_offsets [begin, end]")
+    elements = prod(shape)
+    if elements > _MAX_ELEMENTS or offsets[1] > _MAX_ELEMENTS:
+        raise refuse("is larger than any memory")
+    whole_bytes, rest = divmod(elements * bits, 8)
+    if rest or offsets[1] - offsets[0] != whole_bytes:
+        raise refuse(
+            f"claims {offsets[1] - offsets[0]:,} bytes, but {dtype} of shape {list(shape)} "
+            f"takes {whole_bytes:,}"
+        )
+    return offsets[0], HeaderTensor(key, dtype, shape, whole_bytes)
+
+
+def _integers(value: object) -> tuple[int, ...] | None:
+    """``value`` as a tuple of non-negative integers; None where it is anything else."""
+    if not isinstance(value, list):
+        return None
+    items = cast("list[object]", value)
+    if not all(type(item) is int and item >= 0 for item in items):
+        return None
+    return tuple(cast("list[int]", items))
+
+
+def read(file: BinaryIO, file_bytes: int, name: str) -> tuple[HeaderTensor, ...]:
+    """Tensors of an open file; reads the header only.
+
+    Raises:
+        HeaderError: the header is malformed, or disagrees with the file's size.
+    """
+    length = header_bytes(file.read(LENGTH_BYTES), file_bytes, name)
+    header = file.read(length)
+    if len(header) != length:
+        raise HeaderError(f"{name} ended while its header was read.")
+    return parse(header, file_bytes - LENGTH_BYTES - length, name)
