@@ -1,0 +1,190 @@
+"""Small widgets that every room may use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QToolButton,
+    QWidget,
+)
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Ground(QWidget):
+    """A plain surface: the content's ground, or the window's with ``window``."""
+
+    def __init__(self, parent: QWidget | None = None, *, window: bool = False) -> None:
+        super().__init__(parent)
+        self.setAutoFillBackground(True)
+        role = QPalette.ColorRole.Window if window else QPalette.ColorRole.Base
+        self.setBackgroundRole(role)
+
+
+class Hairline(QWidget):
+    """One pixel between two strips."""
+
+    def __init__(self, parent: QWidget | None = None, *, upright: bool = False) -> None:
+        super().__init__(parent)
+        if upright:
+            self.setFixedWidth(1)
+        else:
+            self.setFixedHeight(1)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        QPainter(self).fillRect(self.rect(), self.palette().midlight())
+
+
+def label(text: str, role: str, name: str = "") -> QLabel:
+    """A label in one of the theme's roles; plain text only."""
+    made = QLabel(text)
+    made.setTextFormat(Qt.TextFormat.PlainText)
+    made.setProperty("role", role)
+    if name:
+        made.setObjectName(name)
+    return made
+
+
+class ElidedLabel(QLabel):
+    """One line that ends in an ellipsis where it must, with the whole text in the tooltip."""
+
+    def __init__(
+        self, role: str, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight, name: str = ""
+    ) -> None:
+        super().__init__()
+        self._full = ""
+        self._mode = mode
+        self._tooltip = ""
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setProperty("role", role)
+        self.setObjectName(name)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    def set_text(self, text: str, tooltip: str = "") -> None:
+        """Show ``text``; ``tooltip`` explains it further."""
+        self._full = text
+        self._tooltip = tooltip
+        self.setAccessibleName(text)
+        self._elide()
+        self.updateGeometry()
+
+    @property
+    def full_text(self) -> str:
+        """The text before any cut."""
+        return self._full
+
+    @override
+    def sizeHint(self) -> QSize:
+        margins = self.contentsMargins()
+        width = self.fontMetrics().horizontalAdvance(self._full) + margins.left() + margins.right()
+        return QSize(width + 2, super().sizeHint().height())
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(min(24, self.sizeHint().width()), super().minimumSizeHint().height())
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+    def _elide(self) -> None:
+        width = self.contentsRect().width()
+        shown = self.fontMetrics().elidedText(self._full, self._mode, width)
+        self.setText(shown)
+        cut = self._full if shown != self._full else ""
+        self.setToolTip("\n".join(filter(None, (cut, self._tooltip))))
+
+
+class Choice(QComboBox):
+    """A closed list of values with labels; an unfocused wheel never changes it."""
+
+    picked = Signal(object)
+    """The value the user picked."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setMaxVisibleItems(20)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.activated.connect(self._on_activated)
+        self._items: tuple[tuple[str, object], ...] = ()
+
+    def set_items(self, items: Sequence[tuple[str, object]], current: object) -> None:
+        """Offer ``items`` (label, value) and show ``current``; tells nobody."""
+        kept = tuple(items)
+        if kept != self._items:
+            self._items = kept
+            self.clear()
+            for text, _value in kept:
+                self.addItem(text)
+            metrics = self.fontMetrics()
+            widest = max((metrics.horizontalAdvance(text) for text, _ in kept), default=0)
+            self.view().setMinimumWidth(widest + 40)
+        values = [value for _text, value in kept]
+        self.setCurrentIndex(values.index(current) if current in values else -1)
+        self.setToolTip(self.currentText())
+
+    @override
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
+            event.ignore()
+
+    def _on_activated(self, index: int) -> None:
+        self.setToolTip(self.currentText())
+        self.picked.emit(self._items[index][1])
+
+
+class Segments(QFrame):
+    """A few exclusive choices side by side."""
+
+    picked = Signal(object)
+
+    def __init__(
+        self, name: str, choices: Sequence[tuple[str, object]], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setProperty("role", "segments")
+        self._values = tuple(value for _text, value in choices)
+        self._group = QButtonGroup(self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        for index, (text, _value) in enumerate(choices):
+            button = QToolButton()
+            button.setText(text)
+            button.setCheckable(True)
+            button.setProperty("role", "segment")
+            button.setProperty("last", index == len(choices) - 1)
+            button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+            self._group.addButton(button, index)
+            row.addWidget(button)
+        self._group.idClicked.connect(self._on_clicked)
+
+    @property
+    def buttons(self) -> tuple[QToolButton, ...]:
+        """The segments, left to right."""
+        return tuple(self.findChildren(QToolButton))
+
+    def set_current(self, value: object) -> None:
+        """Mark ``value`` as chosen; tells nobody."""
+        self._group.button(self._values.index(value)).setChecked(True)
+
+    def _on_clicked(self, index: int) -> None:
+        self.picked.emit(self._values[index])

@@ -1,0 +1,201 @@
+"""Fields for whole numbers that never change a value behind the user's back.
+
+A plain spin box corrects what is typed (or reads "0.90" as 90 under a comma locale). Here
+the text stays as typed until it is finished; then it is either taken as it reads, with
+either separator, or refused with one sentence while the last good value stays in force.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent, QValidator, QWheelEvent
+from PySide6.QtWidgets import QAbstractSpinBox, QWidget
+from typing_extensions import override
+
+from engine.units import parse_tokens
+from gui.kit.format import count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_GROUPING = str.maketrans("", "", ",.' \u00a0\u202f\u2009")
+
+
+def parse_count(text: str) -> int:
+    """The whole number in ``text``, grouped by either separator or none.
+
+    Raises:
+        ValueError: not a whole number.
+    """
+    digits = text.strip()
+    if "," in digits or "." in digits:
+        head, *groups = digits.replace(".", ",").split(",")
+        if not 1 <= len(head) <= 3 or any(len(g) != 3 for g in groups):
+            message = f"{text!r} is not a whole number."
+            raise ValueError(message)
+    plain = digits.translate(_GROUPING)
+    if not (plain.isascii() and plain.isdigit()):
+        message = f"{text!r} is not a whole number."
+        raise ValueError(message)
+    return int(plain)
+
+
+def double_or_halve(value: int, steps: int) -> int:
+    """``value`` doubled ``steps`` times, or halved for negative ``steps``."""
+    return value << steps if steps > 0 else max(1, value >> -steps)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberKind:
+    """How a field reads and steps, and what it takes."""
+
+    name: str
+    """Begins the sentence of a refusal: ``Context``."""
+    minimum: int
+    maximum: int
+    parse: Callable[[str], int] = parse_count
+    step: Callable[[int, int], int] = int.__add__
+    example: str = ""
+    """``8192 or 32k``: ends the sentence of a refusal."""
+
+    def read(self, text: str) -> int:
+        """The number in ``text``.
+
+        Raises:
+            ValueError: with the sentence to show.
+        """
+        try:
+            value = self.parse(text)
+        except ValueError:
+            shown = text.strip()[:40] or "nothing"
+            wanted = f" such as {self.example}" if self.example else ""
+            message = f"{self.name}: \u201c{shown}\u201d is not a whole number{wanted}."
+            raise ValueError(message) from None
+        if not self.minimum <= value <= self.maximum:
+            message = (
+                f"{self.name}: {count(value)} is outside "
+                f"{count(self.minimum)} to {count(self.maximum)}."
+            )
+            raise ValueError(message)
+        return value
+
+
+TOKENS = NumberKind("Context", 1, 100_000_000, parse_tokens, double_or_halve, example="8192 or 32k")
+
+
+class NumberField(QAbstractSpinBox):
+    """One whole number, typed or stepped."""
+
+    committed = Signal(object)
+    """A new value (``int``), once typing has finished or with each step."""
+    refused = Signal(str)
+    """The sentence for a text that cannot be taken; empty when the trouble is over."""
+
+    def __init__(self, kind: NumberKind, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._kind = kind
+        self._value = kind.minimum
+        self._is_wrong = False
+        self.setKeyboardTracking(False)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.editingFinished.connect(self._on_editing_finished)
+        self._show()
+
+    @property
+    def value(self) -> int:
+        """The last good value."""
+        return self._value
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the text shown was refused."""
+        return self._is_wrong
+
+    def set_value(self, value: int) -> None:
+        """Show ``value``; tells nobody. A text being corrected stays as it is."""
+        if self._is_wrong and value == self._value:
+            return
+        self._value = value
+        self._show()
+        self._mark(sentence="")
+
+    def set_kind(self, kind: NumberKind) -> None:
+        """Take other limits from now on."""
+        self._kind = kind
+
+    def text_width(self, sample: str) -> int:
+        """The width that shows ``sample`` whole, frame and buttons included."""
+        buttons = 0 if self.buttonSymbols() is self.ButtonSymbols.NoButtons else 20
+        return self.fontMetrics().horizontalAdvance(sample) + 22 + buttons
+
+    @override
+    def stepBy(self, steps: int) -> None:
+        stepped = self._kind.step(self._value, steps)
+        self._take(min(max(stepped, self._kind.minimum), self._kind.maximum))
+
+    @override
+    def stepEnabled(self) -> QAbstractSpinBox.StepEnabledFlag:
+        enabled = self.StepEnabledFlag.StepNone
+        if self._value < self._kind.maximum:
+            enabled |= self.StepEnabledFlag.StepUpEnabled
+        if self._value > self._kind.minimum:
+            enabled |= self.StepEnabledFlag.StepDownEnabled
+        return enabled
+
+    @override
+    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
+        return QValidator.State.Acceptable, text, position
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        changed = self._is_wrong or self.text() != count(self._value)
+        if event.key() == Qt.Key.Key_Escape and changed:
+            self._show()
+            self._mark(sentence="")
+            event.accept()
+            return
+        super().keyPressEvent(event)
+
+    @override
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
+            event.ignore()
+
+    def _on_editing_finished(self) -> None:
+        text = self.text()
+        if text == count(self._value):
+            self._mark(sentence="")
+            return
+        try:
+            value = self._kind.read(text)
+        except ValueError as error:
+            self._mark(sentence=str(error))
+            return
+        self._take(value)
+
+    def _take(self, value: int) -> None:
+        changed = value != self._value
+        self._value = value
+        self._show()
+        self._mark(sentence="")
+        if changed:
+            self.committed.emit(value)
+
+    def _show(self) -> None:
+        self.lineEdit().setText(count(self._value))
+
+    def _mark(self, *, sentence: str) -> None:
+        wrong = bool(sentence)
+        if wrong != self._is_wrong:
+            self._is_wrong = wrong
+            self.setProperty("wrong", wrong)
+            self.style().unpolish(self)
+            self.style().polish(self)
+        if wrong or self.toolTip():
+            self.setToolTip(sentence)
+        self.refused.emit(sentence)

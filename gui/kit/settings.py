@@ -1,0 +1,135 @@
+"""What the window remembers between two starts: typed, versioned, never trusted.
+
+A JSON file in the platform's settings folder. Anything in it that is not of the expected
+shape is dropped in silence and its default used, since a person cannot act on a sentence
+about it, and a window must never fail to open because of yesterday's file.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from engine.units import UnitSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SCHEMA_VERSION: Final = 1
+FILE_NAME: Final = "settings.json"
+_SIZE_LIMIT_BYTES = 256 * 1024
+_BLOB_LIMIT = 16_384
+_TEXT_LIMIT = 500
+
+SCHEMES: Final = ("system", "light", "dark")
+PAGES: Final = ("A4", "Letter")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything remembered. ``geometry`` and ``splitters`` are Qt's own bytes."""
+
+    scheme: str = "system"
+    unit: UnitSystem = UnitSystem.BINARY
+    page: str = "A4"
+    welcome_closed: bool = False
+    tabs_folded: bool | None = None
+    """None: folded where the window is small, open elsewhere."""
+    geometry: bytes = b""
+    splitters: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    last_folder: str = ""
+
+    def with_(self, **changes: Any) -> Settings:
+        """A copy with ``changes``."""
+        return replace(self, **changes)
+
+
+def default_folder() -> Path:
+    """The platform's folder for settings of this app."""
+    import platformdirs  # noqa: PLC0415 - only where settings are really kept
+
+    return Path(platformdirs.user_config_dir("plimsoll", appauthor=False))
+
+
+class SettingsStore:
+    """Reads and writes one settings file."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._file = (folder or default_folder()) / FILE_NAME
+
+    def load(self) -> Settings:
+        """What was saved; a file or value that makes no sense counts as absent."""
+        try:
+            if self._file.stat().st_size > _SIZE_LIMIT_BYTES:
+                return Settings()
+            kept: object = json.loads(self._file.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return Settings()
+        if not isinstance(kept, dict):
+            return Settings()
+        values = cast("dict[str, object]", kept)
+        if values.get("schema_version") != SCHEMA_VERSION:
+            return Settings()
+        return _settings(values)
+
+    def save(self, settings: Settings) -> bool:
+        """Replace the file as a whole. Returns whether that was possible."""
+        values: dict[str, object] = {"schema_version": SCHEMA_VERSION}
+        for item in fields(settings):
+            values[item.name] = _plain(getattr(settings, item.name))
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self._file.parent, prefix=".settings-")
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                json.dump(values, stream, indent=1)
+            Path(name).replace(self._file)
+        except OSError:
+            return False
+        return True
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, dict):
+        pairs = cast("dict[str, bytes]", value)
+        return {name: _plain(blob) for name, blob in pairs.items()}
+    return value
+
+
+def _settings(values: Mapping[str, object]) -> Settings:
+    found: dict[str, Any] = {}
+    if values.get("scheme") in SCHEMES:
+        found["scheme"] = values["scheme"]
+    if values.get("page") in PAGES:
+        found["page"] = values["page"]
+    with contextlib.suppress(ValueError):
+        found["unit"] = UnitSystem(str(values.get("unit")))
+    for name in ("welcome_closed", "tabs_folded"):
+        if isinstance(values.get(name), bool):
+            found[name] = values[name]
+    folder = values.get("last_folder")
+    if isinstance(folder, str) and len(folder) <= _TEXT_LIMIT and folder.isprintable():
+        found["last_folder"] = folder
+    found["geometry"] = _blob(values.get("geometry"))
+    blobs = values.get("splitters")
+    if isinstance(blobs, dict):
+        pairs = cast("dict[str, object]", blobs)
+        found["splitters"] = {k: _blob(v) for k, v in list(pairs.items())[:20]}
+    return Settings(**found)
+
+
+def _blob(value: object) -> bytes:
+    if not isinstance(value, str) or len(value) > _BLOB_LIMIT:
+        return b""
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return b""
