@@ -1,0 +1,207 @@
+"""The bundled devices: three capacities each, found by the names people and drivers use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import cache
+from typing import TYPE_CHECKING, TypedDict
+
+from engine.devices import names
+from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
+from engine.errors import DeviceError
+from engine.evidence import Basis, Estimate, exactly
+from engine.text import printable
+from engine.units import GIB, TIB
+from resources import data
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MAX_DEVICES = 1024
+_MAX_TOTAL_BYTES = 1024 * TIB
+
+
+class _Row(TypedDict):
+    name: str
+    vendor: str
+    kind: str
+    label: str
+    total_bytes: int
+    total_basis: str
+    allocatable_bytes: list[int]
+    basis: str
+    allocatable_source: str
+    sm_count: int
+    compute_capability: float
+    ecc: str
+    aliases: list[str]
+    source: str
+
+
+@cache
+def devices() -> tuple[Device, ...]:
+    """Every device of the catalogue: cards by maker and generation, then Apple chips."""
+    rows: list[_Row] = data("devices")["devices"]
+    return tuple(_device(row) for row in rows)
+
+
+def find(name: str) -> Device:
+    """The device meant by ``name``: ``h100``, ``RTX 4090`` or ``NVIDIA GeForce RTX 4090``.
+
+    Raises:
+        DeviceError: no such device (the nearest are named), or the name fits several sizes.
+    """
+    found = _candidates(name)
+    shown = printable(name.strip(), 80)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        choices = _listed(device.name for device in found)
+        message = f"{shown!r} comes in several sizes: say {choices}."
+        raise DeviceError(message, field="gpu")
+    near = _nearest(name)
+    hint = f"did you mean {_listed(near)}?" if near else "pick one from the list, or give its size."
+    message = f"{shown!r} is not in the device catalogue; {hint}"
+    raise DeviceError(message, field="gpu")
+
+
+def match(name: str, total_bytes: int) -> Device | None:
+    """The catalogue's entry for a driver's ``name``, the size deciding between variants.
+
+    None where the name is unknown, or no variant is within 4% of ``total_bytes``.
+    """
+    wanted = set(names.keys(name))
+    variants = (d for d in devices() if wanted.intersection(names.keys(d.name)))
+    found = (*_candidates(name), *variants)
+    if not found:
+        return None
+    best = min(found, key=lambda device: abs(device.total_bytes - total_bytes))
+    return best if abs(best.total_bytes - total_bytes) <= total_bytes * 0.04 else None
+
+
+def custom(total_bytes: int, name: str = "", like: Device | None = None) -> Device:
+    """A device of which only the capacity is given: all of it counts as allocatable.
+
+    Args:
+        total_bytes: what a framework states as the device's total.
+        name: what to call it.
+        like: a catalogue device to take everything else from (vendor, SM count, kind).
+
+    Raises:
+        DeviceError: the capacity is not a plausible number of bytes.
+    """
+    if not 0 < total_bytes <= _MAX_TOTAL_BYTES:
+        message = f"A device of {total_bytes} bytes cannot be: give its memory in bytes."
+        raise DeviceError(message, field="gpu_total_bytes")
+    allocatable = exactly(total_bytes, Basis.SETTING, "capacity as given")
+    shown = name or (like.name if like else f"{total_bytes / GIB:.1f} GiB device")
+    if like is not None:
+        return replace(
+            like,
+            name=shown,
+            total_bytes=total_bytes,
+            allocatable=allocatable,
+            source="capacity as given",
+        )
+    return Device(
+        name=shown,
+        vendor=Vendor.NVIDIA,
+        kind=DeviceKind.DISCRETE,
+        label="as given",
+        total_bytes=total_bytes,
+        allocatable=allocatable,
+        source="capacity as given",
+    )
+
+
+def machine(device: Device, count: int = 1, host_total_bytes: int | None = None) -> Machine:
+    """A machine that isn't here: ``count`` devices with nothing else on them.
+
+    Args:
+        device: of the catalogue, or ``custom``.
+        count: devices, 1 to 1024.
+        host_total_bytes: the machine's RAM; assumed from the devices where it isn't given.
+
+    Raises:
+        DeviceError: an impossible count.
+    """
+    if not 1 <= count <= MAX_DEVICES:
+        message = f"A machine of {count} devices cannot be planned: give 1 to {MAX_DEVICES}."
+        raise DeviceError(message, field="gpu_count")
+    nothing = exactly(0, Basis.ASSUMED, "not this computer: nothing else is assumed to run")
+    slot = Slot(device, nothing)
+    return Machine(
+        name=device.name if count == 1 else f"{count} × {device.name}",
+        slots=(slot,) * count,
+        host=Slot(_host(device, count, host_total_bytes), nothing),
+        is_here=False,
+    )
+
+
+def _device(row: _Row) -> Device:
+    low, likely, high = row["allocatable_bytes"]
+    return Device(
+        name=row["name"],
+        vendor=Vendor(row["vendor"]),
+        kind=DeviceKind(row["kind"]),
+        label=row["label"],
+        total_bytes=row["total_bytes"],
+        allocatable=Estimate(low, likely, high, Basis(row["basis"]), row["allocatable_source"]),
+        sm_count=row["sm_count"],
+        compute_capability=row["compute_capability"],
+        ecc=row["ecc"],
+        aliases=tuple(row["aliases"]),
+        source=row["source"],
+    )
+
+
+def _host(device: Device, count: int, total_bytes: int | None) -> Device:
+    if device.kind is DeviceKind.UNIFIED:
+        return replace(device, name="shared memory", kind=DeviceKind.HOST)
+    if total_bytes is not None:
+        allocatable = exactly(total_bytes, Basis.SETTING, "RAM as given")
+        total = total_bytes
+    else:
+        on_cards = device.total_bytes * count
+        total = max(64 * GIB, 2 * on_cards)
+        allocatable = Estimate(
+            min(32 * GIB, total),
+            max(64 * GIB, on_cards),
+            total,
+            Basis.ASSUMED,
+            "RAM of that machine is not known: as much as its devices hold, at least 64 GiB",
+        )
+    return Device(
+        name="host RAM",
+        vendor=Vendor.CPU,
+        kind=DeviceKind.HOST,
+        label="",
+        total_bytes=total,
+        allocatable=allocatable,
+        source=allocatable.source,
+    )
+
+
+def _candidates(name: str) -> tuple[Device, ...]:
+    known = _keys()
+    for key in names.keys(name):
+        if key in known:
+            return tuple(devices()[i] for i in known[key])
+    return ()
+
+
+def _nearest(name: str) -> list[str]:
+    known, wanted = _keys(), next(iter(names.keys(name)), "")
+    close = get_close_matches(wanted, known, n=4, cutoff=0.6)
+    return list(dict.fromkeys(devices()[i].name for key in close for i in known[key][:2]))[:3]
+
+
+def _keys() -> Mapping[str, list[int]]:
+    """Each spelling with the rows it may mean; a device's own name means nothing else."""
+    return data("devices")["keys"]
+
+
+def _listed(choices: Iterable[str]) -> str:
+    words = list(choices)
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
