@@ -41,7 +41,8 @@ def main() -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     app = [*project["project"]["dependencies"], *PINNED]
     dev = project["dependency-groups"]["dev"]
-    build = project["build-system"]["requires"]
+    # An editable install asks its build backend for one package more.
+    build = [*project["build-system"]["requires"], "editables>=0.5"]
     LOCKS.mkdir(exist_ok=True)
     _compile("app", app, upgrade=upgrade)
     _compile("build", build, upgrade=upgrade, agree_with=("app",))

@@ -78,8 +78,13 @@ def say(text: str) -> None:
 
 
 def _stamp(need: str) -> None:
-    lock = (LOCKS / f"{'dev' if need == 'tests' else 'app'}.txt").read_text(encoding="utf-8")
-    (VENV / f"ready-{need}").write_text(f"{ROOT}\n{lock}", encoding="utf-8")
+    signature = _signature("dev" if need == "tests" else "app")
+    (VENV / f"ready-{need}").write_text(signature, encoding="utf-8")
+
+
+def _signature(lock: str) -> str:
+    """Place and contents: what the launcher compares, too."""
+    return f"{ROOT}\n" + (LOCKS / f"{lock}.txt").read_text(encoding="utf-8")
 
 
 def _system(need: str) -> None:
@@ -152,14 +157,20 @@ def _environment() -> None:
 
 
 def _packages(lock: str) -> None:
-    for stamp in VENV.glob("ready-*"):
-        stamp.unlink()
+    """Install what ``lock`` pins, unless the environment holds it; ``dev`` holds ``app``."""
+    note = VENV / "packages"
+    held = note.read_text(encoding="utf-8") if note.exists() else ""
+    if held in {_signature(name) for name in (lock, "dev")}:
+        return
+    for stamp in (note, *VENV.glob("ready-*")):
+        stamp.unlink(missing_ok=True)
     files = [LOCKS / f"{lock}.txt", *([LOCKS / "build.txt"] if lock == "app" else [])]
     wanted = [line.split(" ")[0] for f in files for line in _pins(f)]
     say(f"installing {len(wanted)} packages (the first time takes about a minute)")
     requirements = [argument for f in files for argument in ("-r", str(f))]
     _pip(["--require-hashes", "--only-binary=:all:", *requirements], len(wanted))
     _pip(["--no-deps", "--no-build-isolation", "--editable", str(ROOT)], 0)
+    note.write_text(_signature(lock), encoding="utf-8")
     say("ready")
 
 

@@ -1,0 +1,128 @@
+"""Answers of the machine contract as plain mappings, ready for JSON (design, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.budget.model import Region
+from engine.text import printable
+
+if TYPE_CHECKING:
+    from engine.budget.model import LlamaCppBuffers, RankBudget, SequenceState
+    from engine.contract.request import RequestId
+    from engine.errors import PlimsollError
+    from engine.evidence import Estimate
+    from engine.fit.solve import Limits
+    from engine.sizing import Sizing
+
+SCHEMA = "plimsoll.budget/1"
+
+_MESSAGE_LIMIT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What the request left open, beside what the budget itself assumed."""
+
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    capacity_known: bool = True
+    """False where no device was named and none is here: then its bytes are not stated."""
+
+
+def answer(
+    request_id: RequestId, sizing: Sizing, weights: Estimate, limits: Limits, notes: Notes
+) -> dict[str, object]:
+    """The answer to one request.
+
+    Args:
+        weights: the whole model's, in the plan's format, before any sharding.
+    """
+    budget, verdict = sizing.budget, sizing.verdict
+    model = budget.model
+    return {
+        "schema": SCHEMA,
+        "id": request_id,
+        "error": None,
+        "model": {
+            "id": model.id,
+            "model_type": model.spec.model_type,
+            "parameters": model.parameters,
+            "weights_bytes": weights.likely_bytes,
+            "basis": weights.basis.value,
+        },
+        "ranks": [_rank(rank, notes) for rank in budget.ranks],
+        "sequence_state": _state(budget.sequence_state),
+        "llama_cpp": _buffers(budget.llama_cpp) if budget.llama_cpp else None,
+        "verdict": verdict.fit.value,
+        "binding": {"rank": verdict.binding_rank, "region": verdict.binding_region.value},
+        "limits": {
+            "max_context": limits.max_context,
+            "max_concurrency": limits.max_concurrency,
+            "best_weight_format": limits.best_weight_format,
+        },
+        "assumptions": [*notes.assumptions, *budget.assumptions],
+        "warnings": [*budget.bounds, *notes.warnings, *budget.warnings],
+    }
+
+
+def error_answer(request_id: RequestId, error: PlimsollError) -> dict[str, object]:
+    """What stands in place of an answer: code, one sentence, the field to correct."""
+    return {
+        "schema": SCHEMA,
+        "id": request_id,
+        "error": {
+            "code": error.code,
+            "message": printable(error.message, _MESSAGE_LIMIT),
+            "field": printable(error.field, _MESSAGE_LIMIT) or None,
+        },
+    }
+
+
+def _rank(rank: RankBudget, notes: Notes) -> dict[str, object]:
+    device = rank.slot.device
+    known = notes.capacity_known
+    return {
+        "rank": rank.rank,
+        "device": device.name,
+        "total_bytes": device.total_bytes if known else None,
+        "allocatable_bytes": device.allocatable.likely_bytes if known else None,
+        "regions": {region.value: _region(rank.regions[region].estimate) for region in Region},
+        "planned_bytes": rank.planned.likely_bytes,
+        "free_bytes": rank.free_bytes if known else None,
+    }
+
+
+def _region(estimate: Estimate) -> dict[str, object]:
+    return {
+        "low": estimate.low_bytes,
+        "likely": estimate.likely_bytes,
+        "high": estimate.high_bytes,
+        "basis": estimate.basis.value,
+        "source": estimate.source,
+    }
+
+
+def _state(state: SequenceState) -> dict[str, object]:
+    return {
+        "architecture_bytes_per_sequence": state.architecture_bytes_per_sequence,
+        "reserved_bytes_per_sequence": state.reserved_bytes_per_sequence,
+        "bytes_per_token": state.bytes_per_token,
+        "pool_bytes": state.pool_bytes,
+        "num_blocks": state.num_blocks,
+        "block_size": state.block_size,
+        "bytes_per_block": state.bytes_per_block,
+        "pool_tokens": state.pool_tokens,
+        "max_concurrency": state.max_concurrency,
+    }
+
+
+def _buffers(buffers: LlamaCppBuffers) -> dict[str, object]:
+    return {
+        "model_buffers": dict(buffers.model_buffers),
+        "kv_buffers": dict(buffers.kv_buffers),
+        "rs_buffers": dict(buffers.rs_buffers),
+        "compute_buffers": dict(buffers.compute_buffers),
+        "output_buffer": buffers.output_buffer,
+    }

@@ -1,0 +1,194 @@
+"""From a request to its answer: find the model, choose the machine, size, note what was open.
+
+A desk keeps what further requests can share: models already read, this machine, and whether
+the Hub answers. A thousand lines about twenty models read twenty models.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from engine.contract.answer import Notes
+from engine.devices.device import DeviceKind, Vendor
+from engine.errors import DeviceError, HubOfflineError, HubTimeoutError, SourceError
+from engine.runtimes.registry import RUNTIMES
+from engine.source.raw import RawModel
+from engine.units import GIB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.architecture.model import Model
+    from engine.cancel import CancelToken
+    from engine.contract.request import Request
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Device, Machine
+    from engine.source.hub import HubClient
+
+_KEPT_MODELS = 32
+# Only its kind matters: the answer then states no capacity and no verdict.
+_UNNAMED_GPU_BYTES = 80 * GIB
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A request with everything found: what ``sizing.size`` takes, and what was left open."""
+
+    model: Model
+    deployment: Deployment
+    machine: Machine
+    notes: Notes
+
+
+class Desk:
+    """Answers requests one after the other. Not shared between threads."""
+
+    def __init__(self, token: CancelToken, open_hub: Callable[[], HubClient] | None = None) -> None:
+        """``open_hub`` is called when a request first names a model only the Hub has."""
+        self._token = token
+        self._open_hub = open_hub
+        self._hub: HubClient | None = None
+        self._models: OrderedDict[str, Model] = OrderedDict()
+        self._here: Machine | None = None
+
+    def plan(self, request: Request) -> Plan:
+        """Everything the arithmetic needs for ``request``.
+
+        Raises:
+            PlimsollError: the model, the device or the setting that is wrong.
+        """
+        model = self.model(request)
+        machine, about_machine = self._machine(request)
+        deployment, about_plan = _complete(request, model, machine)
+        return Plan(
+            model=model,
+            deployment=deployment,
+            machine=machine,
+            notes=Notes(
+                assumptions=(*about_plan, *about_machine.assumptions),
+                warnings=about_machine.warnings,
+                capacity_known=about_machine.capacity_known,
+            ),
+        )
+
+    def model(self, request: Request) -> Model:
+        """The model that ``request`` names or carries."""
+        from engine.architecture.read import read  # noqa: PLC0415 - late: errors need none of it
+
+        if request.config is not None:
+            raw = RawModel(
+                id=request.model or str(request.config.get("_name_or_path") or "inline config"),
+                source="config given with the request",
+                config=request.config,
+                tensors=request.tensors,
+                tensors_source="tensors given with the request" if request.tensors else "",
+            )
+            return read(raw)
+        name = request.model or ""
+        known = self._models.get(name)
+        if known is None:
+            known = self._models[name] = read(self._fetch(name))
+            if len(self._models) > _KEPT_MODELS:
+                self._models.popitem(last=False)
+        else:
+            self._models.move_to_end(name)
+        return known
+
+    def _fetch(self, name: str) -> RawModel:
+        from engine.source.resolve import resolve  # noqa: PLC0415 - as above
+
+        try:
+            return resolve(name, self._token, None)
+        except (SourceError, HubOfflineError):
+            if self._open_hub is None:
+                raise
+        try:
+            self._hub = self._hub or self._open_hub()
+            return resolve(name, self._token, self._hub)
+        except (HubOfflineError, HubTimeoutError):
+            # It will not answer the next line either, and each try costs seconds.
+            self._open_hub = None
+            raise
+
+    def _machine(self, request: Request) -> tuple[Machine, Notes]:
+        from engine.devices import catalogue  # noqa: PLC0415 - as above
+
+        count = request.gpu_count
+        if count == 0:
+            return self._cpu_alone(), Notes()
+        if request.gpu is None and request.gpu_total_bytes is None:
+            return self._this_machine(count)
+        device = _named(request.gpu, request.gpu_total_bytes)
+        assumed: tuple[str, ...] = ()
+        if count is None:
+            count = request.deployment.ranks * request.deployment.data_parallel_size
+            assumed = (f"gpu_count {count}: as many devices as the parallel sizes need.",)
+        return catalogue.machine(device, count), Notes(assumptions=assumed)
+
+    def _this_machine(self, count: int | None) -> tuple[Machine, Notes]:
+        from engine.devices import catalogue  # noqa: PLC0415 - as above
+
+        here = self._look_around()
+        gpus = [slot for slot in here.slots if slot.device.kind is not DeviceKind.HOST]
+        if count is None or count == len(gpus):
+            return here, Notes(assumptions=(f"Device: this machine, {here.name}.",))
+        if count < len(gpus):
+            note = f"Device: the first {count} of {len(gpus)} GPUs of this machine."
+            return replace(here, slots=tuple(gpus[:count])), Notes(assumptions=(note,))
+        if gpus:
+            message = f"This machine has {len(gpus)} GPUs, not {count}: name another with gpu."
+            raise DeviceError(message, field="gpu_count")
+        unnamed = catalogue.custom(_UNNAMED_GPU_BYTES, "GPU (not named)")
+        warning = "No device is named and this machine has no GPU: whether it fits is not known."
+        return catalogue.machine(unnamed, count), Notes(warnings=(warning,), capacity_known=False)
+
+    def _cpu_alone(self) -> Machine:
+        here = self._look_around()
+        return replace(here, slots=(here.host,))
+
+    def _look_around(self) -> Machine:
+        if self._here is None:
+            from engine.devices.here import this_machine  # noqa: PLC0415 - asks drivers
+
+            self._here = this_machine()
+        return self._here
+
+
+def _named(name: str | None, total_bytes: int | None) -> Device:
+    from engine.devices import catalogue  # noqa: PLC0415 - reads the catalogue
+
+    if total_bytes is None:
+        return catalogue.find(name or "")
+    like = catalogue.match(name, total_bytes) if name else None
+    return catalogue.custom(total_bytes, name or "", like)
+
+
+def _complete(
+    request: Request, model: Model, machine: Machine
+) -> tuple[Deployment, tuple[str, ...]]:
+    """The deployment with a runtime, and a sentence for every choice made here."""
+    deployment = request.deployment
+    notes: list[str] = []
+    if "runtime" not in request.given:
+        name = default_runtime(model, machine)
+        deployment = deployment.with_(runtime=name)
+        notes.append(f"runtime {name}: {_why(name, model)}.")
+    if not request.given & {"concurrency", "n_parallel", "batch_size", "live_tokens"}:
+        notes.append("concurrency 1: one request at a time.")
+    return deployment, tuple(notes)
+
+
+def default_runtime(model: Model, machine: Machine) -> str:
+    """vLLM where it is at home, llama.cpp for GGUF files and everywhere else."""
+    first = machine.slots[0].device
+    at_home = first.kind is DeviceKind.DISCRETE and first.vendor in {Vendor.NVIDIA, Vendor.AMD}
+    return "vllm" if at_home and not model.is_gguf else "llama.cpp"
+
+
+def _why(name: str, model: Model) -> str:
+    label = RUNTIMES[name].label
+    if model.is_gguf:
+        return f"{label} reads GGUF files"
+    return f"{label} is our default for this device"

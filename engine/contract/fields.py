@@ -1,0 +1,187 @@
+"""The request of the machine contract, as one table.
+
+From this table come the checks of ``request.parse``, the options of the command line with
+their help, and the published JSON Schema: they cannot disagree. A table and not a class of
+a validation library, because ``plimsoll size`` as a whole has a third of a second, of which
+such an import would take half.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Kind(Enum):
+    """What a value must be."""
+
+    TEXT = auto()
+    INTEGER = auto()
+    NUMBER = auto()
+    BOOLEAN = auto()
+    SWITCH = auto()
+    """``on``, ``off``, ``auto`` or a boolean."""
+    NUMBERS = auto()
+    """A list of numbers; on the command line separated by commas."""
+    OBJECT = auto()
+    OBJECTS = auto()
+
+
+class Group(Enum):
+    """Heading under which a field appears in help."""
+
+    MODEL = "model"
+    PLAN = "plan"
+    DEVICE = "device"
+    VLLM = "vLLM and SGLang"
+    LLAMA_CPP = "llama.cpp and Ollama"
+    TRANSFORMERS = "Transformers"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One key of a request (underscores) and option of the command line (dashes)."""
+
+    name: str
+    kind: Kind
+    group: Group
+    help: str
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    """Shorter options of the command line."""
+    inline: bool = False
+    """Whether it can only be given in a batch line, not on the command line."""
+
+    @property
+    def option(self) -> str:
+        """The option on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+
+RUNTIMES = ("vllm", "sglang", "llama.cpp", "ollama", "transformers", "mlx")
+
+# Beyond these a plan is a slip of the keyboard, and lists of ranks would fill the memory.
+_MOST_TOKENS = 2**31
+_MOST_REQUESTS = 2**20
+_MOST_DEVICES = 1024
+_MOST_BYTES = 2**53
+
+
+def _text(group: Group, name: str, text: str, *choices: str) -> Field:
+    return Field(name, Kind.TEXT, group, text, choices=choices)
+
+
+def _switch(group: Group, name: str, text: str) -> Field:
+    return Field(name, Kind.BOOLEAN, group, text)
+
+
+def _integer(
+    group: Group, name: str, text: str, span: tuple[int, int], aliases: tuple[str, ...] = ()
+) -> Field:
+    return Field(name, Kind.INTEGER, group, text, *span, aliases=aliases)
+
+
+def _model() -> Iterable[Field]:
+    group = Group.MODEL
+    yield _text(group, "model", "Hub id or address, config.json, folder, .gguf or catalogue name")
+    yield Field("config", Kind.OBJECT, group, "a config.json, inline", inline=True)
+    yield Field(
+        "tensors",
+        Kind.OBJECTS,
+        group,
+        "header tensors that go with config: objects with name, dtype, shape",
+        inline=True,
+    )
+
+
+def _plan() -> Iterable[Field]:
+    group = Group.PLAN
+    tokens, requests, ranks = (1, _MOST_TOKENS), (1, _MOST_REQUESTS), (1, _MOST_DEVICES)
+    yield _text(group, "runtime", "what serves the model", *RUNTIMES)
+    yield _text(group, "runtime_version", "its version, such as 0.24.0")
+    yield _text(
+        group, "weight_format", "auto (as stored), bf16, fp8, awq-int4, nf4 … or a GGUF mix, Q4_K_M"
+    )
+    yield _text(group, "kv_cache_dtype", "auto, bf16, fp8, q8_0 … as the runtime names it")
+    yield _integer(
+        group, "max_model_len", "context of one request, in tokens", tokens, ("--context", "-c")
+    )
+    yield _integer(group, "concurrency", "requests at once, each of that context", requests)
+    yield _integer(group, "live_tokens", "tokens held by all requests together", tokens)
+    yield _integer(group, "tensor_parallel_size", "devices that share a layer", ranks, ("--tp",))
+    yield _integer(group, "pipeline_parallel_size", "groups of layers", ranks, ("--pp",))
+    yield _integer(group, "data_parallel_size", "copies of the model", ranks)
+    yield _switch(group, "enable_expert_parallel", "spread whole experts over the devices")
+    yield _integer(group, "decode_context_parallel_size", "devices that share a context", ranks)
+
+
+def _device() -> Iterable[Field]:
+    group = Group.DEVICE
+    yield _text(group, "gpu", "catalogue name, such as 'RTX 4090' (default: this machine)")
+    yield _integer(group, "gpu_total_bytes", "memory the driver reports", (1, _MOST_BYTES))
+    yield _integer(group, "gpu_count", "devices of this kind; 0 plans on the CPU", (0, 1024))
+
+
+def _pool() -> Iterable[Field]:
+    group = Group.VLLM
+    count = (1, _MOST_REQUESTS)
+    yield _integer(group, "max_num_seqs", "most requests in one step", count)
+    yield _integer(group, "max_num_batched_tokens", "most tokens in one step", (1, _MOST_TOKENS))
+    yield Field("gpu_memory_utilization", Kind.NUMBER, group, "share of the device", 0.01, 1.0)
+    yield Field("mem_fraction_static", Kind.NUMBER, group, "SGLang's static share", 0.01, 1.0)
+    yield _switch(group, "enforce_eager", "no CUDA graphs")
+    yield _switch(group, "enable_prefix_caching", "keep the caches of finished requests")
+    yield _integer(group, "speculative_tokens", "draft tokens a step", (0, 1024))
+    yield _integer(group, "max_loras", "adapters loaded at once", (0, 4096))
+    yield _integer(group, "max_lora_rank", "largest rank among them", (1, 4096))
+    yield _integer(group, "kv_pool_bytes", "size of the KV pool, when known", (1, _MOST_BYTES))
+
+
+def _llama_cpp() -> Iterable[Field]:
+    group = Group.LLAMA_CPP
+    tokens = (0, _MOST_TOKENS)
+    yield _integer(group, "n_ctx", "context of all slots together; 0 = the model's", tokens)
+    yield _integer(group, "n_parallel", "slots", (1, 4096))
+    yield _switch(group, "kv_unified", "one cache shared by all slots")
+    yield _integer(group, "n_batch", "logical batch, in tokens", (1, _MOST_TOKENS))
+    yield _integer(group, "n_ubatch", "physical batch, in tokens", (1, _MOST_TOKENS))
+    yield _text(group, "cache_type_k", "f16, q8_0, q4_0 …")
+    yield _text(group, "cache_type_v", "f16, q8_0, q4_0 …")
+    yield Field("flash_attn", Kind.SWITCH, group, "on, off or auto")
+    yield _switch(group, "swa_full", "full cache for sliding-window layers")
+    yield _integer(group, "n_gpu_layers", "layers on the GPU; -1 = all", (-1, 100_000))
+    yield _integer(group, "n_cpu_moe", "layers whose experts stay in RAM", (0, 100_000))
+    yield _text(group, "split_mode", "how several GPUs share", "layer", "row", "none", "tensor")
+    yield Field("tensor_split", Kind.NUMBERS, group, "share of each GPU, such as 3,1", 0)
+    yield _switch(group, "mmap", "map the file")
+    yield _switch(group, "repack", "rearranged weights for the CPU")
+    yield _switch(group, "offload_kqv", "the cache lies on the GPU")
+    yield _switch(group, "op_offload", "large host operations run on the GPU")
+    yield _integer(group, "n_outputs_max", "rows of logits reserved; 0 = n_batch", tokens)
+
+
+def _transformers() -> Iterable[Field]:
+    group = Group.TRANSFORMERS
+    yield _integer(group, "batch_size", "prompts at once", (1, _MOST_REQUESTS))
+    yield _integer(group, "prompt_len", "tokens of the prompt", (1, _MOST_TOKENS))
+    yield _text(group, "attn_implementation", "sdpa, eager, flash_attention_2 …")
+    yield _text(group, "cache_implementation", "dynamic, static, offloaded …")
+
+
+FIELDS: tuple[Field, ...] = (
+    *_model(),
+    *_plan(),
+    *_device(),
+    *_pool(),
+    *_llama_cpp(),
+    *_transformers(),
+)
+BY_NAME = {field.name: field for field in FIELDS}
+ABOUT_THE_MODEL = frozenset({"model", "config", "tensors"})
+ABOUT_THE_DEVICE = frozenset({"gpu", "gpu_total_bytes", "gpu_count"})
