@@ -1,0 +1,182 @@
+"""From a family and a config to layers and outer tensors. Identical layers become one object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.architecture.families import attention, feed
+from engine.architecture.families.base import (
+    CHUNKED,
+    DENSE,
+    FULL,
+    NONE,
+    SLIDING,
+    SPARSE,
+    Fed,
+    Mixed,
+    matrix,
+    norm,
+)  # fmt: skip
+from engine.architecture.spec import LayerSpec, ModuleClass, Sharding, Tensor
+
+if TYPE_CHECKING:
+    from engine.architecture.families.base import Family, FeedRule, MixerRule
+    from engine.config.facts import Facts
+
+_ATTENTION = frozenset({FULL, SLIDING, CHUNKED})
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A model as its family describes it."""
+
+    layers: tuple[LayerSpec, ...]
+    outer: tuple[Tensor, ...]
+    mtp: tuple[Tensor, ...]
+    tied: bool
+
+
+def build(facts: Facts, family: Family, *, root: Facts) -> Built:
+    """The layers and outer tensors of the text model.
+
+    Raises:
+        ConfigError: a needed field is missing, of the wrong type or absurd.
+    """
+    count = facts.integer("num_hidden_layers")
+    mixers = layer_kinds(facts, family, count)
+    feeds = family.feed_pattern(facts, count)
+    made: dict[tuple[str, str], LayerSpec] = {}
+    layers: list[LayerSpec] = []
+    for key in zip(mixers, feeds, strict=True):
+        layer = made.get(key)
+        if layer is None:
+            layer = made[key] = _layer(facts, family, *key)
+        layers.append(layer)
+    tied = is_tied(facts, root, family)
+    outer = _outer(facts, family, tied=tied)
+    return Built(tuple(layers), tuple(outer), _mtp(facts, family, layers[-1]), tied)
+
+
+def layer_kinds(facts: Facts, family: Family, count: int) -> tuple[str, ...]:
+    """The token mixer of each layer: ``layer_types`` where stated, else the family's pattern.
+
+    Raises:
+        ConfigError: a list of another length, or a kind the family does not have.
+    """
+    stated = facts.words("layer_types") if family.reads_layer_types else None
+    if stated is None:
+        return family.pattern(facts, count)
+    if len(stated) != count:
+        wanted = f"one entry for each of the {count} layers is needed, not {len(stated)}"
+        raise facts.bad("layer_types", stated, wanted)
+    for kind in set(stated):
+        if kind not in _ATTENTION and kind not in family.mixers:
+            raise UnknownKindError(kind)
+    return stated
+
+
+class UnknownKindError(Exception):
+    """A layer kind that the family has no rule for: the model can only be bounded."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+def _mixer(family: Family, kind: str) -> MixerRule | None:
+    if kind == NONE:
+        return None
+    return family.mixers.get(kind) or family.attention or attention.gqa
+
+
+def _feed(family: Family, kind: str) -> FeedRule | None:
+    if kind == NONE:
+        return None
+    return family.feeds.get(kind) or {DENSE: feed.dense, SPARSE: feed.sparse}[kind]
+
+
+def _layer(facts: Facts, family: Family, mixer_kind: str, feed_kind: str) -> LayerSpec:
+    mixer, feeder = _mixer(family, mixer_kind), _feed(family, feed_kind)
+    mixed = mixer(facts, family, mixer_kind) if mixer else Mixed([])
+    fed = feeder(facts, family, feed_kind) if feeder else Fed([])
+    tensors = [*mixed.tensors, *fed.tensors, *norms(facts, family)]
+    if family.layer_extra:
+        tensors += family.layer_extra(facts, family, mixer_kind, feed_kind)
+    return LayerSpec(
+        tuple(tensors),
+        mixed.attention,
+        mixed.state,
+        fed.moe,
+        fed.intermediate_size,
+        facts.says(family.gated),
+    )
+
+
+def norms(facts: Facts, family: Family) -> list[Tensor]:
+    """The norms of a layer that belong neither to its mixer nor to its feed-forward block."""
+    if not family.norm_weight:
+        return []
+    hidden = facts.integer("hidden_size")
+    bias = facts.says(family.norm_bias)
+    names = family.norm_rule(facts) if family.norm_rule else family.norms
+    return [tensor for name in names for tensor in norm(name, hidden, bias=bias)]
+
+
+def is_tied(facts: Facts, root: Facts, family: Family) -> bool:
+    """Whether embedding and head share one tensor.
+
+    The root decides for a multimodal model, since its class makes the head; then the text
+    config, then their classes, then what the family says.
+    """
+    key = "tie_word_embeddings"
+    for owner in (root, facts):
+        if key in owner.stated and owner.stated[key] is not None:
+            return owner.flag(key)
+    for owner in (root, facts):
+        if key in owner.defaults.values:
+            return owner.flag(key)
+    return bool(family.tied)
+
+
+def _outer(facts: Facts, family: Family, *, tied: bool) -> list[Tensor]:
+    hidden = facts.integer("hidden_size")
+    vocab = facts.integer("vocab_size")
+    names = family.names
+    width = facts.integer(family.embedding_width)
+    embedding = ModuleClass.EMBEDDING
+    shape = (vocab, width)
+    tensors = [Tensor(f"{names.embedding}.weight", embedding, shape, 1, Sharding.VOCAB)]
+    if family.positions:
+        tensors += family.positions(facts, family)
+    if family.norm_weight and names.final_norm:
+        tensors += norm(names.final_norm, hidden, bias=facts.says(family.norm_bias))
+    if family.has_head:
+        tensors += _head(facts, family, (vocab, width), tied=tied)
+    return tensors
+
+
+def _head(facts: Facts, family: Family, shape: tuple[int, int], *, tied: bool) -> list[Tensor]:
+    bias = facts.says(family.head_bias)
+    head = ModuleClass.LM_HEAD
+    if not tied:
+        return matrix("lm_head", head, shape, Sharding.VOCAB, bias=bias)
+    return [Tensor("lm_head.bias", head, shape[:1], 1, Sharding.VOCAB)] if bias else []
+
+
+def _mtp(facts: Facts, family: Family, last: LayerSpec) -> tuple[Tensor, ...]:
+    blocks = family.mtp(facts) if family.mtp else 0
+    if not blocks:
+        return ()
+    hidden = facts.integer("hidden_size")
+    block = [
+        *last.tensors,
+        *norm("enorm", hidden),
+        *norm("hnorm", hidden),
+        *norm("shared_head.norm", hidden),
+        *matrix("eh_proj", ModuleClass.MTP, (hidden, 2 * hidden), Sharding.REPLICATED),
+    ]
+    return tuple(
+        Tensor(t.name, ModuleClass.MTP, t.shape, t.copies * blocks, t.sharding, t.linear)
+        for t in block
+    )

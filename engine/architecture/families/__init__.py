@@ -1,0 +1,1 @@
+"""Model families: what distinguishes each from a plain Llama."""

@@ -1,0 +1,163 @@
+"""Attention blocks: grouped-query (with its variants) and multi-head latent attention."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.architecture.families.base import CHUNKED, SLIDING, Mixed, matrix, norm, vector
+from engine.architecture.spec import AttentionKind, AttentionSpec, ModuleClass, Sharding
+
+if TYPE_CHECKING:
+    from engine.architecture.families.base import Family
+    from engine.architecture.spec import Tensor
+    from engine.config.facts import Facts
+
+_A = ModuleClass.ATTENTION
+_KINDS = {SLIDING: AttentionKind.SLIDING, CHUNKED: AttentionKind.CHUNKED}
+
+
+def head_counts(facts: Facts, family: Family, kind: str) -> tuple[int, int]:
+    """Query and key/value heads of a layer.
+
+    Raises:
+        ConfigError: a count is missing or absurd, or the groups are uneven.
+    """
+    heads = family.heads(facts, kind) if family.heads else facts.integer("num_attention_heads")
+    if family.kv_heads:
+        kv_heads = family.kv_heads(facts, kind)
+    else:
+        kv_heads = facts.integer("num_key_value_heads", heads)
+    if heads % kv_heads:
+        wanted = f"a divisor of num_attention_heads ({heads}) is needed"
+        raise facts.bad("num_key_value_heads", kv_heads, wanted)
+    return heads, kv_heads
+
+
+def head_widths(facts: Facts, family: Family, kind: str, heads: int) -> tuple[int, int]:
+    """Key and value head width; stated, else the hidden size shared out.
+
+    Raises:
+        ConfigError: neither is possible.
+    """
+    if family.head_dim:
+        return family.head_dim(facts, kind)
+    width = facts.count("head_dim")
+    if not width:
+        hidden = facts.integer("hidden_size")
+        width = hidden // heads
+        if not width:
+            raise facts.bad("num_attention_heads", heads, f"hidden_size is only {hidden}")
+        facts.origins["head_dim"] = "derived"
+    return width, width
+
+
+def window_of(facts: Facts, family: Family, kind: str) -> int:
+    """Tokens that a layer of ``kind`` keeps; 0 for all of them.
+
+    Raises:
+        ConfigError: the window is missing or absurd.
+    """
+    if kind not in _KINDS:
+        return 0
+    if family.window:
+        return family.window(facts, kind)
+    return facts.integer("sliding_window" if kind == SLIDING else "attention_chunk_size")
+
+
+def gqa(facts: Facts, family: Family, kind: str) -> Mixed:
+    """Grouped-query attention; MHA and MQA are its ends."""
+    heads, kv_heads = head_counts(facts, family, kind)
+    width, v_width = head_widths(facts, family, kind, heads)
+    spec = AttentionSpec(
+        _KINDS.get(kind, AttentionKind.FULL), heads, kv_heads, width, v_width,
+        window_of(facts, family, kind),
+    )  # fmt: skip
+    return Mixed(projections(facts, family, spec), spec)
+
+
+def projections(facts: Facts, family: Family, spec: AttentionSpec) -> list[Tensor]:
+    """The tensors of a grouped-query attention block."""
+    hidden = facts.integer("hidden_size")
+    names = family.names
+    path = names.attention + "."
+    q_bias = facts.says(family.q_bias)
+    kv_bias = q_bias if family.kv_bias is None else facts.says(family.kv_bias)
+    k_bias = kv_bias if family.k_bias is None else facts.says(family.k_bias)
+    q_rows = spec.num_attention_heads * spec.head_dim
+    k_rows = spec.num_key_value_heads * spec.head_dim
+    v_rows = spec.num_key_value_heads * spec.v_head_dim
+    o_columns = spec.num_attention_heads * spec.v_head_dim
+    query, key, value = names.query, names.key, names.value
+    if names.fused:
+        query = key = value = names.fused
+    gate = 2 if facts.says(family.q_gate) else 1
+    kv = Sharding.KV_HEADS
+    tensors = [
+        *matrix(path + query, _A, (q_rows * gate, hidden), Sharding.COLUMN, bias=q_bias),
+        *matrix(path + key, _A, (k_rows, hidden), kv, bias=k_bias),
+    ]
+    if not family.value_is_key:
+        tensors += matrix(path + value, _A, (v_rows, hidden), kv, bias=kv_bias)
+    o_bias = facts.says(family.o_bias)
+    tensors += matrix(path + names.output, _A, (hidden, o_columns), Sharding.ROW, bias=o_bias)
+    if family.qk_norm and facts.says(family.qk_norm_if):
+        tensors += _qk_norms(family, spec, path)
+    if facts.says(family.sinks):
+        sinks = vector(path + "sinks", _A, spec.num_attention_heads, Sharding.COLUMN)
+        tensors.append(sinks)
+    return tensors
+
+
+def _qk_norms(family: Family, spec: AttentionSpec, path: str) -> list[Tensor]:
+    if family.qk_norm == "head":
+        q_width = k_width = spec.head_dim
+    else:
+        q_width = spec.num_attention_heads * spec.head_dim
+        k_width = spec.num_key_value_heads * spec.head_dim
+    bias = family.qk_norm_bias
+    names = family.names
+    return [
+        *norm(path + names.query_norm, q_width, bias=bias),
+        *norm(path + names.key_norm, k_width, bias=bias),
+    ]
+
+
+def mla(facts: Facts, family: Family, kind: str) -> Mixed:
+    """Multi-head latent attention (DeepSeek-V2 and its descendants).
+
+    Shapes:
+        one latent vector of kv_lora_rank + qk_rope_head_dim per token stands for all heads.
+    """
+    del kind
+    hidden = facts.integer("hidden_size")
+    heads = facts.integer("num_attention_heads")
+    q_rank = facts.optional("q_lora_rank") or 0
+    kv_rank = facts.integer("kv_lora_rank")
+    nope = facts.integer("qk_nope_head_dim")
+    rope = facts.integer("qk_rope_head_dim")
+    v_width = facts.integer("v_head_dim")
+    facts.raw("num_key_value_heads")
+    facts.raw("head_dim")
+    bias = facts.says(family.q_bias)
+    path = family.names.attention + "."
+    whole = Sharding.REPLICATED
+    rows = heads * (nope + rope)
+    if q_rank:
+        tensors = [
+            *matrix(path + "q_a_proj", _A, (q_rank, hidden), whole, bias=bias),
+            *norm(path + "q_a_layernorm", q_rank),
+            *matrix(path + "q_b_proj", _A, (rows, q_rank), Sharding.COLUMN),
+        ]
+    else:
+        tensors = matrix(path + "q_proj", _A, (rows, hidden), Sharding.COLUMN)
+    tensors += [
+        *matrix(path + "kv_a_proj_with_mqa", _A, (kv_rank + rope, hidden), whole, bias=bias),
+        *norm(path + "kv_a_layernorm", kv_rank),
+        *matrix(path + "kv_b_proj", _A, (heads * (nope + v_width), kv_rank), Sharding.COLUMN),
+        *matrix(path + "o_proj", _A, (hidden, heads * v_width), Sharding.ROW, bias=bias),
+    ]
+    spec = AttentionSpec(
+        AttentionKind.LATENT, heads, heads, nope + rope, v_width,
+        q_lora_rank=q_rank, kv_lora_rank=kv_rank, qk_nope_head_dim=nope, qk_rope_head_dim=rope,
+    )  # fmt: skip
+    return Mixed(tensors, spec)

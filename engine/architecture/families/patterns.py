@@ -1,0 +1,122 @@
+"""Which layer is of which kind, where the config has no ``layer_types``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.architecture.families.base import CHUNKED, DENSE, FULL, SLIDING, SPARSE
+
+if TYPE_CHECKING:
+    from engine.architecture.families.base import PatternRule
+    from engine.config.facts import Facts
+
+
+def all_full(_facts: Facts, layers: int) -> tuple[str, ...]:
+    """Every layer attends to everything."""
+    return (FULL,) * layers
+
+
+def windowed_if_stated(facts: Facts, layers: int) -> tuple[str, ...]:
+    """Every layer has the window when the config has one (Mistral-7B-v0.1, Phi-3, Mixtral)."""
+    window = facts.count("sliding_window")
+    return (SLIDING if window else FULL,) * layers
+
+
+def after_max_window_layers(facts: Facts, layers: int) -> tuple[str, ...]:
+    """Qwen2: layers from ``max_window_layers`` on, and only with ``use_sliding_window``."""
+    first = facts.count("max_window_layers")
+    if not facts.flag("use_sliding_window") or not facts.count("sliding_window"):
+        return (FULL,) * layers
+    return tuple(SLIDING if i >= first else FULL for i in range(layers))
+
+
+def every(period: int, key: str = "", *, needs_window: bool = False) -> PatternRule:
+    """Each ``period``-th layer is full, the others slide; ``key`` overrides the period."""
+
+    def kinds(facts: Facts, layers: int) -> tuple[str, ...]:
+        step = facts.integer(key, period) if key else period
+        if needs_window and not facts.count("sliding_window"):
+            return (FULL,) * layers
+        return tuple(SLIDING if (i + 1) % step else FULL for i in range(layers))
+
+    return kinds
+
+
+def unroped_are_full(facts: Facts, layers: int) -> tuple[str, ...]:
+    """Llama 4: layers without rotary embedding are full, the others work in chunks."""
+    if not facts.count("attention_chunk_size"):
+        return (FULL,) * layers
+    roped = facts.integers("no_rope_layers")
+    if not roped:
+        step = facts.integer("no_rope_layer_interval", 4)
+        roped = tuple(int((i + 1) % step != 0) for i in range(layers))
+    if len(roped) != layers:
+        raise facts.bad("no_rope_layers", roped, f"one entry for each of the {layers} is needed")
+    return tuple(CHUNKED if has_rope else FULL for has_rope in roped)
+
+
+def all_sparse(_facts: Facts, layers: int) -> tuple[str, ...]:
+    """Every layer is a mixture of experts."""
+    return (SPARSE,) * layers
+
+
+def dense_first(key: str) -> PatternRule:
+    """The first ``key`` layers are dense; ``mlp_layer_types`` wins where it is stated."""
+
+    def kinds(facts: Facts, layers: int) -> tuple[str, ...]:
+        stated = stated_feeds(facts, layers)
+        if stated:
+            return stated
+        first = min(facts.count(key), layers)
+        return (DENSE,) * first + (SPARSE,) * (layers - first)
+
+    return kinds
+
+
+def stated_feeds(facts: Facts, layers: int) -> tuple[str, ...]:
+    """``mlp_layer_types`` where the config has it, else nothing.
+
+    Raises:
+        ConfigError: it has another length or an unknown kind.
+    """
+    stated = facts.words("mlp_layer_types")
+    if not stated:
+        return ()
+    if len(stated) != layers or not set(stated) <= {DENSE, SPARSE}:
+        wanted = f"'dense' or 'sparse' for each of the {layers} layers is needed"
+        raise facts.bad("mlp_layer_types", stated, wanted)
+    return stated
+
+
+def deepseek(facts: Facts, layers: int) -> tuple[str, ...]:
+    """DeepSeek: dense before ``first_k_dense_replace``, then sparse by ``moe_layer_freq``."""
+    stated = stated_feeds(facts, layers)
+    if stated:
+        return stated
+    if not facts.count("n_routed_experts"):
+        return (DENSE,) * layers
+    first = facts.count("first_k_dense_replace")
+    step = facts.integer("moe_layer_freq", 1)
+    return tuple(SPARSE if i >= first and i % step == 0 else DENSE for i in range(layers))
+
+
+def sparse_steps(facts: Facts, layers: int) -> tuple[str, ...]:
+    """Qwen: every ``decoder_sparse_step``-th layer that ``mlp_only_layers`` does not name."""
+    stated = stated_feeds(facts, layers)
+    if stated:
+        return stated
+    step = facts.integer("decoder_sparse_step", 1)
+    dense = set(facts.integers("mlp_only_layers") or ())
+    if not facts.count("num_experts"):
+        return (DENSE,) * layers
+    return tuple(SPARSE if i not in dense and (i + 1) % step == 0 else DENSE for i in range(layers))
+
+
+def interleaved_moe(facts: Facts, layers: int) -> tuple[str, ...]:
+    """Llama 4: ``moe_layers``, else every ``interleave_moe_layer_step``-th layer."""
+    named = facts.integers("moe_layers")
+    if named is None:
+        step = facts.integer("interleave_moe_layer_step", 1)
+        named = tuple(range(step - 1, layers, step))
+    sparse = set(named)
+    return tuple(SPARSE if i in sparse else DENSE for i in range(layers))

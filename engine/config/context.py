@@ -1,0 +1,47 @@
+"""The context length a config allows, by the rule the runtimes share.
+
+Source:
+    vLLM 0.33.0, ``config/model.py :: _get_and_verify_max_len``: the smallest of the length
+    keys, times the rope factor, except for scalings whose ``max_position_embeddings`` is
+    already the scaled one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.config.facts import is_mapping
+
+if TYPE_CHECKING:
+    from engine.config.facts import Facts
+
+_KEYS = (
+    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
+    "max_sequence_length", "max_seq_length", "seq_len", "max_target_positions",
+)  # fmt: skip
+_ALREADY_SCALED = frozenset(
+    {"su", "longrope", "llama3", "yarn", "deepseek_yarn", "mrope", "default"}
+)
+_LARGEST_FACTOR = 4_096
+
+
+def context_length(facts: Facts) -> int | None:
+    """Tokens that the model was made for; None where the config does not say."""
+    lengths = [n for key in _KEYS if key in facts.stated and (n := facts.count(key))]
+    if not lengths:
+        default = facts.count("max_position_embeddings")
+        lengths = [default] if default else []
+    if not lengths:
+        return None
+    return int(min(lengths) * _factor(facts))
+
+
+def _factor(facts: Facts) -> float:
+    scaling = facts.raw("rope_scaling") or facts.raw("rope_parameters")
+    if not is_mapping(scaling) or facts.model_type.startswith("gemma3"):
+        return 1
+    kind = scaling.get("rope_type") or scaling.get("type")
+    factor = scaling.get("factor")
+    if kind in _ALREADY_SCALED or isinstance(factor, bool) or not isinstance(factor, int | float):
+        return 1
+    return factor if 1 <= factor <= _LARGEST_FACTOR else 1

@@ -1,0 +1,53 @@
+"""Class defaults and attribute maps of every model type (``resources/data/class_defaults.json``).
+
+Published configs leave out what equals the class default, so a reader without this guesses wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+from resources import data
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassDefaults:
+    """What the class of one model type says when the config is silent."""
+
+    values: Mapping[str, object] = field(default_factory=dict[str, object])
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Common name -> this class's own spellings, and back."""
+    sub_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Name of a sub-config -> its model type where the config does not say."""
+
+
+NO_DEFAULTS = ClassDefaults()
+
+# Model types published under another name, built by the same class.
+SAME_CLASS = {
+    "kimi_k2": "deepseek_v3",
+    "phi4": "phi3",
+    "internlm3": "llama",
+    "minimax_m3": "minimax_m3_vl_text",
+    "deepseek_ref": "deepseek_v4",
+    "chatgpt-oss": "gpt_oss",
+}
+
+
+@cache
+def class_defaults(model_type: str) -> ClassDefaults | None:
+    """The defaults of ``model_type``; None where its class is not known."""
+    types = data("class_defaults")["types"]
+    entry = types.get(model_type) or types.get(SAME_CLASS.get(model_type, ""))
+    if entry is None:
+        return None
+    aliases: dict[str, tuple[str, ...]] = {}
+    for alias, key in entry.get("a", {}).items():
+        aliases[alias] = (*aliases.get(alias, ()), key)
+        aliases[key] = (*aliases.get(key, ()), alias)
+    return ClassDefaults(entry.get("d", {}), aliases, entry.get("s", {}))

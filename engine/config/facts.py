@@ -1,0 +1,289 @@
+"""One config seen through its class: values typed, bounded, and with their origin.
+
+A config is foreign text. Every value that is used passes one of the readers here, which
+either returns a value of the right type within bounds or raises one ``ConfigError`` that
+names the field. Nothing is allocated in proportion to a value before it was checked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeGuard, cast
+
+from engine.config.defaults import NO_DEFAULTS, ClassDefaults, class_defaults
+from engine.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# Other spellings, tried in this order where the class's own map does not help
+# (remote-code and historical configs).
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "decoder_layers"),
+    "hidden_size": ("n_embd", "d_model", "model_dim", "dim"),
+    "num_attention_heads": ("n_head", "n_heads", "num_heads", "decoder_attention_heads"),
+    "num_key_value_heads": (
+        "n_head_kv", "num_kv_heads", "multi_query_group_num", "num_attention_groups", "n_kv_heads",
+    ),
+    "intermediate_size": (
+        "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size", "decoder_ffn_dim", "block_ff_dim",
+        "feed_forward_hidden_size",
+    ),
+    "vocab_size": ("padded_vocab_size", "n_vocab"),
+    "head_dim": ("kv_channels", "attention_head_dim", "hidden_size_per_head", "d_head"),
+    "num_experts": (
+        "num_local_experts", "n_routed_experts", "moe_num_experts", "num_routed_experts",
+    ),
+    "num_experts_per_tok": (
+        "num_experts_per_token", "moe_topk", "moe_k", "top_k_experts", "moe_top_k", "experts_per_token",
+    ),
+    "num_nextn_predict_layers": ("num_mtp_layers", "mtp_num_hidden_layers", "mtp_num_layers"),
+}  # fmt: skip
+
+# Highest plausible value of a field; a hundred times beyond what was ever published.
+_CEILING = {
+    "num_hidden_layers": 4_096,
+    "hidden_size": 2**20,
+    "num_attention_heads": 2**16,
+    "num_key_value_heads": 2**16,
+    "head_dim": 2**16,
+    "v_head_dim": 2**16,
+    "intermediate_size": 2**24,
+    "moe_intermediate_size": 2**24,
+    "vocab_size": 2**27,
+    "num_experts": 2**17,
+    "num_experts_per_tok": 2**17,
+}
+_DEFAULT_CEILING = 2**40
+_LONGEST_LIST = 4_096
+
+
+def is_mapping(value: object) -> TypeGuard[dict[str, object]]:
+    """Whether ``value`` is a JSON object."""
+    return isinstance(value, dict)
+
+
+def shown(value: object) -> str:
+    """``value`` as it may stand in a sentence."""
+    if isinstance(value, dict | list | tuple):
+        return "a list" if not isinstance(value, dict) else "an object"
+    text = repr(value)
+    return text if len(text) <= 40 else text[:39] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+class Facts:
+    """A config mapping with the defaults of its class.
+
+    ``asked`` collects every key that was looked up: what is stated and was never asked for
+    is what the reader does not understand.
+    """
+
+    __slots__ = ("asked", "defaults", "model_type", "origins", "path", "stated")
+
+    def __init__(
+        self,
+        stated: Mapping[str, object],
+        model_type: str = "",
+        defaults: ClassDefaults | None = None,
+        path: str = "",
+    ) -> None:
+        self.stated = stated
+        self.model_type = model_type
+        self.defaults = defaults or NO_DEFAULTS
+        self.path = path
+        self.origins: dict[str, str] = {}
+        self.asked: set[str] = set()
+
+    def name(self, key: str) -> str:
+        """The field as the user would find it."""
+        return f"{self.path}.{key}" if self.path else key
+
+    def bad(self, key: str, value: object, wanted: str) -> ConfigError:
+        """The error for a value that cannot be."""
+        field = self.name(key)
+        return ConfigError(f"{field} is {shown(value)}; {wanted}.", field=field)
+
+    def _spellings(self, key: str) -> tuple[str, ...]:
+        own = self.defaults.aliases.get(key, ())
+        other = ALIASES.get(key, ())
+        return (key, *own, *other) if own or other else (key,)
+
+    def raw(self, key: str) -> object:
+        """The value as it stands: stated, else the class default, else None.
+
+        A stated null is None: it overrides the default.
+        """
+        stated = self.stated
+        if key in stated:
+            self.asked.add(key)
+            self.origins[key] = "stated"
+            return stated[key]
+        spellings = self._spellings(key)
+        self.asked.update(spellings)
+        for spelling in spellings[1:]:
+            if spelling in stated:
+                self.origins[key] = "stated"
+                return stated[spelling]
+        values = self.defaults.values
+        for spelling in spellings:
+            if spelling in values:
+                self.origins[key] = "class default"
+                return values[spelling]
+        return None
+
+    def has(self, key: str) -> bool:
+        """Whether the config or its class gives ``key`` a value other than null."""
+        return self.raw(key) is not None
+
+    def states(self, key: str) -> bool:
+        """Whether the config itself gives ``key`` a value other than null."""
+        value = self.raw(key)
+        return value is not None and self.origins.get(key) == "stated"
+
+    def checked(self, key: str, value: object, low: int) -> int:
+        """``value`` as an int within the bounds of ``key``.
+
+        Raises:
+            ConfigError: it is none.
+        """
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.bad(key, value, "a whole number is needed")
+        if isinstance(value, float):
+            if not value.is_integer():
+                raise self.bad(key, value, "a whole number is needed")
+            value = int(value)
+        high = _CEILING.get(key, _DEFAULT_CEILING)
+        if not low <= value <= high:
+            raise self.bad(key, value, f"a value from {low} to {high} is needed")
+        return value
+
+    def integer(self, key: str, default: int | None = None, low: int = 1) -> int:
+        """The whole number ``key``, at least ``low``; ``default`` where it is absent or null.
+
+        Raises:
+            ConfigError: it is missing, of another type, or out of bounds.
+        """
+        value = self.raw(key)
+        if value is None:
+            if default is None:
+                field = self.name(key)
+                message = f"{field} is missing; without it the model cannot be sized."
+                raise ConfigError(message, field=field)
+            self.origins[key] = "derived"
+            return default
+        return self.checked(key, value, low)
+
+    def optional(self, key: str, low: int = 0) -> int | None:
+        """The whole number ``key``, or None where it is absent or null.
+
+        Raises:
+            ConfigError: another type, or out of bounds.
+        """
+        value = self.raw(key)
+        return None if value is None else self.checked(key, value, low)
+
+    def count(self, key: str) -> int:
+        """The whole number ``key``; 0 where it is absent, null or false."""
+        value = self.raw(key)
+        return 0 if value is None or value is False else self.checked(key, value, 0)
+
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        """The truth value ``key``; ``default`` where it is absent or null.
+
+        Raises:
+            ConfigError: it is neither true nor false (nor 0 or 1).
+        """
+        value = self.raw(key)
+        if value is None:
+            return default
+        if value is True or value is False:
+            return value
+        if value in (0, 1):
+            return bool(value)
+        raise self.bad(key, value, "true or false is needed")
+
+    def says(self, flag: bool | str) -> bool:  # noqa: FBT001 - a constant or the key that decides
+        """``flag`` itself, or the truth value of the config key it names (``!key``: its opposite)."""
+        if isinstance(flag, bool):
+            return flag
+        if flag.startswith("!"):
+            return not self.flag(flag[1:])
+        return self.flag(flag)
+
+    def word(self, key: str, default: str = "") -> str:
+        """The text ``key``; ``default`` where it is absent or null.
+
+        Raises:
+            ConfigError: it is no text.
+        """
+        value = self.raw(key)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            raise self.bad(key, value, "a word is needed")
+        return value
+
+    def items(self, key: str) -> Sequence[object] | None:
+        """The list ``key``, or None where it is absent or null.
+
+        Raises:
+            ConfigError: it is no list, or too long.
+        """
+        value = self.raw(key)
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple):
+            raise self.bad(key, value, "a list is needed")
+        entries = cast("Sequence[object]", value)
+        if len(entries) > _LONGEST_LIST:
+            raise self.bad(key, entries, f"at most {_LONGEST_LIST} entries are possible")
+        return entries
+
+    def integers(self, key: str, low: int = 0) -> tuple[int, ...] | None:
+        """The list of whole numbers ``key``, or None.
+
+        Raises:
+            ConfigError: an entry is none, or out of bounds.
+        """
+        entries = self.items(key)
+        return None if entries is None else tuple(self.checked(key, e, low) for e in entries)
+
+    def words(self, key: str) -> tuple[str, ...] | None:
+        """The list of words ``key``, or None.
+
+        Raises:
+            ConfigError: an entry is no text.
+        """
+        entries = self.items(key)
+        if entries is None:
+            return None
+        found = tuple(e for e in entries if isinstance(e, str))
+        if len(found) != len(entries):
+            raise self.bad(key, entries, "a list of words is needed")
+        return found
+
+    def sub(self, key: str) -> Facts | None:
+        """The sub-config ``key`` with the defaults of its own class; None where it is absent.
+
+        Raises:
+            ConfigError: it is no object.
+        """
+        value = self.raw(key)
+        if value is None:
+            return None
+        if not is_mapping(value):
+            raise self.bad(key, value, "an object is needed")
+        return facts_for(value, self.defaults.sub_types.get(key, ""), self.name(key))
+
+
+def facts_for(mapping: Mapping[str, object], assumed_type: str = "", path: str = "") -> Facts:
+    """``mapping`` with the defaults of the ``model_type`` it states (else ``assumed_type``).
+
+    Raises:
+        ConfigError: ``model_type`` is no word.
+    """
+    stated = mapping.get("model_type")
+    if stated is not None and not isinstance(stated, str):
+        field = f"{path}.model_type" if path else "model_type"
+        raise ConfigError(f"{field} is {shown(stated)}; a word is needed.", field=field)
+    model_type = stated or assumed_type
+    return Facts(mapping, model_type, class_defaults(model_type), path)

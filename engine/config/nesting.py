@@ -1,0 +1,66 @@
+"""Where the language model's part of a config lies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.config.defaults import class_defaults
+from engine.config.facts import Facts, facts_for, is_mapping, shown
+from engine.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TEXT_KEYS = (
+    "text_config", "llm_config", "language_config", "language_model", "thinker_config", "llm_cfg",
+    "text_model_config", "decoder_config",
+)  # fmt: skip
+_DEEPEST = 3
+_DIMENSIONS = ("hidden_size", "n_embd", "d_model", "num_hidden_layers", "n_layer", "num_layers")
+
+
+def root_facts(config: Mapping[str, object]) -> Facts:
+    """The whole config with the defaults of its class.
+
+    Raises:
+        ConfigError: it is no object, or its ``model_type`` is no word.
+    """
+    if not is_mapping(config):
+        message = f"config.json holds {shown(config)}; an object with the model's fields is needed."
+        raise ConfigError(message)
+    return facts_for(config)
+
+
+def text_facts(root: Facts) -> Facts:
+    """The language model's own config: ``root`` itself, or the sub-config that holds it.
+
+    A sub-config without a ``model_type`` takes the one its root's class gives it. A config of
+    a multimodal class with the text fields at the root (Qwen2-VL as first published) is read
+    as the text config of that class.
+
+    Raises:
+        ConfigError: a sub-config is no object.
+    """
+    facts = root
+    for _ in range(_DEEPEST):
+        inner = _inner(facts)
+        if inner is None:
+            return facts
+        facts = inner
+    return facts
+
+
+def _inner(facts: Facts) -> Facts | None:
+    for key in _TEXT_KEYS:
+        value = facts.stated.get(key)
+        if value is not None and (key != "decoder_config" or is_mapping(value)):
+            facts.asked.add(key)
+            return facts.sub(key)
+    for key in _TEXT_KEYS:
+        sub_type = facts.defaults.sub_types.get(key)
+        if sub_type is None:
+            continue
+        flat = any(name in facts.stated for name in _DIMENSIONS)
+        stated: Mapping[str, object] = facts.stated if flat else {}
+        return Facts(stated, sub_type, class_defaults(sub_type), facts.path)
+    return None

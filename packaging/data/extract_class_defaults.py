@@ -1,0 +1,117 @@
+"""Extract the class defaults that matter for sizing from the installed transformers.
+
+Published configs leave out every key that equals the default of its class, so a reader
+without the defaults guesses wrong. This writes ``resources/data/class_defaults.json``:
+
+    {"transformers": "5.24.0",
+     "types": {model_type: {"d": {key: default}, "a": {alias: key}, "s": {sub-config: model_type}}}}
+
+Defaults are the declared ones, before a class fills in what it derives (the KV heads from the
+heads, say); the derivation belongs to the reader, since it depends on the stated values.
+Defaults of None and False are left out: absent means the same.
+
+    python packaging/data/extract_class_defaults.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Keys that say nothing about the number of parameters or the sequence state.
+IRRELEVANT = re.compile(
+    r"dropout|pdrop|drop_rate|droppath|_token_id|_token_index|loss|initializer|init_|_std$|eps$"
+    r"|epsilon|theta|scal(e|ing)_?(attn|emb|factor)|_act(ivation)?$|act(ivation)?_(fn|func)"
+    r"|^mask_|jitter|_cost$|coef|label|return_dict|output_|^architectures|transformers_version"
+    r"|use_cache|summary_|problem_type|tie_encoder|gradient|temperature|sampling|pretraining"
+    r"|_alpha$|_gamma$|weight$|thresh|multiplier$|time_step_(min|max|floor|limit)|softcap|norm_topk"
+    r"|scoring|topk_method|rope_parameters|^dtype$|chunk_size_feed|norm_type|kernels?$|mapby|interleave"
+    r"|image_(mean|std)|processor|_mode$|strategy|^bos_|^eos_|^pad_|^sep_|cutoff|limit$|xavier|codebook"
+    r"|quantizer|diversity|contrastive|apply_spec|ctc_|fusion|fpn|neck_|anchor|denois|bbox|detection"
+)
+LONGEST_LIST = 128
+LONGEST_TEXT = 40
+
+
+def plain(value: object) -> bool:
+    """Whether ``value`` can be kept: a number, a flag, a short word or a short list of those."""
+    if isinstance(value, list | tuple):
+        return 0 < len(value) <= LONGEST_LIST and all(plain(item) for item in value)
+    if isinstance(value, str):
+        return len(value) <= LONGEST_TEXT
+    return isinstance(value, bool | int) and value is not False
+
+
+def declared(config_class: Any) -> dict[str, object]:
+    """The declared defaults of ``config_class`` that are worth keeping."""
+    found: dict[str, object] = {}
+    for field in dataclasses.fields(config_class):
+        value = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            value = field.default_factory()
+        if value is dataclasses.MISSING or IRRELEVANT.search(field.name):
+            continue
+        if plain(value):
+            found[field.name] = value
+    return found
+
+
+def sub_types(config_class: Any) -> dict[str, str]:
+    """The model types that a default instance gives to its sub-configs."""
+    if not config_class.sub_configs:
+        return {}
+    try:
+        instance = config_class()
+    except Exception as error:  # noqa: BLE001 - a class that cannot be built has no sub-types
+        print(f"{config_class.__name__}: {error}", file=sys.stderr)
+        return {}
+    subs = {name: getattr(instance, name, None) for name in config_class.sub_configs}
+    return {name: sub.model_type for name, sub in subs.items() if getattr(sub, "model_type", "")}
+
+
+def extract() -> dict[str, object]:
+    """The whole table."""
+    os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+    warnings.filterwarnings("ignore")
+    import transformers
+    from transformers.models.auto.configuration_auto import (
+        CONFIG_MAPPING,
+    )
+
+    types: dict[str, dict[str, object]] = {}
+    for model_type in sorted(CONFIG_MAPPING):
+        config_class: Any = CONFIG_MAPPING[model_type]
+        aliases = {
+            alias: key
+            for alias, key in config_class.attribute_map.items()
+            if not IRRELEVANT.search(alias)
+        }
+        entry = {"d": declared(config_class), "a": aliases, "s": sub_types(config_class)}
+        types[model_type] = {name: part for name, part in entry.items() if part}
+    return {"transformers": transformers.__version__, "types": types}
+
+
+def main() -> None:
+    """Write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "resources" / "data" / "class_defaults.json"
+    )
+    out: Path = parser.parse_args().out
+    table = extract()
+    text = json.dumps(table, sort_keys=True, separators=(",", ":"))
+    out.write_text(text + "\n", encoding="utf-8")
+    print(f"{out}: {len(text)} bytes")
+
+
+if __name__ == "__main__":
+    main()
