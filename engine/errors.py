@@ -93,9 +93,13 @@ class HubOfflineError(HubError):
 
 
 class HubRateLimitedError(HubError):
-    """The Hub asked us to wait."""
+    """The Hub asked us to wait; ``wait_s`` seconds, where it said how long."""
 
     code = "hub_rate_limited"
+
+    def __init__(self, message: str, *, wait_s: int | None = None) -> None:
+        super().__init__(message)
+        self.wait_s = wait_s
 
 
 class HubTimeoutError(HubError):

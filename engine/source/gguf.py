@@ -57,7 +57,9 @@ _SCALARS = {
 _TEXT = 8
 _ARRAY = 9
 COUNT_SUFFIX = ".count"
-_PART = re.compile(r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$", re.IGNORECASE)
+_PART = re.compile(
+    r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})(?P<end>\.gguf)$", re.IGNORECASE
+)
 
 
 class ByteSource(Protocol):
@@ -71,11 +73,12 @@ class ByteSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FileSource:
     """An open local file as a ``ByteSource``."""
 
     file: BinaryIO
+
     size_bytes: int
     name: str
 
@@ -103,14 +106,20 @@ def is_part(file_name: str) -> bool:
     return _PART.match(file_name) is not None
 
 
+def model_name(file_name: str) -> str:
+    """The file's name without its suffix and part number."""
+    match = _PART.match(file_name)
+    return match["stem"] if match else file_name.rsplit(".", 1)[0]
+
+
 def parts_of(file_name: str) -> tuple[str, ...]:
     """Names of all parts that belong to ``file_name``, the first part first."""
     match = _PART.match(file_name)
-    if match is None:
+    count = int(match["parts"]) if match else 0
+    if match is None or not 1 <= int(match["part"]) <= count:
         return (file_name,)
-    # Five digits: at most 99,999 names, and no disk is touched here.
-    count = int(match["parts"])
-    return tuple(f"{match['stem']}-{n:05d}-of-{count:05d}.gguf" for n in range(1, count + 1))
+    stem, end = match["stem"], match["end"]
+    return tuple(f"{stem}-{n:05d}-of-{count:05d}{end}" for n in range(1, count + 1))
 
 
 def read(source: ByteSource, token: CancelToken) -> GgufHeader:
@@ -331,3 +340,19 @@ class _Cursor:
                 # The next text crosses the end of the chunk.
                 self.skip(self.number("<Q"))
                 count -= 1
+
+
+def joined(headers: Mapping[str, GgufHeader]) -> tuple[HeaderTensor, ...]:
+    """Tensors of all parts of a model, in order.
+
+    Raises:
+        HeaderError: a tensor in two parts, or fewer than the first part promises.
+    """
+    tensors = tuple(tensor for header in headers.values() for tensor in header.tensors)
+    if len({t.name for t in tensors}) != len(tensors):
+        raise HeaderError(f"A tensor is in two parts of {next(iter(headers))}.")
+    for name, header in headers.items():
+        promised = header.metadata.get("split.tensors.count", len(tensors))
+        if len(headers) > 1 and promised != len(tensors):
+            raise HeaderError(f"{name} promises {promised} tensors, its parts have {len(tensors)}.")
+    return tensors

@@ -1,0 +1,302 @@
+"""Models on this disk: a config.json, a model folder, a safetensors or a GGUF file.
+
+Only headers are read, whatever the size of the file; what a file is follows from its
+first bytes, its name only decides what is said when it turns out to be something else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from engine.errors import ConfigError, HeaderError, SourceError
+from engine.source import gguf, safetensors, shards
+from engine.source.bounded_json import parse_object
+from engine.source.raw import RawModel
+from engine.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from engine.cancel import CancelToken
+    from engine.source.raw import HeaderTensor
+
+MAX_CONFIG_BYTES = 16 * 2**20
+"""The largest published ones (with long lists of unquantised modules) take some 1 MB."""
+MAX_INDEX_BYTES = 64 * 2**20
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_CONFIG_OF_FOLDER = "config.json of a folder"
+_LFS = b"version https://git-lfs"
+
+
+def read(path: Path, token: CancelToken) -> RawModel:
+    """The model that ``path`` holds; reads configs and headers, never weights.
+
+    Raises:
+        SourceError: no model there, or not readable.
+        ConfigError: a config that is no JSON object.
+        HeaderError: a weights file whose header is truncated or lies.
+    """
+    token.raise_if_cancelled()
+    if _mode(path) == stat.S_IFDIR:
+        return _folder(path, token)
+    with _open(path) as (file, size):
+        first = file.read(64)
+        file.seek(0)
+        match _kind(path, first):
+            case "gguf":
+                return _gguf(path, token)
+            case "safetensors":
+                return _safetensors(path, token)
+            case "index":
+                return _folder(path.parent, token)
+            case _:
+                config = _config(path, file, size)
+    identity, revision = _named(path)
+    return RawModel(identity, path.name, revision, config)
+
+
+def _kind(path: Path, first: bytes) -> str:
+    """What a file is, by its first bytes.
+
+    Raises:
+        SourceError: it is none of the four.
+    """
+    suffix = path.suffix.lower()
+    if first.startswith(gguf.MAGIC) or (suffix == ".gguf" and not first.startswith(_LFS)):
+        return "gguf"
+    if first.startswith(_LFS):
+        raise SourceError(f"{path.name} is a Git LFS pointer; the file itself was not downloaded.")
+    if path.name == shards.INDEX:
+        return "index"
+    is_object = first.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+    if suffix == ".json" or (is_object and suffix != ".safetensors"):
+        return "config"
+    if suffix == ".safetensors" or first[8:9] == b"{":
+        return "safetensors"
+    if suffix in {".bin", ".pt", ".pth", ".ckpt"}:
+        raise SourceError(
+            f"{path.name} is a pickle of PyTorch, which cannot be read safely; "
+            "open the config.json beside it."
+        )
+    raise SourceError(
+        f"{path.name} is no model: a config.json, a folder, a .safetensors or a .gguf is."
+    )
+
+
+def _mode(path: Path) -> int:
+    """Kind of file at ``path``: a folder or a regular file.
+
+    Raises:
+        SourceError: nothing there, or something else.
+    """
+    try:
+        mode = stat.S_IFMT(path.stat().st_mode)
+    except (OSError, ValueError) as exc:
+        raise _unreadable(path, exc) from exc
+    if mode not in {stat.S_IFDIR, stat.S_IFREG}:
+        raise SourceError(f"{path} is a device, pipe or socket, not a file.")
+    return mode
+
+
+def _unreadable(path: Path, exc: OSError | ValueError) -> SourceError:
+    if isinstance(exc, FileNotFoundError | NotADirectoryError):
+        return SourceError(f"There is no file or folder {path}.")
+    why = getattr(exc, "strerror", None) or "its name is not a path"
+    return SourceError(f"{path} cannot be read: {why}.")
+
+
+@contextmanager
+def _open(path: Path) -> Generator[tuple[BinaryIO, int]]:
+    """A regular file and its size; a pipe that took its place meanwhile is not waited for."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise SourceError(f"{path} is not a file.")
+            if not found.st_size:
+                raise SourceError(f"{path} is empty.")
+            yield file, found.st_size
+    except OSError as exc:
+        raise _unreadable(path, exc) from exc
+
+
+def _config(path: Path, file: BinaryIO, size: int) -> dict[str, object]:
+    if size > MAX_CONFIG_BYTES:
+        raise ConfigError(
+            f"{path.name} is {format_bytes(size)}, far more than any config.json; "
+            "was another file meant?"
+        )
+    return parse_object(file.read(MAX_CONFIG_BYTES), path.name, ConfigError)
+
+
+def _config_beside(folder: Path) -> dict[str, object] | None:
+    path = folder / "config.json"
+    if not _exists(path):
+        return None
+    with _open(path) as (file, size):
+        return _config(path, file, size)
+
+
+def _folder(folder: Path, token: CancelToken) -> RawModel:
+    """A folder as ``save_pretrained`` or a download leaves it.
+
+    Raises:
+        SourceError: no model, several, or only part of one.
+    """
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+    except OSError as exc:
+        raise _unreadable(folder, exc) from exc
+    config = _config_beside(folder)
+    weights = [n for n in names if shards.is_weights(n)]
+    if weights:
+        return _sharded(folder, names, config, token)
+    models = shards.gguf_models(names)
+    if len(models) == 1:
+        return _gguf(folder / models[0], token)
+    if models:
+        some = ", ".join(models[:4]) + (" …" if len(models) > 4 else "")
+        raise SourceError(
+            f"{folder.name} holds {len(models)} GGUF models ({some}); open one of them."
+        )
+    if config is None:
+        raise SourceError(_no_model(folder, names))
+    identity, revision = _named(folder)
+    return RawModel(identity, _CONFIG_OF_FOLDER, revision, config)
+
+
+def _no_model(folder: Path, names: list[str]) -> str:
+    start = f"{folder.name or folder} holds no model: "
+    if "adapter_config.json" in names:
+        return start + "a LoRA adapter is there; open the model it was made for."
+    if "model_index.json" in names:
+        return start + "an image pipeline is there; open the folder of one of its parts."
+    return start + "no config.json, .safetensors or .gguf is in it."
+
+
+def _sharded(
+    folder: Path, names: list[str], config: dict[str, object] | None, token: CancelToken
+) -> RawModel:
+    """Headers of all weight files that belong together.
+
+    A file that isn't there leaves a note if there is a config to size the model by; a file
+    that is there and lies is an error either way.
+    """
+    index: dict[str, str] | None = None
+    if shards.INDEX in names:
+        with _open(folder / shards.INDEX) as (file, size):
+            if size > MAX_INDEX_BYTES:
+                raise HeaderError(f"{shards.INDEX} is {format_bytes(size)}, too large to be one.")
+            index = shards.parse_index(file.read(MAX_INDEX_BYTES))
+    wanted = shards.wanted(names, index)
+    tables: dict[str, tuple[HeaderTensor, ...]] = {}
+    file_bytes = 0
+    absent: list[str] = []
+    for name in wanted:
+        token.raise_if_cancelled()
+        path = folder / name
+        if not _exists(path) or _is_pointer(path):
+            absent.append(name)
+            continue
+        with _open(path) as (file, size):
+            tables[name] = safetensors.read(file, size, name)
+            file_bytes += size
+    identity, revision = _named(folder)
+    if absent:
+        missing = f"{len(absent)} of {len(wanted)} weight files are missing ({absent[0]} …)"
+        if config is None:
+            raise HeaderError(f"{folder.name}: {missing}; without them nothing can be sized.")
+        note = f"{missing}, so the weights are computed from config.json."
+        return RawModel(identity, _CONFIG_OF_FOLDER, revision, config, notes=(note,))
+    return RawModel(
+        identity,
+        "local folder",
+        revision,
+        config,
+        tensors=shards.joined(tables, index),
+        tensors_source=shards.header_count(len(wanted)),
+        file_bytes=file_bytes,
+    )
+
+
+def _exists(path: Path) -> bool:
+    """Whether something is there; a folder that may not be searched is an error.
+
+    Raises:
+        SourceError: the folder may not be searched.
+    """
+    try:
+        return path.exists()
+    except OSError as exc:
+        raise _unreadable(path, exc) from exc
+
+
+def _is_pointer(path: Path) -> bool:
+    with _open(path) as (file, _):
+        return file.read(len(_LFS)) == _LFS
+
+
+def _safetensors(path: Path, token: CancelToken) -> RawModel:
+    """One file, or the whole model if it is a shard of one."""
+    folder = path.parent
+    if _exists(folder / shards.INDEX) and shards.SHARD.search(path.name):
+        return _folder(folder, token)
+    with _open(path) as (file, size):
+        tensors = safetensors.read(file, size, path.name)
+    identity, revision = _named(path)
+    return RawModel(
+        identity,
+        "local file",
+        revision,
+        _config_beside(folder),
+        tensors=tensors,
+        tensors_source=f"header of {path.name}",
+        file_bytes=size,
+    )
+
+
+def _gguf(path: Path, token: CancelToken) -> RawModel:
+    """One GGUF model, with all its parts if it is split."""
+    names = gguf.parts_of(path.name)
+    headers: dict[str, gguf.GgufHeader] = {}
+    file_bytes = 0
+    for name in names:
+        part = path.with_name(name)
+        if not _exists(part):
+            raise HeaderError(f"{name}, one of {len(names)} parts of {path.name}, is missing.")
+        with _open(part) as (file, size):
+            headers[name] = gguf.read(gguf.FileSource(file, size, name), token)
+            file_bytes += size
+    identity, revision = _named(path.with_name(names[0]))
+    return RawModel(
+        identity,
+        "local file",
+        revision,
+        tensors=gguf.joined(headers),
+        tensors_source=f"tensor table of {path.name}"
+        if len(names) == 1
+        else f"tensor tables of {len(names)} GGUF parts",
+        file_bytes=file_bytes,
+        gguf_metadata=headers[names[0]].metadata,
+    )
+
+
+def _named(path: Path) -> tuple[str, str | None]:
+    """Name and revision that a model gets from its place; a Hub cache knows both."""
+    place = path.absolute()
+    folder = place if place.is_dir() else place.parent
+    for parent in folder.parents:
+        if parent.name.startswith("models--"):
+            inside = folder.relative_to(parent).parts
+            commit = inside[1] if len(inside) > 1 else ""
+            name = parent.name.removeprefix("models--").replace("--", "/")
+            return name, commit if _COMMIT.fullmatch(commit) else None
+    is_named_by_folder = place.is_dir() or place.name == "config.json"
+    return (folder.name if is_named_by_folder else gguf.model_name(place.name)) or path.name, None

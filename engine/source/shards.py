@@ -1,0 +1,116 @@
+"""Which files of a folder or repository make up one model."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, cast
+
+from engine.errors import HeaderError
+from engine.source import gguf
+from engine.source.bounded_json import parse_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from engine.source.raw import HeaderTensor
+
+INDEX = "model.safetensors.index.json"
+SINGLE = "model.safetensors"
+SHARD = re.compile(r"-(?P<part>\d{5})-of-(?P<parts>\d{5})\.safetensors$")
+_FOREIGN = ("adapter_", "optimizer", "training_")
+"""Files that may lie beside a model's weights: adapters, training state."""
+MAX_SHARDS = 4096
+
+
+def is_weights(name: str) -> bool:
+    """Whether ``name`` says that safetensors weights of the model itself are meant."""
+    return name == INDEX or (name.endswith(".safetensors") and not name.startswith(_FOREIGN))
+
+
+def parse_index(data: bytes) -> dict[str, str]:
+    """Tensor name -> file name, from ``model.safetensors.index.json``.
+
+    Raises:
+        HeaderError: not an index, or one that points outside its folder.
+    """
+    weight_map = parse_object(data, INDEX, HeaderError).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise HeaderError(f"{INDEX} has no weight_map.", field="weight_map")
+    entries = cast("dict[str, object]", weight_map)
+    for name in set(map(str, entries.values())):
+        if not name.endswith(".safetensors") or re.search(r"[\\/:\0]", name):
+            raise HeaderError(f"{INDEX} points to {name[:80]!r}.", field="weight_map")
+    if not all(isinstance(value, str) for value in entries.values()):
+        raise HeaderError(f"{INDEX} has a weight_map with something else than names.")
+    if len(set(entries.values())) > MAX_SHARDS:
+        raise HeaderError(f"{INDEX} names more than {MAX_SHARDS:,} files.")
+    return cast("dict[str, str]", weight_map)
+
+
+def wanted(names: Iterable[str], index: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Weight files that make up the model; some may be missing from ``names``.
+
+    Raises:
+        HeaderError: several files, and nothing says which belong together.
+    """
+    if index is not None:
+        return tuple(sorted(set(index.values())))
+    # ``consolidated…`` is a second copy in another layout, so the names of ``model…`` go first.
+    files = sorted(
+        (n for n in names if is_weights(n)), key=lambda n: (not n.startswith("model"), n)
+    )
+    if SINGLE in files:
+        return (SINGLE,)
+    series = [n for n in files if SHARD.search(n)]
+    if series:
+        match = SHARD.search(series[0])
+        parts = int(match["parts"]) if match else 0
+        if not 0 < parts <= MAX_SHARDS:
+            raise HeaderError(f"{series[0]} claims to be one of {parts:,} files.")
+        stem = SHARD.sub("", series[0])
+        return tuple(f"{stem}-{n:05d}-of-{parts:05d}.safetensors" for n in range(1, parts + 1))
+    if len(files) != 1:
+        raise HeaderError(
+            f"{', '.join(files[:3])} …: nothing says which of {len(files)} weight files "
+            "belong together; open one of them."
+        )
+    return (files[0],)
+
+
+def joined(
+    tables: Mapping[str, tuple[HeaderTensor, ...]], index: Mapping[str, str] | None
+) -> tuple[HeaderTensor, ...]:
+    """Tensors of all files, each name once.
+
+    Raises:
+        HeaderError: a name in two files, or an index that the headers contradict.
+    """
+    home: dict[str, str] = {}
+    for file, table in tables.items():
+        for tensor in table:
+            if tensor.name in home:
+                raise HeaderError(
+                    f"{tensor.name[:80]!r} is in {home[tensor.name]} and in {file}.",
+                    field=tensor.name,
+                )
+            home[tensor.name] = file
+    for name, file in (index or {}).items():
+        if home.get(name) != file:
+            raise HeaderError(f"{INDEX} says that {file} holds {name[:80]!r}, but it doesn't.")
+    return tuple(tensor for table in tables.values() for tensor in table)
+
+
+def gguf_models(names: Iterable[str]) -> tuple[str, ...]:
+    """GGUF models among ``names``: of a split one its first part, projectors left out."""
+    found = (n for n in names if n.lower().endswith(".gguf") and not is_projector(n))
+    return tuple(dict.fromkeys(gguf.parts_of(n)[0] for n in found))
+
+
+def is_projector(name: str) -> bool:
+    """Whether a GGUF file is the vision or audio part that goes with a model."""
+    return "mmproj" in name.rsplit("/", 1)[-1].lower()
+
+
+def header_count(files: int) -> str:
+    """Phrase for the evidence line."""
+    return f"headers of {files} safetensors files" if files > 1 else "safetensors header"
