@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.fit.verdict import Fit
 from engine.text import printable
 
 if TYPE_CHECKING:
     from engine.budget.model import LlamaCppBuffers, RankBudget, SequenceState
+    from engine.budget.weights import Weights
     from engine.contract.request import RequestId
     from engine.errors import PlimsollError
     from engine.evidence import Estimate
@@ -32,12 +34,11 @@ class Notes:
 
 
 def answer(
-    request_id: RequestId, sizing: Sizing, weights: Estimate, limits: Limits, notes: Notes
+    request_id: RequestId, sizing: Sizing, weights: Weights, limits: Limits, notes: Notes
 ) -> dict[str, object]:
     """The answer to one request.
 
-    Args:
-        weights: the whole model's, in the plan's format, before any sharding.
+    ``weights`` are the whole model's in the plan's format; their whole is stated, not a share.
     """
     budget, verdict = sizing.budget, sizing.verdict
     model = budget.model
@@ -49,13 +50,13 @@ def answer(
             "id": model.id,
             "model_type": model.spec.model_type,
             "parameters": model.parameters,
-            "weights_bytes": weights.likely_bytes,
+            "weights_bytes": weights.whole_bytes,
             "basis": weights.basis.value,
         },
         "ranks": [_rank(rank, notes) for rank in budget.ranks],
         "sequence_state": _state(budget.sequence_state),
         "llama_cpp": _buffers(budget.llama_cpp) if budget.llama_cpp else None,
-        "verdict": verdict.fit.value,
+        "verdict": verdict.fit.value if notes.capacity_known else Fit.UNKNOWN.value,
         "binding": {"rank": verdict.binding_rank, "region": verdict.binding_region.value},
         "limits": {
             "max_context": limits.max_context,

@@ -10,11 +10,15 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from engine.architecture.read import read
 from engine.contract.answer import Notes
+from engine.devices import catalogue
 from engine.devices.device import DeviceKind, Vendor
+from engine.devices.here import this_machine
 from engine.errors import DeviceError, HubOfflineError, HubTimeoutError, SourceError
 from engine.runtimes.registry import RUNTIMES
 from engine.source.raw import RawModel
+from engine.source.resolve import resolve
 from engine.units import GIB
 
 if TYPE_CHECKING:
@@ -75,8 +79,6 @@ class Desk:
 
     def model(self, request: Request) -> Model:
         """The model that ``request`` names or carries."""
-        from engine.architecture.read import read  # noqa: PLC0415 - late: errors need none of it
-
         if request.config is not None:
             raw = RawModel(
                 id=request.model or str(request.config.get("_name_or_path") or "inline config"),
@@ -97,8 +99,6 @@ class Desk:
         return known
 
     def _fetch(self, name: str) -> RawModel:
-        from engine.source.resolve import resolve  # noqa: PLC0415 - as above
-
         try:
             return resolve(name, self._token, None)
         except (SourceError, HubOfflineError):
@@ -113,8 +113,6 @@ class Desk:
             raise
 
     def _machine(self, request: Request) -> tuple[Machine, Notes]:
-        from engine.devices import catalogue  # noqa: PLC0415 - as above
-
         count = request.gpu_count
         if count == 0:
             return self._cpu_alone(), Notes()
@@ -128,8 +126,6 @@ class Desk:
         return catalogue.machine(device, count), Notes(assumptions=assumed)
 
     def _this_machine(self, count: int | None) -> tuple[Machine, Notes]:
-        from engine.devices import catalogue  # noqa: PLC0415 - as above
-
         here = self._look_around()
         gpus = [slot for slot in here.slots if slot.device.kind is not DeviceKind.HOST]
         if count is None or count == len(gpus):
@@ -150,15 +146,11 @@ class Desk:
 
     def _look_around(self) -> Machine:
         if self._here is None:
-            from engine.devices.here import this_machine  # noqa: PLC0415 - asks drivers
-
             self._here = this_machine()
         return self._here
 
 
 def _named(name: str | None, total_bytes: int | None) -> Device:
-    from engine.devices import catalogue  # noqa: PLC0415 - reads the catalogue
-
     if total_bytes is None:
         return catalogue.find(name or "")
     like = catalogue.match(name, total_bytes) if name else None
@@ -181,7 +173,7 @@ def _complete(
 
 
 def default_runtime(model: Model, machine: Machine) -> str:
-    """vLLM where it is at home, llama.cpp for GGUF files and everywhere else."""
+    """The runtime of a plan that names none: vLLM where it is at home, else llama.cpp."""
     first = machine.slots[0].device
     at_home = first.kind is DeviceKind.DISCRETE and first.vendor in {Vendor.NVIDIA, Vendor.AMD}
     return "vllm" if at_home and not model.is_gguf else "llama.cpp"

@@ -1,0 +1,78 @@
+"""Runs one command and turns whatever happens into an exit status and one sentence."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from engine.cli import streams
+from engine.cli.options import parse
+from engine.errors import PlimsollError, UsageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from engine.report.document import ReportDocument
+
+    PdfWriter = Callable[[ReportDocument, Path, str], None]
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str], write_pdf: PdfWriter | None = None) -> int:
+    """Run the command that ``argv`` (without the program's name) states.
+
+    Args:
+        argv: command, model and options.
+        write_pdf: draws a report; handed in, since the engine knows no Qt.
+
+    Returns:
+        The exit status: of ``size`` 0 fits, 1 does not fit, 3 cannot say; 2 for bad input.
+    """
+    streams.open_streams()
+    try:
+        options = parse(argv)
+        options.write_pdf = write_pdf
+        status = _run(options)
+        streams.output().flush()
+    except PlimsollError as error:
+        streams.complain(error)
+        return BAD_INPUT
+    except BrokenPipeError:
+        streams.abandon_output()
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OSError as error:
+        name = error.filename or "a file"
+        streams.notice(f"{name}: {error.strerror or error}.")
+        return BAD_INPUT
+    except (MemoryError, RecursionError):
+        streams.notice("The input is too large or too deeply nested to be a model's.")
+        return BAD_INPUT
+    return status
+
+
+def program_version() -> str:
+    """The installed version, or the one of an unpacked source tree."""
+    try:
+        return version("plimsoll")
+    except PackageNotFoundError:
+        return "0.1.0"
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.version:
+        streams.output().write(f"plimsoll {program_version()}\n")
+        return 0
+    if options.command is None:
+        message = "No command is given: say size, kv, machine, watch or report, or see --help."
+        raise UsageError(message)
+    # Each command imports only what it needs: this is what keeps `size` fast.
+    module = import_module(f"engine.cli.{options.command}")
+    run: Callable[[argparse.Namespace], int] = module.run
+    return run(options)

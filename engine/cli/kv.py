@@ -1,0 +1,65 @@
+"""``plimsoll kv``: the KV cache of one request, formula and inputs in the open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.cancel import CancelToken
+from engine.cli import streams
+from engine.cli.encode import encode
+from engine.cli.hub import opener
+from engine.cli.look import Look, fitted, wrapped
+from engine.contract.desk import Desk
+from engine.contract.kv import KvBaseline, kv_answer, kv_baseline
+from engine.contract.request import parse
+from engine.units import format_bytes, format_gib
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer for one model; a bound is marked as such."""
+    desk = Desk(CancelToken(), opener(options))
+    model = desk.model(parse(options.given))
+    baseline = kv_baseline(model, options.max_model_len, options.kv_cache_dtype)
+    output = streams.output()
+    if options.json:
+        output.write(encode(kv_answer(baseline)) + "\n")
+    else:
+        look = Look.of(output)
+        look.write(_describe(baseline, look), output)
+    return 3 if baseline.bounds else 0
+
+
+def _describe(baseline: KvBaseline, look: Look) -> Iterator[str]:
+    yield look.strong(fitted(baseline.model, look.width).rstrip())
+    yield from wrapped(baseline.formula, look.width, first="  ", rest="      ")
+    yield ""
+    for term in baseline.terms:
+        tokens = term.tokens(baseline.context)
+        reach = f"the last {term.window:,} tokens" if term.window else "every token"
+        yield (
+            f"  {term.layers:>3} {term.kind.value} layers keep {reach}: {term.layers} × "
+            f"{term.token_bytes:,} B × {tokens:,} = {term.size_bytes(baseline.context):,} B"
+        )
+    if baseline.state_bytes:
+        yield f"      recurrent state, whatever the context: {baseline.state_bytes:,} B"
+    yield ""
+    more = baseline.bytes_per_token
+    rows = (
+        ("KV dtype", baseline.kv_dtype, ""),
+        ("One more token", f"{more:,} B", format_bytes(more)),
+        (
+            f"{baseline.context:,} tokens",
+            f"{baseline.total_bytes:,} B",
+            format_gib(baseline.total_bytes),
+        ),
+    )  # fmt: skip
+    for name, exact, rounded in rows:
+        yield f"  {fitted(name, 18)}{fitted(exact, 22, right=True)}  {look.strong(rounded)}"
+    yield ""
+    yield look.faint("  What the model needs; a runtime reserves more: see plimsoll size.")
+    for reason in baseline.bounds:
+        yield from wrapped(f"At most: {reason}", look.width, first="  ", rest="  ")

@@ -1,0 +1,236 @@
+"""The commands and their options, made from the table of the machine contract."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from engine.contract.fields import FIELDS, Field, Group, Kind
+from engine.errors import UsageError
+from engine.units import parse_bytes, parse_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_T = TypeVar("_T")
+
+COMMANDS = ("size", "kv", "machine", "watch", "report")
+
+OVERVIEW = """\
+Will this model fit on this machine, where does every byte go, and is that what really happens?
+
+  plimsoll                         open the window
+  plimsoll size MODEL [options]    budget by region, verdict and limits
+  plimsoll size --batch FILE|-     the same for JSON Lines, one answer a line
+  plimsoll kv MODEL --context N    the KV cache worked out in the open
+  plimsoll machine                 this machine's devices and what is free on them now
+  plimsoll watch                   follow the devices, record or replay
+  plimsoll report MODEL -o FILE    the answer as a PDF
+
+MODEL is a Hub id or address, a config.json, a model folder, a .gguf or .safetensors file, or a
+name of the bundled catalogue. Files and the catalogue need no network; the Hub is asked only
+for a model that you name and that is nowhere else.
+
+Try:
+  plimsoll size meta-llama/Llama-3.1-8B --gpu "RTX 4090" --context 8k
+  plimsoll size ./model.gguf --runtime llama.cpp --n-ctx 16384
+  plimsoll kv Qwen/Qwen3-8B --context 32k --kv-dtype fp8
+
+Exit status of size: 0 it fits (also tight), 1 it does not, 2 bad input, 3 cannot be said.
+"""
+
+SIZE_NOTE = """\
+What is not given takes the runtime's own default for the device, and every default used is
+listed under "Assumed". Without --gpu the plan is for this machine. Numbers of tokens may be
+written 32k, sizes 24GiB.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises our own error, so that a slip costs one sentence and not a page of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        text = message[:1].upper() + message[1:]
+        raise UsageError(f"{text.rstrip('.')}. See {self.prog} --help.")
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The options of one command; ``given`` holds those of the contract that were stated.
+
+    Raises:
+        UsageError: an unknown command or option, or a value that cannot be read.
+    """
+    parser = _Parser(
+        prog="plimsoll",
+        usage="plimsoll [COMMAND] [options]",
+        description=OVERVIEW,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="store_true", help="show the version and leave")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
+    wanted = next((a for a in argv if a in COMMANDS), None)
+    builders: dict[str, Callable[[_Parser], None]] = {
+        "size": _size,
+        "kv": _kv,
+        "machine": _machine,
+        "watch": _watch,
+        "report": _report,
+    }
+    for name, build in builders.items():
+        # Some fifty options: only the command at hand is built out.
+        child = commands.add_parser(
+            name,
+            prog=f"plimsoll {name}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        if name == wanted:
+            build(child)
+    options = parser.parse_args(argv)
+    options.given = {
+        f.name: getattr(options, f.name)
+        for f in FIELDS
+        if getattr(options, f.name, None) is not None
+    }
+    return options
+
+
+def _size(parser: _Parser) -> None:
+    parser.description = "Size a model: where every byte goes, and whether that fits."
+    parser.epilog = SIZE_NOTE
+    parser.usage = "plimsoll size MODEL [options]  |  plimsoll size --batch FILE|-"
+    parser.add_argument("model", nargs="?", metavar="MODEL", help=argparse.SUPPRESS)
+    parser.add_argument("--batch", metavar="FILE", help="JSON Lines of requests; - reads stdin")
+    parser.add_argument("--json", action="store_true", help="one JSON object, as for a batch")
+    _hub(parser)
+    _contract(parser, skip={"model"})
+
+
+def _report(parser: _Parser) -> None:
+    parser.description = "Write the answer as a PDF: plan, picture, regions, assumptions."
+    parser.epilog = SIZE_NOTE
+    parser.usage = "plimsoll report MODEL -o FILE.pdf [options]"
+    parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
+    parser.add_argument("-o", "--output", metavar="FILE.pdf", required=True, help="where to")
+    parser.add_argument("--page", choices=("a4", "letter"), default="a4", type=str.lower)
+    parser.add_argument("--recording", metavar="FILE", help="a recording to draw over the plan")
+    _hub(parser)
+    _contract(parser, skip={"model"})
+
+
+def _kv(parser: _Parser) -> None:
+    parser.description = "The KV cache by the book: formula, inputs, bytes per token, total."
+    parser.usage = "plimsoll kv MODEL --context N [--kv-dtype D] [--json]"
+    parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "-c", "--context", "--max-model-len", dest="max_model_len", type=_tokens, required=True,
+        metavar="N", help="tokens of one request, such as 8192 or 32k",
+    )  # fmt: skip
+    parser.add_argument(
+        "--kv-dtype", "--kv-cache-dtype", dest="kv_cache_dtype", default="auto", metavar="D",
+        help="auto (the model's own), bf16, fp8, q8_0 …",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    _hub(parser)
+
+
+def _machine(parser: _Parser) -> None:
+    parser.description = "This machine's devices: capacities, what is free now, how we know."
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def _watch(parser: _Parser) -> None:
+    parser.description = "Follow the devices once a second, until Ctrl+C."
+    parser.add_argument("--jsonl", action="store_true", help="one JSON object a sample")
+    parser.add_argument("--record", metavar="FILE", help="keep the samples, to replay later")
+    parser.add_argument("--replay", metavar="FILE", help="show a recording instead of this machine")
+    parser.add_argument("--count", type=_count, metavar="N", help="stop after N samples")
+    parser.add_argument("--interval", type=_seconds, default=1.0, metavar="S", help="seconds")
+
+
+def _hub(parser: _Parser) -> None:
+    group = parser.add_argument_group("Hub")
+    group.add_argument("--offline", action="store_true", help="never ask the Hub")
+    group.add_argument("--endpoint", metavar="URL", help="another Hub (default: HF_ENDPOINT)")
+
+
+def _contract(parser: _Parser, skip: set[str]) -> None:
+    for heading in Group:
+        fields = [f for f in FIELDS if f.group is heading and not f.inline and f.name not in skip]
+        if not fields:
+            continue
+        group = parser.add_argument_group(heading.value)
+        for field in fields:
+            _option(group, field)
+
+
+def _option(group: argparse._ArgumentGroup, field: Field) -> None:  # pyright: ignore[reportPrivateUsage]  # argparse has no public name for it
+    flags = (field.option, *field.aliases)
+    text = field.help.replace("%", "%%")
+    if field.kind is Kind.BOOLEAN:
+        action = argparse.BooleanOptionalAction
+        group.add_argument(*flags, action=action, default=None, dest=field.name, help=text)
+        return
+    metavar = "{" + ",".join(field.choices) + "}" if field.choices else _METAVAR[field.kind]
+    reader = _reader(field)
+    group.add_argument(*flags, dest=field.name, type=reader, metavar=metavar, help=text)
+
+
+_METAVAR = {Kind.TEXT: "NAME", Kind.INTEGER: "N", Kind.NUMBER: "X", Kind.SWITCH: "on|off|auto"}
+_METAVAR[Kind.NUMBERS] = "X,X"
+
+
+def _reader(field: Field) -> Callable[[str], object]:
+    if field.kind is Kind.INTEGER:
+        if field.name.endswith("_bytes"):
+            return _bytes
+        return _tokens if field.name in _TOKENS else _whole
+    return {Kind.NUMBER: _number, Kind.NUMBERS: _numbers}.get(field.kind, str)
+
+
+_TOKENS = {"max_model_len", "live_tokens", "max_num_batched_tokens", "n_ctx", "prompt_len"}
+
+
+def _tokens(text: str) -> int:
+    return _read(parse_tokens, text)
+
+
+def _bytes(text: str) -> int:
+    return _read(parse_bytes, text)
+
+
+def _whole(text: str) -> int:
+    return _read(int, text, "a whole number")
+
+
+def _number(text: str) -> float:
+    return _read(float, text.replace(",", "."), "a number")
+
+
+def _numbers(text: str) -> list[float]:
+    return [_number(part) for part in text.split(",")]
+
+
+def _count(text: str) -> int:
+    number = _whole(text)
+    if number < 1:
+        message = f"{text!r} is not a number of samples"
+        raise argparse.ArgumentTypeError(message)
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = _number(text)
+    if not 0.1 <= number <= 3600:
+        message = f"{text!r} is not between 0.1 and 3600 seconds"
+        raise argparse.ArgumentTypeError(message)
+    return number
+
+
+def _read(read: Callable[[str], _T], text: str, what: str = "") -> _T:
+    try:
+        return read(text)
+    except ValueError as error:
+        message = f"{text[:80]!r} is not {what}" if what else str(error).rstrip(".")
+        raise argparse.ArgumentTypeError(message) from error

@@ -1,0 +1,69 @@
+"""``plimsoll size``: one model, or a batch of requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.cancel import CancelToken
+from engine.cli import streams
+from engine.cli.batch import answer_lines
+from engine.cli.encode import encode
+from engine.cli.hub import opener
+from engine.cli.look import Look
+from engine.cli.size_text import describe
+from engine.contract.answer import error_answer
+from engine.contract.desk import Desk
+from engine.contract.request import parse
+from engine.contract.respond import respond
+from engine.errors import PlimsollError, UsageError
+from engine.fit import solve
+from engine.fit.verdict import Fit
+from engine.sizing import size
+
+if TYPE_CHECKING:
+    import argparse
+
+STATUS = {Fit.FITS: 0, Fit.TIGHT: 0, Fit.DOES_NOT_FIT: 1, Fit.UNKNOWN: 3}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer; the exit status says whether it fits."""
+    if options.batch is not None:
+        return _batch(options)
+    if options.model is None:
+        message = "No model is named: plimsoll size MODEL, or --batch FILE for many."
+        raise UsageError(message, field="model")
+    if options.json:
+        return _json(options)
+    return _text(options)
+
+
+def _text(options: argparse.Namespace) -> int:
+    desk = Desk(CancelToken(), opener(options))
+    plan = desk.plan(parse(options.given))
+    sizing = size(plan.model, plan.deployment, plan.machine)
+    limits = solve.limits(plan.model, plan.deployment, plan.machine)
+    look = Look.of(streams.output())
+    look.write(describe(sizing, limits, plan.notes, look), streams.output())
+    return STATUS[sizing.verdict.fit] if plan.notes.capacity_known else STATUS[Fit.UNKNOWN]
+
+
+def _json(options: argparse.Namespace) -> int:
+    desk = Desk(CancelToken(), opener(options))
+    try:
+        found, fit = respond(desk, options.given)
+    except PlimsollError as error:
+        # A script reads the answer, a person the sentence: both get theirs.
+        streams.output().write(encode(error_answer(None, error)) + "\n")
+        streams.complain(error)
+        return 2
+    streams.output().write(encode(found) + "\n")
+    return STATUS[fit]
+
+
+def _batch(options: argparse.Namespace) -> int:
+    if set(options.given):
+        first = next(iter(options.given)).replace("_", "-")
+        message = f"--batch takes everything from its lines: leave out {first}."
+        raise UsageError(message, field=first)
+    return answer_lines(options.batch, Desk(CancelToken(), opener(options)))

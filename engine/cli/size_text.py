@@ -1,0 +1,196 @@
+"""The answer of ``plimsoll size`` for people: verdict, picture in one line, table, limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.budget.model import STACK_ORDER, RankBudget, Region
+from engine.cli.look import Look, fitted, wrapped
+from engine.units import format_gib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from engine.budget.model import Budget, LlamaCppBuffers, RegionBudget
+    from engine.contract.answer import Notes
+    from engine.fit.solve import Limits
+    from engine.sizing import Sizing
+
+_NAME, _NUMBER, _RANGE, _BASIS = 17, 9, 19, 9
+_TABLE = 2 + _NAME + _NUMBER + 2 + _RANGE + 2 + _NUMBER + 2 + _BASIS
+_MOST_RANKS = 8
+
+
+def describe(sizing: Sizing, limits: Limits, notes: Notes, look: Look) -> Iterator[str]:
+    """The lines of the answer."""
+    budget = sizing.budget
+    yield from _heading(budget, look)
+    yield ""
+    yield from _verdict(sizing, notes, look)
+    for ranks in _alike(budget.ranks)[:_MOST_RANKS]:
+        yield ""
+        yield from _rank(ranks, notes, look)
+    if budget.llama_cpp is not None:
+        yield ""
+        yield from _buffers(budget.llama_cpp, look)
+    yield ""
+    yield from _paragraph("KV", [budget.sequence_state.formula], look)
+    yield from _paragraph("Limits", [_limits(limits)] if notes.capacity_known else [], look)
+    yield from _paragraph("Assumed", [*notes.assumptions, *budget.assumptions], look)
+    yield from _paragraph("Careful", [*budget.bounds, *notes.warnings, *budget.warnings], look)
+
+
+def _heading(budget: Budget, look: Look) -> Iterator[str]:
+    model, plan = budget.model, budget.deployment
+    revision = f" at {model.revision[:12]}" if model.revision else ""
+    parameters = f"{model.parameters:,} parameters"
+    yield look.strong(fitted(f"{model.id} · {parameters}", look.width).rstrip())
+    yield look.faint(fitted(f"from {model.source}{revision}", look.width).rstrip())
+    version = f" {plan.runtime_version}" if plan.runtime_version else ""
+    context = f"{plan.max_model_len:,} tokens" if plan.max_model_len else "its default context"
+    at_once = "1 request" if plan.concurrency == 1 else f"{plan.concurrency:,} requests"
+    parts = [
+        f"{plan.runtime}{version} on {budget.machine.name}",
+        f"{at_once} × {context}",
+        f"weights {plan.weight_format}",
+        f"KV {plan.kv_cache_dtype}",
+    ]
+    yield fitted(" · ".join(parts), look.width).rstrip()
+
+
+def _verdict(sizing: Sizing, notes: Notes, look: Look) -> Iterator[str]:
+    verdict = sizing.verdict
+    if not notes.capacity_known:
+        yield look.strong("? Unknown: no device is named")
+        return
+    headline = fitted(verdict.headline, look.width - 2).rstrip()
+    yield look.verdict(headline, verdict.fit)
+    if verdict.detail:
+        yield from wrapped(verdict.detail, look.width, first="  ", rest="  ")
+
+
+def _alike(ranks: Sequence[RankBudget]) -> list[tuple[RankBudget, ...]]:
+    """Neighbouring ranks with the same figures on the same device, shown once."""
+    groups: list[list[RankBudget]] = []
+    for rank in ranks:
+        if groups and _figures(groups[-1][0]) == _figures(rank):
+            groups[-1].append(rank)
+        else:
+            groups.append([rank])
+    return [tuple(group) for group in groups]
+
+
+def _figures(rank: RankBudget) -> object:
+    estimates = [rank.regions[region].estimate for region in Region]
+    return rank.slot.device.name, [(e.low_bytes, e.likely_bytes, e.high_bytes) for e in estimates]
+
+
+def _rank(ranks: tuple[RankBudget, ...], notes: Notes, look: Look) -> Iterator[str]:
+    rank = ranks[0]
+    device = rank.slot.device
+    if len(ranks) == 1:
+        title = f"Rank {rank.rank} · {device.name}"
+    else:
+        title = f"Ranks {rank.rank}–{ranks[-1].rank}, each · {device.name}"
+    if look.unicode and notes.capacity_known:
+        yield _bar(rank, look)
+    how = "  How" if look.width > _TABLE + 24 else ""
+    head = (
+        fitted(title, 2 + _NAME) + fitted("GiB", _NUMBER, right=True) + "  "
+        + fitted("low – high", _RANGE, right=True) + "  "
+        + fitted("least", _NUMBER, right=True) + "  " + fitted("Basis", _BASIS) + how
+    )  # fmt: skip
+    yield look.strong(title)
+    yield look.faint(" " * (2 + _NAME) + head[2 + _NAME :])
+    for region in Region:
+        yield _row(rank.regions[region], look)
+    yield look.faint("  " + "─" * (_NAME + _NUMBER))
+    yield _sum("Planned", rank.planned.likely_bytes)
+    if notes.capacity_known:
+        yield _sum("Load line", device.allocatable.likely_bytes)
+        yield _sum("Left" if rank.free_bytes >= 0 else "Over", abs(rank.free_bytes))
+
+
+def _row(entry: RegionBudget, look: Look) -> str:
+    estimate = entry.estimate
+    if estimate.is_point:
+        span = ""
+    else:
+        low, high = _gib(estimate.low_bytes), _gib(estimate.high_bytes)
+        span = f"{low} – {high}"
+    least = "" if entry.least_bytes is None else _gib(entry.least_bytes)
+    figures = (
+        fitted(_gib(estimate.likely_bytes), _NUMBER, right=True) + "  "
+        + fitted(span, _RANGE, right=True) + "  "
+        + fitted(least, _NUMBER, right=True) + "  " + fitted(estimate.basis.word, _BASIS)
+    )  # fmt: skip
+    name = fitted(entry.region.label, _NAME)
+    left = look.width - _TABLE - 2
+    how = "  " + fitted(entry.note, left).rstrip() if left >= 22 and entry.note else ""
+    if not estimate.high_bytes:
+        return look.faint(f"  {name}{figures}{how}")
+    return look.region("■ ", entry.region) + name + figures + look.faint(how)
+
+
+def _sum(name: str, size_bytes: int) -> str:
+    return f"  {fitted(name, _NAME)}{fitted(_gib(size_bytes), _NUMBER, right=True)}"
+
+
+def _gib(size_bytes: int) -> str:
+    return format_gib(size_bytes, unit=False)
+
+
+def _bar(rank: RankBudget, look: Look) -> str:
+    """The one picture in one line: the stack on an axis that ends at the device's total."""
+    width = min(look.width - 2, _TABLE)
+    line = rank.slot.device.allocatable.likely_bytes
+    top = max(rank.slot.device.total_bytes, rank.planned.likely_bytes)
+    blocks = ""
+    done, reached = 0, 0
+    for region in STACK_ORDER:
+        reached += rank.regions[region].estimate.likely_bytes
+        end = reached * width // top
+        fill = "░" if region is Region.HEADROOM else "█"
+        blocks += look.region(fill * (end - done), region)
+        done = end
+    mark = min(line * width // top, width - 1)
+    if done <= mark:
+        return f"  {blocks}{' ' * (mark - done)}{look.strong('│')}"
+    return f"  {blocks}{look.strong(' over the load line')}" if line < reached else f"  {blocks}"
+
+
+def _buffers(buffers: LlamaCppBuffers, look: Look) -> Iterator[str]:
+    yield look.strong("llama.cpp's buffers, MiB") + look.faint(
+        "        model       cache       state     compute"
+    )
+    tables = (
+        buffers.model_buffers,
+        buffers.kv_buffers,
+        buffers.rs_buffers,
+        buffers.compute_buffers,
+    )
+    names = list(dict.fromkeys(name for table in tables for name in table))
+    for name in names:
+        figures = "".join(fitted(_mib(table.get(name)), 12, right=True) for table in tables)
+        yield f"  {fitted(name, 24)}{figures}"
+    yield f"  {fitted('output', 24)}{fitted(_mib(buffers.output_buffer), 12, right=True)}"
+
+
+def _mib(size_bytes: int | None) -> str:
+    return "" if size_bytes is None else f"{size_bytes / 2**20:,.2f}"
+
+
+def _limits(limits: Limits) -> str:
+    context = f"{limits.max_context:,} tokens" if limits.max_context else "none fits"
+    requests = f"{limits.max_concurrency:,}" if limits.max_concurrency else "none"
+    best = limits.best_weight_format or "none fits"
+    return f"largest context {context} · most requests {requests} · best weight format {best}"
+
+
+def _paragraph(title: str, items: Sequence[str], look: Look) -> Iterator[str]:
+    margin = " " * 10
+    for index, item in enumerate(i for i in items if i):
+        first = look.strong(title) + " " * (10 - len(title)) if not index else margin
+        lines = wrapped(item, look.width, first=margin, rest=margin + "  ")
+        yield first + lines[0][len(margin) :]
+        yield from lines[1:]
