@@ -1,0 +1,164 @@
+"""What a sequence needs by the architecture alone: no blocks, no padding, no runtime."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import AttentionKind
+from engine.formats.dtypes import canonical, element_bytes
+from engine.formats.kv import head_bytes, indexer_bytes, latent_bytes
+
+if TYPE_CHECKING:
+    from engine.architecture.spec import ArchitectureSpec, AttentionSpec, StateSpec
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTerm:
+    """Layers that keep the same: one line of the KV equation."""
+
+    kind: AttentionKind
+    layers: int
+    window: int
+    token_bytes: int
+    """Per token and layer."""
+    equation: str
+    """``2 × 32 layers × 8 heads × 128 × 2 B``."""
+
+    def tokens(self, context: int) -> int:
+        """Tokens that such a layer has to remember of ``context``."""
+        return min(context, self.window) if self.window else context
+
+    def size_bytes(self, context: int) -> int:
+        """Bytes at ``context`` tokens, all layers of the kind."""
+        return self.layers * self.token_bytes * self.tokens(context)
+
+
+def kv_heads_per_rank(attention: AttentionSpec, tp: int) -> int:
+    """KV heads on one rank; never less than one, since beyond that heads are replicated.
+
+    Source:
+        vLLM ``config/model.py :: get_num_kv_heads``.
+    """
+    return max(1, attention.num_key_value_heads // tp)
+
+
+def token_bytes(attention: AttentionSpec, kv_dtype: str, tp: int = 1) -> int:
+    """Bytes that one layer keeps for one token on one rank.
+
+    The latent vector of MLA is replicated on every rank.
+    """
+    if attention.kind is AttentionKind.LATENT:
+        size = latent_bytes(kv_dtype, attention.kv_lora_rank, attention.qk_rope_head_dim)
+        return size + (indexer_bytes(attention.index_head_dim) if attention.index_head_dim else 0)
+    heads = kv_heads_per_rank(attention, tp)
+    return heads * head_bytes(kv_dtype, attention.head_dim, attention.v_head_dim)
+
+
+def constant_state_bytes(state: StateSpec, model_dtype: str, tp: int = 1, extra: int = 0) -> int:
+    """Bytes of one layer's constant state for one sequence on one rank.
+
+    Args:
+        state: the layer's state.
+        model_dtype: dtype of the convolution part, and of the rest unless the state says.
+        tp: tensor-parallel size.
+        extra: speculative tokens, kept in the convolution window.
+    """
+    width = element_bytes(canonical(model_dtype) or "bfloat16")
+    state_width = element_bytes(state.state_dtype) if state.state_dtype else width
+    window = max(state.conv_kernel - 1, 0) + (extra if state.conv_kernel else 0)
+    conv = state.conv_dim // tp * window * width
+    return conv + state.recurrent_elements // tp * state_width
+
+
+@lru_cache(maxsize=4096)
+def cache_terms(spec: ArchitectureSpec, kv_dtype: str) -> tuple[CacheTerm, ...]:
+    """The KV equation of the whole model, one term per kind of layer, in layer order."""
+    counts = Counter(spec.attentions)
+    return tuple(
+        CacheTerm(
+            kind=attention.kind,
+            layers=count,
+            window=attention.window,
+            token_bytes=token_bytes(attention, kv_dtype),
+            equation=_equation(attention, count, kv_dtype),
+        )
+        for attention, count in counts.items()
+    )
+
+
+def _equation(attention: AttentionSpec, layers: int, kv_dtype: str) -> str:
+    per_token = token_bytes(attention, kv_dtype)
+    if attention.kind is AttentionKind.LATENT:
+        latent, rope = attention.kv_lora_rank, attention.qk_rope_head_dim
+        if per_token % (latent + rope) or attention.index_head_dim:
+            return f"{layers} layers × {per_token:,} B (latent {latent} + {rope}, packed)"
+        return f"{layers} layers × ({latent} + {rope}) × {per_token // (latent + rope)} B"
+    heads, dim = attention.num_key_value_heads, attention.head_dim
+    elements = heads * (dim + attention.v_head_dim)
+    if per_token % elements:
+        return f"{layers} layers × {heads} heads × {per_token // heads} B"
+    width = per_token // elements
+    if dim == attention.v_head_dim:
+        return f"2 × {layers} layers × {heads} heads × {dim} × {width} B"
+    return f"{layers} layers × {heads} heads × ({dim} + {attention.v_head_dim}) × {width} B"
+
+
+@lru_cache(maxsize=4096)
+def constant_bytes(spec: ArchitectureSpec, model_dtype: str) -> int:
+    """Constant state of one sequence, whole model."""
+    return sum(
+        constant_state_bytes(layer.state, model_dtype) * count
+        for layer, count in spec.layer_groups()
+        if layer.state is not None
+    )
+
+
+def architecture_bytes(spec: ArchitectureSpec, kv_dtype: str, context: int) -> int:
+    """The least that a sequence of ``context`` tokens needs, whole model."""
+    kept = sum(term.size_bytes(context) for term in cache_terms(spec, kv_dtype))
+    return kept + constant_bytes(spec, spec.dtype)
+
+
+@lru_cache(maxsize=4096)
+def rank_bytes(spec: ArchitectureSpec, kv_dtype: str, context: int, layers: range, tp: int) -> int:
+    """The least that a sequence of ``context`` tokens needs of one rank, unrounded."""
+    kept = 0
+    for layer in (spec.layers[i] for i in layers):
+        attention = layer.attention
+        if attention is not None and attention.keeps_cache:
+            tokens = min(context, attention.window) if attention.window else context
+            kept += tokens * token_bytes(attention, kv_dtype, tp)
+        if layer.state is not None:
+            kept += constant_state_bytes(layer.state, spec.dtype, tp)
+    return kept
+
+
+def token_growth_bytes(spec: ArchitectureSpec, kv_dtype: str, context: int) -> int:
+    """What one more token costs at ``context``, whole model."""
+    return sum(
+        term.layers * term.token_bytes
+        for term in cache_terms(spec, kv_dtype)
+        if not term.window or context < term.window
+    )
+
+
+def equation(spec: ArchitectureSpec, kv_dtype: str) -> str:
+    """The bytes of one token in every layer, as a calculation with its inputs."""
+    terms = cache_terms(spec, kv_dtype)
+    if not terms:
+        return "no layer keeps a cache"
+    parts = [
+        term.equation + (f" (last {term.window:,} tokens)" if term.window else "") for term in terms
+    ]
+    whole = sum(term.layers * term.token_bytes for term in terms)
+    return " + ".join(parts) + f" = {whole:,} B a token"
+
+
+def resolve_kv_dtype(spec: ArchitectureSpec, asked: str, model_dtype: str) -> str:
+    """The KV dtype in force: as asked, else as the checkpoint says, else the model's own."""
+    if asked != "auto":
+        return asked
+    return spec.kv_cache_dtype or canonical(model_dtype) or "bfloat16"

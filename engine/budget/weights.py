@@ -1,0 +1,242 @@
+"""Bytes of weights on every rank: from file headers where they were read, else from shapes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from engine.architecture.model import StoredGroup
+from engine.architecture.spec import ModuleClass, Sharding, Subject
+from engine.budget.sharding import outer_stages, shard, shards, stage_layers
+from engine.evidence import Basis
+from engine.formats.dtypes import canonical, element_bytes
+from engine.formats.weights import FORMATS, tensor_bytes
+from engine.units import align_up, ceil_div
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from engine.architecture.model import Model
+    from engine.architecture.spec import ArchitectureSpec, LayerSpec, Tensor
+
+AS_STORED = "auto"
+
+_CLASS_SHARDING = {
+    ModuleClass.EMBEDDING: Sharding.VOCAB,
+    ModuleClass.LM_HEAD: Sharding.VOCAB,
+    ModuleClass.ATTENTION: Sharding.COLUMN,
+    ModuleClass.MLP: Sharding.COLUMN,
+    ModuleClass.SHARED_EXPERTS: Sharding.COLUMN,
+    ModuleClass.EXPERTS: Sharding.EXPERT_COLUMN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WeightLayout:
+    """How a runtime lays the weights out; with the model, all that their bytes depend on."""
+
+    weight_format: str = AS_STORED
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    enable_expert_parallel: bool = False
+    with_mtp: bool = False
+    """Whether the multi-token-prediction block is loaded."""
+    vocab_multiple: int = 1
+    halve_float32: bool = False
+    """Whether 32-bit checkpoints are loaded in 16 bits (vLLM's ``dtype auto``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageWeights:
+    """Weights of one tensor-parallel rank of one pipeline stage."""
+
+    layers: range
+    by_module: Mapping[ModuleClass, int]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights of a whole deployment, stage by stage."""
+
+    stages: tuple[StageWeights, ...]
+    whole_bytes: int
+    """One copy of everything, unpadded and not split."""
+    weight_format: str
+    """The format, ``auto`` resolved."""
+    quantised: bool
+    basis: Basis
+    source: str
+
+
+@lru_cache(maxsize=4096)
+def weights(model: Model, layout: WeightLayout) -> Weights:
+    """The weights of ``model`` under ``layout``, cached by identity of the model.
+
+    Headers win: where they were read and the format is the stored one, their sizes count.
+    Any other format is worked out from the logical tensors.
+    """
+    stored, spec = model.stored, model.spec
+    name = layout.weight_format
+    if name == AS_STORED:
+        name = stored.format_label if stored else spec.weight_format
+    if stored is not None and name in (stored.format_label, spec.weight_format):
+        return _from_groups(model, layout, stored.groups, name, Basis.READ, stored.source)
+    doubted = any(d.subject is Subject.WEIGHTS for d in spec.doubts)
+    if spec.stated_parameters is not None:
+        groups = _stated_groups(spec, spec.stated_parameters, name)
+        basis = Basis.BOUND if doubted else Basis.EXACT
+        source = "parameters per class from the catalogue × bits of the format"
+        return _from_groups(model, layout, groups, name, basis, source)
+    return _from_tensors(spec, layout, name, Basis.BOUND if doubted else Basis.EXACT)
+
+
+def _from_groups(
+    model: Model,
+    layout: WeightLayout,
+    groups: Iterable[StoredGroup],
+    name: str,
+    basis: Basis,
+    source: str,
+) -> Weights:
+    spec = model.spec
+    stages = stage_layers(len(spec.layers), layout.pipeline_parallel_size)
+    stage_of = {layer: i for i, layers in enumerate(stages) for layer in layers}
+    sums: list[Counter[ModuleClass]] = [Counter() for _ in stages]
+    whole = 0
+    quantised = not _is_plain(name)
+    for group in groups:
+        if group.module is ModuleClass.MTP and not layout.with_mtp:
+            continue
+        size = _resident_bytes(group, layout, quantised=quantised)
+        whole += size
+        on_rank = _group_on_rank(group, size, spec, layout)
+        if group.layer is not None and group.layer in stage_of:
+            sums[stage_of[group.layer]][group.module] += on_rank
+        else:
+            tied = spec.tie_word_embeddings
+            for stage in outer_stages(group.module, len(stages), tied=tied):
+                sums[stage][group.module] += on_rank
+    return Weights(_stages(stages, sums), whole, name, quantised, basis, source)
+
+
+def _resident_bytes(group: StoredGroup, layout: WeightLayout, *, quantised: bool) -> int:
+    is_float32 = canonical(group.dtype) == "float32"
+    if layout.halve_float32 and not quantised and is_float32:
+        return group.size_bytes // 2
+    return group.size_bytes
+
+
+def _group_on_rank(
+    group: StoredGroup, size: int, spec: ArchitectureSpec, layout: WeightLayout
+) -> int:
+    if group.sharding is Sharding.VOCAB and spec.vocab_size:
+        padded = align_up(spec.vocab_size, layout.vocab_multiple)
+        size = size * padded // spec.vocab_size
+    if layout.tensor_parallel_size == 1:
+        return size
+    layer = None
+    if group.layer is not None and group.layer < len(spec.layers):
+        layer = spec.layers[group.layer]
+    return ceil_div(size, shards(group.sharding, layer, layout.tensor_parallel_size))
+
+
+def _stated_groups(
+    spec: ArchitectureSpec, parameters: Mapping[ModuleClass, int], name: str
+) -> list[StoredGroup]:
+    """Per-class sums as groups, spread evenly over the layers where a class lives in them."""
+    base = 8 * element_bytes(_base_dtype(spec, name))
+    packed = FORMATS.get(name)
+    layers = max(len(spec.layers), 1)
+    groups: list[StoredGroup] = []
+    for module, count in parameters.items():
+        is_packed = packed is not None and not packed.is_plain and module in packed.modules
+        bits = packed.bits if packed is not None and is_packed else base
+        sharding = _CLASS_SHARDING.get(module, Sharding.REPLICATED)
+        inside = module not in (
+            ModuleClass.EMBEDDING,
+            ModuleClass.LM_HEAD,
+            ModuleClass.VISION,
+            ModuleClass.AUDIO,
+            ModuleClass.OTHER,
+        )
+        places = range(layers) if inside and spec.layers else (None,)
+        size = round(count * bits / 8)
+        for place in places:
+            share = _share(size, place, layers)
+            groups.append(StoredGroup(place, module, sharding, "", share, 0, share, 1))
+    return groups
+
+
+def _share(size: int, place: int | None, layers: int) -> int:
+    if place is None:
+        return size
+    return size * (place + 1) // layers - size * place // layers
+
+
+def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis: Basis) -> Weights:
+    base, fmt = _base_dtype(spec, name), name if name in FORMATS else _plain_name(spec)
+    if layout.halve_float32 and fmt == "fp32" and layout.weight_format == AS_STORED:
+        base, fmt = "bfloat16", "bf16"
+    kept = spec.unquantised if fmt == spec.weight_format else ()
+
+    def on_rank(tensors: Iterable[Tensor], layer: LayerSpec | None) -> Counter[ModuleClass]:
+        sums: Counter[ModuleClass] = Counter()
+        for tensor in tensors:
+            part = shard(
+                tensor,
+                layer,
+                layout.tensor_parallel_size,
+                expert_parallel=layout.enable_expert_parallel,
+                vocab_multiple=layout.vocab_multiple,
+            )
+            sums[tensor.module] += tensor_bytes(part, fmt, base, kept)
+        return sums
+
+    ranges = stage_layers(len(spec.layers), layout.pipeline_parallel_size)
+    per_layer: dict[int, Counter[ModuleClass]] = {}
+    whole = 0
+    for layer, count in spec.layer_groups():
+        per_layer[id(layer)] = on_rank(layer.tensors, layer)
+        whole += count * sum(tensor_bytes(t, fmt, base, kept) for t in layer.tensors)
+    sums: list[Counter[ModuleClass]] = []
+    for layers in ranges:
+        stage: Counter[ModuleClass] = Counter()
+        for key, count in Counter(id(spec.layers[i]) for i in layers).items():
+            for module, size in per_layer[key].items():
+                stage[module] += size * count
+        sums.append(stage)
+    for tensor in (*spec.outer, *(spec.mtp if layout.with_mtp else ())):
+        whole += tensor_bytes(tensor, fmt, base, kept)
+        size = on_rank((tensor,), None)
+        for place in outer_stages(tensor.module, len(ranges), tied=spec.tie_word_embeddings):
+            sums[place].update(size)
+    source = f"tensor shapes of the config, stored as {FORMATS[fmt].label}"
+    return Weights(_stages(ranges, sums), whole, fmt, not _is_plain(fmt), basis, source)
+
+
+def _stages(
+    ranges: tuple[range, ...], sums: list[Counter[ModuleClass]]
+) -> tuple[StageWeights, ...]:
+    return tuple(
+        StageWeights(layers, dict(stage), sum(stage.values()))
+        for layers, stage in zip(ranges, sums, strict=True)
+    )
+
+
+def _is_plain(name: str) -> bool:
+    found = FORMATS.get(name)
+    return found is not None and found.is_plain
+
+
+def _plain_name(spec: ArchitectureSpec) -> str:
+    return {"float16": "fp16", "float32": "fp32"}.get(canonical(spec.dtype) or "", "bf16")
+
+
+def _base_dtype(spec: ArchitectureSpec, name: str) -> str:
+    chosen = FORMATS.get(name)
+    if chosen is not None and chosen.dtype:
+        return chosen.dtype
+    return canonical(spec.dtype) or "bfloat16"

@@ -1,0 +1,166 @@
+"""The verdict in words: what it is, by how much, and what the runtime will do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.budget.model import Region
+from engine.evidence import Basis
+from engine.fit.verdict import Fit
+from engine.runtimes.registry import RUNTIMES
+from engine.units import format_gib
+
+if TYPE_CHECKING:
+    from engine.budget.model import Budget, RankBudget
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+_COUNTS = ("no", "one", "both", "all three", "all four", "all five", "all six", "all seven")
+_CAUSES = {
+    Region.WEIGHTS: "the weights",
+    Region.KV_CACHE: "the KV cache",
+    Region.RECURRENT_STATE: "the recurrent state",
+    Region.ACTIVATIONS: "the activations",
+    Region.FOREIGN: "what others hold",
+}
+
+
+def headline(budget: Budget, fit: Fit, margin_bytes: int, region: Region) -> str:
+    """One sentence without a full stop, one decimal."""
+    amount = format_gib(abs(margin_bytes), digits=1)
+    if fit is Fit.UNKNOWN:
+        return _unknown(budget)
+    if fit is Fit.DOES_NOT_FIT:
+        cause = _CAUSES.get(region, region.label.lower())
+        return f"Doesn’t fit: {amount} over, because of {cause}"
+    everywhere = " on every rank" if len(budget.ranks) > 1 else ""
+    word = "Fits" if fit is Fit.FITS else "Tight"
+    at_least = "at least " if budget.bounds else ""
+    return f"{word}, with {at_least}{amount} to spare{everywhere}"
+
+
+def _unknown(budget: Budget) -> str:
+    if budget.bounds and budget.bounds_are_upper:
+        most = max(_wanted_bytes(rank) for rank in budget.ranks)
+        return f"Unknown: at most {format_gib(most, digits=1)} of each device"
+    least = max(rank.regions[Region.WEIGHTS].estimate.low_bytes for rank in budget.ranks)
+    return f"Unknown: at least {format_gib(least, digits=1)}"
+
+
+def _wanted_bytes(rank: RankBudget) -> int:
+    wanted = sum(
+        entry.estimate.likely_bytes
+        for region, entry in rank.regions.items()
+        if region not in (Region.KV_CACHE, Region.HEADROOM, Region.FOREIGN)
+    )
+    return wanted + rank.needed.likely_bytes
+
+
+def detail(budget: Budget, fit: Fit, rank: RankBudget, margin_bytes: int, region: Region) -> str:
+    """What the runtime will do, in whole sentences."""
+    if budget.bounds and fit is Fit.UNKNOWN:
+        return budget.bounds[0]
+    if rank.has_pool:
+        return _pool_detail(budget, fit, rank, region)
+    return _plain_detail(budget, fit, rank, margin_bytes)
+
+
+def runtime_label(budget: Budget) -> str:
+    """The runtime's name as its makers write it."""
+    found = RUNTIMES.get(budget.deployment.runtime)
+    return found.label if found else budget.deployment.runtime
+
+
+def _tokens(budget: Budget) -> str:
+    deployment = budget.deployment
+    if deployment.live_tokens is not None:
+        return f"{deployment.live_tokens:,} live tokens"
+    context = deployment.max_model_len or 0
+    if deployment.concurrency == 1:
+        return f"{context:,} tokens"
+    return f"{deployment.concurrency} × {context:,} tokens"
+
+
+def _pool_detail(budget: Budget, fit: Fit, rank: RankBudget, region: Region) -> str:
+    label = runtime_label(budget)
+    pool, needed = rank.regions[Region.KV_CACHE].estimate, rank.needed.likely_bytes
+    tokens = _tokens(budget)
+    if fit is Fit.UNKNOWN:
+        return f"{label} has rules of its own on a CPU: {tokens} need {_one(needed)} of KV cache."
+    if rank.free_bytes < 0 and region is Region.FOREIGN:
+        return _refuses_free(budget, rank, label)
+    if pool.likely_bytes == 0 and rank.free_bytes < 0:
+        share = _share_bytes(budget, rank)
+        wanted = share - rank.free_bytes
+        return (
+            f"{label} refuses to start: before any KV cache it needs {_one(wanted)} of the "
+            f"{_one(share)} it may take."
+        )
+    if pool.likely_bytes >= needed:
+        reserved = f"{label} reserves {_one(pool.likely_bytes)} of KV cache"
+        lines = f"{reserved}; {tokens} need {_one(needed)}."
+        if len(budget.ranks) > 1:
+            lines += " " + _fullest(budget, rank)
+        return lines
+    start = f"{tokens} need {_one(needed)} of KV cache; {label} has {_one(pool.likely_bytes)} left."
+    return f"{start} {_what_then(budget, rank)}"
+
+
+def _what_then(budget: Budget, rank: RankBudget) -> str:
+    """Refuse when not even one request fits at full length, else queue."""
+    state = budget.sequence_state
+    label = runtime_label(budget)
+    at_once = state.max_concurrency or 0.0
+    if at_once < 1:
+        longest = f"one request of {budget.deployment.max_model_len:,} tokens doesn’t fit"
+        return f"{label} refuses to start: {longest}."
+    runs = int(at_once)
+    if runs >= budget.deployment.concurrency:
+        return "It starts, but with nothing to spare."
+    del rank
+    waiting = _ORDINALS[runs] if runs < len(_ORDINALS) else f"{runs + 1}th"
+    return f"It starts, but the {waiting} request waits."
+
+
+def _refuses_free(budget: Budget, rank: RankBudget, label: str) -> str:
+    share = _share_bytes(budget, rank)
+    held = rank.slot.foreign.likely_bytes
+    return (
+        f"{label} refuses to start: others hold {_one(held)}, and it asks for {_one(share)} "
+        f"({budget.deployment.gpu_memory_utilization:g} of the device)."
+    )
+
+
+def _share_bytes(budget: Budget, rank: RankBudget) -> int:
+    share = budget.deployment.gpu_memory_utilization or 1.0
+    return round(share * rank.slot.device.allocatable.likely_bytes)
+
+
+def _fullest(budget: Budget, rank: RankBudget) -> str:
+    pools = {r.regions[Region.KV_CACHE].estimate.likely_bytes for r in budget.ranks}
+    count = len(budget.ranks)
+    everyone = _COUNTS[count] if count < len(_COUNTS) else f"all {count}"
+    if len(pools) == 1:
+        return f"The pool is the same on {everyone} ranks."
+    return f"Rank {rank.rank} is the fullest and sets the pool for {everyone}."
+
+
+def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, margin_bytes: int) -> str:
+    label = runtime_label(budget)
+    held = _wanted_bytes(rank)
+    cache = rank.needed.likely_bytes
+    tokens = _tokens(budget)
+    if fit is not Fit.DOES_NOT_FIT:
+        share = f", {_one(cache)} of it for {tokens}" if cache else ""
+        note = "" if fit is Fit.FITS else " The high estimate doesn’t fit."
+        return f"{label} takes {_one(held)}{share}.{note}"
+    del margin_bytes
+    room = rank.slot.device.allocatable.likely_bytes - rank.slot.foreign.likely_bytes
+    whose = "of it" if rank.slot.foreign.basis is Basis.ASSUMED else "left"
+    return (
+        f"{label} needs {_one(held)} and has {_one(room)} {whose}: it stops with an out-of-memory "
+        "error, at load or when the context fills."
+    )
+
+
+def _one(size_bytes: int) -> str:
+    return format_gib(size_bytes, digits=1)

@@ -1,0 +1,115 @@
+"""Deployments that no runtime can start, told in one sentence with the values that work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import AttentionKind
+from engine.errors import DeploymentError
+
+if TYPE_CHECKING:
+    from engine.architecture.spec import ArchitectureSpec
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine
+
+_POSITIVE = (
+    "max_model_len",
+    "concurrency",
+    "live_tokens",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "data_parallel_size",
+    "decode_context_parallel_size",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "kv_pool_bytes",
+    "batch_size",
+    "prompt_len",
+)
+_NOT_NEGATIVE = ("speculative_tokens", "max_loras", "max_lora_rank")
+_MOST_TOKENS = 2**40
+
+
+def check_numbers(deployment: Deployment) -> None:
+    """Refuse counts that are zero, negative or absurd.
+
+    Raises:
+        DeploymentError: naming the field.
+    """
+    for name in (*_POSITIVE, *_NOT_NEGATIVE):
+        value = getattr(deployment, name)
+        least = 1 if name in _POSITIVE else 0
+        if value is not None and not least <= value <= _MOST_TOKENS:
+            message = f"{name} is {value:,}; it has to be {least} or more."
+            if value > _MOST_TOKENS:
+                message = f"{name} is {value:,}, more than any machine holds."
+            raise DeploymentError(message, field=name)
+    share = deployment.gpu_memory_utilization
+    if share is not None and not 0 < share <= 1:
+        message = f"gpu_memory_utilization is {share:g}; it has to lie above 0 and at most at 1."
+        raise DeploymentError(message, field="gpu_memory_utilization")
+
+
+def check_devices(deployment: Deployment, machine: Machine) -> None:
+    """Refuse a plan for more devices than there are.
+
+    Raises:
+        DeploymentError: naming the parallel size to lower.
+    """
+    wanted, there = deployment.ranks * deployment.data_parallel_size, len(machine.slots)
+    if wanted <= there:
+        return
+    sizes = {
+        "tensor_parallel_size": deployment.tensor_parallel_size,
+        "pipeline_parallel_size": deployment.pipeline_parallel_size,
+        "data_parallel_size": deployment.data_parallel_size,
+    }
+    field = max(sizes, key=sizes.__getitem__)
+    product = " × ".join(str(n) for n in sizes.values() if n > 1)
+    devices = "1 device" if there == 1 else f"{there} devices"
+    message = f"The plan takes {product} = {wanted} devices; {machine.name} has {devices}."
+    raise DeploymentError(message, field=field)
+
+
+def check_splits(spec: ArchitectureSpec, deployment: Deployment) -> None:
+    """Refuse parallel sizes that don't divide the model.
+
+    Raises:
+        DeploymentError: naming the field and the sizes that work.
+    """
+    tp, pp = deployment.tensor_parallel_size, deployment.pipeline_parallel_size
+    if tp > 1 and not splits_evenly(spec, tp):
+        heads = ", ".join(str(n) for n in sorted({a.num_attention_heads for a in spec.attentions}))
+        works = ", ".join(str(n) for n in working_sizes(spec))
+        message = (
+            f"tensor_parallel_size {tp} doesn't divide the {heads} attention heads and the layer "
+            f"widths of this model; {works} do."
+        )
+        raise DeploymentError(message, field="tensor_parallel_size")
+    if spec.layers and pp > len(spec.layers):
+        message = (
+            f"pipeline_parallel_size {pp} is more than the model's {len(spec.layers)} layers; "
+            f"1 to {len(spec.layers)} work."
+        )
+        raise DeploymentError(message, field="pipeline_parallel_size")
+
+
+def splits_evenly(spec: ArchitectureSpec, tp: int) -> bool:
+    """Whether heads, KV heads and layer widths divide by ``tp`` (KV heads may be replicated)."""
+    for layer, _ in spec.layer_groups():
+        attention = layer.attention
+        if attention is not None:
+            kv = attention.num_key_value_heads
+            replicable = attention.kind is AttentionKind.LATENT or kv % tp == 0 or tp % kv == 0
+            if attention.num_attention_heads % tp or not replicable:
+                return False
+        if layer.intermediate_size % tp:
+            return False
+        if layer.moe is not None and layer.moe.moe_intermediate_size % tp:
+            return False
+    return True
+
+
+def working_sizes(spec: ArchitectureSpec, most: int = 64) -> list[int]:
+    """Tensor-parallel sizes that divide the model, up to ``most``."""
+    return [n for n in range(1, most + 1) if splits_evenly(spec, n)]

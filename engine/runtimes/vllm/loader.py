@@ -1,0 +1,131 @@
+"""What vLLM's loader adds to the weights on disk."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import AttentionKind, ModuleClass
+from engine.evidence import Basis, Estimate, exactly, total
+from engine.formats.weights import FORMATS
+from engine.units import align_up, ceil_div
+
+if TYPE_CHECKING:
+    from engine.architecture.spec import ArchitectureSpec
+    from engine.budget.weights import StageWeights, Weights
+
+_TWO_ROTARY_BASES = ("gemma3", "gemma4")
+"""Families whose sliding and full layers turn by different bases: two tables."""
+
+
+def resident(
+    spec: ArchitectureSpec, found: Weights, stage: StageWeights, tp: int, lora_bytes: int = 0
+) -> Estimate:
+    """Weights of one rank of ``stage`` as vLLM reports them ("Model loading took")."""
+    stored = exactly(stage.size_bytes, found.basis, found.source, label="tensors")
+    if found.basis is Basis.BOUND:
+        spread = stage.size_bytes // 10
+        stored = Estimate(
+            stage.size_bytes - spread,
+            stage.size_bytes,
+            stage.size_bytes + spread,
+            Basis.BOUND,
+            found.source,
+            label="tensors",
+        )
+    return total([stored, *_additions(spec, found, stage, tp, lora_bytes)])
+
+
+def _additions(
+    spec: ArchitectureSpec, found: Weights, stage: StageWeights, tp: int, lora_bytes: int
+) -> list[Estimate]:
+    experts = stage.by_module.get(ModuleClass.EXPERTS, 0)
+    parts = [_rotary_table(spec)]
+    if found.weight_format == "mxfp4" and experts:
+        parts.append(_padded_experts(spec, experts, tp))
+    if found.quantised:
+        parts.append(_absorbed(spec, stage.layers, tp))
+    if lora_bytes:
+        source = "2 × rank × (rows + columns) of every linear layer × slots"
+        parts.append(
+            Estimate(
+                lora_bytes,
+                lora_bytes,
+                lora_bytes * 13 // 10,
+                Basis.FITTED,
+                source,
+                "",
+                "LoRA slots",
+            )
+        )
+    return [part for part in parts if part is not None]
+
+
+@lru_cache(maxsize=4096)
+def _rotary_table(spec: ArchitectureSpec) -> Estimate | None:
+    """Cosines and sines of every position: in the figure that vLLM prints for the weights.
+
+    Source:
+        vLLM ``rotary_embedding/base.py``; the same 8.03 B parameters print 14.9888 and 14.9595
+        GiB at 131,072 and 8,192 positions.
+    """
+    attention = next(iter(spec.attentions), None)
+    if attention is None or not spec.max_position_embeddings:
+        return None
+    width = attention.qk_rope_head_dim or attention.head_dim
+    tables = 2 if spec.model_type.startswith(_TWO_ROTARY_BASES) else 1
+    size = tables * spec.max_position_embeddings * width * 2
+    formula = f"{spec.max_position_embeddings:,} positions × {width} × 2 B"
+    return Estimate(0, size, size, Basis.EXACT, "vLLM rotary_embedding", formula, "rotary table")
+
+
+def _padded_experts(spec: ArchitectureSpec, experts: int, tp: int) -> Estimate | None:
+    """MXFP4 kernels pad the hidden width to 256 and the expert width to 128.
+
+    Source:
+        vLLM ``fused_moe/oracle/mxfp4.py``.
+    """
+    moe = next((layer.moe for layer in spec.layers if layer.moe), None)
+    if moe is None:
+        return None
+    width = ceil_div(moe.moe_intermediate_size, tp)
+    padded = align_up(spec.hidden_size, 256) * align_up(width, 128)
+    plain = spec.hidden_size * width
+    size = experts * (padded - plain) // plain
+    formula = f"{spec.hidden_size:,} × {width:,} padded to {padded:,} elements an expert matrix"
+    return exactly(size, Basis.EXACT, "vLLM fused_moe mxfp4", formula, "expert padding")
+
+
+@lru_cache(maxsize=4096)
+def _absorbed(spec: ArchitectureSpec, layers: range, tp: int) -> Estimate | None:
+    """MLA's up-projections, kept again in 16 bits when they are stored quantised.
+
+    Source:
+        vLLM ``mla_attention.py :: process_weights_after_loading``.
+    """
+    size = 0
+    for layer in (spec.layers[i] for i in layers):
+        a = layer.attention
+        if a is not None and a.kind is AttentionKind.LATENT:
+            heads = ceil_div(a.num_attention_heads, tp)
+            size += a.kv_lora_rank * heads * (a.qk_nope_head_dim + a.v_head_dim) * 2
+    if not size:
+        return None
+    return exactly(size, Basis.EXACT, "vLLM mla_attention.py", label="absorbed projections")
+
+
+@lru_cache(maxsize=1024)
+def lora_bytes(spec: ArchitectureSpec, layers: range, tp: int, rank: int) -> int:
+    """Bytes of one adapter slot on one rank: A is whole, B is split with its layer."""
+    sizes = 0
+    for layer in (spec.layers[i] for i in layers):
+        for tensor in layer.tensors:
+            if tensor.linear and len(tensor.shape) == 2:
+                rows, columns = tensor.shape
+                sizes += (ceil_div(rows, tp) + columns) * tensor.copies
+    return 2 * rank * sizes
+
+
+def loadable(name: str) -> bool:
+    """Whether vLLM can load a weight format of this name."""
+    return name in FORMATS and not name.startswith("mlx")

@@ -1,0 +1,135 @@
+"""vLLM's budget: a share of the device, less what start-up takes, is the KV pool."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from engine.budget import sequence_state as state
+from engine.budget.model import Budget, Region, SequenceState
+from engine.budget.weights import AS_STORED
+from engine.devices.device import DeviceKind
+from engine.formats.kv import KV_DTYPES
+from engine.formats.weights import FORMATS
+from engine.runtimes.vllm import rules
+from engine.runtimes.vllm.rank import Need, StagePlan, rank_budget, request_rule, stage_plans
+from engine.runtimes.vllm.settings import Settings, settle
+from engine.units import ceil_div
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.budget.model import RankBudget
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine
+    from engine.runtimes.vllm.pool import PoolLayout
+
+
+class Vllm:
+    """vLLM with the rules of 0.6 to 0.33."""
+
+    name = "vllm"
+    label = "vLLM"
+    versions: tuple[str, ...] = rules.VERSIONS
+    kv_cache_dtypes: tuple[str, ...] = KV_DTYPES
+
+    def weight_formats(self, model: Model) -> tuple[str, ...]:
+        """As stored, and every format vLLM loads or quantises to."""
+        names = (n for n in FORMATS if not n.startswith("mlx") and n != model.spec.weight_format)
+        return () if model.is_gguf else (AS_STORED, *names)
+
+    def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
+        """The budget of every rank.
+
+        Raises:
+            DeploymentError: the deployment is impossible; names the field to correct.
+        """
+        settings = settle(model, deployment, machine)
+        need = _need(settings)
+        stages = stage_plans(model, settings, need.tokens)
+        replica = settings.deployment.ranks
+        ranks = tuple(
+            rank_budget(
+                settings,
+                stages[(i % replica) // settings.deployment.tensor_parallel_size],
+                need,
+                i,
+                machine.slots[i],
+            )
+            for i in range(replica * settings.deployment.data_parallel_size)
+        )
+        doubts = tuple(d.reason for d in model.spec.doubts)
+        warnings = list(settings.warnings)
+        if machine.slots[0].device.kind is DeviceKind.HOST:
+            warnings.append(
+                "There is no GPU: vLLM's CPU backend has rules of its own, so this is its GPU "
+                "arithmetic on the machine's RAM."
+            )
+        return Budget(
+            model=model,
+            deployment=settings.deployment,
+            machine=machine,
+            ranks=ranks,
+            sequence_state=_sequence_state(model, settings, stages, ranks),
+            assumptions=settings.assumptions,
+            warnings=tuple(warnings),
+            bounds=doubts,
+            bounds_are_upper=bool(model.spec.attentions),
+        )
+
+
+def _need(settings: Settings) -> Need:
+    """Requests of one replica and the tokens each of them holds."""
+    deployment = settings.deployment
+    requests = ceil_div(deployment.concurrency, deployment.data_parallel_size)
+    tokens = settings.context
+    if deployment.live_tokens is not None:
+        tokens = min(tokens, ceil_div(deployment.live_tokens, deployment.concurrency))
+    return Need(requests, max(tokens, 1))
+
+
+def _sequence_state(
+    model: Model, settings: Settings, stages: tuple[StagePlan, ...], ranks: tuple[RankBudget, ...]
+) -> SequenceState:
+    """The pool's arithmetic; the poorest rank decides for all."""
+    spec, context = model.spec, settings.context
+    least = state.architecture_bytes(spec, settings.kv_dtype, context)
+    formula = state.equation(spec, settings.kv_dtype)
+    tp = settings.deployment.tensor_parallel_size
+    counted: list[tuple[int, int, StagePlan, PoolLayout]] = []
+    for rank in ranks:
+        stage = stages[(rank.rank % settings.deployment.ranks) // tp]
+        if stage.layout is not None:
+            pool = rank.regions[Region.KV_CACHE].estimate.likely_bytes
+            blocks = pool // stage.layout.bytes_per_block
+            counted.append((blocks, pool, stage, stage.layout))
+    if not counted:
+        return SequenceState(least, 0, 0, formula=formula)
+    blocks, pool, stage, layout = min(counted, key=lambda entry: entry[0])
+    rule = request_rule(settings)
+    per_request = layout.blocks_per_request(context, rule)
+    concurrency = Fraction(blocks, per_request)
+    return SequenceState(
+        architecture_bytes_per_sequence=least,
+        reserved_bytes_per_sequence=sum(
+            s.layout.blocks_per_request(context, rule) * s.layout.bytes_per_block
+            for s in stages
+            if s.layout is not None
+        ),
+        bytes_per_token=state.rank_bytes(spec, settings.kv_dtype, context + 1, stage.layers, tp)
+        - state.rank_bytes(spec, settings.kv_dtype, context, stage.layers, tp),
+        pool_bytes=pool,
+        num_blocks=blocks,
+        block_size=layout.block_size,
+        bytes_per_block=layout.bytes_per_block,
+        pool_tokens=_pool_tokens(settings, layout, blocks, concurrency),
+        max_concurrency=float(concurrency),
+        formula=formula,
+    )
+
+
+def _pool_tokens(settings: Settings, layout: PoolLayout, blocks: int, concurrency: Fraction) -> int:
+    """The "GPU KV cache size" line, which changed its meaning."""
+    if rules.TOKENS_BY_CONCURRENCY.at(settings.version):
+        return int(concurrency * settings.context)
+    parallel = settings.deployment.decode_context_parallel_size
+    return blocks // layout.num_groups * layout.block_size * parallel

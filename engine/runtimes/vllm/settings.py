@@ -1,0 +1,180 @@
+"""A deployment with vLLM's defaults filled in, and what was assumed on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from engine.budget.sequence_state import resolve_kv_dtype
+from engine.budget.weights import AS_STORED
+from engine.devices.device import DeviceKind
+from engine.errors import DeploymentError
+from engine.formats.dtypes import canonical, element_bytes
+from engine.formats.kv import KV_DTYPES, is_known
+from engine.formats.weights import FORMATS
+from engine.runtimes.checks import check_devices, check_numbers, check_splits
+from engine.runtimes.vllm import rules
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.architecture.spec import ArchitectureSpec
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Device, Machine
+    from engine.runtimes.vllm.rules import Version
+
+_NO_CONTEXT_STATED = 2048
+"""What vLLM takes when no length key is in the config (``_get_and_verify_max_len``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The deployment with every default in, and what the arithmetic needs of it."""
+
+    deployment: Deployment
+    version: Version
+    context: int
+    tokens: int
+    """``max_num_batched_tokens``."""
+    rows: int
+    """``max_num_seqs``."""
+    utilisation: float
+    kv_dtype: str
+    element_bytes: int
+    """Of an activation."""
+    capability: float
+    """CUDA compute capability of the devices; 0 where there is none."""
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
+    """Check the deployment and fill its gaps as vLLM would.
+
+    Raises:
+        DeploymentError: the deployment is impossible; names the field to correct.
+    """
+    spec = model.spec
+    _check(model, deployment, machine)
+    version = rules.parse_version(deployment.runtime_version)
+    assumed: list[str] = []
+    warned: list[str] = []
+    if deployment.runtime_version is None:
+        assumed.append(f"vLLM {rules.NEWEST}, the newest version whose rules are known.")
+    elif version > rules.parse_version(rules.NEWEST):
+        warned.append(
+            f"vLLM {deployment.runtime_version} is newer than {rules.NEWEST}, whose rules are used."
+        )
+    context = _context(spec, deployment, assumed, warned)
+    tokens, rows = _step(deployment, machine.slots[0].device, version, context, assumed)
+    share = deployment.gpu_memory_utilization
+    if share is None:
+        share = rules.UTILISATION.at(version)
+        if deployment.kv_pool_bytes is None:
+            assumed.append(f"gpu_memory_utilization {share:g}, vLLM's default.")
+    dtype = _activation_dtype(spec, deployment)
+    kv_dtype = _kv_dtype(spec, deployment, dtype, assumed)
+    if deployment.concurrency > rows * deployment.data_parallel_size:
+        warned.append(
+            f"max_num_seqs is {rows}: of the {deployment.concurrency} requests the rest waits."
+        )
+    filled = replace(
+        deployment,
+        runtime_version=deployment.runtime_version or rules.NEWEST,
+        max_model_len=context,
+        max_num_batched_tokens=tokens,
+        max_num_seqs=rows,
+        gpu_memory_utilization=share,
+    )
+    return Settings(
+        deployment=filled,
+        version=version,
+        context=context,
+        tokens=tokens,
+        rows=rows,
+        utilisation=share,
+        kv_dtype=kv_dtype,
+        element_bytes=element_bytes(dtype),
+        capability=machine.slots[0].device.compute_capability,
+        assumptions=tuple(assumed),
+        warnings=tuple(warned),
+    )
+
+
+def _check(model: Model, deployment: Deployment, machine: Machine) -> None:
+    check_numbers(deployment)
+    check_devices(deployment, machine)
+    check_splits(model.spec, deployment)
+    name = deployment.weight_format
+    if model.is_gguf and name == AS_STORED:
+        message = (
+            "vLLM doesn't load GGUF files since 0.33; take llama.cpp, or another weight format."
+        )
+        raise DeploymentError(message, field="runtime")
+    if name != AS_STORED and (name not in FORMATS or name.startswith("mlx")):
+        choices = ", ".join(n for n in FORMATS if not n.startswith("mlx"))
+        message = f"vLLM doesn't load weights as {name}; it loads {choices}."
+        raise DeploymentError(message, field="weight_format")
+    dcp, tp = deployment.decode_context_parallel_size, deployment.tensor_parallel_size
+    if tp % dcp:
+        message = f"decode_context_parallel_size {dcp} has to divide tensor_parallel_size {tp}."
+        raise DeploymentError(message, field="decode_context_parallel_size")
+
+
+def _context(
+    spec: ArchitectureSpec, deployment: Deployment, assumed: list[str], warned: list[str]
+) -> int:
+    most = spec.max_position_embeddings
+    if deployment.max_model_len is None:
+        context = most or _NO_CONTEXT_STATED
+        origin = "the length in the model's config" if most else "the config states none"
+        assumed.append(f"max_model_len {context:,}, vLLM's default: {origin}.")
+        return context
+    if most and deployment.max_model_len > most:
+        warned.append(
+            f"The model's config ends at {most:,} tokens; vLLM refuses a longer context unless "
+            "VLLM_ALLOW_LONG_MAX_MODEL_LEN is set or the rotary scaling is changed."
+        )
+    return deployment.max_model_len
+
+
+def _step(
+    deployment: Deployment, device: Device, version: Version, context: int, assumed: list[str]
+) -> tuple[int, int]:
+    default = rules.default_step(device, version)
+    rows = deployment.max_num_seqs
+    where = "on the CPU" if device.kind is DeviceKind.HOST else f"on {device.name}"
+    if rows is None:
+        rows = default.max_num_seqs
+        assumed.append(f"max_num_seqs {rows:,}, vLLM's default for a server {where}.")
+    tokens = deployment.max_num_batched_tokens
+    if tokens is None:
+        tokens = default.max_num_batched_tokens
+        if version < (0, 8) and context <= 32768:
+            tokens = max(tokens, context)
+        tokens = max(min(tokens, rows * context), 1)
+        assumed.append(f"max_num_batched_tokens {tokens:,}, vLLM's default for a server {where}.")
+    return tokens, rows
+
+
+def _activation_dtype(spec: ArchitectureSpec, deployment: Deployment) -> str:
+    chosen = FORMATS.get(deployment.weight_format)
+    if chosen is not None and chosen.dtype:
+        return chosen.dtype
+    stated = canonical(spec.dtype) or "bfloat16"
+    return "bfloat16" if element_bytes(stated) != 2 else stated
+
+
+def _kv_dtype(
+    spec: ArchitectureSpec, deployment: Deployment, dtype: str, assumed: list[str]
+) -> str:
+    asked = deployment.kv_cache_dtype
+    if asked != AS_STORED and not is_known(asked):
+        message = f"{asked!r} is no KV cache dtype of vLLM; it takes {', '.join(KV_DTYPES)}."
+        raise DeploymentError(message, field="kv_cache_dtype")
+    found = resolve_kv_dtype(spec, asked, dtype)
+    if asked == AS_STORED:
+        why = "as the checkpoint asks" if spec.kv_cache_dtype else "the model's own dtype"
+        assumed.append(f"KV cache in {found}: {why}.")
+    if found.startswith("fp8") and any(a.index_head_dim for a in spec.attentions):
+        return "fp8_ds_mla"
+    return found
