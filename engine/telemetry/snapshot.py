@@ -31,6 +31,8 @@ class ProcessReading:
     used_bytes: int | Missing
     command: str = ""
     """The command line, cut to a sane length; tokens and keys in it are masked."""
+    file_bytes: int | Missing = Missing("mapped files are told apart in host memory only")
+    """Resident pages of mapped files (a GGUF opened with mmap): reclaimable, not in ``used``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,12 @@ class DeviceReading:
     processes: tuple[ProcessReading, ...] | Missing
     source: str
     """``NVML 13.580.65``, ``psutil``, ``replay of …``."""
+    note: str = ""
+    """What a reader should know of this device now: a container's limit, a lost GPU."""
+    sm_count: int = 0
+    """Streaming multiprocessors, where the driver tells; else 0."""
+    compute_capability: float = 0.0
+    """CUDA compute capability, where the driver tells; else 0."""
 
 
 @dataclass(frozen=True, slots=True)

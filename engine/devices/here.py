@@ -1,0 +1,216 @@
+"""The machine we run on, from a snapshot: what its drivers say wins over the catalogue."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.devices import catalogue
+from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
+from engine.errors import TelemetryError
+from engine.evidence import Basis, Estimate, exactly
+from engine.telemetry.probe import open_sampler
+from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
+from engine.units import GIB, MIB, format_gib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from engine.telemetry.snapshot import TelemetrySnapshot
+
+NAME = "this computer"
+
+_STATED_RESERVE_SLACK_BYTES = 64 * MIB
+"""RTX PRO 6000: driver states 637 MiB reserved, its frameworks see 640 MiB less than the total."""
+_FITTED_RESERVE_BYTES = (300 * MIB, 450 * MIB, 900 * MIB)
+"""Driver total minus framework total over the cards of the catalogue, where nothing is stated."""
+_UNKNOWN_USE_BYTES = (0, 512 * MIB, 1536 * MIB)
+"""Idle desktops hold 225 to 1,054 MiB (nvidia-smi outputs), Windows up to 1.5 GiB."""
+_SYSTEM_ON_UNIFIED_BYTES = 8 * GIB
+"""GB10 after boot: 113 of 121.7 GiB available."""
+
+
+def this_machine(snapshot: TelemetrySnapshot | None = None) -> Machine:
+    """This computer as a place to plan for: its GPUs in the driver's order, and its RAM.
+
+    A device that cannot be read now (lost, asleep) is left out: nothing can be planned on it.
+
+    Args:
+        snapshot: readings to take it from; sampled here where there are none.
+
+    Raises:
+        TelemetryError: not even the computer's memory can be read.
+    """
+    if snapshot is None:
+        sampler = open_sampler()
+        try:
+            snapshot = sampler.sample()
+        finally:
+            sampler.close()
+    host_reading = next((d for d in snapshot.devices if d.pool is PoolKind.HOST), None)
+    if host_reading is None or isinstance(host_reading.total_bytes, Missing):
+        message = "The memory of this computer cannot be read."
+        raise TelemetryError(message)
+    host = _host(host_reading, host_reading.total_bytes)
+    gpus = tuple(
+        _gpu(device, device.total_bytes)
+        for device in snapshot.devices
+        if device.pool is not PoolKind.HOST and not isinstance(device.total_bytes, Missing)
+    )
+    if not gpus and (chip := _apple_chip()):
+        gpus = (apple(chip, host),)
+    return Machine(NAME, gpus or (host,), host, is_here=True)
+
+
+def apple(chip: str, host: Slot) -> Slot:
+    """The GPU of an Apple chip: Metal's default share of the computer's memory.
+
+    Other programs count only as far as they reach into that share.
+    """
+    total = host.device.total_bytes
+    known = catalogue.match(f"{chip} {round(total / GIB)}GB", total)
+    if known is None:
+        share = (total * 2 // 3, total * 3 // 4, total * 85 // 100)
+        rule = "Metal gives the GPU 2/3 to 0.85 of the memory by default, by size and macOS"
+        known = replace(
+            host.device,
+            name=chip,
+            vendor=Vendor.APPLE,
+            kind=DeviceKind.UNIFIED,
+            allocatable=Estimate(*share, Basis.ASSUMED, rule),
+        )
+    outside = known.total_bytes - known.allocatable.likely_bytes
+    low, likely, high = (
+        max(0, size - outside)
+        for size in (host.foreign.low_bytes, host.foreign.likely_bytes, host.foreign.high_bytes)
+    )
+    foreign = Estimate(low, likely, high, Basis.MEASURED, host.foreign.source)
+    return Slot(known, foreign, host.uuid)
+
+
+def _gpu(reading: DeviceReading, total: int) -> Slot:
+    known = catalogue.match(reading.name, total)
+    is_unified = reading.pool is PoolKind.UNIFIED
+    allocatable = _allocatable(reading, total, known)
+    device = Device(
+        name=known.name if known else reading.name.removeprefix("NVIDIA "),
+        vendor=Vendor.NVIDIA,
+        kind=DeviceKind.UNIFIED if is_unified else DeviceKind.DISCRETE,
+        label=known.label if known else "",
+        total_bytes=total,
+        allocatable=allocatable,
+        sm_count=reading.sm_count or (known.sm_count if known else 0),
+        compute_capability=reading.compute_capability or (known.compute_capability if known else 0),
+        ecc=known.ecc if known else "",
+        aliases=(reading.name,),
+        source=reading.source,
+    )
+    return Slot(device, _foreign(reading, total - allocatable.likely_bytes), reading.uuid)
+
+
+def _allocatable(reading: DeviceReading, total: int, known: Device | None) -> Estimate:
+    """What a runtime could get if nothing else ran."""
+    if reading.pool is PoolKind.UNIFIED:
+        low = max(total - _SYSTEM_ON_UNIFIED_BYTES, total * 3 // 4)
+        source = f"{reading.source}: the computer's memory, of which the system itself needs a part"
+        return Estimate(low, total, total, Basis.MEASURED, source)
+    reserved = reading.reserved_bytes
+    if not isinstance(reserved, Missing):
+        size = total - reserved
+        formula = f"{total:,} total − {reserved:,} reserved by the driver"
+        source = f"{reading.source}, total minus the reserve it states"
+        low = size - _STATED_RESERVE_SLACK_BYTES
+        return Estimate(low, size, size, Basis.MEASURED, source, formula)
+    if known is not None:
+        shift = total - known.total_bytes
+        there = known.allocatable
+        return replace(
+            there,
+            low_bytes=there.low_bytes + shift,
+            likely_bytes=there.likely_bytes + shift,
+            high_bytes=min(there.high_bytes + shift, total),
+        )
+    low, likely, high = _FITTED_RESERVE_BYTES
+    source = f"{reading.source} states the total only; reserve as on other cards, 300 to 900 MiB"
+    return Estimate(total - high, total - likely, total - low, Basis.FITTED, source)
+
+
+def _foreign(reading: DeviceReading, reserve_bytes: int) -> Estimate:
+    """What is held now by anyone but ourselves."""
+    used = reading.used_bytes
+    if isinstance(used, Missing):
+        return Estimate(*_UNKNOWN_USE_BYTES, Basis.ASSUMED, f"not known: {used.reason}")
+    if isinstance(reading.reserved_bytes, Missing):
+        used -= reserve_bytes  # this driver counts its reserve as used
+    others = max(used - _own_bytes(reading), 0)
+    return exactly(others, Basis.MEASURED, f"{reading.source}, in use now")
+
+
+def _host(reading: DeviceReading, total: int) -> Slot:
+    """RAM: what the kernel holds outside any process is not to be had, the rest is others'."""
+    used = reading.used_bytes
+    outside = reading.reserved_bytes if isinstance(reading.reserved_bytes, int) else 0
+    if isinstance(used, Missing) or isinstance(reading.processes, Missing):
+        kernel = total // 50
+        others = kernel if isinstance(used, Missing) else max(used - kernel, 0)
+        basis = Basis.ASSUMED
+    else:
+        in_processes = _private_bytes(reading)
+        kernel = max(used - in_processes, 0)
+        others = max(min(in_processes, used) - _own_bytes(reading), 0)
+        basis = Basis.MEASURED
+    size = total - kernel
+    allocatable = Estimate(
+        low_bytes=max(size - max(kernel, total // 100), 0),
+        likely_bytes=size,
+        high_bytes=total,
+        basis=basis,
+        source=f"{reading.source}: total minus what no process holds (kernel, shared)",
+        formula=f"{total:,} − {kernel:,}",
+    )
+    is_limited = bool(reading.note)
+    device = Device(
+        name=f"{format_gib(total, digits=1)} {'container' if is_limited else 'RAM'}",
+        vendor=Vendor.CPU,
+        kind=DeviceKind.HOST,
+        label="",
+        total_bytes=total,
+        allocatable=allocatable,
+        source=f"{reading.source}. {reading.note}".strip() if is_limited else reading.source,
+    )
+    source = f"{reading.source}, in use now by other programs"
+    return Slot(device, exactly(others + outside, basis, source), reading.uuid)
+
+
+def _private_bytes(reading: DeviceReading) -> int:
+    if isinstance(reading.processes, Missing):
+        return 0
+    return _sum(p.used_bytes for p in reading.processes)
+
+
+def _own_bytes(reading: DeviceReading) -> int:
+    if isinstance(reading.processes, Missing):
+        return 0
+    return _sum(p.used_bytes for p in reading.processes if p.pid == os.getpid())
+
+
+def _sum(sizes: Iterable[int | Missing]) -> int:
+    return sum(size for size in sizes if not isinstance(size, Missing))
+
+
+def _apple_chip() -> str:
+    """``Apple M4 Pro`` on Apple silicon; empty elsewhere."""
+    if sys.platform != "darwin" or platform.machine() != "arm64":
+        return ""
+    answer = subprocess.run(
+        ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=2,
+    )
+    return answer.stdout.strip()

@@ -1,0 +1,1 @@
+"""One module per source; each is the only importer of its binding."""

@@ -1,0 +1,176 @@
+"""This computer's RAM and who holds it: psutil for the machine, ``/proc`` for its processes.
+
+A process holds what must stay (anonymous and shared memory) and beside it the mapped files that
+are resident (a GGUF opened with mmap), which the system may give up. No single figure tells the
+two apart: resident, unique and proportional size all count the map (telemetry of 512 MiB mapped:
+532, 525 and 526 MiB), so both are read from ``/proc/<pid>/status``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from engine.telemetry import commands
+from engine.telemetry.adapters import cgroup
+from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, ProcessReading
+from engine.text import printable
+from engine.units import MIB, format_gib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+UUID = "host"
+_ROWS = 48
+_SMALLEST_ROW_BYTES = 4 * MIB
+_NO_FILE_SPLIT = Missing("this system does not tell mapped files from other memory")
+
+
+class Memory(Protocol):
+    """What ``psutil.virtual_memory`` answers, as far as it is used here."""
+
+    total: int
+    available: int
+
+
+class HostAdapter:
+    """Reads host RAM; on Linux with the container's limit and a list of processes."""
+
+    name = "host"
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
+
+    def sample(self) -> tuple[DeviceReading, ...]:
+        """One reading of the host."""
+        memory = _virtual_memory()
+        group = cgroup.read(self._root) if sys.platform == "linux" else None
+        return (reading(memory, group, tuple(self._processes())),)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _processes(self) -> Iterator[ProcessReading]:
+        if sys.platform == "linux":
+            return processes(self._root / "proc")
+        return _portable_processes()
+
+
+def reading(
+    memory: Memory, group: cgroup.GroupMemory | None, held: tuple[ProcessReading, ...]
+) -> DeviceReading:
+    """The host's memory from the machine's figures and the container's limit, if any."""
+    total, free = memory.total, memory.available
+    used, reserved, note = total - free, 0, ""
+    if group is not None and group.limit_bytes < total:
+        note = (
+            f"This container may use {format_gib(group.limit_bytes)} "
+            f"of the machine's {format_gib(total)}."
+        )
+        total, used = group.limit_bytes, min(group.used_bytes, group.limit_bytes)
+        free = min(total - used, memory.available)
+        reserved = total - used - free
+    return DeviceReading(
+        uuid=UUID,
+        name="Computer" if not note else "Container",
+        pool=PoolKind.HOST,
+        total_bytes=total,
+        used_bytes=used,
+        free_bytes=free,
+        reserved_bytes=reserved,
+        processes=_folded(held),
+        source=f"psutil {_psutil_version()}",
+        note=note,
+    )
+
+
+def processes(proc: Path) -> Iterator[ProcessReading]:
+    """Every process below ``proc`` that has memory of its own; command lines not yet read."""
+    for folder in proc.iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            status = (folder / "status").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue  # it ended between the listing and the reading
+        fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+        if "RssAnon" not in fields:
+            continue  # a kernel thread
+        used, files = _kib(fields, "RssAnon") + _kib(fields, "RssShmem"), _kib(fields, "RssFile")
+        is_small = max(used, files) < _SMALLEST_ROW_BYTES
+        yield ProcessReading(
+            pid=int(folder.name),
+            name=printable(fields.get("Name", "").strip(), 64),
+            used_bytes=used,
+            command="" if is_small else _command(folder),
+            file_bytes=files,
+        )
+
+
+def _folded(held: tuple[ProcessReading, ...]) -> tuple[ProcessReading, ...]:
+    """The largest rows; the rest as one row without a PID (0)."""
+    ordered = sorted(held, key=lambda p: _size(p.used_bytes) + _size(p.file_bytes), reverse=True)
+    rows = [
+        p
+        for p in ordered[:_ROWS]
+        if _size(p.used_bytes) + _size(p.file_bytes) >= _SMALLEST_ROW_BYTES
+    ]
+    rest = ordered[len(rows) :]
+    if rest:
+        rows.append(
+            ProcessReading(
+                pid=0,
+                name=f"{len(rest)} smaller processes" if len(rest) > 1 else rest[0].name,
+                used_bytes=sum(_size(p.used_bytes) for p in rest),
+                file_bytes=sum(_size(p.file_bytes) for p in rest),
+            )
+        )
+    return tuple(rows)
+
+
+def _size(value: int | Missing) -> int:
+    return 0 if isinstance(value, Missing) else value
+
+
+def _kib(fields: dict[str, str], key: str) -> int:
+    number = fields.get(key, "0").split()[0]
+    return int(number) * 1024 if number.isdigit() else 0
+
+
+def _command(folder: Path) -> str:
+    try:
+        raw = (folder / "cmdline").read_bytes()[:8192]
+    except OSError:
+        return ""
+    return commands.shown(raw.decode("utf-8", errors="replace").rstrip("\0").split("\0"))
+
+
+def _virtual_memory() -> Memory:
+    import psutil
+
+    return psutil.virtual_memory()
+
+
+def _psutil_version() -> str:
+    import psutil
+
+    return psutil.__version__
+
+
+def _portable_processes() -> Iterator[ProcessReading]:
+    """Windows and macOS: private bytes where psutil has them, else resident size."""
+    import psutil
+
+    for process in psutil.process_iter(["pid", "name", "memory_info", "cmdline"]):
+        info = process.info
+        memory = info["memory_info"]
+        if memory is None:
+            continue
+        yield ProcessReading(
+            pid=info["pid"],
+            name=printable(info["name"] or "", 64),
+            used_bytes=getattr(memory, "private", memory.rss),
+            command=commands.shown(info["cmdline"] or []),
+            file_bytes=_NO_FILE_SPLIT,
+        )

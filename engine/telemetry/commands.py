@@ -1,0 +1,121 @@
+"""Command lines made fit to show and keep: secrets masked, control characters escaped, cut."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
+
+from engine.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LONGEST_COMMAND = 400
+_MASK = "***"
+_KNOWN_TOKENS = re.compile(
+    r"\b(?:hf_|sk-|ghp_|gho_|github_pat_|glpat-|xox[abp]-|AKIA|nvapi-)[\w-]{6,}"
+)
+_SENSITIVE = r"[\w.-]*(?:api[_-]?key|apikey|token|secret|passw(?:or)?d|credential|auth)[\w.-]*"
+_ASSIGNED = re.compile(rf"(?i)^(-{{0,2}}{_SENSITIVE}[=:]).+")
+_OPTION = re.compile(rf"(?i)^--?{_SENSITIVE}$")
+_HARMLESS = re.compile(r"(?i)tokens|tokenizer|max[_-]?token|token[_-]?(?:size|limit|len)|author")
+_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+\S+")
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+_HOME = re.compile(r"(?:/home|/Users|[A-Za-z]:\\Users)[/\\][^/\\\s]+")
+
+
+def shown(arguments: Sequence[str]) -> str:
+    """The command line as text that may be shown, recorded and shared."""
+    words: list[str] = []
+    mask_next = False
+    for argument in arguments:
+        word = argument[:LONGEST_COMMAND]
+        is_secret = bool(_OPTION.match(word)) and not _HARMLESS.search(word)
+        words.append(_MASK if mask_next and not word.startswith("-") else _masked(word))
+        mask_next = is_secret
+        if sum(map(len, words)) > LONGEST_COMMAND:
+            break
+    return printable(" ".join(words), LONGEST_COMMAND)
+
+
+def _masked(word: str) -> str:
+    if not _HARMLESS.search(word.split("=", 1)[0]):
+        word = _ASSIGNED.sub(rf"\g<1>{_MASK}", word)
+    word = _KNOWN_TOKENS.sub(_MASK, word)
+    word = _BEARER.sub(rf"\g<1> {_MASK}", word)
+    word = _USERINFO.sub(_MASK, word)
+    return _HOME.sub("~", word)
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """The inference runtime behind a process; empty texts where it is not recognised."""
+
+    runtime: str
+    """Key as in the machine contract (``vllm``), or empty."""
+    label: str
+    """As its makers write it, or empty."""
+    part: str
+    """Which of its processes this is: ``engine core``, ``worker``; or empty."""
+    model: str
+    """Last part of the model's name or path, or empty."""
+
+
+NOTHING = Recognised("", "", "", "")
+
+# Pattern on "name command", runtime, label, part. First match wins, so parts stand before wholes.
+# vLLM and SGLang set process titles; names checked against engines' sources and logs of 2025-26.
+_SIGNATURES = tuple(
+    (re.compile(pattern, re.IGNORECASE), runtime, label, part)
+    for pattern, runtime, label, part in (
+        (r"VLLM::Engine_?Core", "vllm", "vLLM", "engine core"),
+        (r"VLLM::Worker", "vllm", "vLLM", "worker"),
+        (r"VLLM::", "vllm", "vLLM", ""),
+        (r"\bvllm serve\b|vllm\.entrypoints|\bvllm\b(?=.* --?model)", "vllm", "vLLM", "serve"),
+        (r"sglang::scheduler", "sglang", "SGLang", "scheduler"),
+        (r"sglang::|sglang[. ](?:launch_server|serve)", "sglang", "SGLang", ""),
+        (r"\bollama(?:\.exe)? runner\b", "ollama", "Ollama", "runner"),
+        (r"\bollama(?:\.exe)?\b.*\bserve\b|^ollama\b", "ollama", "Ollama", ""),
+        (r"\bllama-(?:server|cli|bench|run|mtmd-cli|perplexity)\b", "llama.cpp", "llama.cpp", ""),
+        (r"llama_cpp[./]server|\bxllamacpp\b|\bllamafile\b", "llama.cpp", "llama.cpp", ""),
+        (r"\bmlx_(?:lm|vlm)\b", "mlx", "MLX", ""),
+        (r"text-generation-(?:server|launcher)", "tgi", "TGI", ""),
+        (r"\btrtllm-serve\b|\btritonserver\b", "tensorrt-llm", "TensorRT-LLM", ""),
+        (r"lm[- ]?studio|\bllmster\b", "lmstudio", "LM Studio", ""),
+        (r"\btransformers[ -](?:serve|chat)\b", "transformers", "Transformers", ""),
+        (r"^python[\d.]*\b", "", "Python", ""),
+    )
+)
+_MODEL_OPTIONS = ("--model-path", "--model", "-m", "-hf", "--hf-repo", "--model-id", "-hfr")
+
+
+def recognise(name: str, command: str) -> Recognised:
+    """The runtime and model that ``name`` and ``command`` give away."""
+    text = f"{name} {command}"
+    for pattern, runtime, label, part in _SIGNATURES:
+        if pattern.search(text):
+            return Recognised(runtime, label, part, _model(command) if runtime else "")
+    return NOTHING
+
+
+def _model(command: str) -> str:
+    words = command.split()
+    for at, word in enumerate(words):
+        option, _, value = word.partition("=")
+        if option in _MODEL_OPTIONS:
+            if not value and at + 1 < len(words):
+                value = words[at + 1]
+            if value and not value.startswith("-"):
+                return _last_part(value)
+    if "serve" in words:
+        after = words[words.index("serve") + 1 :]
+        if after and not after[0].startswith("-"):
+            return _last_part(after[0])
+    return ""
+
+
+def _last_part(reference: str) -> str:
+    path = PureWindowsPath(reference) if "\\" in reference else PurePosixPath(reference)
+    return path.name.split(":")[0]

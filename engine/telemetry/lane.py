@@ -1,0 +1,114 @@
+"""One thread per source, so that a driver that hangs stalls nobody but itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from enum import Enum, auto
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Protocol
+
+from engine.errors import TelemetryError
+from engine.telemetry.snapshot import Missing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.telemetry.snapshot import DeviceReading
+
+
+class Adapter(Protocol):
+    """A source of readings: one vendor's driver, or the host."""
+
+    name: str
+
+    def sample(self) -> tuple[DeviceReading, ...]:
+        """One reading per device.
+
+        Raises:
+            TelemetryError: the source cannot be read.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the driver."""
+        ...
+
+
+class _Question(Enum):
+    SAMPLE = auto()
+    STOP = auto()
+
+
+class Lane:
+    """Asks one adapter on a thread of its own and waits for a bounded time."""
+
+    def __init__(
+        self, adapter: Adapter, deadline_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._adapter = adapter
+        self._deadline_s = deadline_s
+        self._clock = clock
+        self._questions: SimpleQueue[_Question] = SimpleQueue()
+        self._answers: SimpleQueue[tuple[tuple[DeviceReading, ...], str]] = SimpleQueue()
+        self._asked_at: float | None = None
+        self._last: tuple[DeviceReading, ...] = ()
+        # A daemon: a driver that never returns must not keep the program from ending.
+        self._thread = threading.Thread(
+            target=self._run, name=f"telemetry {adapter.name}", daemon=True
+        )
+        self._thread.start()
+
+    def ask(self) -> None:
+        """Start a reading, unless the last one is still running."""
+        if self._asked_at is None:
+            self._asked_at = self._clock()
+            self._questions.put(_Question.SAMPLE)
+
+    def answer(self) -> tuple[tuple[DeviceReading, ...], str]:
+        """The reading asked for and "", or the devices without values and why.
+
+        A driver that is past its deadline counts as failed until it answers.
+        """
+        if self._asked_at is None:
+            return self._last, ""
+        left_s = self._deadline_s - (self._clock() - self._asked_at)
+        try:
+            readings, failure = self._answers.get(timeout=max(left_s, 0.0))
+        except Empty:
+            waited = self._clock() - self._asked_at
+            reason = f"the {self._adapter.name} driver has not answered for {waited:.0f} s"
+            return tuple(silent(r, reason) for r in self._last), f"T{reason[1:]}."
+        self._asked_at = None
+        self._last = readings or self._last
+        if failure:
+            return tuple(silent(reading, failure) for reading in self._last), failure
+        return readings, ""
+
+    def close(self) -> None:
+        """Stop the thread; one that hangs is left behind."""
+        self._questions.put(_Question.STOP)
+        self._thread.join(self._deadline_s)
+
+    def _run(self) -> None:
+        while self._questions.get() is _Question.SAMPLE:
+            try:
+                self._answers.put((self._adapter.sample(), ""))
+            except TelemetryError as error:
+                self._answers.put(((), error.message))
+        self._adapter.close()
+
+
+def silent(reading: DeviceReading, reason: str) -> DeviceReading:
+    """``reading`` without its values, which are missing because of ``reason``."""
+    missing = Missing(reason.rstrip("."))
+    return replace(
+        reading,
+        total_bytes=missing,
+        used_bytes=missing,
+        free_bytes=missing,
+        reserved_bytes=missing,
+        processes=missing,
+        note=reason,
+    )

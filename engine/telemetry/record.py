@@ -1,0 +1,195 @@
+"""Recordings: a session kept as JSON Lines, played back through the same door as live readings.
+
+The first line is ``{"schema": "plimsoll.recording/1", "started": …, "machine": {…}}``, every
+further line one snapshot (``plain.to_dict``). Lines are flushed one by one, so that a crash costs
+the last sample at most.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from engine.errors import TelemetryError
+from engine.telemetry import plain
+from engine.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from io import BufferedReader
+    from pathlib import Path
+
+    from engine.telemetry.snapshot import TelemetrySnapshot
+
+SCHEMA = "plimsoll.recording/1"
+_LONGEST_LINE = 4 * 2**20
+_MOST_SAMPLES = 1_000_000
+"""Eleven days at 1 Hz; a file that goes on for ever is cut here."""
+
+
+class Recorder:
+    """Writes snapshots to a new file."""
+
+    def __init__(self, path: Path, machine: Mapping[str, Any]) -> None:
+        """Create ``path`` and write the header.
+
+        Args:
+            path: the file to write; one that exists is replaced.
+            machine: ``devices.plain.to_dict`` of the machine that is recorded.
+
+        Raises:
+            TelemetryError: the file cannot be written.
+        """
+        self._path = path
+        self.samples = 0
+        try:
+            self._file = path.open("w", encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self._write({"schema": SCHEMA, "started": round(time.time(), 3), "machine": dict(machine)})
+
+    def write(self, snapshot: TelemetrySnapshot) -> None:
+        """Append one snapshot.
+
+        Raises:
+            TelemetryError: the file cannot be written (a full disk).
+        """
+        self._write(plain.to_dict(snapshot))
+        self.samples += 1
+
+    def close(self) -> None:
+        """Finish the file. May be called twice."""
+        try:
+            self._file.close()
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        try:
+            self._file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+            self._file.flush()
+        except (OSError, ValueError) as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: Exception) -> TelemetryError:
+        why = error.strerror if isinstance(error, OSError) else "the file is closed"
+        return TelemetryError(f"The recording {self._path.name!r} cannot be written: {why}.")
+
+
+class Replay:
+    """A recording as a ``Sampler``: each ``sample`` is the next moment; memory stays constant."""
+
+    def __init__(self, path: Path) -> None:
+        """Open ``path`` and read its header.
+
+        Raises:
+            TelemetryError: no such file, or not a recording.
+        """
+        self._name = printable(path.name, 80)
+        self._line = 0
+        self._samples = 0
+        self._last: TelemetrySnapshot | None = None
+        self.is_finished = False
+        """Whether the last sample was delivered."""
+        try:
+            self._file: BufferedReader = path.open("rb")
+        except OSError as error:
+            message = f"The recording {self._name!r} cannot be opened: {error.strerror}."
+            raise TelemetryError(message) from error
+        try:
+            self.machine: Mapping[str, Any] = self._header()
+            """The machine it was recorded on, as ``devices.plain.to_dict`` wrote it."""
+        except TelemetryError:
+            self._file.close()
+            raise
+
+    def sample(self) -> TelemetrySnapshot:
+        """The next moment; after the last one, that one again (see ``is_finished``).
+
+        Raises:
+            TelemetryError: the recording is damaged here, or holds no samples.
+        """
+        found = None if self.is_finished else self._next()
+        if found is not None:
+            self._last = found
+        if self._last is None:
+            message = f"The recording {self._name!r} holds no samples."
+            raise TelemetryError(message)
+        if found is None and not self.is_finished:
+            self.is_finished = True
+        return self._last
+
+    def snapshots(self) -> Iterator[TelemetrySnapshot]:
+        """All moments that are left, in order.
+
+        Raises:
+            TelemetryError: the recording is damaged.
+        """
+        while (found := self._next()) is not None:
+            yield found
+        self.is_finished = True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _header(self) -> Mapping[str, Any]:
+        header = self._parsed()
+        schema = header.get("schema") if header is not None else None
+        if header is None or not isinstance(schema, str) or not schema.startswith("plimsoll."):
+            message = f"{self._name!r} is not a recording of Plimsoll."
+            raise TelemetryError(message)
+        if schema != SCHEMA:
+            message = (
+                f"The recording {self._name!r} is of another version "
+                f"({printable(schema, 40)}); this one reads {SCHEMA}."
+            )
+            raise TelemetryError(message)
+        machine = header.get("machine")
+        return cast("dict[str, Any]", machine) if isinstance(machine, dict) else {}
+
+    def _next(self) -> TelemetrySnapshot | None:
+        if self._samples >= _MOST_SAMPLES:
+            return None
+        record = self._parsed()
+        if record is None:
+            return None
+        try:
+            snapshot = plain.from_dict(record)
+        except TelemetryError as error:
+            raise self._damaged(error.message) from error
+        self._samples += 1
+        source = f"recording {self._name}"
+        devices = tuple(replace(d, source=f"{source}, {d.source}") for d in snapshot.devices)
+        return replace(snapshot, devices=devices)
+
+    def _parsed(self) -> Mapping[str, object] | None:
+        """The next line as an object; None at the end, or where the last line was cut off."""
+        try:
+            line = self._file.readline(_LONGEST_LINE + 1)
+        except (OSError, ValueError) as error:
+            message = f"The recording {self._name!r} cannot be read any further."
+            raise TelemetryError(message) from error
+        self._line += 1
+        if not line.strip():
+            return None
+        if len(line) > _LONGEST_LINE:
+            raise self._damaged("the line is too long")
+        try:
+            record: object = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if self._line > 1 and not line.endswith(b"\n"):
+                return None  # written while the program or the disk stopped
+            raise self._damaged("it is not JSON") from error
+        if not isinstance(record, dict):
+            raise self._damaged("it is not an object")
+        return cast("dict[str, object]", record)
+
+    def _damaged(self, why: str) -> TelemetryError:
+        if self._line == 1:
+            return TelemetryError(f"{self._name!r} is not a recording of Plimsoll.")
+        return TelemetryError(
+            f"The recording {self._name!r} is damaged in line {self._line}: {why}."
+        )
