@@ -11,6 +11,7 @@ from engine.architecture.families.base import (
     DENSE,
     FULL,
     NONE,
+    RENAMED,
     SLIDING,
     SPARSE,
     Fed,
@@ -21,6 +22,8 @@ from engine.architecture.families.base import (
 from engine.architecture.spec import LayerSpec, ModuleClass, Sharding, Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from engine.architecture.families.base import Family, FeedRule, MixerRule
     from engine.config.facts import Facts
 
@@ -43,12 +46,9 @@ def build(facts: Facts, family: Family, *, root: Facts) -> Built:
     Raises:
         ConfigError: a needed field is missing, of the wrong type or absurd.
     """
-    count = facts.integer("num_hidden_layers")
-    mixers = layer_kinds(facts, family, count)
-    feeds = family.feed_pattern(facts, count)
     made: dict[tuple[str, str], LayerSpec] = {}
     layers: list[LayerSpec] = []
-    for key in zip(mixers, feeds, strict=True):
+    for key in _kinds(facts, family):
         layer = made.get(key)
         if layer is None:
             layer = made[key] = _layer(facts, family, *key)
@@ -56,6 +56,14 @@ def build(facts: Facts, family: Family, *, root: Facts) -> Built:
     tied = is_tied(facts, root, family)
     outer = _outer(facts, family, tied=tied)
     return Built(tuple(layers), tuple(outer), _mtp(facts, family, layers[-1]), tied)
+
+
+def _kinds(facts: Facts, family: Family) -> Iterable[tuple[str, str]]:
+    if family.kinds:
+        return family.kinds(facts)
+    count = facts.integer("num_hidden_layers")
+    mixers = layer_kinds(facts, family, count)
+    return zip(mixers, family.feed_pattern(facts, count), strict=True)
 
 
 def layer_kinds(facts: Facts, family: Family, count: int) -> tuple[str, ...]:
@@ -67,6 +75,7 @@ def layer_kinds(facts: Facts, family: Family, count: int) -> tuple[str, ...]:
     stated = facts.words("layer_types") if family.reads_layer_types else None
     if stated is None:
         return family.pattern(facts, count)
+    stated = tuple(RENAMED.get(kind, kind) for kind in stated)
     if len(stated) != count:
         wanted = f"one entry for each of the {count} layers is needed, not {len(stated)}"
         raise facts.bad("layer_types", stated, wanted)

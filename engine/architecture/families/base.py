@@ -25,6 +25,13 @@ NONE = "none"
 DENSE = "dense"
 SPARSE = "sparse"
 
+RENAMED = {
+    "attention": FULL,
+    "mamba": LINEAR,
+    "deepseek_sparse_attention": "indexed_attention",
+}
+"""Layer kinds of older configs -> their present names."""
+
 Flag = bool | str
 """A constant, or the config key that decides (``!key`` for its opposite)."""
 
@@ -51,7 +58,7 @@ MixerRule = Callable[["Facts", "Family", str], Mixed]
 FeedRule = Callable[["Facts", "Family", str], Fed]
 PatternRule = Callable[["Facts", int], "tuple[str, ...]"]
 OuterRule = Callable[["Facts", "Family"], "list[Tensor]"]
-DoubtRule = Callable[["Facts"], "tuple[Doubt, ...]"]
+DoubtRule = Callable[["Facts"], "list[Doubt]"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +131,8 @@ class Family:
     pattern: PatternRule = _all_full
     """Token mixer of each layer where the config has no ``layer_types``."""
     reads_layer_types: bool = True
+    kinds: Callable[[Facts], tuple[tuple[str, str], ...]] | None = None
+    """Mixer and feed-forward kind of every layer, where the two are not independent."""
     feed_pattern: PatternRule = _all_dense
     kv_heads: Callable[[Facts, str], int] | None = None
     head_dim: Callable[[Facts, str], tuple[int, int]] | None = None

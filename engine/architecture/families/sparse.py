@@ -1,22 +1,27 @@
-"""Decoders with a mixture of experts (attention as in the dense ones)."""
+"""Decoders with a mixture of experts (attention as in the dense ones, or latent)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention, patterns
-from engine.architecture.families.base import Family, Moe
+from engine.architecture.families.base import DENSE, SPARSE, Family, Moe, Names, matrix, vector
 from engine.architecture.families.dense import AB
+from engine.architecture.spec import ModuleClass, Sharding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.architecture.families.base import PatternRule
+    from engine.architecture.spec import Tensor
     from engine.config.facts import Facts
 
 
-def _times_shared(
+def times_shared(
     count_key: str, width_key: str = "moe_intermediate_size"
 ) -> Callable[[Facts], int]:
+    """Width of the shared experts as one MLP: their number times the width of one."""
+
     def width(facts: Facts) -> int:
         shared = facts.count(count_key)
         return shared * facts.integer(width_key) if shared else 0
@@ -24,12 +29,25 @@ def _times_shared(
     return width
 
 
+def nextn(facts: Facts) -> int:
+    """Multi-token-prediction blocks in the checkpoint."""
+    return facts.count("num_nextn_predict_layers")
+
+
+MIXTRAL_MOE = Moe(
+    experts="num_local_experts", width="intermediate_size", names=("w1", "w3", "w2"),
+    container="block_sparse_moe.experts", router="block_sparse_moe.gate",
+)  # fmt: skip
 MIXTRAL = Family(
-    pattern=patterns.windowed_if_stated, feed_pattern=patterns.all_sparse,
-    moe=Moe(
-        experts="num_local_experts", width="intermediate_size", names=("w1", "w3", "w2"),
-        container="block_sparse_moe.experts", router="block_sparse_moe.gate",
-    ),
+    pattern=patterns.windowed_if_stated, feed_pattern=patterns.all_sparse, moe=MIXTRAL_MOE
+)
+PHIMOE = Family(
+    q_bias=AB, o_bias=AB, norm_bias=True, head_bias="lm_head_bias", feed_pattern=patterns.all_sparse,
+    pattern=patterns.windowed_if_stated, moe=MIXTRAL_MOE,
+)  # fmt: skip
+MINIMAX_M2 = Family(
+    qk_norm="full", feed_pattern=patterns.all_sparse, moe=MIXTRAL_MOE,
+    mtp=lambda f: f.count("num_mtp_modules") if f.flag("use_mtp") else 0,
 )  # fmt: skip
 QWEN2_MOE = Family(
     q_bias="qkv_bias", pattern=patterns.after_max_window_layers, feed_pattern=patterns.sparse_steps,
@@ -51,18 +69,189 @@ GPT_OSS = Family(
 )  # fmt: skip
 DEEPSEEK_MOE = Moe(
     experts="n_routed_experts", shared="mlp.shared_experts",
-    shared_width=_times_shared("n_shared_experts"),
+    shared_width=times_shared("n_shared_experts"),
 )  # fmt: skip
 DEEPSEEK = Family(
-    attention=attention.mla, q_bias=AB, feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE,
-    mtp=lambda f: f.count("num_nextn_predict_layers"),
-)  # fmt: skip
+    attention=attention.mla, q_bias=AB, feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE, mtp=nextn
+)
 GLM4_MOE = Family(
     q_bias=AB, qk_norm="head", qk_norm_if="use_qk_norm", feed_pattern=patterns.deepseek,
-    moe=DEEPSEEK_MOE, mtp=lambda f: f.count("num_nextn_predict_layers"),
+    moe=DEEPSEEK_MOE, mtp=nextn,
+)  # fmt: skip
+SOLAR_OPEN = Family(
+    q_bias=AB, qk_norm="head", qk_norm_if="use_qk_norm", feed_pattern=patterns.all_sparse,
+    moe=DEEPSEEK_MOE,
+)  # fmt: skip
+DOTS1 = Family(
+    q_bias=AB, o_bias=AB, qk_norm="head", feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE
+)
+OLMOE = Family(
+    q_bias=AB, o_bias=AB, qk_norm="full", feed_pattern=patterns.all_sparse,
+    moe=Moe(width="intermediate_size"),
+)  # fmt: skip
+FLEX_OLMO = Family(
+    q_bias=AB, o_bias=AB, qk_norm="full", feed_pattern=patterns.all_sparse,
+    norms=("post_attention_layernorm", "post_feedforward_layernorm"),
+    moe=Moe(width="intermediate_size"),
+)  # fmt: skip
+GRANITE_MOE = Family(
+    q_bias=AB, o_bias=AB, feed_pattern=patterns.all_sparse, mlp_bias=False,
+    moe=Moe(
+        experts="num_local_experts", width="intermediate_size", fused=True,
+        container="block_sparse_moe.experts", router="block_sparse_moe.router.layer",
+        shared="shared_mlp", shared_width=lambda f: f.count("shared_intermediate_size"),
+    ),
+)  # fmt: skip
+
+
+def _ernie_feeds(facts: Facts, layers: int) -> tuple[str, ...]:
+    step = facts.integer("moe_layer_interval", 1)
+    first = facts.count("moe_layer_start_index")
+    stated = facts.raw("moe_layer_end_index")
+    last = layers - 1 if stated in (None, -1) else facts.count("moe_layer_end_index")
+    return tuple(
+        SPARSE if (i + 1) % step == 0 and first <= i <= last else DENSE for i in range(layers)
+    )
+
+
+def _ernie_bias(facts: Facts, _family: Family) -> list[Tensor]:
+    name = "mlp.moe_statics.e_score_correction_bias"
+    width = facts.integer("moe_num_experts")
+    return [vector(name, ModuleClass.ROUTER, width, Sharding.REPLICATED)]
+
+
+ERNIE_MOE = Family(
+    q_bias="use_bias", o_bias="use_bias", mlp_bias="use_bias", feed_pattern=_ernie_feeds,
+    moe=Moe(
+        experts="moe_num_experts", active="moe_k", shared="mlp.shared_experts",
+        shared_width=times_shared("moe_num_shared_experts"), further=_ernie_bias,
+    ),
+    mtp=nextn,
+)  # fmt: skip
+HUNYUAN_MOE = Family(
+    names=Names(query_norm="query_layernorm", key_norm="key_layernorm"),
+    q_bias=AB, o_bias=AB, qk_norm="head", feed_pattern=patterns.all_sparse,
+    moe=Moe(
+        experts="num_experts", active="moe_topk", width="intermediate_size", router="mlp.gate.wg",
+        shared="mlp.shared_mlp", shared_width=lambda f: f.integer("intermediate_size"),
+    ),
+)  # fmt: skip
+EXAONE_MOE = Family(
+    qk_norm="head", norms=("input_layernorm", "post_attention_layernorm"),
+    pattern=patterns.every(4, "sliding_window_pattern", needs_window=True),
+    feed_pattern=patterns.dense_first("first_k_dense_replace"),
+    moe=Moe(
+        experts="num_experts", shared="mlp.shared_experts",
+        shared_width=times_shared("num_shared_experts"),
+    ),
+)  # fmt: skip
+LLAMA4 = Family(
+    names=Names(mlp="feed_forward"), q_bias=AB, o_bias=AB, pattern=patterns.unroped_are_full,
+    feed_pattern=patterns.interleaved_moe, width=lambda f: f.integer("intermediate_size_mlp"),
+    moe=Moe(
+        experts="num_local_experts", width="intermediate_size", fused=True,
+        container="feed_forward.experts", router="feed_forward.router",
+        shared="feed_forward.shared_expert", shared_width=lambda f: f.integer("intermediate_size"),
+    ),
+)  # fmt: skip
+
+
+def _afmoe_bias(facts: Facts, _family: Family) -> list[Tensor]:
+    width = facts.integer("num_experts")
+    return [vector("mlp.expert_bias", ModuleClass.ROUTER, width, Sharding.REPLICATED)]
+
+
+def _afmoe_gate(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[Tensor]:
+    rows = facts.integer("num_attention_heads") * facts.integer("head_dim")
+    shape = (rows, facts.integer("hidden_size"))
+    return matrix("self_attn.gate_proj", ModuleClass.ATTENTION, shape, Sharding.COLUMN)
+
+
+AFMOE = Family(
+    q_bias=False, qk_norm="head",
+    norms=(
+        "input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm",
+    ),
+    pattern=patterns.every(4, "global_attn_every_n_layers"), layer_extra=_afmoe_gate,
+    feed_pattern=patterns.dense_first("num_dense_layers"),
+    moe=Moe(
+        experts="num_experts", router="mlp.router.gate", shared="mlp.shared_experts",
+        shared_width=times_shared("num_shared_experts"), further=_afmoe_bias,
+    ),
+)  # fmt: skip
+
+
+def first_dense(facts: Facts, layers: int) -> tuple[str, ...]:
+    """Only the first layer is dense."""
+    return patterns.stated_feeds(facts, layers) or (DENSE,) + (SPARSE,) * (layers - 1)
+
+
+def by_frequency(key: str, otherwise: PatternRule) -> PatternRule:
+    """A list of 0 (dense) and 1 (sparse) under ``key``."""
+
+    def kinds(facts: Facts, layers: int) -> tuple[str, ...]:
+        value = facts.raw(key)
+        if not isinstance(value, list):
+            return otherwise(facts, layers)
+        entries = facts.integers(key) or ()
+        if len(entries) != layers:
+            raise facts.bad(key, value, f"one entry for each of the {layers} layers is needed")
+        return tuple(SPARSE if entry else DENSE for entry in entries)
+
+    return kinds
+
+
+def _mimo_heads(facts: Facts, kind: str) -> int:
+    key = "swa_num_attention_heads" if kind == patterns.SLIDING else "num_attention_heads"
+    return facts.integer(key, facts.integer("num_attention_heads"))
+
+
+def _mimo_kv_heads(facts: Facts, kind: str) -> int:
+    key = "swa_num_key_value_heads" if kind == patterns.SLIDING else "num_key_value_heads"
+    return facts.integer(key, facts.integer("num_key_value_heads", _mimo_heads(facts, kind)))
+
+
+def _mimo_widths(facts: Facts, kind: str) -> tuple[int, int]:
+    width, v_width = facts.integer("head_dim"), facts.integer("v_head_dim")
+    if kind == patterns.SLIDING:
+        return facts.integer("swa_head_dim", width), facts.integer("swa_v_head_dim", v_width)
+    return width, v_width
+
+
+def _mimo_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
+    stated = facts.integers("hybrid_layer_pattern")
+    if stated and len(stated) == layers:
+        return tuple(patterns.SLIDING if s else patterns.FULL for s in stated)
+    return tuple(
+        patterns.FULL if i == 0 or (i + 1) % 6 == 0 else patterns.SLIDING for i in range(layers)
+    )
+
+
+def _mimo_sinks(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[Tensor]:
+    key = (
+        "add_swa_attention_sink_bias"
+        if mixer == patterns.SLIDING
+        else "add_full_attention_sink_bias"
+    )
+    if not facts.flag(key, default=mixer == patterns.SLIDING):
+        return []
+    heads = _mimo_heads(facts, mixer)
+    return [vector("self_attn.sinks", ModuleClass.ATTENTION, heads, Sharding.COLUMN)]
+
+
+MIMO_V2 = Family(
+    q_bias=AB, heads=_mimo_heads, kv_heads=_mimo_kv_heads, head_dim=_mimo_widths,
+    pattern=_mimo_pattern, feed_pattern=by_frequency("moe_layer_freq", first_dense),
+    layer_extra=_mimo_sinks, moe=Moe(experts="n_routed_experts"),
+    window=lambda f, _kind: f.integer("sliding_window_size", f.integer("sliding_window", 128)),
 )  # fmt: skip
 
 FAMILIES = {
-    "mixtral": MIXTRAL, "qwen2_moe": QWEN2_MOE, "qwen3_moe": QWEN3_MOE, "gpt_oss": GPT_OSS,
-    "deepseek_v2": DEEPSEEK, "deepseek_v3": DEEPSEEK, "kimi_k2": DEEPSEEK, "glm4_moe": GLM4_MOE,
+    "mixtral": MIXTRAL, "phimoe": PHIMOE, "minimax_m2": MINIMAX_M2, "qwen2_moe": QWEN2_MOE,
+    "qwen3_moe": QWEN3_MOE, "gpt_oss": GPT_OSS, "deepseek_v2": DEEPSEEK, "deepseek_v3": DEEPSEEK,
+    "kimi_k2": DEEPSEEK, "glm4_moe_lite": DEEPSEEK, "glm4_moe": GLM4_MOE, "solar_open": SOLAR_OPEN,
+    "dots1": DOTS1, "olmoe": OLMOE, "flex_olmo": FLEX_OLMO, "granitemoe": GRANITE_MOE,
+    "granitemoeshared": GRANITE_MOE, "ernie4_5_moe": ERNIE_MOE, "hunyuan_v1_moe": HUNYUAN_MOE,
+    "exaone_moe": EXAONE_MOE, "llama4_text": LLAMA4, "afmoe": AFMOE, "mimo_v2_flash": MIMO_V2,
+    "minicpm3": DEEPSEEK, "youtu": DEEPSEEK,
 }  # fmt: skip

@@ -1,0 +1,233 @@
+"""Older decoders: layer norms with bias, plain MLPs, learned or ALiBi positions, fused queries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.architecture.families.base import Family, Names, matrix, norm
+from engine.architecture.spec import ModuleClass, Sharding, Tensor
+
+if TYPE_CHECKING:
+    from engine.architecture.families.base import OuterRule
+    from engine.config.facts import Facts
+
+_E = ModuleClass.EMBEDDING
+
+
+def four_times_hidden(facts: Facts) -> int:
+    """The stated MLP width, else four times the hidden size."""
+    return facts.integer("intermediate_size", 4 * facts.integer("hidden_size"))
+
+
+def _positions(name: str) -> OuterRule:
+    def tensors(facts: Facts, _family: Family) -> list[Tensor]:
+        rows = facts.integer("max_position_embeddings")
+        return [Tensor(f"{name}.weight", _E, (rows, facts.integer("hidden_size")))]
+
+    return tensors
+
+
+_GPT2_NAMES = Names(
+    attention="attn", fused="c_attn", output="c_proj", up="c_fc", down="c_proj",
+    embedding="transformer.wte", final_norm="transformer.ln_f",
+)  # fmt: skip
+_GPT2 = {
+    "names": _GPT2_NAMES, "q_bias": True, "o_bias": True, "mlp_bias": True, "gated": False,
+    "norms": ("ln_1", "ln_2"), "norm_bias": True, "width": four_times_hidden, "tied": True,
+    "positions": _positions("transformer.wpe"),
+}  # fmt: skip
+
+
+def _own_heads(facts: Facts, _kind: str) -> int:
+    return facts.integer("num_attention_heads")
+
+
+def _bigcode_heads(facts: Facts, _kind: str) -> int:
+    return 1 if facts.flag("multi_query", default=True) else facts.integer("num_attention_heads")
+
+
+GPT2 = Family(**_GPT2, kv_heads=_own_heads)
+GPT_BIGCODE = Family(**_GPT2, kv_heads=_bigcode_heads)
+GPT_NEO = Family(
+    names=Names(
+        attention="attn.attention", output="out_proj", up="c_fc", down="c_proj",
+        embedding="transformer.wte", final_norm="transformer.ln_f",
+    ),
+    o_bias=True, mlp_bias=True, gated=False, norms=("ln_1", "ln_2"), norm_bias=True, tied=True,
+    width=four_times_hidden, positions=_positions("transformer.wpe"),
+)  # fmt: skip
+_GPTJ = Names(
+    attention="attn", output="out_proj", up="fc_in", down="fc_out", embedding="transformer.wte",
+    final_norm="transformer.ln_f",
+)  # fmt: skip
+GPTJ = Family(
+    names=_GPTJ, mlp_bias=True, gated=False, norms=("ln_1",), norm_bias=True, head_bias=True,
+    width=four_times_hidden,
+)  # fmt: skip
+CODEGEN = Family(
+    names=Names(
+        attention="attn", fused="qkv_proj", output="out_proj", up="fc_in", down="fc_out",
+        embedding="transformer.wte", final_norm="transformer.ln_f",
+    ),
+    mlp_bias=True, gated=False, norms=("ln_1",), norm_bias=True, head_bias=True,
+    width=four_times_hidden,
+)  # fmt: skip
+GPT_NEOX = Family(
+    names=Names(
+        attention="attention", fused="query_key_value", output="dense", up="dense_h_to_4h",
+        down="dense_4h_to_h", embedding="gpt_neox.embed_in", final_norm="gpt_neox.final_layer_norm",
+    ),
+    q_bias="attention_bias", o_bias="attention_bias", mlp_bias=True, gated=False, norm_bias=True,
+)  # fmt: skip
+
+
+def _bloom_positions(facts: Facts, _family: Family) -> list[Tensor]:
+    return norm("word_embeddings_layernorm", facts.integer("hidden_size"), bias=True)
+
+
+BLOOM = Family(
+    names=Names(
+        attention="self_attention", fused="query_key_value", output="dense", up="dense_h_to_4h",
+        down="dense_4h_to_h", embedding="word_embeddings", final_norm="ln_f",
+    ),
+    q_bias=True, o_bias=True, mlp_bias=True, gated=False, norm_bias=True, tied=True,
+    width=lambda f: 4 * f.integer("hidden_size"), positions=_bloom_positions,
+)  # fmt: skip
+
+
+def _mpt_config(facts: Facts) -> Facts | None:
+    return facts.sub("attn_config")
+
+
+def _mpt_heads(facts: Facts, _kind: str) -> int:
+    sub = _mpt_config(facts)
+    heads = facts.integer("num_attention_heads")
+    return sub.integer("kv_n_heads", heads) if sub else heads
+
+
+MPT = Family(
+    names=Names(
+        attention="attn", fused="Wqkv", output="out_proj", mlp="ffn", embedding="transformer.wte",
+        final_norm="transformer.norm_f",
+    ),
+    kv_heads=_mpt_heads, gated=False, norms=("norm_1", "norm_2"), norm_bias="!no_bias", tied=True,
+    width=lambda f: f.integer("expansion_ratio", 4) * f.integer("hidden_size"),
+)  # fmt: skip
+
+
+def _falcon_kv(facts: Facts, _kind: str) -> int:
+    """New architecture: ``num_kv_heads``; else one head (multi-query) or as many as queries."""
+    heads = facts.integer("num_attention_heads")
+    new = facts.flag("new_decoder_architecture")
+    if new:
+        return facts.integer("num_kv_heads", heads)
+    return 1 if facts.flag("multi_query", default=True) else heads
+
+
+def _falcon_norms(facts: Facts) -> tuple[str, ...]:
+    new = facts.flag("new_decoder_architecture")
+    if not facts.flag("parallel_attn", default=True):
+        return ("input_layernorm", "post_attention_layernorm")
+    count = facts.integer("num_ln_in_parallel_attn", 2 if new else 1)
+    return ("ln_attn", "ln_mlp") if count == 2 else ("input_layernorm",)  # noqa: PLR2004
+
+
+FALCON = Family(
+    names=Names(
+        attention="self_attention", fused="query_key_value", output="dense", up="dense_h_to_4h",
+        down="dense_4h_to_h", embedding="transformer.word_embeddings", final_norm="transformer.ln_f",
+    ),
+    kv_heads=_falcon_kv, q_bias="bias", o_bias="bias", mlp_bias="bias", gated=False,
+    norm_rule=_falcon_norms, norm_bias=True, width=four_times_hidden, tied=True,
+)  # fmt: skip
+
+
+def _opt_outer(facts: Facts, _family: Family) -> list[Tensor]:
+    """Positions with OPT's offset of two, and the projections of its smallest sizes."""
+    hidden = facts.integer("hidden_size")
+    width = facts.integer("word_embed_proj_dim", hidden)
+    rows = facts.integer("max_position_embeddings") + 2
+    tensors = [Tensor("model.decoder.embed_positions.weight", _E, (rows, hidden))]
+    if width != hidden:
+        other = ModuleClass.OTHER
+        tensors += [
+            *matrix("model.decoder.project_in", other, (hidden, width), Sharding.REPLICATED),
+            *matrix("model.decoder.project_out", other, (width, hidden), Sharding.REPLICATED),
+        ]
+    if facts.flag("do_layer_norm_before", default=True) and not facts.flag(
+        "_remove_final_layer_norm"
+    ):
+        tensors += norm("model.decoder.final_layer_norm", hidden, bias=True)
+    return tensors
+
+
+OPT = Family(
+    names=Names(
+        output="out_proj", mlp="layer", up="fc1", down="fc2", final_norm="",
+        embedding="model.decoder.embed_tokens",
+    ),
+    q_bias="enable_bias", o_bias="enable_bias", mlp_bias="enable_bias", gated=False, norm_bias=True,
+    norms=("self_attn_layer_norm", "final_layer_norm"), embedding_width="word_embed_proj_dim",
+    positions=_opt_outer, tied=True,
+)  # fmt: skip
+XGLM = Family(
+    names=Names(output="out_proj", mlp="layer", up="fc1", down="fc2", final_norm="model.layer_norm"),
+    q_bias=True, o_bias=True, mlp_bias=True, gated=False, norm_bias=True, tied=True,
+    norms=("self_attn_layer_norm", "final_layer_norm"),
+)  # fmt: skip
+PERSIMMON = Family(
+    names=Names(
+        fused="query_key_value", output="dense", up="dense_h_to_4h", down="dense_4h_to_h",
+        query_norm="q_layernorm", key_norm="k_layernorm", final_norm="model.final_layernorm",
+    ),
+    q_bias=True, o_bias=True, mlp_bias=True, gated=False, norm_bias=True, qk_norm="head",
+    qk_norm_if="qk_layernorm", qk_norm_bias=True,
+)  # fmt: skip
+
+# Remote-code families of 2023: Llama-like blocks under other names.
+BAICHUAN = Family(names=Names(fused="W_pack"))
+INTERNLM2 = Family(
+    names=Names(
+        attention="attention", fused="wqkv", output="wo", mlp="feed_forward", gate="w1", up="w3",
+        down="w2", embedding="model.tok_embeddings",
+    ),
+    q_bias="bias", o_bias="bias", norms=("attention_norm", "ffn_norm"),
+)  # fmt: skip
+QWEN = Family(
+    names=Names(
+        attention="attn", fused="c_attn", output="c_proj", gate="w1", up="w2", down="c_proj",
+        embedding="transformer.wte", final_norm="transformer.ln_f",
+    ),
+    q_bias=True, norms=("ln_1", "ln_2"), kv_heads=_own_heads,
+    width=lambda f: f.integer("intermediate_size") // 2,
+)  # fmt: skip
+
+
+def _chatglm_kv(facts: Facts, _kind: str) -> int:
+    if facts.flag("multi_query_attention"):
+        return facts.integer("multi_query_group_num")
+    return facts.integer("num_attention_heads")
+
+
+CHATGLM = Family(
+    names=Names(
+        attention="self_attention", fused="query_key_value", output="dense", gate="dense_h_to_4h",
+        down="dense_4h_to_h", embedding="transformer.embedding.word_embeddings",
+        final_norm="transformer.encoder.final_layernorm",
+    ),
+    kv_heads=_chatglm_kv, q_bias="add_qkv_bias", gate_up_fused=True,
+)  # fmt: skip
+EXAONE3 = Family(
+    names=Names(
+        attention="attn.attention", output="out_proj", gate="c_fc_0", up="c_fc_1", down="c_proj",
+        embedding="transformer.wte", final_norm="transformer.ln_f",
+    ),
+    norms=("ln_1", "ln_2"),
+)  # fmt: skip
+
+FAMILIES = {
+    "gpt2": GPT2, "gpt_bigcode": GPT_BIGCODE, "gpt_neo": GPT_NEO, "gptj": GPTJ, "codegen": CODEGEN,
+    "gpt_neox": GPT_NEOX, "bloom": BLOOM, "mpt": MPT, "falcon": FALCON, "opt": OPT, "xglm": XGLM,
+    "persimmon": PERSIMMON, "baichuan": BAICHUAN, "internlm2": INTERNLM2, "qwen": QWEN,
+    "chatglm": CHATGLM, "exaone": EXAONE3,
+}  # fmt: skip
