@@ -1,0 +1,222 @@
+"""Compute buffers: the peak of one micro-batch's graph, as the graph allocator lays it out.
+
+The inputs are exact; the phase table was fitted to measured runs (it models the peak of an
+allocator that reuses what is dead), so the sums are ``fitted``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.formats.gguf import TYPES
+from engine.runtimes.llama_cpp.buffers import cells
+from engine.runtimes.llama_cpp.shape import CUDA_ALIGNMENT, HOST_ALIGNMENT, CacheKind
+from engine.units import align_up
+
+if TYPE_CHECKING:
+    from engine.runtimes.llama_cpp.settings import Settings
+    from engine.runtimes.llama_cpp.shape import Moe, Shape, Ssm
+
+_NO_POSITIONS = frozenset({"mamba2", "nemotron_h"})
+_SCALE_INPUT = frozenset({"gemma3", "gemma4", "llama4"})
+_FOUR_POSITIONS = ("qwen35", "qwen3vl", "qwen2vl")
+_PARALLEL_BLOCKS = frozenset({"command-r", "cohere2"})
+"""Attention and feed-forward run side by side."""
+_OUTPUT_GATE = ("qwen3next", "qwen35")
+_LEAST_ROTATION = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """One micro-batch of one model under one set of settings. Widths in bytes unless named."""
+
+    shape: Shape
+    settings: Settings
+
+    @property
+    def unit(self) -> int:
+        """The hidden state of the micro-batch in f32 (``u`` in the phase table)."""
+        return 4 * self.settings.tokens * self.shape.n_embd
+
+    @property
+    def _mask_element(self) -> int:
+        return 2 if self.settings.flash else 4
+
+    def mask(self, kind: CacheKind) -> int:
+        """Attention mask of one cache."""
+        if self.shape.widths(kind) is None:
+            return 0
+        return cells(self.shape, self.settings, kind) * self.settings.tokens * self._mask_element
+
+    def token_ids(self) -> int:
+        """Token ids: stay on the host."""
+        return 8 * self.settings.tokens
+
+    def per_layer_inputs(self) -> int:
+        """Per-layer embeddings of the micro-batch (Gemma 3n, Gemma 4 E models)."""
+        width = self.shape.per_layer_embedding * self.shape.num_layers
+        return 4 * self.settings.tokens * width
+
+    def inputs(self, alignment: int = HOST_ALIGNMENT) -> int:
+        """Graph inputs that a device needs a copy of."""
+        shape, tokens = self.shape, self.settings.tokens
+        size = sum(self._cache_inputs(kind) for kind in (CacheKind.FULL, CacheKind.SLIDING))
+        if shape.architecture not in _NO_POSITIONS:
+            size += 4 * tokens * (4 if shape.architecture.startswith(_FOUR_POSITIONS) else 1)
+        if shape.architecture in _SCALE_INPUT:
+            size += 4 * tokens
+        size += 8 * tokens + align_up(4 * self.settings.outputs, alignment)
+        if shape.is_hybrid:
+            size += align_up(4 * self.settings.slots, alignment)
+        return size
+
+    def _cache_inputs(self, kind: CacheKind) -> int:
+        shape, tokens = self.shape, self.settings.tokens
+        if shape.widths(kind) is None:
+            return 0
+        size = self.mask(kind) + 8 * tokens + self._rotation(kind)
+        if shape.mla is None:
+            # V indices: one per element when V is stored transposed.
+            size += 8 * tokens * (1 if self.settings.flash else shape.widest_value)
+        return size
+
+    def _rotation(self, kind: CacheKind) -> int:
+        """Hadamard matrices that are inputs when the cache is quantised."""
+        shape = self.shape
+        head = shape.head_dim_swa if kind is CacheKind.SLIDING else shape.head_dim
+        if not head or head % _LEAST_ROTATION or shape.mla is not None:
+            return 0
+        side = _LEAST_ROTATION
+        while head % (2 * side) == 0:
+            side *= 2
+        k = 4 * side**2 if TYPES[self.settings.type_k].is_quantised else 0
+        v = 4 * _LEAST_ROTATION**2 if TYPES[self.settings.type_v].is_quantised else 0
+        return k + v
+
+    def logits(self, *, cuda: bool) -> int:
+        """The phase that makes the logits."""
+        settings, shape = self.settings, self.shape
+        rows = 4 * settings.outputs * shape.n_vocab
+        mask = self.mask(CacheKind.FULL)
+        if rows <= mask:
+            return 0  # the freed mask leaves a hole that they fit into
+        every_row = settings.outputs >= settings.tokens
+        size = rows + (4 if every_row else 2) * self.unit
+        if every_row and shape.architecture == "mamba2" and cuda:
+            size += self.unit
+        if every_row and shape.architecture == "gemma3n":
+            size -= self.per_layer_inputs() + (mask if cuda else 0)
+        return size
+
+    def layers(self, *, cuda: bool) -> int:
+        """The largest phase inside a layer."""
+        found = [self._dense(cuda=cuda), self._experts(), self._attention(cuda=cuda)]
+        if self.shape.ssm is not None:
+            found.append(self._state(self.shape.ssm))
+        return max(found)
+
+    def _dense(self, *, cuda: bool) -> int:
+        shape = self.shape
+        if not shape.dense_width:
+            return 0
+        matrices = 3 if shape.is_gated else 2
+        size = 4 * self.unit + 4 * matrices * self.settings.tokens * shape.dense_width
+        if shape.architecture in ("cohere2", "nemotron_h"):
+            size += self.unit
+        if shape.per_layer_embedding and cuda:
+            size += self.per_layer_inputs() + self.unit
+        copies = max(
+            (self._f16_copies(k, cuda=cuda) for k in (CacheKind.FULL, CacheKind.SLIDING)),
+            default=0,
+        )
+        if copies and shape.architecture in _PARALLEL_BLOCKS:
+            size += 4 * self.settings.tokens * shape.n_head * shape.head_dim + copies
+        return size
+
+    def _experts(self) -> int:
+        moe = self.shape.moe
+        if moe is None:
+            return 0
+        size = 4 * self.unit + 12 * self._routed(moe)
+        if self.shape.n_embd > 2 * moe.width:
+            size += moe.num_experts_per_tok * self.unit
+        return size + (self.unit if self.shape.architecture == "llama4" else 0)
+
+    def _routed(self, moe: Moe) -> int:
+        return self.settings.tokens * moe.num_experts_per_tok * moe.width
+
+    def _f16_copies(self, kind: CacheKind, *, cuda: bool) -> int:
+        """f16 copies of one layer's K and V: CUDA's flash attention makes them."""
+        widths = self.shape.widths(kind)
+        if widths is None or not cuda or not self.settings.flash or self.shape.mla is not None:
+            return 0
+        rows = 2 * cells(self.shape, self.settings, kind) * self.settings.streams
+        k = rows * widths[0] if self.settings.type_k != "F16" else 0
+        v = rows * widths[1] if self.settings.type_v != "F16" else 0
+        return k + v
+
+    def _attention(self, *, cuda: bool) -> int:
+        if self.shape.mla is not None:
+            return self._latent(cuda=cuda)
+        kinds = (CacheKind.FULL, CacheKind.SLIDING)
+        return max(self._cache_phase(kind, cuda=cuda) for kind in kinds)
+
+    def _cache_phase(self, kind: CacheKind, *, cuda: bool) -> int:
+        shape, tokens = self.shape, self.settings.tokens
+        if shape.widths(kind) is None or not shape.n_head:
+            return 0
+        head = shape.head_dim_swa if kind is CacheKind.SLIDING else shape.head_dim
+        queries = 4 * tokens * shape.n_head * head
+        if not self.settings.flash:
+            scores = 4 * tokens * shape.n_head * cells(shape, self.settings, kind)
+            return 4 * self.unit + (queries if queries <= self.unit else 2 * queries) + scores
+        copies = self._f16_copies(kind, cuda=cuda)
+        gated = 3 * queries if copies and shape.architecture.startswith(_OUTPUT_GATE) else 0
+        return 4 * self.unit + 2 * queries + copies + gated
+
+    def _latent(self, *, cuda: bool) -> int:
+        mla, settings = self.shape.mla, self.settings
+        if mla is None:
+            return 0
+        heads = 4 * settings.tokens * self.shape.n_head
+        widths = 2 * mla.kv_rank + 2 * mla.rope + mla.nope + (mla.rope if mla.has_q_rank else 0)
+        size = 4 * self.unit + heads * widths
+        if not settings.flash:
+            return size + heads * settings.n_ctx_seq
+        if cuda and settings.type_k != "F16":
+            # An f16 copy of K rides on the attention node, unless a freed hole can hold it.
+            copy = 2 * settings.n_ctx * (mla.kv_rank + mla.rope)
+            result = heads * mla.kv_rank
+            if copy > result:
+                return size + result + copy
+        return size
+
+    def _state(self, ssm: Ssm) -> int:
+        tokens, slots = self.settings.tokens, self.settings.slots
+        conv, whole = ssm.conv_width, ssm.state * ssm.inner
+        if ssm.kind == "mamba2":
+            projected = tokens * (ssm.inner + conv + ssm.dt_rank)
+            convolved = (2 * tokens + 3 * slots) * conv
+            scanned = tokens * ssm.inner + (2 * slots - 1) * whole
+            return 4 * self.unit + 4 * (projected + convolved + scanned)
+        if ssm.kind == "gated_delta_net":
+            convolved = (2 * tokens + 3 * slots) * conv
+            return 4 * self.unit + 4 * (convolved + tokens * ssm.inner + 2 * slots * whole)
+        return 0
+
+    def on_host(self) -> int:
+        """The CPU's buffer when no GPU takes part."""
+        peak = max(self.logits(cuda=False), self.layers(cuda=False))
+        return self.token_ids() + self.inputs() + peak + self.unit + self.per_layer_inputs()
+
+    def on_one_gpu(self, *, cuda: bool) -> int:
+        """The device's buffer when it holds every layer."""
+        alignment = CUDA_ALIGNMENT if cuda else HOST_ALIGNMENT
+        peak = max(self.logits(cuda=cuda), self.layers(cuda=cuda))
+        return self.inputs(alignment) + peak + self.per_layer_inputs()
+
+    def pinned(self) -> int:
+        """The host's part of a graph that runs on one GPU."""
+        units = 5 if self.shape.architecture == "gemma3n" else 4
+        return units * self.unit + self.token_ids() + self.inputs() + self.per_layer_inputs()

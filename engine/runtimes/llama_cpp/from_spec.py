@@ -1,0 +1,123 @@
+"""The llama.cpp shape of a model that is no GGUF yet: as its converter would write it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import AttentionKind
+from engine.formats.mixes import MixFacts, mix_types
+from engine.runtimes.llama_cpp.converter import file_tensors
+from engine.runtimes.llama_cpp.shape import Block, CacheKind, FileTensor, Mla, Moe, Shape, Ssm
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.architecture.spec import ArchitectureSpec, AttentionSpec, LayerSpec
+
+_ARCHITECTURES = {
+    "qwen2_moe": "qwen2moe",
+    "qwen3_moe": "qwen3moe",
+    "qwen3_next": "qwen3next",
+    "gemma3_text": "gemma3",
+    "gemma3n_text": "gemma3n",
+    "gemma4_text": "gemma4",
+    "gpt_oss": "gpt-oss",
+    "mistral": "llama",
+    "mixtral": "llama",
+    "llama4_text": "llama4",
+    "deepseek_v2": "deepseek2",
+    "deepseek_v3": "deepseek2",
+    "cohere": "command-r",
+}
+"""``model_type`` -> GGUF architecture, where they differ."""
+_WINDOW_IGNORED = frozenset({"phi3", "llama", "qwen2", "qwen2moe", "qwen3", "qwen3moe"})
+
+
+def architecture_of(model_type: str) -> str:
+    """GGUF name of a ``model_type``."""
+    return _ARCHITECTURES.get(model_type, model_type.removesuffix("_text"))
+
+
+def shape_of(model: Model, mix: str) -> Shape:
+    """The shape of ``model`` converted and quantised to ``mix``.
+
+    Raises:
+        KeyError: ``mix`` is no mix.
+    """
+    spec = model.spec
+    architecture = architecture_of(spec.model_type)
+    shaped = list(file_tensors(spec))
+    first = next((layer.attention for layer in spec.layers if layer.attention), None)
+    moe = next((layer.moe for layer in spec.layers if layer.moe), None)
+    facts = MixFacts(
+        architecture,
+        len(spec.layers),
+        first.num_attention_heads if first else 0,
+        _kv_heads(first) if first else 0,
+        moe.num_experts if moe else 0,
+    )
+    types = mix_types(mix, shaped, facts)
+    attentions = [layer.attention for layer in spec.layers if layer.attention]
+    blocks = tuple(_block(layer, architecture) for layer in spec.layers)
+    dense = max((layer.intermediate_size for layer in spec.layers), default=0)
+    return Shape(
+        architecture=architecture,
+        blocks=blocks,
+        blocks_in_file=len(spec.layers),
+        n_embd=spec.hidden_size,
+        n_vocab=spec.vocab_size,
+        n_head=max((a.num_attention_heads for a in attentions), default=0),
+        head_dim=_width(attentions, sliding=False),
+        head_dim_swa=_width(attentions, sliding=True),
+        dense_width=dense,
+        is_gated=all(layer.gated_mlp for layer in spec.layers),
+        moe=Moe(moe.num_experts, moe.num_experts_per_tok, moe.moe_intermediate_size)
+        if moe
+        else None,
+        mla=_mla(attentions),
+        ssm=_ssm(spec),
+        window=max((a.window for a in attentions if a.window), default=0),
+        per_layer_embedding=0,
+        context_length=spec.max_position_embeddings or 0,
+        tensors=tuple(FileTensor(name, types[name], shape) for name, shape in shaped),
+        file_type=mix,
+        doubts=tuple(f"{d.reason[:1].upper()}{d.reason[1:]}." for d in spec.doubts),
+    )
+
+
+def _kv_heads(attention: AttentionSpec) -> int:
+    return 1 if attention.kind is AttentionKind.LATENT else attention.num_key_value_heads
+
+
+def _width(attentions: list[AttentionSpec], *, sliding: bool) -> int:
+    kinds = (AttentionKind.SLIDING, AttentionKind.CHUNKED)
+    chosen = [a for a in attentions if (a.kind in kinds) is sliding] or attentions
+    return max((a.head_dim for a in chosen), default=0)
+
+
+def _mla(attentions: list[AttentionSpec]) -> Mla | None:
+    for a in attentions:
+        if a.kind is AttentionKind.LATENT:
+            return Mla(a.kv_lora_rank, a.qk_rope_head_dim, a.qk_nope_head_dim, a.q_lora_rank > 0)
+    return None
+
+
+def _ssm(spec: ArchitectureSpec) -> Ssm | None:
+    state = next((layer.state for layer in spec.layers if layer.state), None)
+    return Ssm(state.kind) if state else None
+
+
+def _block(layer: LayerSpec, architecture: str) -> Block:
+    conv = recurrent = 0
+    if layer.state is not None:
+        conv = max(layer.state.conv_kernel - 1, 0) * layer.state.conv_dim
+        recurrent = layer.state.recurrent_elements
+    a = layer.attention
+    if a is None or not a.keeps_cache:
+        return Block(CacheKind.NONE, 0, 0, conv, recurrent)
+    if a.kind is AttentionKind.LATENT:
+        width = a.kv_lora_rank + a.qk_rope_head_dim
+        return Block(CacheKind.FULL, width, 0, conv, recurrent)
+    slides = a.kind in (AttentionKind.SLIDING, AttentionKind.CHUNKED)
+    kind = CacheKind.SLIDING if slides and architecture not in _WINDOW_IGNORED else CacheKind.FULL
+    k = a.num_key_value_heads * a.head_dim
+    return Block(kind, k, a.num_key_value_heads * a.v_head_dim, conv, recurrent)

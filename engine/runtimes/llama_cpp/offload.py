@@ -1,0 +1,102 @@
+"""Compute buffers by device: one GPU, several, some layers or experts on the host.
+
+Where the graph is split, the terms beyond the one-device rule were worked out from measured
+runs: 4 copies of the inputs under pipeline parallelism (``GGML_SCHED_MAX_COPIES``), and room
+for host weights that are copied over for large batches (``--op-offload``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.runtimes.llama_cpp.placement import HOST
+from engine.runtimes.llama_cpp.shape import CUDA_ALIGNMENT
+
+if TYPE_CHECKING:
+    from engine.runtimes.llama_cpp.compute import Graph
+    from engine.runtimes.llama_cpp.placement import Placement
+
+_PIPELINE_COPIES = 4
+_FIRST_UNITS, _INNER_UNITS, _LOGIT_UNITS = 12, 7, 5
+"""Hidden states that a stage of the pipeline holds beyond the one-device rule."""
+
+
+def compute_buffers(graph: Graph, placement: Placement, *, cuda: bool) -> dict[int, int]:
+    """Compute buffer bytes by device index (``HOST`` for the CPU)."""
+    held = dict.fromkeys((HOST, *range(placement.devices)), 0)
+    if not placement.devices or (placement.on_host_only and not graph.settings.op_offload):
+        return held | {HOST: graph.on_host()}
+    if placement.on_host_only:
+        return held | {HOST: graph.pinned(), 0: _borrowed_output(graph, cuda=cuda)}
+    used = sorted({d for d in (*placement.blocks, placement.output) if d != HOST})
+    if placement.is_full and graph.settings.offload_kqv:
+        if len(used) == 1:
+            return held | {HOST: graph.pinned(), used[0]: graph.on_one_gpu(cuda=cuda)}
+        if cuda:
+            return held | _pipeline(graph, used)
+    if placement.is_full and not graph.settings.offload_kqv:
+        return held | _cache_on_host(graph, used, cuda=cuda)
+    return held | _split(graph, placement, used, cuda=cuda)
+
+
+def _borrowed_output(graph: Graph, *, cuda: bool) -> int:
+    """No layer on the GPU, but large batches borrow it: the logits and their matrix."""
+    logits = graph.logits(cuda=cuda) or graph.layers(cuda=cuda)
+    return logits + graph.shape.output_matrix_bytes
+
+
+def _pipeline(graph: Graph, used: list[int]) -> dict[int, int]:
+    inputs = graph.inputs(CUDA_ALIGNMENT)
+    copies = _PIPELINE_COPIES * inputs + graph.per_layer_inputs()
+    layers, unit = graph.layers(cuda=True), graph.unit
+    held = {HOST: graph.pinned() + (_PIPELINE_COPIES - 1) * graph.inputs() + 6 * unit}
+    for device in used:
+        held[device] = copies + layers + _INNER_UNITS * unit
+    held[used[0]] = copies + layers + _FIRST_UNITS * unit
+    last = max(layers + _INNER_UNITS * unit, graph.logits(cuda=True) + _LOGIT_UNITS * unit)
+    held[used[-1]] = copies + last
+    return held
+
+
+def _cache_on_host(graph: Graph, used: list[int], *, cuda: bool) -> dict[int, int]:
+    """All layers on GPUs, all caches on the host (``--no-kv-offload``): no mask on the GPU."""
+    inputs = graph.inputs(CUDA_ALIGNMENT)
+    peak = max(graph.logits(cuda=cuda), inputs + graph.layers(cuda=cuda))
+    return {HOST: graph.pinned(), **dict.fromkeys(used, peak + graph.per_layer_inputs())}
+
+
+def _split(graph: Graph, placement: Placement, used: list[int], *, cuda: bool) -> dict[int, int]:
+    settings = graph.settings
+    logits = graph.logits(cuda=cuda) if placement.output != HOST else 0
+    if not settings.op_offload:
+        host = graph.token_ids() + graph.inputs() + graph.layers(cuda=False) + graph.unit
+        held = {HOST: host}
+        for device in used:
+            held[device] = graph.layers(cuda=cuda)
+        if logits:
+            held[placement.output] = max(held[placement.output], logits - 3 * graph.unit)
+        return held
+    held = {HOST: graph.pinned()}
+    for device in used:
+        held[device] = graph.inputs(CUDA_ALIGNMENT) + graph.layers(cuda=cuda)
+    first = used[0]
+    held[first] = max(held[first], graph.inputs(CUDA_ALIGNMENT) + _copied_weights(graph))
+    if logits:
+        alone = len(used) == 1
+        held[placement.output] = max(
+            held[placement.output], logits - (0 if alone else 3 * graph.unit)
+        )
+    return held
+
+
+def _copied_weights(graph: Graph) -> int:
+    """The last projection of a layer whose weights are on the host, copied for a large batch."""
+    shape, tokens, unit = graph.shape, graph.settings.tokens, graph.unit
+    weights = shape.largest_down_bytes
+    if shape.moe is None:
+        return weights + 4 * tokens * shape.dense_width + 5 * unit
+    per_token = shape.moe.num_experts_per_tok
+    routed = 4 * tokens * per_token * shape.moe.width
+    if shape.is_hybrid:
+        return 2 * weights + routed + 4 * unit
+    return weights + routed + (per_token + 4) * unit

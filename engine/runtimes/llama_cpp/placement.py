@@ -1,0 +1,79 @@
+"""Which device each layer is on (``llama-model.cpp``, ``load_tensors``)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from engine.errors import DeploymentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.runtimes.llama_cpp.shape import Shape
+
+HOST = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Device index per block (``HOST`` = the CPU) and of the output layer."""
+
+    devices: int
+    blocks: tuple[int, ...]
+    output: int
+    cpu_experts: int
+    """Blocks from the first whose experts stay on the host."""
+
+    @property
+    def on_host_only(self) -> bool:
+        """Whether no layer is on a GPU."""
+        return self.output == HOST and all(b == HOST for b in self.blocks)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every layer, experts included, is on a GPU."""
+        placed = self.output != HOST and all(b != HOST for b in self.blocks)
+        return placed and self.cpu_experts == 0
+
+
+def place(
+    shape: Shape, shares: Sequence[float], n_gpu_layers: int | None, n_cpu_moe: int
+) -> Placement:
+    """Layers to devices: the last ``n_gpu_layers`` units, the output layer the first of them.
+
+    Args:
+        shape: the model; prediction blocks count as units.
+        shares: relative share of each GPU (``--tensor-split`` or free memory); empty = no GPU.
+        n_gpu_layers: None or negative = all.
+        n_cpu_moe: blocks from the first whose experts stay on the host.
+
+    Raises:
+        DeploymentError: a share is negative, or all are 0.
+    """
+    units = shape.blocks_in_file + 1
+    on_gpu = units if n_gpu_layers is None or n_gpu_layers < 0 else min(n_gpu_layers, units)
+    if not shares or on_gpu == 0:
+        return Placement(len(shares), (HOST,) * shape.num_layers, HOST, 0)
+    if min(shares) < 0 or sum(shares) <= 0:
+        raise DeploymentError(
+            "tensor_split wants a share of 0 or more for each GPU, not all 0.",
+            field="tensor_split",
+        )
+    whole = sum(shares)
+    bounds = [part / whole for part in accumulate(shares)]
+    start = units - on_gpu
+
+    def device(unit: int) -> int:
+        if unit < start:
+            return HOST
+        return min(bisect_right(bounds, (unit - start) / on_gpu), len(shares) - 1)
+
+    return Placement(
+        devices=len(shares),
+        blocks=tuple(device(i) for i in range(shape.num_layers)),
+        output=device(units - 1),
+        cpu_experts=min(n_cpu_moe, shape.num_layers) if shape.moe else 0,
+    )
