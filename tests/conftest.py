@@ -35,6 +35,13 @@ for _name in (
     os.environ.pop(_name, None)
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is no fault of the code, and one run must equal the next.
+settings.register_profile(
+    "house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("house")
 
 _LOOPBACK = {"127.0.0.1", "::1", "localhost", ""}
 

@@ -1,0 +1,95 @@
+"""``plimsoll watch``: the devices, sample after sample; recorded or replayed on request."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.cli import streams
+from engine.cli.encode import encode
+from engine.cli.look import Look, fitted
+from engine.contract.machine import sample_answer
+from engine.devices import plain
+from engine.devices.here import this_machine
+from engine.telemetry.probe import open_sampler
+from engine.telemetry.record import Recorder, Replay
+from engine.telemetry.snapshot import Missing
+from engine.units import format_gib
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from engine.telemetry.snapshot import DeviceReading, ProcessReading, TelemetrySnapshot
+
+_MOST_PROCESSES = 5
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write samples until the count is reached, the recording ends, or Ctrl+C."""
+    output = streams.output()
+    look = Look.of(output)
+    samples = _replayed(options) if options.replay else _live(options)
+    for number, snapshot in enumerate(samples, 1):
+        if options.jsonl:
+            output.write(encode(sample_answer(snapshot)) + "\n")
+            output.flush()
+        else:
+            look.write(_describe(snapshot, look), output)
+        if options.count is not None and number >= options.count:
+            break
+    return 0
+
+
+def _replayed(options: argparse.Namespace) -> Iterator[TelemetrySnapshot]:
+    with closing(Replay(Path(options.replay))) as replay:
+        yield from replay.snapshots()
+
+
+def _live(options: argparse.Namespace) -> Iterator[TelemetrySnapshot]:
+    with closing(open_sampler()) as sampler:
+        snapshot = sampler.sample()
+        recorder = None
+        if options.record:
+            machine = plain.to_dict(this_machine(snapshot))
+            recorder = Recorder(Path(options.record), machine)
+        due = time.monotonic()
+        with closing(recorder) if recorder else nullcontext():
+            while True:
+                if recorder is not None:
+                    recorder.write(snapshot)
+                yield snapshot
+                due = max(due + options.interval, time.monotonic())
+                time.sleep(max(due - time.monotonic(), 0))
+                snapshot = sampler.sample()
+
+
+def _describe(snapshot: TelemetrySnapshot, look: Look) -> Iterator[str]:
+    clock = time.strftime("%H:%M:%S", time.localtime(snapshot.wall_time_s))
+    for index, reading in enumerate(snapshot.devices):
+        prefix = clock if not index else " " * len(clock)
+        yield f"{look.faint(prefix)}  {_line(reading)}"
+        for used, process in _largest(reading):
+            name = fitted(f"{process.name} ({process.pid})", 34)
+            yield look.faint(
+                f"{' ' * len(clock)}    {name}{fitted(format_gib(used), 13, right=True)}"
+            )
+
+
+def _largest(reading: DeviceReading) -> list[tuple[int, ProcessReading]]:
+    """The processes that are known to hold most."""
+    processes = () if isinstance(reading.processes, Missing) else reading.processes
+    held = [(p.used_bytes, p) for p in processes if not isinstance(p.used_bytes, Missing)]
+    return sorted(held, key=lambda pair: pair[0], reverse=True)[:_MOST_PROCESSES]
+
+
+def _line(reading: DeviceReading) -> str:
+    figures = (("used", reading.used_bytes), ("free", reading.free_bytes))
+    parts = [f"{word} {_shown(size)}" for word, size in figures]
+    return f"{fitted(reading.name, 36)}{' · '.join(parts)} of {_shown(reading.total_bytes)}"
+
+
+def _shown(size: int | Missing) -> str:
+    return f"unknown ({size.reason})" if isinstance(size, Missing) else format_gib(size)
