@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.runtimes.vllm.rules import Span, Version
 
 _PENALTIES = "vLLM 0.33 v1/worker/gpu/sample/penalties.py"
-_GRAPH_FIT = "fitted to 41 starts of vLLM 0.19 on H100; older and smaller ones within 0.4 to 2 ×"
+_GRAPH_FIT = "fitted to 41 starts of vLLM 0.19 on H100; older and smaller ones took 0.4 to 1.8 ×"
 _VISION = {"gemma3": (160, 200, 300)}
 _VISION_OTHER = (50, 200, 2100)
 _PACKED_EXPERTS_IN_PLACE = frozenset({"mxfp4"})
@@ -150,7 +150,8 @@ def cuda_graphs(spec: ArchitectureSpec, layers: int, sizes: int) -> Estimate:
     likely = round((0.377 + 0.0167 * layers) * experts * min(sizes / 51, 1.4) * GIB)
     factor = f" × {experts}" if experts > 1 else ""
     formula = f"(0.377 + 0.0167 × {layers} layers){factor} × {sizes} / 51 sizes, GiB"
-    return Estimate(likely * 2 // 5, likely, likely * 2, Basis.FITTED, _GRAPH_FIT, formula)
+    high = likely * (2 if experts > 1 else 1.6)
+    return Estimate(likely * 2 // 5, likely, round(high), Basis.FITTED, _GRAPH_FIT, formula)
 
 
 def inside(device: Device, version: Version, tp: int, pp: int) -> Estimate:
@@ -158,7 +159,8 @@ def inside(device: Device, version: Version, tp: int, pp: int) -> Estimate:
     capability = device.compute_capability
     if tp > 1:
         span = rules.INSIDE_TENSOR_PARALLEL.at(version)
-        if not 9 <= capability < 12:
+        # Hopper and data-centre Blackwell; without a name, the size tells.
+        if not (9 <= capability < 12 or (not capability and device.total_bytes >= 70 * GIB)):
             span = rules.Span(120 * MIB, 360 * MIB, span.high)
     elif pp > 1:
         span = rules.INSIDE_PIPELINE
@@ -196,7 +198,7 @@ def sampler_buffers(vocab_size: int, rows: int, tables: int) -> Estimate:
         f"{rows:,} rows × (4 × {vocab_size:,} + 4 × {ceil_div(vocab_size, 32):,} "
         f"+ 4 × {tables:,}) B"
     )
-    return Estimate(0, size, size, Basis.ASSUMED, _PENALTIES, formula, "sampler buffers")
+    return exactly(size, Basis.EXACT, _PENALTIES, formula, "sampler buffers")
 
 
 def slack() -> Estimate:

@@ -84,8 +84,14 @@ ACTIVATIONS: Since[ActivationLaw] = Since(
         (0, 20),
         ActivationLaw(
             6.0, 5.5, 14.6, 1.17, 16 * MIB,
-            "bf16 and fp32 logits of one row; two starts of 0.27; the release that changed it "
-            "lies between 0.19 and 0.27",
+            "bf16 and fp32 logits of one row; the change lies between 0.19 and 0.24",
+        ),
+    ),
+    (
+        (0, 24),
+        ActivationLaw(
+            6.0, 5.5, 8.0, 1.17, 16 * MIB,
+            "bf16 and fp32 logits of one row; starts of 0.24 and 0.27",
         ),
     ),
 )  # fmt: skip
@@ -110,8 +116,9 @@ STEPS_IN_FLIGHT = Since[int](((0,), 1), ((0, 30), 2))
 GROUP_SLACK = Since[float](((0,), 1.5))
 """Groups are as large as the largest bucket when that is under this many times the smallest."""
 
-SAMPLER_BUFFERS = Since[bool](((0,), False), ((0, 30), True))
-"""Whether penalty counters and prompt masks are kept for every row (model runner 2)."""
+SAMPLER_BUFFERS = Since[bool](((0,), False), ((0, 33), True))
+"""Whether penalty counters and prompt masks are kept for every row (model runner 2): read in
+the source of 0.33, not yet seen in a log."""
 
 SWEEP_CAPTURES = Since[bool](((0,), True), ((0, 11), False))
 """Whether capture sizes go up in steps of 8 all the way (later: of 16 from 256 on)."""

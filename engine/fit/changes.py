@@ -1,0 +1,219 @@
+"""What would fit: the smallest changes of a plan, each checked on the real budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.devices.device import DeviceKind
+from engine.errors import DeploymentError
+from engine.fit.judge import judge
+from engine.fit.solve import max_concurrency, max_context, rungs
+from engine.fit.verdict import Fit
+from engine.formats.weights import FORMATS
+from engine.runtimes import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from engine.architecture.model import Model
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine
+    from engine.fit.verdict import Verdict
+
+    _Search = Callable[[Model, Deployment, Machine], int]
+
+_SHORTEST = 1024
+"""A context under this is no longer the plan a person asked for."""
+_MOST_SHOWN = 6
+_MOST_PAIRS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change that makes the plan fit."""
+
+    label: str
+    """``Context 21k``, ``FP8 KV cache``, ``1 at a time``."""
+    deployment: Deployment
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Idea:
+    label: str
+    deployment: Deployment
+    cost: float
+    """How much it gives up; only the order matters."""
+
+
+def changes(model: Model, deployment: Deployment, machine: Machine) -> tuple[Change, ...]:
+    """The changes that make ``deployment`` fit, those that give up least first.
+
+    Single changes are tried first; only when none of them helps, pairs. A change that does not
+    truly fit (or is only tight and no better than none) is left out.
+    """
+    found = _kept(model, machine, _single_ideas(model, deployment, machine))
+    shown = _MOST_SHOWN
+    if not found:
+        found = _kept(model, machine, _paired_ideas(model, deployment, machine))
+        shown = _MOST_PAIRS
+    return tuple(change for _, change in found[:shown])
+
+
+def _kept(model: Model, machine: Machine, ideas: Iterator[_Idea]) -> list[tuple[float, Change]]:
+    kept: list[tuple[float, Change]] = []
+    for idea in ideas:
+        verdict = _verdict(model, idea.deployment, machine)
+        if verdict is not None and verdict.fit in (Fit.FITS, Fit.TIGHT):
+            kept.append((idea.cost, Change(idea.label, idea.deployment, verdict)))
+    return sorted(kept, key=lambda entry: entry[0])
+
+
+def _verdict(model: Model, deployment: Deployment, machine: Machine) -> Verdict | None:
+    try:
+        return judge(registry.get(deployment.runtime).plan(model, deployment, machine))
+    except DeploymentError:
+        return None
+
+
+def _single_ideas(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
+    yield from _more_devices(deployment, machine)
+    yield from _shorter(model, deployment, machine)
+    yield from _smaller_cache(deployment)
+    yield from _fewer(model, deployment, machine)
+    yield from _smaller_weights(model, deployment, machine)
+    yield from _other_runtime(model, deployment, machine)
+
+
+def _paired_ideas(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
+    """Two or three changes together: more devices, smaller weights, smaller cache, fewer."""
+    wider = [_Idea("", deployment, 0), *_more_devices(deployment, machine)]
+    for device_idea in wider:
+        for rung, name in enumerate(rungs(model, deployment.runtime)):
+            words = f"{format_words(name)} weights" if name != "auto" else ""
+            base = device_idea.deployment.with_(weight_format=name)
+            cost = device_idea.cost + 2 * rung
+            label = _joined(device_idea.label, words)
+            if device_idea.label and words:
+                yield _Idea(label, base, cost)
+            for cache in _smaller_cache(base):
+                yield _Idea(_joined(label, cache.label), cache.deployment, cost + cache.cost)
+                single = cache.deployment.with_(concurrency=1, batch_size=None)
+                yield _Idea(_joined(label, cache.label, "1 at a time"), single, cost + 2.5)
+            for idea in _shorter(model, base.with_(concurrency=1, batch_size=None), machine):
+                parts = _joined(label, idea.label, "1 at a time")
+                yield _Idea(parts, idea.deployment, cost + 1 + idea.cost)
+    yield from _other_runtime(model, deployment.with_(concurrency=1), machine)
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def _more_devices(deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
+    if deployment.runtime == "llama.cpp":
+        return
+    there = len(machine.slots) // (
+        deployment.pipeline_parallel_size * deployment.data_parallel_size
+    )
+    size = deployment.tensor_parallel_size * 2
+    while size <= there:
+        yield _Idea(f"TP {size}", deployment.with_(tensor_parallel_size=size), 0.1 * size)
+        size *= 2
+
+
+def _shorter(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
+    asked = _context(model, deployment, machine)
+    most = _round_down(_quietly(max_context, model, deployment, machine))
+    if _SHORTEST <= most < asked:
+        plan = deployment.with_(max_model_len=most, live_tokens=None)
+        if deployment.prompt_len is not None:
+            plan = plan.with_(prompt_len=min(deployment.prompt_len, most))
+        yield _Idea(f"Context {tokens_words(most)}", plan, 2.5 * (1 - most / asked))
+
+
+def _context(model: Model, deployment: Deployment, machine: Machine) -> int:
+    """The plan's context, the runtime's default where none was given."""
+    if deployment.max_model_len is not None:
+        return deployment.max_model_len
+    plan = registry.get(deployment.runtime).plan(model, deployment, machine)
+    return plan.deployment.max_model_len or 0
+
+
+def _smaller_cache(deployment: Deployment) -> Iterator[_Idea]:
+    if deployment.runtime == "vllm" and deployment.kv_cache_dtype in ("auto", "bf16", "fp16"):
+        yield _Idea("FP8 KV cache", deployment.with_(kv_cache_dtype="fp8"), 1.1)
+    if deployment.runtime == "llama.cpp" and deployment.cache_type_k in (None, "f16", "bf16"):
+        plan = deployment.with_(cache_type_k="q8_0", cache_type_v="q8_0")
+        yield _Idea("Q8_0 KV cache", plan, 1.1)
+
+
+def _fewer(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
+    most = _quietly(max_concurrency, model, deployment, machine)
+    if 0 < most < deployment.concurrency:
+        label = "1 at a time" if most == 1 else f"{most} at once"
+        plan = deployment.with_(concurrency=most, batch_size=None, live_tokens=None)
+        yield _Idea(label, plan, 1.2 + 1 - most / deployment.concurrency)
+
+
+def _smaller_weights(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
+    names = rungs(model, deployment.runtime)
+    after = names.index(deployment.weight_format) + 1 if deployment.weight_format in names else 0
+    for rung, name in enumerate(names[after:]):
+        plan = deployment.with_(weight_format=name)
+        verdict = _verdict(model, plan, machine)
+        if verdict is not None and verdict.fit in (Fit.FITS, Fit.TIGHT):
+            yield _Idea(f"{format_words(name)} weights", plan, 3 + rung)
+            return
+
+
+def _other_runtime(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
+    """llama.cpp with the best mix that fits."""
+    if deployment.runtime == "llama.cpp" or "llama.cpp" not in registry.RUNTIMES:
+        return
+    if machine.slots[0].device.kind is not DeviceKind.HOST and deployment.ranks > 1:
+        return
+    plan = deployment.with_(
+        runtime="llama.cpp",
+        runtime_version=None,
+        kv_cache_dtype="auto",
+        max_model_len=_context(model, deployment, machine),
+    )
+    for name in rungs(model, "llama.cpp"):
+        if name == "auto" and not model.is_gguf:
+            continue
+        chosen = plan.with_(weight_format=name)
+        verdict = _verdict(model, chosen, machine)
+        if verdict is not None and verdict.fit in (Fit.FITS, Fit.TIGHT):
+            label = "llama.cpp" if name == "auto" else f"{name}, llama.cpp"
+            yield _Idea(label, chosen, 6)
+            return
+
+
+def _quietly(search: _Search, model: Model, deployment: Deployment, machine: Machine) -> int:
+    """The result of a search, 0 where the plan is impossible."""
+    try:
+        return search(model, deployment, machine)
+    except DeploymentError:
+        return 0
+
+
+def format_words(name: str) -> str:
+    """A weight format as a button says it: ``FP8``, ``AWQ 4-bit``, ``Q6_K``."""
+    short = {"awq-int4": "AWQ 4-bit", "nf4": "NF4", "int8": "INT8", "fp8": "FP8", "bf16": "BF16"}
+    if name in short:
+        return short[name]
+    known = FORMATS.get(name)
+    return known.label if known else name
+
+
+def tokens_words(tokens: int) -> str:
+    """``21k`` for 21,504 tokens; the plain number where it is no whole number of thousands."""
+    return f"{tokens // 1024}k" if tokens % 1024 == 0 else f"{tokens:,}"
+
+
+def _round_down(tokens: int) -> int:
+    """A length that people would type: a whole number of 1,024 tokens, or of 256 when short."""
+    step = 1024 if tokens >= 4096 else 256
+    return tokens // step * step

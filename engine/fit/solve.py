@@ -1,0 +1,153 @@
+"""The inverse: the largest plan that still fits, searched on the real budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.errors import DeploymentError
+from engine.fit.judge import rank_margin
+from engine.formats.weights import FORMATS
+from engine.runtimes import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from engine.architecture.model import Model
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine
+
+LADDERS: Mapping[str, Mapping[str, float]] = {
+    "vllm": {"bf16": 16, "fp8": 8, "awq-int4": 4.16},
+    "transformers": {"bf16": 16, "int8": 8, "nf4": 4.13},
+    "llama.cpp": {
+        "BF16": 16,
+        "Q8_0": 8.5,
+        "Q6_K": 6.6,
+        "Q5_K_M": 5.7,
+        "Q4_K_M": 4.8,
+        "IQ4_XS": 4.3,
+        "Q3_K_M": 3.9,
+        "IQ3_XXS": 3.1,
+        "Q2_K": 2.9,
+    },
+}
+"""Weight formats that people choose among with their bits a weight, best first."""
+
+_NO_LIMIT_STATED = 2**22
+_MOST_REQUESTS = 2**16
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a plan can go before it stops fitting. 0 or None: not even the least fits."""
+
+    max_context: int
+    """Tokens per request, at the plan's concurrency."""
+    max_concurrency: int
+    """Requests at once, at the plan's context."""
+    best_weight_format: str | None
+    """Of the stored format and those a rung lower."""
+
+
+def limits(model: Model, deployment: Deployment, machine: Machine) -> Limits:
+    """The largest context, the highest concurrency, the best weight format that still fit.
+
+    A limit is exact: one token, or one request, more would not fit.
+
+    Raises:
+        DeploymentError: the deployment itself is impossible.
+    """
+    return Limits(
+        max_context=max_context(model, deployment, machine),
+        max_concurrency=max_concurrency(model, deployment, machine),
+        best_weight_format=best_weight_format(model, deployment, machine),
+    )
+
+
+def margin_bytes(model: Model, deployment: Deployment, machine: Machine) -> int:
+    """The likely margin of a plan, without its words.
+
+    Raises:
+        DeploymentError: the deployment is impossible.
+    """
+    budget = registry.get(deployment.runtime).plan(model, deployment, machine)
+    return min(rank_margin(rank).likely_bytes for rank in budget.ranks)
+
+
+def max_context(model: Model, deployment: Deployment, machine: Machine) -> int:
+    """The most tokens per request that fit, up to what the model's config allows."""
+    most = model.spec.max_position_embeddings or _NO_LIMIT_STATED
+    most = max(most, deployment.max_model_len or 0)
+
+    def fits(tokens: int) -> bool:
+        plan = deployment.with_(max_model_len=tokens, live_tokens=None)
+        return margin_bytes(model, plan, machine) >= 0
+
+    return _largest(fits, most)
+
+
+def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> int:
+    """The most requests at once that fit at the plan's context."""
+    settled = registry.get(deployment.runtime).plan(model, deployment, machine).deployment
+    most = _MOST_REQUESTS
+    if settled.runtime == "vllm" and settled.max_num_seqs is not None:
+        most = settled.max_num_seqs * settled.data_parallel_size
+
+    def fits(requests: int) -> bool:
+        plan = deployment.with_(concurrency=requests, batch_size=None, live_tokens=None)
+        return margin_bytes(model, plan, machine) >= 0
+
+    return _largest(fits, most)
+
+
+def best_weight_format(model: Model, deployment: Deployment, machine: Machine) -> str | None:
+    """The stored format if it fits, else the best lower rung that does."""
+    for name in rungs(model, deployment.runtime):
+        try:
+            plan = deployment.with_(weight_format=name)
+            if margin_bytes(model, plan, machine) >= 0:
+                return stored_format(model) if name == "auto" else name
+        except DeploymentError:
+            continue
+    return None
+
+
+def stored_format(model: Model) -> str:
+    """The name of the format the model is stored in."""
+    return model.stored.format_label if model.stored else model.spec.weight_format
+
+
+def rungs(model: Model, runtime: str) -> tuple[str, ...]:
+    """``auto`` and the formats below the stored one that ``runtime`` loads, best first."""
+    offered = registry.get(runtime).weight_formats(model)
+    bits = _stored_bits(model)
+    lower = tuple(
+        name
+        for name, rung in LADDERS.get(runtime, {}).items()
+        if rung < bits - 0.2 and name in offered
+    )
+    return ("auto", *lower) if "auto" in offered else lower
+
+
+def _stored_bits(model: Model) -> float:
+    known = FORMATS.get(stored_format(model))
+    if known is not None:
+        return known.bits
+    if model.stored and model.stored.parameters:
+        return 8 * model.stored.size_bytes / model.stored.parameters
+    return 16.0
+
+
+def _largest(fits: Callable[[int], bool], most: int) -> int:
+    """The largest number up to ``most`` that fits; 0 when 1 doesn't. ``fits`` is monotone."""
+    if fits(most):
+        return most
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle
+    return low

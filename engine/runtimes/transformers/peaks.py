@@ -1,0 +1,180 @@
+"""What a generation with Transformers keeps and what it needs for a moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import AttentionKind
+from engine.budget.sequence_state import constant_state_bytes, kv_heads_per_rank
+from engine.evidence import Basis, Estimate, exactly, total
+from engine.formats.kv import head_bytes, side_bytes
+from engine.units import ceil_div
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.architecture.spec import AttentionSpec, LayerSpec
+    from engine.runtimes.transformers.settings import Settings
+
+_SCORE_BYTES = 8
+"""Peak per attention score in 16 bits: the score, its fp32 softmax and the cast back."""
+
+
+def token_bytes(attention: AttentionSpec, kv_dtype: str, tp: int) -> int:
+    """Bytes that one layer's cache holds for one token.
+
+    Latent attention is cached decompressed, as full heads.
+
+    Source:
+        Transformers 5.24 ``cache_utils.py``; DeepSeek-V3 keeps 4,997,120 B a token this way.
+    """
+    if attention.kind is AttentionKind.LATENT:
+        heads = ceil_div(attention.num_attention_heads, tp)
+        key = attention.qk_nope_head_dim + attention.qk_rope_head_dim
+        return heads * head_bytes(kv_dtype, key, attention.v_head_dim)
+    heads = kv_heads_per_rank(attention, tp)
+    return heads * head_bytes(kv_dtype, attention.head_dim, attention.v_head_dim)
+
+
+def kept_tokens(attention: AttentionSpec, context: int, *, static: bool) -> int:
+    """Tokens a layer's cache holds at the end: W − 1 (dynamic) or W (static) under a window."""
+    if not attention.window:
+        return context
+    return min(attention.window if static else attention.window - 1, context)
+
+
+def cache_bytes(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> int:
+    """KV cache of the whole batch at the end of the generation."""
+    per_sequence = 0
+    for layer in layers:
+        attention = layer.attention
+        if attention is not None and attention.keeps_cache:
+            tokens = kept_tokens(attention, settings.context, static=settings.static_cache)
+            per_sequence += tokens * token_bytes(attention, settings.kv_dtype, tp)
+    return per_sequence * settings.batch
+
+
+def state_bytes(layers: Sequence[LayerSpec], dtype: str, batch: int, tp: int) -> int:
+    """Constant state of the whole batch."""
+    states = (layer.state for layer in layers if layer.state is not None)
+    return batch * sum(constant_state_bytes(state, dtype, tp) for state in states)
+
+
+def activations(
+    layers: Sequence[LayerSpec], hidden: int, vocab: int, settings: Settings, tp: int
+) -> Estimate:
+    """The larger of the prefill's peak and a decoding step's cache copy."""
+    prefill = max(
+        (_prefill_bytes(layer, hidden, settings, tp) for layer in _distinct(layers)), default=0
+    )
+    logits = settings.batch * vocab * (settings.element_bytes + 4)
+    prefill = max(prefill, logits)
+    growth = 0 if settings.static_cache else _growth_bytes(layers, settings, tp)
+    likely = max(prefill, growth)
+    tokens = settings.batch * settings.prompt
+    formula = f"prefill of {tokens:,} tokens ({settings.attention}): {prefill:,} B"
+    if growth > prefill:
+        formula = f"the longest layer's keys copied to grow by one token: {growth:,} B"
+    return Estimate(
+        likely * 3 // 4,
+        likely,
+        likely * 5 // 4,
+        Basis.FITTED,
+        "closed form of one layer's live tensors, ± 25 %",
+        formula,
+    )
+
+
+def _distinct(layers: Sequence[LayerSpec]) -> list[LayerSpec]:
+    return list({id(layer): layer for layer in layers}.values())
+
+
+def _prefill_bytes(layer: LayerSpec, hidden: int, settings: Settings, tp: int) -> int:
+    tokens, width = settings.batch * settings.prompt, settings.element_bytes
+    shared = layer.moe.shared_intermediate_size if layer.moe else 0
+    inner = (3 if layer.gated_mlp else 2) * ceil_div(max(layer.intermediate_size, shared), tp)
+    if layer.moe is not None:
+        expert = ceil_div(layer.moe.moe_intermediate_size, tp)
+        inner = max(inner, layer.moe.num_experts_per_tok * (2 * expert + hidden))
+    mlp = tokens * width * (3 * hidden + inner)
+    attention = layer.attention
+    if attention is None:
+        return mlp
+    heads = ceil_div(attention.num_attention_heads, tp)
+    projected = heads * (2 * attention.head_dim + attention.v_head_dim)
+    needed = tokens * width * (3 * hidden + 2 * projected)
+    if settings.attention == "eager":
+        keys = settings.prompt
+        scores = settings.batch * heads * settings.prompt * keys
+        needed += (
+            scores * _SCORE_BYTES * width // 2 + settings.batch * settings.prompt * keys * width
+        )
+    return max(mlp, needed)
+
+
+def _growth_bytes(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> int:
+    """``torch.cat`` keeps the old keys of a layer beside the new ones."""
+    largest = 0
+    for layer in _distinct(layers):
+        attention = layer.attention
+        if attention is None or not attention.keeps_cache:
+            continue
+        tokens = kept_tokens(attention, settings.context, static=False)
+        if attention.kind is AttentionKind.LATENT:
+            heads = ceil_div(attention.num_attention_heads, tp)
+            key = attention.qk_nope_head_dim + attention.qk_rope_head_dim
+        else:
+            heads, key = kv_heads_per_rank(attention, tp), attention.head_dim
+        key_bytes = side_bytes(settings.kv_dtype, max(key, attention.v_head_dim))
+        largest = max(largest, settings.batch * tokens * heads * key_bytes)
+    return largest
+
+
+def slack(cache: int, moving: Estimate) -> Estimate:
+    """What the caching allocator holds without using it: every step asks for other sizes."""
+    likely = (cache + moving.likely_bytes) // 10
+    return Estimate(
+        0,
+        likely,
+        (cache + moving.high_bytes) // 4,
+        Basis.ASSUMED,
+        "a tenth of what changes size; up to a quarter without expandable segments",
+        f"({cache:,} + {moving.likely_bytes:,}) / 10 = {likely:,} B",
+    )
+
+
+def workspaces(*, on_gpu: bool) -> Estimate:
+    """Workspaces of cuBLAS: what 25 of 28 measured generations hold beside weights and cache."""
+    mib = 2**20
+    if not on_gpu:
+        return exactly(0, Basis.EXACT, "no cuBLAS on the CPU")
+    return Estimate(
+        33 * mib,
+        40 * mib,
+        48 * mib,
+        Basis.FITTED,
+        "28 generations of Qwen3 0.6B to 32B on H20: weights + cache + 33 to 48 MiB",
+        "40 MiB",
+        "cuBLAS",
+    )
+
+
+def process(context: Estimate) -> Estimate:
+    """Context and kernels of one PyTorch process."""
+    if not context.high_bytes:
+        return context
+    mib = 2**20
+    likely = context.likely_bytes * 11 // 10
+    return total(
+        [
+            Estimate(
+                min(95 * mib, likely),
+                likely,
+                context.high_bytes + 350 * mib,
+                context.basis,
+                "PyTorch processes on T4 to H100 beside the bare context",
+                f"{context.formula} × 1.1",
+                context.label,
+            )
+        ]
+    ).named(context.label)

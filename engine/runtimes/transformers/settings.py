@@ -1,0 +1,114 @@
+"""A deployment with Transformers' defaults filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from engine.budget.weights import AS_STORED
+from engine.errors import DeploymentError
+from engine.formats.dtypes import canonical, element_bytes
+from engine.formats.weights import FORMATS
+from engine.runtimes.checks import check_devices, check_numbers, check_splits
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine
+
+ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention")
+CACHES = ("dynamic", "static")
+FORMATS_LOADED = tuple(n for n in FORMATS if not n.startswith("mlx") and n != "mxfp8")
+_ASSUMED_CONTEXT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The deployment with every default in."""
+
+    deployment: Deployment
+    context: int
+    """Tokens of a sequence when it ends: prompt and answer."""
+    prompt: int
+    batch: int
+    attention: str
+    static_cache: bool
+    kv_dtype: str
+    element_bytes: int
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
+    """Check the deployment and fill its gaps.
+
+    Raises:
+        DeploymentError: the deployment is impossible; names the field to correct.
+    """
+    check_numbers(deployment)
+    check_devices(deployment, machine)
+    check_splits(model.spec, deployment)
+    _check_choices(model, deployment)
+    assumed: list[str] = []
+    warned: list[str] = []
+    context = deployment.max_model_len
+    most = model.spec.max_position_embeddings
+    if context is None:
+        context = min(_ASSUMED_CONTEXT, most or _ASSUMED_CONTEXT)
+        assumed.append(f"{context:,} tokens a sequence: Transformers has no context setting.")
+    elif most and context > most:
+        warned.append(f"The model's config ends at {most:,} tokens.")
+    prompt = deployment.prompt_len
+    if prompt is None:
+        prompt = context
+        assumed.append("The prompt may fill the whole context, and is read in one pass.")
+    attention = deployment.attn_implementation
+    if attention is None:
+        attention = ATTENTIONS[0]
+        assumed.append("attn_implementation sdpa, Transformers' default.")
+    if deployment.cache_implementation is None:
+        assumed.append("A dynamic cache, Transformers' default.")
+    dtype = _dtype(model, deployment)
+    filled = replace(
+        deployment,
+        max_model_len=context,
+        prompt_len=prompt,
+        attn_implementation=attention,
+        batch_size=deployment.batch_size or deployment.concurrency,
+    )
+    return Settings(
+        deployment=filled,
+        context=context,
+        prompt=min(prompt, context),
+        batch=filled.batch_size or 1,
+        attention=attention,
+        static_cache=deployment.cache_implementation == "static",
+        kv_dtype=dtype,
+        element_bytes=element_bytes(dtype),
+        assumptions=tuple(assumed),
+        warnings=tuple(warned),
+    )
+
+
+def _check_choices(model: Model, deployment: Deployment) -> None:
+    name = deployment.weight_format
+    if model.is_gguf and name == AS_STORED:
+        message = "Transformers unpacks GGUF files to 32 bits; take llama.cpp, or another format."
+        raise DeploymentError(message, field="runtime")
+    _choice("weight_format", name, (AS_STORED, *FORMATS_LOADED))
+    _choice("attn_implementation", deployment.attn_implementation, ATTENTIONS)
+    _choice("cache_implementation", deployment.cache_implementation, CACHES)
+    plain = (AS_STORED, "bf16", "bfloat16", "fp16", "float16", "fp32", "float32")
+    _choice("kv_cache_dtype", deployment.kv_cache_dtype, plain)
+
+
+def _choice(field: str, value: str | None, choices: tuple[str, ...]) -> None:
+    if value is not None and value not in choices:
+        message = f"Transformers doesn't take {field} {value}; it takes {', '.join(choices)}."
+        raise DeploymentError(message, field=field)
+
+
+def _dtype(model: Model, deployment: Deployment) -> str:
+    """Dtype of activations and cache: the dtype the weights are loaded in."""
+    chosen = FORMATS.get(deployment.weight_format)
+    return (chosen.dtype if chosen else None) or canonical(model.spec.dtype) or "bfloat16"
