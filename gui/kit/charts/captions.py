@@ -1,0 +1,137 @@
+"""The words in the picture: what stands at the load line and in the bands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.budget.model import RankBudget, Region
+from engine.devices.device import Device, DeviceKind, Vendor
+from engine.evidence import Basis
+from engine.units import UnitSystem, format_bytes, format_gib
+
+if TYPE_CHECKING:
+    from engine.budget.model import Budget
+    from engine.evidence import Estimate
+
+_ALLOCATORS = {
+    Vendor.NVIDIA: "that CUDA can allocate",
+    Vendor.AMD: "that ROCm can allocate",
+    Vendor.INTEL: "that the driver can allocate",
+    Vendor.APPLE: "that Metal lets the GPU use",
+    Vendor.CPU: "of memory for programs",
+}
+_LONGEST_NOTE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """One line in the middle of the bytes from ``bottom_bytes`` to ``top_bytes``."""
+
+    bottom_bytes: int
+    top_bytes: int
+    texts: tuple[str, ...]
+    """Wordings, longest first; the first that has room is shown."""
+
+
+def needed_bytes(rank: RankBudget) -> int:
+    """What the plan needs of the KV segment: all that is needed, less the recurrent state."""
+    if not rank.has_pool:
+        return rank.regions[Region.KV_CACHE].estimate.likely_bytes
+    state = rank.regions[Region.RECURRENT_STATE].estimate.likely_bytes
+    return max(0, rank.needed.likely_bytes - state)
+
+
+def drawn_bytes(rank: RankBudget, region: Region) -> int:
+    """Height of a region: its estimate, or what is needed where a pool is too small for it."""
+    likely = rank.regions[region].estimate.likely_bytes
+    return max(likely, needed_bytes(rank)) if region is Region.KV_CACHE else likely
+
+
+def bound_sign(budget: Budget, estimate: Estimate) -> str:
+    """The sign before a figure that is only a bound."""
+    if estimate.basis is not Basis.BOUND:
+        return ""
+    return "≤ " if budget.bounds_are_upper else "≥ "
+
+
+def load_texts(device: Device, unit: UnitSystem) -> tuple[str, ...]:
+    """What stands at the load line, longest wording first."""
+    size = format_gib(device.allocatable.likely_bytes, unit)
+    return (
+        f"Load line: {size} {_ALLOCATORS[device.vendor]}",
+        f"Load line: {size}",
+        "Load line",
+    )
+
+
+def reserve_label(device: Device) -> str:
+    """Who keeps what lies between the load line and the device's total."""
+    if device.vendor is Vendor.APPLE:
+        return "macOS"
+    return "Driver" if device.kind is DeviceKind.DISCRETE else "System"
+
+
+def reserve_text(device: Device, unit: UnitSystem) -> str:
+    """A sentence for that part where it is large: memory that the whole machine shares."""
+    if device.kind is DeviceKind.DISCRETE:
+        return ""
+    kept = format_gib(device.total_bytes - device.allocatable.likely_bytes, unit)
+    who = "macOS keeps" if device.vendor is Vendor.APPLE else "the system keeps"
+    return f"{kept} that {who} for itself and for apps"
+
+
+def captions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Caption, ...]:
+    """The lines in the bands of weights and KV cache."""
+    foreign = drawn_bytes(rank, Region.FOREIGN)
+    weights = drawn_bytes(rank, Region.WEIGHTS)
+    bottom = foreign + weights
+    made: list[Caption] = []
+    if words := _weights_texts(budget, rank):
+        made.append(Caption(foreign, bottom, words))
+    needed = needed_bytes(rank)
+    pool = rank.regions[Region.KV_CACHE].estimate.likely_bytes
+    if needed > 0:
+        made.append(Caption(bottom, bottom + needed, _needed_texts(budget, needed, unit)))
+    if rank.has_pool and pool > needed:
+        spare = f"{format_gib(pool - needed, unit)} spare in the pool"
+        made.append(Caption(bottom + needed, bottom + pool, (spare,)))
+    elif rank.has_pool and pool < needed:
+        # Below the line of what is needed, in the same band.
+        left = f"{format_gib(pool, unit)} are left for it"
+        middle = bottom + needed // 2
+        made[-1] = Caption(middle, bottom + needed, made[-1].texts)
+        made.append(Caption(bottom, middle, (left,)))
+    return tuple(made)
+
+
+def _weights_texts(budget: Budget, rank: RankBudget) -> tuple[str, ...]:
+    region = rank.regions[Region.WEIGHTS]
+    parameters = budget.model.parameters
+    size = region.estimate.likely_bytes
+    if region.estimate.is_point and parameters and size % parameters == 0 and size > parameters:
+        return (f"{parameters:,} parameters × {size // parameters} bytes",)
+    return (region.note,) if region.note and len(region.note) <= _LONGEST_NOTE else ()
+
+
+def _needed_texts(budget: Budget, needed: int, unit: UnitSystem) -> tuple[str, ...]:
+    plan = budget.deployment
+    each = budget.sequence_state.bytes_per_token
+    size = format_gib(needed, unit)
+    if plan.max_model_len is None and plan.live_tokens is None:
+        return (f"{size} needed",)
+    tokens = plan.live_tokens or plan.concurrency * (plan.max_model_len or 0)
+    if each and tokens * each == needed:
+        product = f"{tokens:,} tokens × {format_bytes(each, unit, _digits(each, unit))} = {size}"
+        return (f"{product} needed", product, size)
+    if plan.live_tokens is None and plan.concurrency > 1:
+        return (f"{plan.concurrency} × {plan.max_model_len:,} tokens need {size}", size)
+    return (f"{tokens:,} tokens need {size}", size)
+
+
+def _digits(size_bytes: int, unit: UnitSystem) -> int:
+    """No decimals where the size is whole in its unit: ``128 KiB``, but ``31.88 KiB``."""
+    base = 1024 if unit is UnitSystem.BINARY else 1000
+    while size_bytes >= base and size_bytes % base == 0:
+        size_bytes //= base
+    return 0 if size_bytes < base else 2

@@ -1,0 +1,345 @@
+"""What the devices really hold, drawn over the bands of the plan."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
+
+from engine.budget.model import Region
+from engine.units import GIB, UnitSystem, format_gib
+from gui.kit.charts.pens import RIGHT
+from gui.kit.charts.series import Sample, Series, envelope, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from gui.kit.charts.axis import TimeWindow
+    from gui.kit.charts.layout import LensLayout, PanelLayout, Scale
+    from gui.kit.charts.pens import Canvas
+    from gui.kit.charts.scene import Panel
+
+_TIME, _USED, _PLAN, _KV = range(4)
+_LENS_COLUMN = 16
+_LAST_MINUTE_S = 60.0
+_LEAST_RESIDUE_BYTES = GIB // 20
+_SMOOTH_UP_TO = 400
+"""Points up to which a smooth line costs nothing to speak of; denser ones are drawn crisp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What is known beyond the plan when the picture is painted."""
+
+    series: Mapping[str, Series] = field(default_factory=dict[str, Series])
+    """By the device's uuid."""
+    window: TimeWindow | None = None
+    age: str = ""
+    """How old the last sample is, where sampling has stopped."""
+    selected: Region | None = None
+    hover_s: float | None = None
+    """The moment under the pointer."""
+    wall_offset_s: float | None = None
+    """Unix time at second 0 of the samples, where known."""
+    unit: UnitSystem = UnitSystem.BINARY
+
+    def of(self, panel: Panel) -> Series | None:
+        """The samples of a panel's device, if there are any to show."""
+        found = self.series.get(panel.uuid)
+        return found if found is not None and len(found) and self.window else None
+
+
+def newest(panel: Panel, live: Live) -> int | None:
+    """Bytes in use at the end of the window."""
+    series = live.of(panel)
+    if series is None or live.window is None:
+        return None
+    last = series.nearest(live.window.end_s)
+    return last.used_bytes if last else None
+
+
+def paint(canvas: Canvas, place: PanelLayout, live: Live) -> None:
+    """Share of the plan, KV cache in use, others, the gaps and the line of everything."""
+    series, window = live.of(place.panel), live.window
+    if series is None or window is None:
+        return
+    values = series.window(window.start_s, window.end_s)
+    rect = place.time
+    canvas.painter.save()
+    canvas.painter.setClipRect(rect.adjusted(0, -3, 0, 2))
+    xs = rect.left() + (values[_TIME] - window.start_s) * (
+        rect.width() / (window.end_s - window.start_s)
+    )
+    theme = canvas.theme
+    others = values[_USED] - values[_PLAN]
+    share = theme.color("chart.share")
+    share.setAlphaF(theme.alpha("share"))
+    _area(canvas, place.scale, xs, values, (others, values[_USED]), share)
+    kv = place.panel.segment(Region.KV_CACHE)
+    if kv is not None:
+        teal = theme.color("region.kv")
+        teal.setAlphaF(theme.alpha("kvLive"))
+        floor = np.full_like(values[_KV], float(kv.bottom_bytes))
+        _area(canvas, place.scale, xs, values, (floor, floor + values[_KV]), teal)
+        _kv_words(canvas, place, live)
+    width = theme.sizes["line.chart.foreign"]
+    _line(canvas, place.scale, (xs, values[_TIME], others), theme.color("text.tertiary"), width)
+    width = theme.sizes["line.chart.measured"]
+    color = theme.color("chart.measured")
+    drawn = _line(canvas, place.scale, (xs, values[_TIME], values[_USED]), color, width)
+    _gaps(canvas, place, drawn)
+    canvas.painter.restore()
+
+
+def _kv_words(canvas: Canvas, place: PanelLayout, live: Live) -> None:
+    """``KV cache in use``, inside its area if that is high enough there."""
+    series, window = live.of(place.panel), live.window
+    kv = place.panel.segment(Region.KV_CACHE)
+    if series is None or window is None or kv is None:
+        return
+    font = canvas.theme.font("caption.strong")
+    metrics = QFontMetricsF(font)
+    text = "KV cache in use"
+    width, height = metrics.horizontalAdvance(text), metrics.height()
+    row = QRectF(place.time.right() - 76 - width, 0, width, height)
+    if row.left() < place.time.left() + 24:
+        return
+    times = (window.time_at(row.left(), place.time), window.time_at(row.right(), place.time))
+    used = series.window(*times)[_KV]
+    if not used.size or np.isnan(used).any():
+        return
+    bottom = place.scale.y(kv.bottom_bytes)
+    if bottom - place.scale.y(kv.bottom_bytes + float(used.min())) >= height + 2:
+        row.moveBottom(bottom - 3)
+        canvas.text(row, text, font, canvas.theme.color("surface.base"))
+
+
+def _points(
+    scale: Scale, xs: NDArray[np.float64], values: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    x, kept = envelope(xs, values)
+    span = scale.high_bytes - scale.low_bytes
+    height = scale.bottom - scale.top
+    return x, scale.bottom - (kept - scale.low_bytes) * (height / span)
+
+
+def _line(
+    canvas: Canvas,
+    scale: Scale,
+    line: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
+    color: QColor,
+    width: float,
+) -> list[tuple[float, float]]:
+    """Draw places, times and values as a line; returns from where to where it was drawn."""
+    xs, times, values = line
+    drawn: list[tuple[float, float]] = []
+    for start, stop in runs(times, values):
+        x, y = _points(scale, xs[start:stop], values[start:stop])
+        drawn.append((float(x[0]), float(x[-1])))
+        _draw(canvas, x, y, color, width)
+    return drawn
+
+
+def _draw(
+    canvas: Canvas, x: NDArray[np.float64], y: NDArray[np.float64], color: QColor, width: float
+) -> None:
+    points = [QPointF(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    if len(points) == 1:
+        points.append(points[0] + QPointF(1, 0))
+    if len(points) <= _SMOOTH_UP_TO or canvas.style.paper:
+        canvas.polyline(QPolygonF(points), color, width)
+        return
+    pen = QPen(color, width)
+    pen.setCapStyle(Qt.PenCapStyle.SquareCap)
+    canvas.painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+    canvas.painter.setPen(pen)
+    canvas.painter.drawLines([QLineF(a, b) for a, b in itertools.pairwise(points)])
+
+
+def _area(
+    canvas: Canvas,
+    scale: Scale,
+    xs: NDArray[np.float64],
+    values: NDArray[np.float64],
+    edges: tuple[NDArray[np.float64], NDArray[np.float64]],
+    color: QColor,
+) -> None:
+    """Fill between a lower and an upper edge, run by run."""
+    low, high = edges
+    canvas.painter.setPen(Qt.PenStyle.NoPen)
+    canvas.painter.setBrush(color)
+    canvas.painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+    for start, stop in runs(values[_TIME], high - low):
+        if stop - start < 2 or float(np.max(high[start:stop] - low[start:stop])) <= 0:
+            continue
+        upper = _points(scale, xs[start:stop], high[start:stop])
+        lower = _points(scale, xs[start:stop], low[start:stop])
+        ring = [QPointF(a, b) for a, b in zip(*(p.tolist() for p in upper), strict=True)]
+        back = [QPointF(a, b) for a, b in zip(*(p.tolist() for p in lower), strict=True)]
+        canvas.painter.drawPolygon(QPolygonF(ring + back[::-1]))
+
+
+def _gaps(canvas: Canvas, place: PanelLayout, drawn: list[tuple[float, float]]) -> None:
+    """A dotted baseline where nothing was sampled."""
+    y = canvas.snap(place.scale.bottom - 4)
+    for (_, left), (right, _) in itertools.pairwise(drawn):
+        if right - left > 2:
+            color = canvas.theme.color("text.tertiary")
+            canvas.line(QLineF(left, y, right, y), color, 1, dash=(1, 3))
+
+
+def crosses(place: PanelLayout, live: Live, row: QRectF) -> bool:
+    """Whether a measurement runs through ``row``, or its area lies behind it."""
+    series, window = live.of(place.panel), live.window
+    if series is None or window is None:
+        return False
+    left, right = (window.time_at(x, place.time) for x in (row.left() - 4, row.right() + 4))
+    values = series.window(left, right)
+    used = values[_USED][~np.isnan(values[_USED])]
+    if not used.size:
+        return False
+    highest, lowest = place.scale.y(float(used.max())), place.scale.y(float(used.min()))
+    if highest - 4 < row.bottom() and lowest + 4 > row.top():
+        return True
+    plan = values[_PLAN]
+    return highest < row.top() and bool(np.nanmax(plan, initial=0.0) > 0)
+
+
+def is_running(panel: Panel, live: Live) -> bool:
+    """Whether a process of this plan holds memory on the device now."""
+    series = live.of(panel)
+    last = series.newest if series else None
+    return bool(last and last.plan_bytes)
+
+
+def note(
+    canvas: Canvas, place: PanelLayout, live: Live, unit: UnitSystem, load_text: QRectF
+) -> None:
+    """``Measured now: 0.41 GiB, nothing of this plan is running``, where the line leaves room."""
+    used = newest(place.panel, live)
+    if used is None or live.age or is_running(place.panel, live) or _is_past(live):
+        return
+    font = canvas.theme.font("small.num")
+    size = format_gib(used, unit)
+    texts = (f"Measured now: {size}, nothing of this plan is running", f"Measured now: {size}")
+    text = canvas.fitting(texts, font, place.time.width() - 16)
+    height, width = QFontMetricsF(font).height(), QFontMetricsF(font).horizontalAdvance(text)
+    y = place.scale.y(used)
+    row = QRectF(place.time.right() - 8 - width, y - 4 - height, width, height)
+    taken = [load_text, *(r for r, _ in canvas.words)]
+    for top in (row.top(), y + 4):
+        row.moveTop(top)
+        in_chart = place.scale.top <= row.top() and row.bottom() <= place.scale.bottom
+        if text and in_chart and not any(row.intersects(other) for other in taken):
+            if not crosses(place, live, row.adjusted(0, 3, 0, -3)):
+                canvas.text(row, text, font, canvas.theme.color("text.secondary"), RIGHT)
+            return
+
+
+def _is_past(live: Live) -> bool:
+    return live.window is not None and live.window.from_start
+
+
+def hairline(canvas: Canvas, place: PanelLayout, live: Live) -> None:
+    """The moment under the pointer: a dashed line, and its figures under the load line."""
+    series, window = live.of(place.panel), live.window
+    if series is None or window is None or live.hover_s is None:
+        return
+    sample = series.nearest(live.hover_s)
+    if sample is None:
+        return
+    theme, rect = canvas.theme, place.time
+    x = canvas.snap(min(max(window.x(sample.time_s, rect), rect.left()), rect.right()))
+    canvas.line(QLineF(x, rect.top(), x, rect.bottom()), theme.color("text.tertiary"), dash=(3, 3))
+    words = _readout(_sample_words(sample, live))
+    font = theme.font("small.num")
+    text = canvas.fitting(words, font, rect.width() - 12)
+    metrics = QFontMetricsF(font)
+    top = place.scale.y(max(place.panel.load_line_bytes, place.panel.stack_bytes)) + 6
+    box = QRectF(0, top, metrics.horizontalAdvance(text) + 12, metrics.height() + 4)
+    box.moveRight(rect.right() - 4)
+    canvas.painter.fillRect(canvas.snapped(box), theme.color("chart.callout"))
+    canvas.frame(canvas.snapped(box).adjusted(0.5, 0.5, -0.5, -0.5), theme.color("line.hair"))
+    canvas.text(box.adjusted(6, 0, -6, 0), text, font, theme.color("text.primary"))
+
+
+def _sample_words(sample: Sample, live: Live) -> list[str]:
+    """The figures of one moment, most important first."""
+    if sample.used_bytes is None:
+        return ["no measurement"]
+    made = [f"{format_gib(sample.used_bytes, live.unit)} in use"]
+    if live.wall_offset_s is not None:
+        clock = time.localtime(sample.time_s + live.wall_offset_s)
+        made.insert(0, time.strftime("%H:%M:%S", clock))
+    if sample.plan_bytes:
+        others = sample.used_bytes - sample.plan_bytes
+        made.append(f"this plan {format_gib(sample.plan_bytes, live.unit, unit=False)}")
+        made.append(f"others {format_gib(others, live.unit, unit=False)}")
+    if sample.kv_bytes is not None:
+        made.append(f"KV cache {format_gib(sample.kv_bytes, live.unit, unit=False)}")
+    return made
+
+
+def _readout(words: list[str]) -> list[str]:
+    return ["   ".join(words[:count]) for count in range(len(words), 0, -1)]
+
+
+def in_lens(
+    canvas: Canvas, place: PanelLayout, lens: LensLayout, live: Live
+) -> tuple[float, float] | None:
+    """The last minute in the lens; returns from and to which y it runs, None if elsewhere."""
+    series, window = live.of(place.panel), live.window
+    if series is None or window is None:
+        return None
+    start = window.end_s - _LAST_MINUTE_S
+    values = series.window(start, window.end_s)
+    used = values[_USED]
+    seen = used[~np.isnan(used)]
+    low, high = lens.scale.low_bytes, lens.scale.high_bytes
+    if not seen.size or not bool(np.any((seen > low) & (seen < high))):
+        return None
+    theme = canvas.theme
+    area = lens.box.adjusted(_LENS_COLUMN, 1, -1, -1)
+    xs = area.left() + (values[_TIME] - start) * (area.width() / _LAST_MINUTE_S)
+    canvas.painter.save()
+    canvas.painter.setClipRect(area)
+    share = theme.color("chart.share")
+    share.setAlphaF(theme.alpha("share"))
+    floor = np.full_like(used, low)
+    _area(canvas, lens.scale, xs, values, (floor, np.maximum(used, low)), share)
+    _line(canvas, lens.scale, (xs, values[_TIME], used), theme.color("chart.measured"), 2)
+    canvas.painter.restore()
+    if is_running(place.panel, live):
+        _residue(canvas, place.panel, lens, float(seen[-1]), live.unit)
+    return lens.scale.y(float(seen.max())) - 2, lens.scale.y(float(seen.min())) + 2
+
+
+def _residue(canvas: Canvas, panel: Panel, lens: LensLayout, used: float, unit: UnitSystem) -> None:
+    """How much more is held than was planned: a dashed line at the plan, and a bracket."""
+    more = used - panel.held_bytes
+    if more < _LEAST_RESIDUE_BYTES:
+        return
+    theme = canvas.theme
+    color = theme.color("tight")
+    plan_y = canvas.snap(max(lens.scale.y(panel.held_bytes), lens.box.top()))
+    used_y = canvas.snap(lens.scale.y(used))
+    left, right = lens.box.left() + _LENS_COLUMN, lens.box.right() - 1
+    canvas.line(QLineF(left, plan_y, right, plan_y), color, 1, dash=(4, 3))
+    x = right - 10
+    width = theme.sizes["line.residue"]
+    canvas.smooth_line(QLineF(x, plan_y, x, used_y), color, width)
+    for y in (plan_y, used_y):
+        canvas.smooth_line(QLineF(x - 4, y, x + 4, y), color, width)
+    font = theme.font("caption.strong.num")
+    height = QFontMetricsF(font).height()
+    if plan_y - used_y >= height:
+        row = QRectF(left, (plan_y + used_y - height) / 2, x - 8 - left, height)
+        text = format_gib(int(more), unit, digits=1, signed=True, unit=False)
+        canvas.text(row, text, font, color, RIGHT)

@@ -1,0 +1,210 @@
+"""Paints a scene: the same code for the widget, the PDF and pictures in tests.
+
+``paint_plan`` draws what changes only with the plan, the theme or the size; ``paint_live``
+what may change with each sample. The widget keeps the first in a pixmap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPen
+
+from engine.budget.model import Region
+from gui.kit.charts import axis, inks, lens, measured, stack, table
+from gui.kit.charts.pens import RIGHT, Canvas
+
+if TYPE_CHECKING:
+    from engine.units import UnitSystem
+    from gui.kit.charts.layout import PanelLayout, PictureLayout, Style
+    from gui.kit.charts.measured import Live
+    from gui.kit.charts.scene import PictureScene, Segment
+
+_MARK_FROM_AXIS = 17
+_MARK_RADIUS = 7
+_LAST_MINUTE = ("The last minute, magnified", "Last minute, magnified", "Magnified")
+_HIGHLIGHT = 0.28
+"""Tint of the band of the region that is pointed at or selected."""
+
+
+def paint(
+    painter: QPainter, scene: PictureScene, places: PictureLayout, style: Style, live: Live
+) -> Canvas:
+    """The whole picture at once; returns the canvas, which knows what was written where."""
+    canvas = paint_plan(painter, scene, places, style)
+    canvas.words += paint_live(painter, scene, places, style, live).words
+    return canvas
+
+
+def paint_plan(
+    painter: QPainter, scene: PictureScene, places: PictureLayout, style: Style
+) -> Canvas:
+    """Bands, bars, ranges, labels and lens."""
+    canvas = Canvas(painter, style)
+    if places.is_table:
+        table.paint(canvas, scene, places.size)
+        return canvas
+    for panel in places.panels:
+        _bands(canvas, panel)
+        _frame(canvas, panel)
+        stack.bar(canvas, panel)
+        stack.over(canvas, panel)
+        if panel.has_brackets and not panel.panel.over_bytes:
+            stack.brackets(canvas, panel)
+        stack.labels(canvas, panel)
+    if places.lens:
+        lens.paint(canvas, places.panels[0], places.lens, scene.unit)
+    return canvas
+
+
+def paint_live(
+    painter: QPainter, scene: PictureScene, places: PictureLayout, style: Style, live: Live
+) -> Canvas:
+    """Highlight, measurement, captions, load line and axes."""
+    canvas = Canvas(painter, style)
+    for panel in places.panels:
+        if live.selected is not None:
+            _highlight(canvas, panel, live.selected)
+        measured.paint(canvas, panel, live)
+        only = len(places.panels) == 1
+        if only:
+            _captions(canvas, panel, live)
+        _load_line(canvas, panel, mark=panel is places.panels[-1])
+        if only:
+            text = _load_text(canvas, panel)
+            measured.note(canvas, panel, live, scene.unit, text)
+        newest = measured.newest(panel.panel, live)
+        _title(canvas, panel, scene.unit, newest)
+        if panel.has_axis:
+            figures = axis.tags(canvas, panel, scene.unit, newest, live.age)
+            axis.memory_axis(canvas, panel, scene.unit, figures)
+        axis.time_axis(canvas, panel, live.window, scene.unit)
+        measured.hairline(canvas, panel, live)
+    if places.lens:
+        held = measured.in_lens(canvas, places.panels[0], places.lens, live)
+        panel = places.panels[0].panel
+        lens.words(canvas, panel, places.lens, held)
+        lens.load_line(canvas, panel, places.lens, scene.unit)
+        title = _LAST_MINUTE if held else places.lens.title
+        lens.title(canvas, places.lens, title)
+    return canvas
+
+
+def _bands(canvas: Canvas, place: PanelLayout) -> None:
+    theme, bands = canvas.theme, place.bands
+    edges: list[tuple[Segment, float]] = []
+    for segment in place.panel.segments:
+        if segment.region is Region.HEADROOM:
+            continue
+        top, bottom = place.scale.y(segment.top_bytes), place.scale.y(segment.bottom_bytes)
+        name = inks.color_name(segment.region)
+        rect = canvas.snapped(QRectF(QPointF(bands.left(), top), QPointF(bands.right(), bottom)))
+        canvas.painter.fillRect(rect, theme.mixed(name, theme.alpha("band")))
+        if not segment.is_open:
+            edges.append((segment, top))
+    for segment, top in edges:
+        color = theme.mixed(inks.color_name(segment.region), theme.alpha("bandEdge"))
+        y = canvas.snap(top)
+        canvas.line(QLineF(bands.left(), y, bands.right(), y), color)
+
+
+def _frame(canvas: Canvas, place: PanelLayout) -> None:
+    theme, bands = canvas.theme, place.bands
+    x, bottom = canvas.snap(bands.right()), canvas.snap(bands.bottom())
+    canvas.line(QLineF(x, bands.top() - 6, x, bottom), theme.color("line.hair"))
+    edge = theme.color("line.control.edge")
+    canvas.line(QLineF(place.bar.left(), bottom, bands.right(), bottom), edge)
+
+
+def _title(canvas: Canvas, place: PanelLayout, unit: UnitSystem, used: int | None) -> None:
+    """Which rank, and what it holds of what it can: measured if it is, else planned."""
+    if place.title_y is None:
+        return
+    theme, panel = canvas.theme, place.panel
+    bold, plain = theme.font("small.strong"), theme.font("small.num")
+    fullest = theme.font("small.strong.num") if panel.is_fullest else plain
+    height = QFontMetricsF(bold).height()
+    row = QRectF(place.bar.left(), place.title_y - height / 2, 0, height)
+    row.setRight(place.bands.right())
+    canvas.text(row, panel.title, bold, theme.color("text.primary"))
+    room = row.width() - QFontMetricsF(bold).horizontalAdvance(panel.title) - 8
+    summary = panel.summary if used is None else panel.summary_of(used, unit)
+    words = canvas.fitting((summary, summary.split(" of ")[0]), fullest, room)
+    color = theme.color("text.primary" if panel.is_fullest else "text.secondary")
+    canvas.text(row, words, fullest, color, RIGHT)
+
+
+def _load_line(canvas: Canvas, place: PanelLayout, *, mark: bool) -> None:
+    """The load line with its mark and its words; painted last, over everything."""
+    theme = canvas.theme
+    color = theme.color("chart.loadline")
+    y = canvas.snap(place.scale.y(place.panel.load_line_bytes), 2)
+    right = place.bands.right() + 5
+    canvas.line(QLineF(place.bar.left() - 14, y, right, y), color, 2)
+    if not mark:
+        return
+    center = QPointF(place.bands.right() - _MARK_FROM_AXIS, y)
+    canvas.painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    canvas.painter.setPen(QPen(color, 2))
+    canvas.painter.setBrush(Qt.BrushStyle.NoBrush)
+    canvas.painter.drawEllipse(center, _MARK_RADIUS, _MARK_RADIUS)
+
+
+def _load_text(canvas: Canvas, place: PanelLayout) -> QRectF:
+    """The words above the load line; returns where they stand, empty if they have no room."""
+    theme, panel = canvas.theme, place.panel
+    font = theme.font("small.medium.num")
+    metrics = QFontMetricsF(font)
+    right = place.bands.right() - 2 * _MARK_FROM_AXIS
+    y = place.scale.y(max(panel.load_line_bytes, 0))
+    text = canvas.fitting(panel.load_texts, font, right - place.time_left)
+    if not text or panel.over_bytes:
+        return QRectF()
+    width = metrics.horizontalAdvance(text)
+    rect = QRectF(right - width, y - 5 - metrics.height(), width, metrics.height())
+    canvas.text(rect, text, font, theme.color("accent.text"))
+    return rect
+
+
+def _captions(canvas: Canvas, place: PanelLayout, live: Live) -> None:
+    """The sums in the bands, where neither a measurement nor the edge of a band is in the way."""
+    theme = canvas.theme
+    font = theme.font("small.num")
+    height = QFontMetricsF(font).height()
+    left = place.time_left + 4
+    for caption in place.panel.captions:
+        top, bottom = place.scale.y(caption.top_bytes), place.scale.y(caption.bottom_bytes)
+        if bottom - top < 0.8 * height:
+            continue
+        text = canvas.fitting(caption.texts, font, place.bands.right() - left - 8)
+        width = QFontMetricsF(font).horizontalAdvance(text)
+        row = QRectF(left, (top + bottom - height) / 2, width, height)
+        if text and not measured.crosses(place, live, row):
+            canvas.text(row, text, font, theme.color("text.secondary"))
+    _reserve_caption(canvas, place)
+
+
+def _reserve_caption(canvas: Canvas, place: PanelLayout) -> None:
+    theme, panel = canvas.theme, place.panel
+    font = theme.font("small.num")
+    height = QFontMetricsF(font).height()
+    line = place.scale.y(max(panel.load_line_bytes, panel.stack_bytes))
+    room = line - place.scale.y(panel.total_bytes)
+    text = canvas.fitting((panel.reserve_text,), font, place.time.width() - 16)
+    if text and room > 2.6 * height:
+        # The words of the load line stand just above it, so these keep to the upper half.
+        middle = line - room + (room - height) / 2
+        row = QRectF(place.time_left + 4, middle - height / 2, place.time.width(), height)
+        canvas.text(row, text, font, theme.color("text.secondary"))
+
+
+def _highlight(canvas: Canvas, place: PanelLayout, region: Region) -> None:
+    segment = place.panel.segment(region)
+    if segment is None:
+        return
+    top, bottom = place.scale.y(segment.top_bytes), place.scale.y(segment.bottom_bytes)
+    bands = place.bands
+    rect = QRectF(QPointF(bands.left(), top), QPointF(bands.right(), max(bottom, top + 2)))
+    tint = canvas.theme.mixed(inks.color_name(region), _HIGHLIGHT)
+    canvas.painter.fillRect(canvas.snapped(rect), tint)

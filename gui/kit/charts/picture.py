@@ -1,0 +1,347 @@
+"""The one picture as a widget: plan and measurement on one axis.
+
+What only the plan, the theme or the size changes is kept in a pixmap. Nothing is repainted
+while nothing happens, and at most four times a second while samples arrive.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QElapsedTimer, QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QHelpEvent, QPainter, QPen, QPixmap
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from typing_extensions import override
+
+from gui.kit.charts import painter as paints
+from gui.kit.charts.axis import TimeWindow
+from gui.kit.charts.hits import region_at
+from gui.kit.charts.layout import PictureLayout, Style, lay_out
+from gui.kit.charts.measured import Live
+from gui.kit.charts.series import Sample, Series
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
+
+    from engine.budget.model import Region
+    from engine.telemetry.snapshot import DeviceReading, TelemetrySnapshot
+    from gui.kit.charts.scene import PictureScene
+    from gui.kit.theme import Theme
+
+_LEAST_BETWEEN_REPAINTS_MS = 250
+_WINDOWS_S = (60, 120, 300, 900, 3600)
+_DEFAULT_WINDOW_S = 120
+
+
+class MemoryPicture(QWidget):
+    """Shows a ``PictureScene`` and, over it, what this computer's devices hold."""
+
+    region_selected = Signal(object)
+    """A ``Region``, or None when nothing is selected any more."""
+    region_hovered = Signal(object)
+    """A ``Region``, or None."""
+    held = Signal(bool)
+    """Whether the picture stands still while samples go on being kept."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._style = Style(theme)
+        self._scene: PictureScene | None = None
+        self._places: PictureLayout | None = None
+        self._plan: QPixmap | None = None
+        self._series: dict[str, Series] = {}
+        self._plan_pids: frozenset[int] = frozenset()
+        self._run: TimeWindow | None = None
+        self._window_s = _DEFAULT_WINDOW_S
+        self._now_s: float | None = None
+        self._held_s: float | None = None
+        self._live = Live()
+        self._selected: Region | None = None
+        self._hovered: Region | None = None
+        self._since_repaint = QElapsedTimer()
+        self._later = QTimer(self, singleShot=True)
+        self._later.timeout.connect(self.update)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setAccessibleName(self.tr("Memory picture"))
+
+    def set_scene(self, scene: PictureScene | None) -> None:
+        """Show another plan; None shows an empty ground. Samples are kept."""
+        self._scene = scene
+        if scene is not None:
+            self.setAccessibleName(scene.name)
+            self.setAccessibleDescription(scene.description)
+        if self._selected is not None and not self._has(self._selected):
+            self._selected = None
+        self._forget_plan()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Paint in another scheme or text size."""
+        self._style = replace(self._style, theme=theme)
+        self._forget_plan()
+
+    def append(self, snapshot: TelemetrySnapshot) -> None:
+        """Keep a moment of every device; repaint soon if one of them is in the picture."""
+        offset = snapshot.wall_time_s - snapshot.monotonic_s
+        self._live = replace(self._live, wall_offset_s=offset, age="")
+        self._now_s = snapshot.monotonic_s
+        for device in snapshot.devices:
+            series = self._series.setdefault(device.uuid, Series())
+            series.append(self._sample(snapshot.monotonic_s, device))
+        if self._scene and any(p.uuid in self._series for p in self._scene.panels if p.uuid):
+            self._repaint_soon()
+
+    def set_series(self, series: Mapping[str, Series], run: TimeWindow | None = None) -> None:
+        """Show these samples, by device uuid, instead of what was appended.
+
+        Args:
+            series: all samples there are.
+            run: the window to show, for a recording; None goes on following the newest.
+        """
+        self._series = dict(series)
+        self._run = run
+        newest = [s.newest for s in self._series.values()]
+        times = [sample.time_s for sample in newest if sample]
+        self._now_s = max(times) if times else None
+        self.update()
+
+    def set_plan_processes(self, pids: Iterable[int]) -> None:
+        """Which processes run this plan: their share is drawn apart from the others'."""
+        self._plan_pids = frozenset(pids)
+
+    def set_age(self, age: str) -> None:
+        """Say that sampling has stopped, and how long ago; empty when it goes on."""
+        if age != self._live.age:
+            self._live = replace(self._live, age=age)
+            self.update()
+
+    def set_window_seconds(self, seconds: int) -> None:
+        """Show the last ``seconds``."""
+        self._window_s = seconds
+        self.update()
+
+    def select_region(self, region: Region | None) -> None:
+        """Give a region's band its full tint, as the tables do when a row is selected."""
+        if region is not self._selected:
+            self._selected = region
+            self.update()
+
+    def toggle_lens(self) -> None:
+        """Close the lens, or let the width decide again."""
+        self._style = replace(self._style, lens=False if self._style.lens is None else None)
+        self._forget_plan()
+
+    def toggle_hold(self) -> None:
+        """Let the picture stand still, or follow the newest sample again."""
+        self._held_s = self._now_s if self._held_s is None else None
+        self.held.emit(self._held_s is not None)
+        self.update()
+
+    @property
+    def series(self) -> Mapping[str, Series]:
+        """The samples kept, by device uuid."""
+        return self._series
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(1100, 330)
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(480, 190)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        ratio = self.devicePixelRatioF()
+        if self._scene is None:
+            painter.fillRect(self.rect(), self._style.theme.color("surface.base"))
+            return
+        if self._places is None:
+            self._places = lay_out(self._scene, QRectF(self.rect()), self._style)
+        if self._plan is None or self._plan.devicePixelRatio() != ratio:
+            self._plan = self._painted_plan(ratio)
+        painter.drawPixmap(0, 0, self._plan)
+        paints.paint_live(painter, self._scene, self._places, self._style, self._seen())
+        if self.hasFocus():
+            self._paint_focus(painter)
+        self._since_repaint.start()
+
+    def _painted_plan(self, ratio: float) -> QPixmap:
+        pixmap = QPixmap((QRectF(self.rect()).size() * ratio).toSize())
+        pixmap.setDevicePixelRatio(ratio)
+        pixmap.fill(self._style.theme.color("surface.base"))
+        painter = QPainter(pixmap)
+        if self._scene and self._places:
+            paints.paint_plan(painter, self._scene, self._places, self._style)
+        painter.end()
+        return pixmap
+
+    def _paint_focus(self, painter: QPainter) -> None:
+        pen = QPen(self._style.theme.color("line.focus"), 2)
+        pen.setJoinStyle(Qt.PenJoinStyle.MiterJoin)
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(QRectF(self.rect()).adjusted(1, 1, -1, -1))
+
+    def _seen(self) -> Live:
+        region = self._hovered if self._hovered is not None else self._selected
+        window = self._window() if self._scene and self._scene.is_here else self._run
+        unit = self._scene.unit if self._scene else self._live.unit
+        return replace(self._live, series=self._series, window=window, selected=region, unit=unit)
+
+    def _window(self) -> TimeWindow | None:
+        if self._run is not None:
+            return self._run
+        end = self._now_s if self._held_s is None else self._held_s
+        if end is None:
+            end = time.monotonic()
+        return TimeWindow(end - self._window_s, end)
+
+    def _sample(self, time_s: float, device: DeviceReading) -> Sample:
+        used = device.used_bytes if isinstance(device.used_bytes, int) else None
+        plan: int | None = None
+        if self._plan_pids and isinstance(device.processes, tuple):
+            plan = sum(
+                p.used_bytes
+                for p in device.processes
+                if p.pid in self._plan_pids and isinstance(p.used_bytes, int)
+            )
+        return Sample(time_s, used, plan)
+
+    def _repaint_soon(self) -> None:
+        if self._held_s is not None or self._later.isActive():
+            return
+        waited = self._since_repaint.elapsed() if self._since_repaint.isValid() else 10**6
+        if waited >= _LEAST_BETWEEN_REPAINTS_MS:
+            self.update()
+        else:
+            self._later.start(int(_LEAST_BETWEEN_REPAINTS_MS - waited))
+
+    def _forget_plan(self) -> None:
+        self._places = self._plan = None
+        self.update()
+
+    def _has(self, region: Region) -> bool:
+        return bool(self._scene and any(p.segment(region) for p in self._scene.panels))
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._forget_plan()
+
+    @override
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._hover_region(self._region_at(event.position()))
+        self._hover_time(self._time_at(event.position()))
+
+    @override
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover_region(None)
+        self._hover_time(None)
+
+    @override
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._choose(self._region_at(event.position()))
+
+    @override
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self.update()
+
+    @override
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self.update()
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        actions = {
+            Qt.Key.Key_Up: lambda: self._step_region(1),
+            Qt.Key.Key_Down: lambda: self._step_region(-1),
+            Qt.Key.Key_Left: lambda: self._step_time(-1),
+            Qt.Key.Key_Right: lambda: self._step_time(1),
+            Qt.Key.Key_Space: self.toggle_hold,
+            Qt.Key.Key_Z: self.toggle_lens,
+            Qt.Key.Key_Plus: lambda: self._zoom(-1),
+            Qt.Key.Key_Minus: lambda: self._zoom(1),
+        }
+        action = actions.get(Qt.Key(event.key()))
+        if action is not None:
+            action()
+        elif event.key() == Qt.Key.Key_Escape and self._has_choice():
+            self._choose(None)
+            self._hover_time(None)
+        else:
+            super().keyPressEvent(event)
+
+    @override
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            self._show_tip(event)
+            return True
+        return super().event(event)
+
+    def _show_tip(self, event: QHelpEvent) -> None:
+        region = self._region_at(QPointF(event.pos()))
+        segments = (p.segment(region) for p in self._scene.panels) if self._scene and region else ()
+        segment = next((s for s in segments if s), None)
+        QToolTip.showText(event.globalPos(), segment.tooltip if segment else "", self)
+
+    def _has_choice(self) -> bool:
+        return self._selected is not None or self._live.hover_s is not None
+
+    def _region_at(self, place: QPointF) -> Region | None:
+        return region_at(self._places, place) if self._places else None
+
+    def _time_at(self, place: QPointF) -> float | None:
+        window = self._seen().window
+        if self._places is None or window is None:
+            return None
+        rects = (p.time for p in self._places.panels if p.panel.uuid in self._series)
+        rect = next((r for r in rects if r.contains(place)), None)
+        return window.time_at(place.x(), rect) if rect else None
+
+    def _hover_region(self, region: Region | None) -> None:
+        if region is not self._hovered:
+            self._hovered = region
+            self.region_hovered.emit(region)
+            self.update()
+
+    def _hover_time(self, time_s: float | None) -> None:
+        if time_s != self._live.hover_s:
+            self._live = replace(self._live, hover_s=time_s)
+            self.update()
+
+    def _choose(self, region: Region | None) -> None:
+        self.select_region(region)
+        self.region_selected.emit(region)
+
+    def _step_region(self, step: int) -> None:
+        if not self._scene:
+            return
+        regions = [s.region for s in self._scene.panels[0].segments]
+        if not regions:
+            return
+        if self._selected is not None and self._selected in regions:
+            index = min(max(regions.index(self._selected) + step, 0), len(regions) - 1)
+        else:
+            index = 0 if step > 0 else len(regions) - 1
+        self._choose(regions[index])
+
+    def _step_time(self, step: int) -> None:
+        window = self._seen().window
+        if window is None or not self._series:
+            return
+        moment = window.end_s if self._live.hover_s is None else self._live.hover_s
+        moment += step * (window.end_s - window.start_s) / 60
+        self._hover_time(min(max(moment, window.start_s), window.end_s))
+
+    def _zoom(self, step: int) -> None:
+        nearest = min(_WINDOWS_S, key=lambda s: abs(s - self._window_s))
+        index = min(max(_WINDOWS_S.index(nearest) + step, 0), len(_WINDOWS_S) - 1)
+        self.set_window_seconds(_WINDOWS_S[index])

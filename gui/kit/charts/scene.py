@@ -1,0 +1,213 @@
+"""What the one picture shows, before anything is a pixel: bytes, words, order.
+
+A scene is frozen and knows no Qt: the widget and the PDF paint the same one, and tests can
+ask it questions. Positions are bytes from the bottom of the stack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.budget.model import STACK_ORDER, RankBudget, Region
+from engine.evidence import Basis
+from engine.units import UnitSystem, format_gib
+from gui.kit.charts import captions
+
+if TYPE_CHECKING:
+    from engine.budget.model import Budget
+    from engine.evidence import Estimate
+    from engine.sizing import Sizing
+    from gui.kit.charts.captions import Caption
+
+AXIS_OVER_TOTAL = 1.025
+AXIS_OVER_STACK = 1.03
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One region in the stack."""
+
+    region: Region
+    label: str
+    value: str
+    """Two decimals, without the unit; a bound carries its sign."""
+    bottom_bytes: int
+    top_bytes: int
+    spare_from_bytes: int | None
+    """Above this the region is reserved but not needed by the plan; None where all is needed."""
+    low_bytes: int
+    """Where the upper edge lies with this region at its low end."""
+    high_bytes: int
+    is_open: bool
+    """Whether only the lower edge is known: drawn as a bracket that is open above."""
+    tooltip: str
+
+    @property
+    def size_bytes(self) -> int:
+        """Height in bytes."""
+        return self.top_bytes - self.bottom_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One device of the plan."""
+
+    rank: int
+    title: str
+    summary: str
+    """``42.4 of 44.5 GiB``: planned, of what can be allocated."""
+    is_fullest: bool
+    uuid: str
+    """Key of the device's readings; empty for a device that isn't here."""
+    segments: tuple[Segment, ...]
+    captions: tuple[Caption, ...]
+    load_line_bytes: int
+    total_bytes: int
+    load_texts: tuple[str, ...]
+    """What stands at the load line, longest wording first."""
+    reserve_label: str
+    reserve_text: str
+    over_bytes: int
+    """How far the stack rises above the load line; 0 if it doesn't."""
+    over_text: str
+
+    @property
+    def stack_bytes(self) -> int:
+        """Top of the stack."""
+        return self.segments[-1].top_bytes if self.segments else 0
+
+    @property
+    def held_bytes(self) -> int:
+        """Top of what will really be held: the stack without headroom."""
+        below = [s.top_bytes for s in self.segments if s.region is not Region.HEADROOM]
+        return below[-1] if below else 0
+
+    def summary_of(self, held_bytes: int, unit: UnitSystem) -> str:
+        """``summary`` for another figure, such as a measured one."""
+        held = format_gib(held_bytes, unit, digits=1, unit=False)
+        return f"{held} of {format_gib(self.load_line_bytes, unit, digits=1)}"
+
+    def segment(self, region: Region) -> Segment | None:
+        """The segment of ``region``, if it is drawn."""
+        return next((s for s in self.segments if s.region is region), None)
+
+
+@dataclass(frozen=True, slots=True)
+class PictureScene:
+    """The whole picture."""
+
+    panels: tuple[Panel, ...]
+    unit: UnitSystem
+    axis_max_bytes: int
+    is_here: bool
+    """Whether the devices are this computer's, so that a measurement can be shown."""
+    name: str
+    """The verdict, for those who hear the picture."""
+    description: str
+    """Every region with its size, for the same."""
+
+
+def scene_for(
+    sizing: Sizing, unit: UnitSystem = UnitSystem.BINARY, rank: int | None = None
+) -> PictureScene:
+    """The picture of ``sizing``.
+
+    Args:
+        sizing: budget and verdict.
+        unit: GiB or GB.
+        rank: only this rank; None shows all.
+    """
+    budget = sizing.budget
+    ranks = tuple(r for r in budget.ranks if rank is None or r.rank == rank)
+    fullest = max(ranks, key=lambda r: r.planned.likely_bytes - r.slot.device.total_bytes).rank
+    panels = tuple(_panel(budget, r, unit, is_fullest=r.rank == fullest) for r in ranks)
+    return PictureScene(
+        panels=panels,
+        unit=unit,
+        axis_max_bytes=max(
+            max(
+                round(p.total_bytes * AXIS_OVER_TOTAL),
+                round(p.stack_bytes * AXIS_OVER_STACK),
+            )
+            for p in panels
+        ),
+        is_here=budget.machine.is_here,
+        name=sizing.verdict.headline,
+        description=_description(panels, unit),
+    )
+
+
+def _panel(budget: Budget, rank: RankBudget, unit: UnitSystem, *, is_fullest: bool) -> Panel:
+    device = rank.slot.device
+    segments = _segments(budget, rank, unit)
+    line = device.allocatable.likely_bytes
+    stack = segments[-1].top_bytes if segments else 0
+    held = stack - rank.regions[Region.HEADROOM].estimate.likely_bytes
+    over = max(0, stack - line)
+    return Panel(
+        rank=rank.rank,
+        title=f"Rank {rank.rank}",
+        summary=f"{format_gib(held, unit, digits=1, unit=False)} of "
+        f"{format_gib(line, unit, digits=1)}",
+        is_fullest=is_fullest,
+        uuid=rank.slot.uuid,
+        segments=segments,
+        captions=captions.captions(budget, rank, unit),
+        load_line_bytes=line,
+        total_bytes=device.total_bytes,
+        load_texts=captions.load_texts(device, unit),
+        reserve_label=captions.reserve_label(device),
+        reserve_text=captions.reserve_text(device, unit),
+        over_bytes=over,
+        over_text=f"{format_gib(over, unit, digits=1)} over the load line" if over else "",
+    )
+
+
+def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segment, ...]:
+    made: list[Segment] = []
+    bottom = 0
+    for region in STACK_ORDER:
+        estimate = rank.regions[region].estimate
+        drawn = captions.drawn_bytes(rank, region)
+        is_open = _is_open(budget, estimate)
+        if drawn <= 0 and not is_open:
+            continue
+        needed = captions.needed_bytes(rank) if region is Region.KV_CACHE else drawn
+        grown = drawn > estimate.likely_bytes
+        made.append(
+            Segment(
+                region=region,
+                label="KV needed" if grown else region.label,
+                value=captions.bound_sign(budget, estimate) + format_gib(drawn, unit, unit=False),
+                bottom_bytes=bottom,
+                top_bytes=bottom + drawn,
+                spare_from_bytes=bottom + max(0, needed) if needed < drawn else None,
+                low_bytes=bottom + (drawn if grown else estimate.low_bytes),
+                high_bytes=bottom + (drawn if grown else estimate.high_bytes),
+                is_open=is_open,
+                tooltip=f"{region.label}: {drawn:,} bytes. {rank.regions[region].note}",
+            )
+        )
+        bottom += drawn
+    return tuple(made)
+
+
+def _is_open(budget: Budget, estimate: Estimate) -> bool:
+    """Whether the estimate is a lower bound: more may be needed, and nobody knows how much."""
+    return estimate.basis is Basis.BOUND and not budget.bounds_are_upper
+
+
+def _description(panels: tuple[Panel, ...], unit: UnitSystem) -> str:
+    sentences: list[str] = []
+    for panel in panels:
+        regions = ", ".join(f"{s.label} {s.value}" for s in reversed(panel.segments))
+        prefix = f"{panel.title}. " if len(panels) > 1 else ""
+        line = format_gib(panel.load_line_bytes, unit)
+        total = format_gib(panel.total_bytes, unit)
+        over = f" {panel.over_text}." if panel.over_text else ""
+        sentences.append(
+            f"{prefix}Load line at {line} of {total}. From the top, in {unit.value}: "
+            f"{regions}.{over}"
+        )
+    return " ".join(sentences)
