@@ -30,8 +30,8 @@ _FITTED_RESERVE_BYTES = (300 * MIB, 450 * MIB, 900 * MIB)
 """Driver total minus framework total over the cards of the catalogue, where nothing is stated."""
 _UNKNOWN_USE_BYTES = (0, 512 * MIB, 1536 * MIB)
 """Idle desktops hold 225 to 1,054 MiB (nvidia-smi outputs), Windows up to 1.5 GiB."""
-_SYSTEM_ON_UNIFIED_BYTES = 8 * GIB
-"""GB10 after boot: 113 of 121.7 GiB available."""
+_SYSTEM_ON_UNIFIED_BYTES = 9 * GIB
+"""GB10 after boot: 113.07 of 121.69 GiB available."""
 
 
 def this_machine(snapshot: TelemetrySnapshot | None = None) -> Machine:

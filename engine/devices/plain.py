@@ -14,7 +14,8 @@ def to_dict(machine: Machine) -> dict[str, Any]:
 
     Devices are in rank order. A device has ``name``, ``uuid``, ``vendor``, ``kind``, ``label``,
     ``total_bytes``, ``allocatable`` and ``foreign`` (estimates), ``sm_count``,
-    ``compute_capability``, ``ecc`` and ``source``; an estimate ``low``, ``likely``, ``high``, ``basis`` and ``source``.
+    ``compute_capability``, ``ecc`` and ``source``; an estimate ``low``,
+    ``likely``, ``high``, ``basis`` and ``source``.
     """
     return {
         "name": machine.name,

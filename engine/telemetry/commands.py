@@ -20,7 +20,9 @@ _KNOWN_TOKENS = re.compile(
 _SENSITIVE = r"[\w.-]*(?:api[_-]?key|apikey|token|secret|passw(?:or)?d|credential|auth)[\w.-]*"
 _ASSIGNED = re.compile(rf"(?i)^(-{{0,2}}{_SENSITIVE}[=:]).+")
 _OPTION = re.compile(rf"(?i)^--?{_SENSITIVE}$")
-_HARMLESS = re.compile(r"(?i)tokens|tokenizer|max[_-]?token|token[_-]?(?:size|limit|len)|author")
+_HARMLESS = re.compile(
+    r"(?i)tokens|tokenizer|max[_-]?token|token[_-]?(?:size|limit|len)|author(?!i[sz])"
+)
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+\S+")
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _HOME = re.compile(r"(?:/home|/Users|[A-Za-z]:\\Users)[/\\][^/\\\s]+")
@@ -104,7 +106,8 @@ def _model(command: str) -> str:
     words = command.split()
     for at, word in enumerate(words):
         option, _, value = word.partition("=")
-        if option in _MODEL_OPTIONS:
+        is_module = option == "-m" and at > 0 and "python" in words[at - 1]
+        if option in _MODEL_OPTIONS and not is_module:
             if not value and at + 1 < len(words):
                 value = words[at + 1]
             if value and not value.startswith("-"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -48,7 +49,13 @@ class Recorder:
             self._file = path.open("w", encoding="utf-8", newline="\n")
         except OSError as error:
             raise self._unwritable(error) from error
-        self._write({"schema": SCHEMA, "started": round(time.time(), 3), "machine": dict(machine)})
+        header = {"schema": SCHEMA, "started": round(time.time(), 3), "machine": dict(machine)}
+        try:
+            self._write(header)
+        except TelemetryError:
+            with suppress(OSError):
+                self._file.close()
+            raise
 
     def write(self, snapshot: TelemetrySnapshot) -> None:
         """Append one snapshot.

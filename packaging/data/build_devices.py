@@ -121,7 +121,7 @@ def allocatable_of(row: dict[str, str], totals: tuple[int, int, int]) -> tuple[l
     sizes = [
         low_total - reserve.high * MIB,
         total - reserve.likely * MIB,
-        min(high_total - reserve.low * MIB, high_total),
+        min(high_total - reserve.low * MIB, total),
     ]
     source = (
         f"driver total minus the driver's reserve, {reserve.likely} MiB "
