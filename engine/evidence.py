@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -63,7 +63,17 @@ class Estimate:
 
     def named(self, label: str) -> Estimate:
         """The same estimate under ``label``."""
-        return replace(self, label=label)
+        # Not dataclasses.replace: this runs for every region of every budget.
+        return Estimate(
+            self.low_bytes,
+            self.likely_bytes,
+            self.high_bytes,
+            self.basis,
+            self.source,
+            self.formula,
+            label,
+            self.parts,
+        )
 
 
 def exactly(

@@ -87,7 +87,8 @@ class RankBudget:
     @property
     def free_bytes(self) -> int:
         """Below the load line, above the plan; negative if the plan is over it."""
-        return self.slot.device.allocatable.likely_bytes - self.planned.likely_bytes
+        planned_bytes = sum(r.estimate.likely_bytes for r in self.regions.values())
+        return self.slot.device.allocatable.likely_bytes - planned_bytes
 
 
 @dataclass(frozen=True, slots=True)

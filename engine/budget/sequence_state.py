@@ -74,6 +74,12 @@ def constant_state_bytes(state: StateSpec, model_dtype: str, tp: int = 1, extra:
 
 
 @lru_cache(maxsize=4096)
+def attention_kinds(spec: ArchitectureSpec) -> tuple[AttentionSpec, ...]:
+    """The distinct attentions of the layers that keep a cache, in layer order."""
+    return tuple(dict.fromkeys(spec.attentions))
+
+
+@lru_cache(maxsize=4096)
 def cache_terms(spec: ArchitectureSpec, kv_dtype: str) -> tuple[CacheTerm, ...]:
     """The KV equation of the whole model, one term per kind of layer, in layer order."""
     counts = Counter(spec.attentions)

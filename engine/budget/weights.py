@@ -72,6 +72,12 @@ class Weights:
 
 
 @lru_cache(maxsize=4096)
+def parameters(spec: ArchitectureSpec) -> int:
+    """Parameters of the built model, counted once."""
+    return spec.parameters
+
+
+@lru_cache(maxsize=4096)
 def weights(model: Model, layout: WeightLayout) -> Weights:
     """The weights of ``model`` under ``layout``, cached by identity of the model.
 

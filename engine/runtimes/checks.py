@@ -36,18 +36,22 @@ def check_numbers(deployment: Deployment) -> None:
     Raises:
         DeploymentError: naming the field.
     """
-    for name in (*_POSITIVE, *_NOT_NEGATIVE):
-        value = getattr(deployment, name)
-        least = 1 if name in _POSITIVE else 0
-        if value is not None and not least <= value <= _MOST_TOKENS:
-            message = f"{name} is {value:,}; it has to be {least} or more."
-            if value > _MOST_TOKENS:
-                message = f"{name} is {value:,}, more than any machine holds."
-            raise DeploymentError(message, field=name)
+    for names, least in ((_POSITIVE, 1), (_NOT_NEGATIVE, 0)):
+        for name in names:
+            value = getattr(deployment, name)
+            if value is not None and not least <= value <= _MOST_TOKENS:
+                _refuse_number(name, value, least)
     share = deployment.gpu_memory_utilization
     if share is not None and not 0 < share <= 1:
         message = f"gpu_memory_utilization is {share:g}; it has to lie above 0 and at most at 1."
         raise DeploymentError(message, field="gpu_memory_utilization")
+
+
+def _refuse_number(name: str, value: int, least: int) -> None:
+    message = f"{name} is {value:,}; it has to be {least} or more."
+    if value > _MOST_TOKENS:
+        message = f"{name} is {value:,}, more than any machine holds."
+    raise DeploymentError(message, field=name)
 
 
 def check_devices(deployment: Deployment, machine: Machine) -> None:

@@ -68,7 +68,7 @@ class Transformers:
             assumptions=settings.assumptions,
             warnings=settings.warnings,
             bounds=tuple(d.reason for d in spec.doubts),
-            bounds_are_upper=bool(spec.attentions),
+            bounds_are_upper=bool(state.attention_kinds(spec)),
         )
 
 

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 _TWO_ROTARY_BASES = ("gemma3", "gemma4")
 """Families whose sliding and full layers turn by different bases: two tables."""
 
+_PARTLY_ROTARY = (
+    "phi", "gpt_neox", "stablelm", "glm", "chatglm", "minimax", "qwen3_next", "qwen3_5",
+    "nemotron", "persimmon", "gptj", "codegen",
+)  # fmt: skip
+"""Families that turn a part of each head only; the part is not in the architecture."""
+_NO_ROTARY = ("gpt2", "gpt_bigcode", "opt", "bloom", "mpt", "xglm", "biogpt", "falcon_mamba")
+
 
 def resident(
     spec: ArchitectureSpec, found: Weights, stage: StageWeights, tp: int, lora_bytes: int = 0
@@ -72,11 +79,16 @@ def _rotary_table(spec: ArchitectureSpec) -> Estimate | None:
     attention = next(iter(spec.attentions), None)
     if attention is None or not spec.max_position_embeddings:
         return None
+    if spec.model_type.startswith(_NO_ROTARY):
+        return None
     width = attention.qk_rope_head_dim or attention.head_dim
     tables = 2 if spec.model_type.startswith(_TWO_ROTARY_BASES) else 1
     size = tables * spec.max_position_embeddings * width * 2
     formula = f"{spec.max_position_embeddings:,} positions × {width} × 2 B"
-    return Estimate(0, size, size, Basis.EXACT, "vLLM rotary_embedding", formula, "rotary table")
+    source, label = "vLLM rotary_embedding/base.py", "rotary table"
+    if spec.model_type.startswith(_PARTLY_ROTARY):
+        return Estimate(0, size // 2, size, Basis.ASSUMED, source, f"up to {formula}", label)
+    return exactly(size, Basis.EXACT, source, formula, label)
 
 
 def _padded_experts(spec: ArchitectureSpec, experts: int, tp: int) -> Estimate | None:

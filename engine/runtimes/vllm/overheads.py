@@ -144,9 +144,15 @@ def _vision(spec: ArchitectureSpec, step: Step) -> list[Estimate]:
     return [Estimate(low, likely, high, basis, source, "", "vision or audio encoder")]
 
 
+@lru_cache(maxsize=4096)
+def _has_experts(spec: ArchitectureSpec) -> bool:
+    return any(layer.moe for layer in spec.layers)
+
+
+@lru_cache(maxsize=4096)
 def cuda_graphs(spec: ArchitectureSpec, layers: int, sizes: int) -> Estimate:
     """Graphs of ``sizes`` batch sizes over ``layers`` layers of one stage."""
-    experts = 1.35 if any(layer.moe for layer in spec.layers) else 1.0
+    experts = 1.35 if _has_experts(spec) else 1.0
     likely = round((0.377 + 0.0167 * layers) * experts * min(sizes / 51, 1.4) * GIB)
     factor = f" × {experts}" if experts > 1 else ""
     formula = f"(0.377 + 0.0167 × {layers} layers){factor} × {sizes} / 51 sizes, GiB"

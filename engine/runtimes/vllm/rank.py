@@ -10,7 +10,7 @@ from engine.architecture.spec import AttentionKind
 from engine.budget import sequence_state as state
 from engine.budget.model import RankBudget, Region, RegionBudget
 from engine.budget.sharding import VOCAB_MULTIPLE
-from engine.budget.weights import WeightLayout, weights
+from engine.budget.weights import WeightLayout, parameters, weights
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.weights import FORMATS
 from engine.runtimes import overheads as device_overheads
@@ -141,7 +141,8 @@ def _pool_rule(model: Model, settings: Settings) -> PoolRule:
 def _block_size(model: Model, settings: Settings) -> int:
     # FlashMLA, the kernel for latents of 512 on Hopper and Blackwell, takes blocks of 64.
     latent = any(
-        a.kind is AttentionKind.LATENT and a.kv_lora_rank == 512 for a in model.spec.attentions
+        a.kind is AttentionKind.LATENT and a.kv_lora_rank == 512
+        for a in state.attention_kinds(model.spec)
     )
     return 64 if latent and settings.capability >= 9 else 16
 
@@ -174,7 +175,7 @@ def _weights_note(model: Model, found: Weights, stage: StageWeights, ranks: int)
     else:
         known = FORMATS.get(found.weight_format)
         label = known.label if known else found.weight_format
-        note = f"{model.parameters:,} parameters in {label}, plus buffers"
+        note = f"{parameters(model.spec):,} parameters in {label}, plus buffers"
     return note if ranks == 1 else f"Layers {stage.layers.start} to {stage.layers.stop - 1}; {note}"
 
 

@@ -73,7 +73,7 @@ class Vllm:
             assumptions=settings.assumptions,
             warnings=tuple(warnings),
             bounds=doubts,
-            bounds_are_upper=bool(model.spec.attentions),
+            bounds_are_upper=bool(state.attention_kinds(model.spec)),
         )
 
 

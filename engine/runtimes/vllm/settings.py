@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.budget.sequence_state import resolve_kv_dtype
+from engine.budget.sequence_state import attention_kinds, resolve_kv_dtype
 from engine.budget.weights import AS_STORED
 from engine.devices.device import DeviceKind
 from engine.errors import DeploymentError
@@ -175,6 +175,6 @@ def _kv_dtype(
     if asked == AS_STORED:
         why = "as the checkpoint asks" if spec.kv_cache_dtype else "the model's own dtype"
         assumed.append(f"KV cache in {found}: {why}.")
-    if found.startswith("fp8") and any(a.index_head_dim for a in spec.attentions):
+    if found.startswith("fp8") and any(a.index_head_dim for a in attention_kinds(spec)):
         return "fp8_ds_mla"
     return found
