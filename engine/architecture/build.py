@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from engine.architecture.families.base import Family, FeedRule, MixerRule
     from engine.config.facts import Facts
 
+_PATTERN_KEYS = (
+    "attention_chunk_size", "full_attn_idxs", "global_attn_every_n_layers", "max_window_layers",
+    "hybrid_layer_pattern", "full_attention_interval",
+)  # fmt: skip
 _ATTENTION = frozenset({FULL, SLIDING, CHUNKED})
 
 
@@ -75,6 +79,8 @@ def layer_kinds(facts: Facts, family: Family, count: int) -> tuple[str, ...]:
     stated = facts.words("layer_types") if family.reads_layer_types else None
     if stated is None:
         return family.pattern(facts, count)
+    # The list wins over the keys that older configs describe the pattern with.
+    facts.settle("sliding_window", "sliding_window_pattern", *_PATTERN_KEYS)
     stated = tuple(RENAMED.get(kind, kind) for kind in stated)
     if len(stated) != count:
         wanted = f"one entry for each of the {count} layers is needed, not {len(stated)}"

@@ -1,43 +1,68 @@
-"""From a raw model to a ``Model``: one dispatch on ``model_type``, exact or marked with its doubts."""
+"""From a raw model to a ``Model``: one dispatch on ``model_type``, exact or with its doubts."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.build import Built, UnknownKindError, build
 from engine.architecture.families.registry import FAMILIES, GENERIC
+from engine.architecture.families.towers import TOWERS, UnknownTowerError
+from engine.architecture.gguf import gguf_model
 from engine.architecture.model import Model
 from engine.architecture.spec import ArchitectureSpec, Doubt, ModuleClass, Subject
+from engine.architecture.stored import summarise
+from engine.architecture.unread import unread_doubts
 from engine.config.context import context_length
+from engine.config.facts import is_mapping
 from engine.config.nesting import root_facts, text_facts
 from engine.config.quantisation import Stored, stored_format
-from engine.errors import UnknownArchitectureError
+from engine.errors import ConfigError, UnknownArchitectureError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from engine.architecture.families.base import Family
+    from engine.architecture.model import StoredWeights
+    from engine.architecture.spec import Tensor
     from engine.config.facts import Facts
     from engine.source.raw import RawModel
+
+_MOST_PARAMETERS = 10**15
+_WHOLE_MODEL = 0.02
+"""Share by which a header may differ from the config before one of them is not believed."""
 
 
 def read(raw: RawModel) -> Model:
     """Understand ``raw``: its tensors, its sequence state, and what remains in doubt.
 
+    A model that is not understood is answered as a bound, with its reasons in ``spec.doubts``.
+
     Raises:
         ConfigError: a field is of the wrong type or absurd.
+        HeaderError: the header contradicts itself.
         UnknownArchitectureError: neither dimensions nor a header: not even a bound is possible.
     """
+    if raw.gguf_metadata:
+        return gguf_model(raw)
     if raw.config is None:
-        message = f"{raw.id} has no config.json and no header; nothing is known about it."
+        message = f"{raw.id} has no config.json; without it the model cannot be sized."
         raise UnknownArchitectureError(message)
     spec = specify(raw.config, raw.parameters_by_class)
-    return Model(raw.id, raw.revision, raw.source, spec)
+    stored = summarise(raw, spec)
+    if stored is not None:
+        spec = reconcile(spec, stored)
+    return Model(raw.id, raw.revision, raw.source, spec, stored)
 
 
 def specify(
     config: Mapping[str, object], sums: Mapping[str, int] | None = None
 ) -> ArchitectureSpec:
     """The architecture that ``config`` describes.
+
+    Args:
+        config: the parsed ``config.json``.
+        sums: exact parameters per module class, where they are known from elsewhere.
 
     Raises:
         ConfigError: a field is of the wrong type or absurd.
@@ -49,25 +74,84 @@ def specify(
     family = FAMILIES.get(text.model_type)
     doubts: list[Doubt] = []
     if family is None:
-        family = GENERIC
         doubts += _unknown(text)
+        built = _bound(text, root)
+    else:
+        built = _build(text, family, root, doubts)
+    extra = _towers(root, text, doubts)
+    if extra:
+        built = replace(built, outer=(*built.outer, *extra))
+    if stored.reason:
+        doubts.append(Doubt(Subject.WEIGHTS, stored.reason))
+    spec = _spec(text, built, stored, tuple(doubts), sums)
+    if spec.parameters > _MOST_PARAMETERS:
+        message = f"The config describes {spec.parameters:,} parameters; no model is that large."
+        raise ConfigError(message, field=text.name("hidden_size"))
+    return spec
+
+
+def _build(text: Facts, family: Family, root: Facts, doubts: list[Doubt]) -> Built:
     try:
         built = build(text, family, root=root)
     except UnknownKindError as unknown:
-        built = build(text, GENERIC, root=root)
-        doubts += _unknown(text, f"its layers of kind {unknown.kind} are not known")
-    if stored.reason:
-        doubts.append(Doubt(Subject.WEIGHTS, stored.reason))
-    return _spec(text, built, stored, tuple(doubts), sums)
+        doubts += _unknown(text, f"layers of kind {unknown.kind} are not known for this type")
+        return _bound(text, root)
+    if family.doubts:
+        doubts += family.doubts(text)
+    if any(layer.state for layer in built.layers):
+        reason = "its recurrent layers keep a state that runtimes page by rules not planned here"
+        doubts.append(Doubt(Subject.SEQUENCE_STATE, reason))
+    doubts += unread_doubts(text)
+    return built
+
+
+def _bound(text: Facts, root: Facts) -> Built:
+    """An unknown decoder counted as a plain one.
+
+    Raises:
+        UnknownArchitectureError: it has no dimensions to count.
+    """
+    try:
+        return build(text, GENERIC, root=root)
+    except ConfigError as error:
+        if text.stated.get(error.field.rpartition(".")[2]) is not None:
+            raise
+        named = text.model_type or "This config"
+        message = f"{named} is not a known architecture, and its config has no {error.field}."
+        raise UnknownArchitectureError(message, field=error.field) from error
 
 
 def _unknown(text: Facts, why: str = "") -> list[Doubt]:
-    named = text.model_type or "without model_type"
-    reason = why or f"the architecture {named} is not known"
+    reason = why or f"the architecture {text.model_type or '(none stated)'} is not known"
     return [
         Doubt(Subject.WEIGHTS, f"{reason}: counted as a plain decoder of these dimensions"),
         Doubt(Subject.SEQUENCE_STATE, f"{reason}: full attention in every layer is an upper bound"),
     ]
+
+
+def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
+    """The tensors of what is beside the text model; a doubt where they cannot be counted."""
+    if root is text:
+        return []
+    rule = TOWERS.get(root.model_type)
+    if rule is not None:
+        try:
+            return rule(root, text)
+        except UnknownTowerError as unknown:
+            named = str(unknown) or "of unknown type"
+            reason = f"its tower {named} is not known: only the text model is counted"
+    else:
+        beside = [
+            key
+            for key, value in root.stated.items()
+            if is_mapping(value) and key.endswith(("_config", "_cfg")) and key not in root.asked
+        ]
+        if not beside and root.model_type in FAMILIES:
+            return []
+        named = root.model_type or "this type"
+        reason = f"what {named} has beside its text model is not known and not counted"
+    doubts.append(Doubt(Subject.WEIGHTS, reason))
+    return []
 
 
 def _spec(
@@ -77,13 +161,14 @@ def _spec(
     doubts: tuple[Doubt, ...],
     sums: Mapping[str, int] | None,
 ) -> ArchitectureSpec:
+    in_doubt = any(doubt.subject is Subject.WEIGHTS for doubt in doubts)
     return ArchitectureSpec(
         model_type=text.model_type,
         layers=built.layers,
         outer=built.outer,
         mtp=built.mtp,
         hidden_size=text.integer("hidden_size"),
-        vocab_size=text.integer("vocab_size"),
+        vocab_size=text.count("vocab_size"),
         max_position_embeddings=context_length(text),
         dtype=stored.dtype,
         tie_word_embeddings=built.tied,
@@ -92,5 +177,37 @@ def _spec(
         kv_cache_dtype=stored.kv_cache_dtype,
         doubts=doubts,
         origins=dict(text.origins),
-        stated_parameters={ModuleClass(k): v for k, v in sums.items()} if sums and doubts else None,
+        stated_parameters=_by_class(sums) if sums and in_doubt else None,
     )
+
+
+def _by_class(sums: Mapping[str, int]) -> dict[ModuleClass, int]:
+    return {ModuleClass(name): count for name, count in sums.items()}
+
+
+def reconcile(spec: ArchitectureSpec, stored: StoredWeights) -> ArchitectureSpec:
+    """``spec`` checked against the header: where the tensors are in doubt, the header's counts.
+
+    A header wins over a config that describes another number of parameters. The head of a tied
+    model may be stored a second time, and prediction blocks are not part of the built model.
+    """
+    by_class: dict[ModuleClass, int] = {}
+    for group in stored.groups:
+        if group.module is not ModuleClass.MTP:
+            by_class[group.module] = by_class.get(group.module, 0) + group.parameters
+    if spec.tie_word_embeddings:
+        by_class.pop(ModuleClass.LM_HEAD, None)
+    counted = sum(by_class.values())
+    in_doubt = any(doubt.subject is Subject.WEIGHTS for doubt in spec.doubts)
+    described = spec.parameters
+    apart = abs(counted - described) > _WHOLE_MODEL * max(described, 1)
+    if not in_doubt and not apart:
+        return spec
+    kept = tuple(doubt for doubt in spec.doubts if doubt.subject is not Subject.WEIGHTS)
+    if apart and not in_doubt:
+        reason = (
+            f"the header holds {counted:,} parameters where the config describes {described:,}:"
+            " the header is counted"
+        )
+        kept = (*kept, Doubt(Subject.WEIGHTS, reason))
+    return replace(spec, stated_parameters=by_class, doubts=kept)

@@ -24,6 +24,10 @@ class ClassDefaults:
     """Common name -> this class's own spellings, and back."""
     sub_types: Mapping[str, str] = field(default_factory=dict[str, str])
     """Name of a sub-config -> its model type where the config does not say."""
+    absent: Mapping[str, Mapping[str, object]] = field(
+        default_factory=dict[str, "Mapping[str, object]"]
+    )
+    """Name of a sub-config -> what the class puts into it where the config leaves it out."""
 
 
 NO_DEFAULTS = ClassDefaults()
@@ -50,4 +54,4 @@ def class_defaults(model_type: str) -> ClassDefaults | None:
     for alias, key in entry.get("a", {}).items():
         aliases[alias] = (*aliases.get(alias, ()), key)
         aliases[key] = (*aliases.get(key, ()), alias)
-    return ClassDefaults(entry.get("d", {}), aliases, entry.get("s", {}))
+    return ClassDefaults(entry.get("d", {}), aliases, entry.get("s", {}), entry.get("o", {}))

@@ -39,6 +39,10 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "num_nextn_predict_layers": ("num_mtp_layers", "mtp_num_hidden_layers", "mtp_num_layers"),
 }  # fmt: skip
 
+_GROUP = {
+    name: group for key, other in ALIASES.items() for group in [(key, *other)] for name in group
+}
+
 # Highest plausible value of a field; a hundred times beyond what was ever published.
 _CEILING = {
     "num_hidden_layers": 4_096,
@@ -104,7 +108,7 @@ class Facts:
 
     def _spellings(self, key: str) -> tuple[str, ...]:
         own = self.defaults.aliases.get(key, ())
-        other = ALIASES.get(key, ())
+        other = _GROUP.get(key, ())
         return (key, *own, *other) if own or other else (key,)
 
     def raw(self, key: str) -> object:
@@ -129,6 +133,10 @@ class Facts:
                 self.origins[key] = "class default"
                 return values[spelling]
         return None
+
+    def settle(self, *keys: str) -> None:
+        """Mark ``keys`` as understood although their values do not matter here."""
+        self.asked.update(keys)
 
     def has(self, key: str) -> bool:
         """Whether the config or its class gives ``key`` a value other than null."""
@@ -273,6 +281,11 @@ class Facts:
         if not is_mapping(value):
             raise self.bad(key, value, "an object is needed")
         return facts_for(value, self.defaults.sub_types.get(key, ""), self.name(key))
+
+    def empty(self, key: str) -> Facts:
+        """The sub-config ``key`` as its class has it, where the config leaves it out."""
+        given = self.defaults.absent.get(key, {})
+        return facts_for(given, self.defaults.sub_types.get(key, ""), self.name(key))
 
 
 def facts_for(mapping: Mapping[str, object], assumed_type: str = "", path: str = "") -> Facts:

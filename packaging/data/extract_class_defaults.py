@@ -4,7 +4,8 @@ Published configs leave out every key that equals the default of its class, so a
 without the defaults guesses wrong. This writes ``resources/data/class_defaults.json``:
 
     {"transformers": "5.24.0",
-     "types": {model_type: {"d": {key: default}, "a": {alias: key}, "s": {sub-config: model_type}}}}
+     "types": {model_type: {"d": {key: default}, "a": {alias: key}, "s": {sub-config: model_type},
+                            "o": {sub-config: {key: value where the sub-config is left out}}}}}
 
 Defaults are the declared ones, before a class fills in what it derives (the KV heads from the
 heads, say); the derivation belongs to the reader, since it depends on the stated values.
@@ -65,17 +66,38 @@ def declared(config_class: Any) -> dict[str, object]:
     return found
 
 
-def sub_types(config_class: Any) -> dict[str, str]:
-    """The model types that a default instance gives to its sub-configs."""
+def subs(config_class: Any) -> tuple[dict[str, str], dict[str, dict[str, object]]]:
+    """Model types of the sub-configs of a default instance, and what it sets differently there."""
     if not config_class.sub_configs:
-        return {}
+        return {}, {}
     try:
         instance = config_class()
-    except Exception as error:  # noqa: BLE001 - a class that cannot be built has no sub-types
-        print(f"{config_class.__name__}: {error}", file=sys.stderr)
-        return {}
-    subs = {name: getattr(instance, name, None) for name in config_class.sub_configs}
-    return {name: sub.model_type for name, sub in subs.items() if getattr(sub, "model_type", "")}
+    except Exception as error:  # noqa: BLE001 - a class that cannot be built has no sub-configs
+        print(f"{config_class.__name__}: {str(error)[:80]}", file=sys.stderr)
+        return {}, {}
+    types: dict[str, str] = {}
+    changed: dict[str, dict[str, object]] = {}
+    for name in config_class.sub_configs:
+        sub = getattr(instance, name, None)
+        if not getattr(sub, "model_type", ""):
+            continue
+        types[name] = sub.model_type
+        own = {f.name: f.default for f in dataclasses.fields(type(sub))}
+        # Through the dictionary: attributes that vary by layer refuse to be read as one value.
+        given = {
+            key: vars(sub).get(key)
+            for key, default in own.items()
+            if default is not None and not IRRELEVANT.search(key)
+        }
+        # Only numbers and flags: what a class derives (lists of layers) is the reader's business.
+        differing = {
+            key: value
+            for key, value in given.items()
+            if isinstance(value, bool | int) and value != own[key]
+        }
+        if differing:
+            changed[name] = differing
+    return types, changed
 
 
 def extract() -> dict[str, object]:
@@ -95,7 +117,8 @@ def extract() -> dict[str, object]:
             for alias, key in config_class.attribute_map.items()
             if not IRRELEVANT.search(alias)
         }
-        entry = {"d": declared(config_class), "a": aliases, "s": sub_types(config_class)}
+        sub_types, changed = subs(config_class)
+        entry = {"d": declared(config_class), "a": aliases, "s": sub_types, "o": changed}
         types[model_type] = {name: part for name, part in entry.items() if part}
     return {"transformers": transformers.__version__, "types": types}
 

@@ -129,7 +129,7 @@ def _falcon_norms(facts: Facts) -> tuple[str, ...]:
     if not facts.flag("parallel_attn", default=True):
         return ("input_layernorm", "post_attention_layernorm")
     count = facts.integer("num_ln_in_parallel_attn", 2 if new else 1)
-    return ("ln_attn", "ln_mlp") if count == 2 else ("input_layernorm",)  # noqa: PLR2004
+    return ("ln_attn", "ln_mlp") if count == 2 else ("input_layernorm",)
 
 
 FALCON = Family(
@@ -193,13 +193,20 @@ INTERNLM2 = Family(
     ),
     q_bias="bias", o_bias="bias", norms=("attention_norm", "ffn_norm"),
 )  # fmt: skip
+
+
+def _half_stated(facts: Facts) -> int:
+    """Qwen 1 states the width of gate and up together."""
+    return facts.integer("intermediate_size") // 2
+
+
 QWEN = Family(
     names=Names(
         attention="attn", fused="c_attn", output="c_proj", gate="w1", up="w2", down="c_proj",
         embedding="transformer.wte", final_norm="transformer.ln_f",
     ),
     q_bias=True, norms=("ln_1", "ln_2"), kv_heads=_own_heads,
-    width=lambda f: f.integer("intermediate_size") // 2,
+    width=_half_stated,
 )  # fmt: skip
 
 

@@ -7,15 +7,36 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention, feed, patterns
 from engine.architecture.families.base import (
-    DENSE, FULL, LINEAR, NONE, SPARSE, Family, Fed, Mixed, Moe, Names, matrix, norm,
+    DENSE,
+    FULL,
+    LINEAR,
+    NONE,
+    SPARSE,
+    Family,
+    Fed,
+    Mixed,
+    Moe,
+    Names,
+    matrix,
+    norm,
 )  # fmt: skip
 from engine.architecture.families.dense import AB
 from engine.architecture.families.mixers import gated_delta_net, mamba2, short_convolution
 from engine.architecture.families.sparse import (
-    DEEPSEEK, QWEN2_MOE, by_frequency, nextn,
+    DEEPSEEK,
+    QWEN2_MOE,
+    by_frequency,
+    nextn,
 )  # fmt: skip
 from engine.architecture.spec import (
-    AttentionKind, AttentionSpec, Doubt, ModuleClass, MoeSpec, Sharding, Subject, Tensor,
+    AttentionKind,
+    AttentionSpec,
+    Doubt,
+    ModuleClass,
+    MoeSpec,
+    Sharding,
+    Subject,
+    Tensor,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -67,7 +88,7 @@ def _lfm2_width(facts: Facts) -> int:
         return width
     width = 2 * width // 3
     factor = facts.raw("block_ffn_dim_multiplier")
-    if isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor < 64:  # noqa: PLR2004
+    if isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor < 64:
         width = int(factor * width)
     multiple = facts.integer("block_multiple_of", 1)
     return multiple * -(-width // multiple)
@@ -170,7 +191,7 @@ _SHARED_INDEX = "indexed_attention, shared index"
 def _dsa_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     """GLM-5.2 lets some layers reuse the selection of the one before them."""
     layers = facts.integer("num_hidden_layers")
-    facts.raw("layer_types")
+    facts.settle("layer_types", "num_experts")
     types = facts.words("indexer_types")
     pattern = facts.raw("index_topk_pattern")
     if types is None and isinstance(pattern, str):
@@ -264,7 +285,7 @@ def _step_feeds(facts: Facts, layers: int) -> tuple[str, ...]:
     named = facts.raw("moe_layers_enum")
     if isinstance(named, str):
         parts = [part.strip() for part in named.split(",") if part.strip()]
-        if not all(part.isdecimal() and len(part) < 6 for part in parts):  # noqa: PLR2004
+        if not all(part.isdecimal() and len(part) < 6 for part in parts):
             raise facts.bad("moe_layers_enum", named, "layer numbers are needed")
         sparse = {int(part) for part in parts}
     else:

@@ -25,6 +25,7 @@ def windowed_if_stated(facts: Facts, layers: int) -> tuple[str, ...]:
 def after_max_window_layers(facts: Facts, layers: int) -> tuple[str, ...]:
     """Qwen2: layers from ``max_window_layers`` on, and only with ``use_sliding_window``."""
     first = facts.count("max_window_layers")
+    facts.settle("sliding_window")
     if not facts.flag("use_sliding_window") or not facts.count("sliding_window"):
         return (FULL,) * layers
     return tuple(SLIDING if i >= first else FULL for i in range(layers))

@@ -1,0 +1,228 @@
+"""Gemma 4: global layers with their own heads, layers that share keys and values, per-layer inputs.
+
+Source:
+    transformers 5.24.0, ``gemma4/modeling_gemma4.py`` and ``configuration_gemma4.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.architecture.families import attention, feed
+from engine.architecture.families.base import (
+    DENSE,
+    FULL,
+    RENAMED,
+    SLIDING,
+    SPARSE,
+    Family,
+    Fed,
+    Mixed,
+    Moe,
+    matrix,
+    norm,
+)  # fmt: skip
+from engine.architecture.families.tower import Encoder, Tower
+from engine.architecture.spec import ModuleClass, MoeSpec, Sharding, Tensor
+
+if TYPE_CHECKING:
+    from engine.config.facts import Facts
+
+_WHOLE = Sharding.REPLICATED
+_SHARED = ", shared"
+_WIDE = "wide"
+_GLOBAL_HEAD_DIM = 512
+
+
+def _types(facts: Facts) -> list[str]:
+    layers = facts.integer("num_hidden_layers")
+    stated = facts.words("layer_types")
+    if stated is None:
+        found = [SLIDING if (i + 1) % 6 else FULL for i in range(layers)]
+    else:
+        found = [RENAMED.get(kind, kind) for kind in stated]
+    if len(found) != layers or not set(found) <= {FULL, SLIDING}:
+        raise facts.bad("layer_types", found, f"full or sliding for each of the {layers} is needed")
+    found[-1] = FULL
+    return found
+
+
+def _kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """The last ``num_kv_shared_layers`` read an earlier layer's cache; some have a wide MLP."""
+    types = _types(facts)
+    shared = min(facts.count("num_kv_shared_layers"), len(types))
+    wide = facts.flag("use_double_wide_mlp")
+    feed_kind = SPARSE if facts.flag("enable_moe_block") else DENSE
+    kinds: list[tuple[str, str]] = []
+    for index, kind in enumerate(types):
+        if shared and index >= len(types) - shared:
+            kinds.append((kind + _SHARED, _WIDE if wide else feed_kind))
+        else:
+            kinds.append((kind, feed_kind))
+    return tuple(kinds)
+
+
+def _widths(facts: Facts, kind: str) -> tuple[int, int]:
+    if kind == FULL:
+        width = facts.integer("global_head_dim", _GLOBAL_HEAD_DIM)
+    else:
+        width = facts.integer("head_dim")
+    return width, width
+
+
+def _kv_heads(facts: Facts, kind: str) -> int:
+    heads = facts.integer("num_key_value_heads", facts.integer("num_attention_heads"))
+    if kind == FULL and facts.flag("attention_k_eq_v"):
+        return facts.integer("num_global_key_value_heads", heads)
+    return heads
+
+
+def _attention(facts: Facts, family: Family, kind: str) -> Mixed:
+    if kind.endswith(_SHARED):
+        mixed = attention.gqa(facts, family, kind.removesuffix(_SHARED))
+        own = ("q_proj", "o_proj", "q_norm")
+        tensors = [t for t in mixed.tensors if any(name in t.name for name in own)]
+        assert mixed.attention is not None  # noqa: S101 - gqa always has one
+        return Mixed(tensors, replace(mixed.attention, keeps_cache=False))
+    if kind == FULL and facts.flag("attention_k_eq_v"):
+        mixed = attention.gqa(facts, family, kind)
+        # The value is the key, before its norm and rotation: projected once, cached twice.
+        return Mixed([t for t in mixed.tensors if "v_proj" not in t.name], mixed.attention)
+    return attention.gqa(facts, family, kind)
+
+
+def _wide(facts: Facts, family: Family, _kind: str) -> Fed:
+    width = 2 * facts.integer("intermediate_size")
+    return Fed(feed.mlp_tensors(facts, family, width), width)
+
+
+def _sparse(facts: Facts, family: Family, kind: str) -> Fed:
+    """The dense MLP and the experts work side by side, each with norms of its own."""
+    dense = feed.dense(facts, family, kind)
+    hidden, experts = facts.integer("hidden_size"), facts.integer("num_experts")
+    width = facts.integer("moe_intermediate_size")
+    active = facts.integer("top_k_experts")
+    moe = Moe(container="experts", fused=True)
+    router = ModuleClass.ROUTER
+    tensors = [
+        *dense.tensors,
+        *matrix("router.proj", router, (experts, hidden), _WHOLE),
+        Tensor("router.scale", router, (hidden,)),
+        Tensor("router.per_expert_scale", router, (experts,)),
+        *feed.expert_tensors(facts, moe, family, (experts, hidden, width)),
+        *norm("post_feedforward_layernorm_1", hidden),
+        *norm("post_feedforward_layernorm_2", hidden),
+        *norm("pre_feedforward_layernorm_2", hidden),
+    ]
+    return Fed(tensors, dense.intermediate_size, MoeSpec(experts, active, width))
+
+
+def _per_layer(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[Tensor]:
+    width = facts.count("hidden_size_per_layer_input")
+    if not width:
+        return []
+    hidden = facts.integer("hidden_size")
+    other = ModuleClass.OTHER
+    return [
+        *matrix("per_layer_input_gate", other, (width, hidden), _WHOLE),
+        *matrix("per_layer_projection", other, (hidden, width), _WHOLE),
+        *norm("post_per_layer_input_norm", hidden),
+    ]
+
+
+def _per_layer_outer(facts: Facts, _family: Family) -> list[Tensor]:
+    width = facts.count("hidden_size_per_layer_input")
+    if not width:
+        return []
+    total = width * facts.integer("num_hidden_layers")
+    vocab = facts.integer("vocab_size_per_layer_input", facts.integer("vocab_size"))
+    hidden = facts.integer("hidden_size")
+    embedding = ModuleClass.EMBEDDING
+    return [
+        Tensor("model.embed_tokens_per_layer.weight", embedding, (vocab, total), 1, Sharding.VOCAB),
+        *matrix("model.per_layer_model_projection", ModuleClass.OTHER, (total, hidden), _WHOLE),
+        *norm("model.per_layer_projection_norm", width),
+    ]
+
+
+GEMMA4 = Family(
+    q_bias="attention_bias", o_bias="attention_bias", qk_norm="head", kinds=_kinds,
+    attention=_attention, mixers={FULL + _SHARED: _attention, SLIDING + _SHARED: _attention},
+    feeds={_WIDE: _wide, SPARSE: _sparse}, head_dim=_widths, kv_heads=_kv_heads,
+    norms=(
+        "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
+        "post_feedforward_layernorm",
+    ),
+    layer_extra=_per_layer, positions=_per_layer_outer, tied=True,
+)  # fmt: skip
+
+
+def towers(root: Facts, text: Facts) -> list[Tensor]:
+    """The vision tower and, where the model hears, the audio tower."""
+    tensors = _vision(root.sub("vision_config") or root.empty("vision_config"), text)
+    audio = root.sub("audio_config")
+    return tensors + (_audio(audio, text) if audio else [])
+
+
+def _vision(vision: Facts, text: Facts) -> list[Tensor]:
+    tower = Tower("model.vision_tower.")
+    hidden = vision.integer("hidden_size")
+    head = vision.integer("head_dim", hidden // vision.integer("num_attention_heads"))
+    q = vision.integer("num_attention_heads") * head
+    kv = vision.integer("num_key_value_heads", vision.integer("num_attention_heads")) * head
+    layers = vision.integer("num_hidden_layers")
+    patch = 3 * vision.integer("patch_size") ** 2
+    tower.linear("patch_embedder.input_proj", hidden, patch, bias=False)
+    places = vision.integer("position_embedding_size")
+    tower.weight("patch_embedder.position_embedding_table", 2, places, hidden)
+    style = Encoder(
+        gated=True, qkv_bias=False, o_bias=False, mlp_bias=False, norm_bias=False, norms=4
+    )
+    style.add(tower, layers, hidden, vision.integer("intermediate_size"), (q, kv))
+    tower.norm("layers.*.q_norm", head, bias=False, copies=layers)
+    tower.norm("layers.*.k_norm", head, bias=False, copies=layers)
+    tower.path = "model.embed_vision."
+    tower.linear("embedding_projection", text.integer("hidden_size"), hidden, bias=False)
+    return tower.tensors
+
+
+def _audio(audio: Facts, text: Facts) -> list[Tensor]:
+    tower = Tower("model.audio_tower.", ModuleClass.AUDIO)
+    hidden, layers = audio.integer("hidden_size"), audio.integer("num_hidden_layers")
+    first, second = (audio.integers("subsampling_conv_channels", 1) or (128, 32))[:2]
+    tower.weight("subsample.layer0.conv", first, 1, 3, 3)
+    tower.norm("subsample.layer0.norm", first, bias=False)
+    tower.weight("subsample.layer1.conv", second, first, 3, 3)
+    tower.norm("subsample.layer1.norm", second, bias=False)
+    tower.linear("subsample.input_proj_linear", hidden, first // 4 * second, bias=False)
+    path = "layers.*."
+    for block in ("feed_forward1.", "feed_forward2."):
+        tower.linear(path + block + "ffw_layer_1", 4 * hidden, hidden, bias=False, copies=layers)
+        tower.linear(path + block + "ffw_layer_2", hidden, 4 * hidden, bias=False, copies=layers)
+        tower.norm(path + block + "pre_layer_norm", hidden, bias=False, copies=layers)
+        tower.norm(path + block + "post_layer_norm", hidden, bias=False, copies=layers)
+    for name in ("q_proj", "k_proj", "v_proj", "post", "relative_k_proj"):
+        tower.linear(f"{path}self_attn.{name}", hidden, hidden, bias=False, copies=layers)
+    head = hidden // audio.integer("num_attention_heads")
+    tower.weight(path + "self_attn.per_dim_scale", head, copies=layers)
+    tower.linear(path + "lconv1d.linear_start", 2 * hidden, hidden, bias=False, copies=layers)
+    tower.linear(path + "lconv1d.linear_end", hidden, hidden, bias=False, copies=layers)
+    kernel = audio.integer("conv_kernel_size", 5)
+    tower.weight(path + "lconv1d.depthwise_conv1d", hidden, 1, kernel, copies=layers)
+    for name in (
+        "lconv1d.pre_layer_norm",
+        "lconv1d.conv_norm",
+        "norm_pre",
+        "norm_post",
+        "norm_out",
+    ):
+        tower.norm(path + name, hidden, bias=False, copies=layers)
+    out = audio.integer("output_proj_dims")
+    tower.linear("output_proj", out, hidden)
+    tower.path = "model.embed_audio."
+    tower.linear("embedding_projection", text.integer("hidden_size"), out, bias=False)
+    return tower.tensors
+
+
+FAMILIES = {"gemma4_text": GEMMA4}

@@ -1,0 +1,107 @@
+"""Building blocks of vision and audio towers: repeated layers are one tensor with copies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import ModuleClass, Sharding, Tensor
+
+if TYPE_CHECKING:
+    from engine.config.facts import Facts
+
+
+@dataclass(slots=True)
+class Tower:
+    """Collects the tensors of a tower or projector under one path."""
+
+    path: str
+    module: ModuleClass = ModuleClass.VISION
+    tensors: list[Tensor] = field(default_factory=list[Tensor])
+
+    def weight(self, name: str, *shape: int, copies: int = 1) -> None:
+        """A parameter that is no linear layer's."""
+        self.tensors.append(Tensor(self.path + name, self.module, shape, copies))
+
+    def linear(
+        self,
+        name: str,
+        rows: int,
+        columns: int,
+        *,
+        bias: bool = True,
+        copies: int = 1,
+        sharding: Sharding = Sharding.COLUMN,
+    ) -> None:
+        """A linear layer in each of ``copies`` layers."""
+        path = self.path + name
+        self.tensors.append(
+            Tensor(f"{path}.weight", self.module, (rows, columns), copies, sharding, linear=True)
+        )
+        if bias:
+            own = sharding if sharding is Sharding.COLUMN else Sharding.REPLICATED
+            self.tensors.append(Tensor(f"{path}.bias", self.module, (rows,), copies, own))
+
+    def norm(self, name: str, width: int, *, bias: bool = True, copies: int = 1) -> None:
+        """A layer norm (with bias) or RMS norm (without)."""
+        self.weight(f"{name}.weight", width, copies=copies)
+        if bias:
+            self.weight(f"{name}.bias", width, copies=copies)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoder:
+    """How the layers of a transformer encoder are built. The defaults are SigLIP's and CLIP's."""
+
+    gated: bool = False
+    qkv_bias: bool = True
+    k_bias: bool = True
+    o_bias: bool = True
+    mlp_bias: bool = True
+    norm_bias: bool = True
+    qk_norm: bool = False
+    norms: int = 2
+    scales: int = 0
+    """Learned vectors of layer scale."""
+
+    def add(self, tower: Tower, layers: int, hidden: int, mlp: int, heads: tuple[int, int]) -> None:
+        """Add ``layers`` layers of ``hidden`` width; ``heads`` is (query, key/value) total width."""
+        q, kv = heads
+        path = "layers.*."
+        row = Sharding.ROW
+        bias = self.qkv_bias
+        tower.linear(path + "self_attn.q_proj", q, hidden, bias=bias, copies=layers)
+        tower.linear(
+            path + "self_attn.k_proj", kv, hidden, bias=bias and self.k_bias, copies=layers
+        )
+        tower.linear(path + "self_attn.v_proj", kv, hidden, bias=bias, copies=layers)
+        o_bias = self.o_bias
+        tower.linear(path + "self_attn.o_proj", hidden, q, bias=o_bias, copies=layers, sharding=row)
+        if self.gated:
+            tower.linear(path + "mlp.gate_proj", mlp, hidden, bias=self.mlp_bias, copies=layers)
+        tower.linear(path + "mlp.fc1", mlp, hidden, bias=self.mlp_bias, copies=layers)
+        tower.linear(path + "mlp.fc2", hidden, mlp, bias=self.mlp_bias, copies=layers, sharding=row)
+        for index in range(self.norms):
+            tower.norm(f"{path}norm{index + 1}", hidden, bias=self.norm_bias, copies=layers)
+        for index in range(self.scales):
+            tower.weight(f"{path}scale{index + 1}", hidden, copies=layers)
+
+
+def encode(
+    tower: Tower, facts: Facts, style: Encoder, *, layers: str = "num_hidden_layers", mlp: int = 0
+) -> None:
+    """Add the layers that ``facts`` describes under the usual keys."""
+    hidden = facts.integer("hidden_size")
+    width = mlp or facts.integer("intermediate_size")
+    style.add(tower, facts.integer(layers), hidden, width, (hidden, hidden))
+
+
+def patches(facts: Facts, *, frames: int = 1) -> int:
+    """Values of one patch: channels x patch height x patch width (x frames)."""
+    channels = facts.integer("num_channels", facts.integer("in_channels", 3))
+    return channels * facts.integer("patch_size") ** 2 * frames
+
+
+def grid(facts: Facts) -> int:
+    """Patches of a full image."""
+    return (facts.integer("image_size") // facts.integer("patch_size")) ** 2
