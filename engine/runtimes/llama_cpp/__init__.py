@@ -1,1 +1,7 @@
 """llama.cpp: every buffer it allocates, from a GGUF header or from a mix."""
+
+from __future__ import annotations
+
+from engine.runtimes.llama_cpp.runtime import LlamaCpp
+
+__all__ = ["LlamaCpp"]

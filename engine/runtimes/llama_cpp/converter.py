@@ -69,8 +69,10 @@ def _layer(layer: LayerSpec) -> Iterator[Shaped]:
         taken[role] += 1
         names = _ROLES.get(role, ())
         name = names[order] if order < len(names) else tensor.name.removesuffix(".weight")
-        if is_fused and tensor.module is ModuleClass.ATTENTION:
+        if tensor.module is ModuleClass.ATTENTION and is_fused:
             name = "attn_qkv"
+        elif name == "attn_output" and layer.attention is None:
+            name = "ssm_out"
         yield from _matrix(tensor, name, layer)
 
 

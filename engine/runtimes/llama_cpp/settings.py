@@ -64,15 +64,24 @@ class Settings:
         return TYPES[self.type_k].is_quantised or TYPES[self.type_v].is_quantised
 
 
+def chosen_cells(deployment: Deployment) -> int | None:
+    """Total context that the user asks for (``-c``); None where llama.cpp decides."""
+    if deployment.n_ctx:
+        return deployment.n_ctx
+    if deployment.max_model_len is not None:
+        return deployment.max_model_len * deployment.concurrency
+    return None
+
+
 def settle(
-    deployment: Deployment, shape: Shape, *, context: int | None, on_gpu: bool
+    deployment: Deployment, shape: Shape, *, total: int, on_gpu: bool
 ) -> tuple[Settings, tuple[str, ...]]:
     """The settings llama-server runs with, and a sentence for each default used.
 
     Args:
         deployment: what the user chose.
         shape: the model.
-        context: tokens per request where the user chose none (found by ``--fit``).
+        total: context of all requests together, in tokens (``-c``).
         on_gpu: whether any layer runs on a GPU.
 
     Raises:
@@ -81,9 +90,7 @@ def settle(
     _refuse_foreign(deployment)
     notes: list[str] = []
     slots, unified = _slots(deployment, notes)
-    per_request = deployment.max_model_len or context or shape.context_length
-    total = deployment.n_ctx or per_request * deployment.concurrency
-    _in_range("n_ctx", total, _MAX_CONTEXT)
+    _in_range("n_ctx" if deployment.n_ctx else "max_model_len", total, _MAX_CONTEXT)
     batch = min(total, _given(deployment.n_batch, DEFAULT_BATCH, "n_batch", notes))
     micro = _given(deployment.n_ubatch, DEFAULT_MICRO_BATCH, "n_ubatch", notes)
     cells, per_stream, streams = _cells(total, slots, unified=unified)
@@ -115,9 +122,15 @@ def settle(
         mmap=deployment.mmap,
         n_cpu_moe=deployment.n_cpu_moe,
         n_gpu_layers=deployment.n_gpu_layers,
-        context=min(per_request, per_stream) if deployment.n_ctx is None else per_stream,
+        context=_per_request(deployment, total, per_stream, unified=unified),
         concurrency=deployment.concurrency,
     ), tuple(notes)
+
+
+def _per_request(deployment: Deployment, total: int, per_stream: int, *, unified: bool) -> int:
+    if deployment.max_model_len is not None and not deployment.n_ctx:
+        return deployment.max_model_len
+    return max(total // deployment.concurrency, 1) if unified else min(total, per_stream)
 
 
 def _given(value: int | None, default: int, name: str, notes: list[str]) -> int:

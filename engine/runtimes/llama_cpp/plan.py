@@ -1,0 +1,149 @@
+"""All buffers of one deployment on one machine, and the context that ``--fit`` would choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.devices.device import DeviceKind, Vendor
+from engine.errors import DeploymentError
+from engine.runtimes.llama_cpp import buffers
+from engine.runtimes.llama_cpp.compute import Graph
+from engine.runtimes.llama_cpp.offload import compute_buffers
+from engine.runtimes.llama_cpp.placement import HOST, Placement, place
+from engine.runtimes.llama_cpp.settings import (
+    CELL_ROUNDING,
+    LEAST_FITTED_CONTEXT,
+    Settings,
+    chosen_cells,
+    settle,
+)
+from engine.units import GIB
+
+if TYPE_CHECKING:
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine, Slot
+    from engine.runtimes.llama_cpp.shape import Shape
+
+FIT_MARGIN_BYTES = GIB
+"""What ``--fit`` leaves free on every device."""
+_UNKNOWN_CONTEXT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Bytes of each buffer by device index (``HOST`` = the CPU)."""
+
+    settings: Settings
+    placement: Placement
+    graph: Graph
+    model: dict[int, int]
+    kv: dict[int, int]
+    state: dict[int, int]
+    compute: dict[int, int]
+    output: int
+    notes: tuple[str, ...]
+    is_fitted_context: bool = False
+
+    def projected(self, device: int) -> int:
+        """What ``--fit`` counts on one device."""
+        size = self.model[device] + self.kv[device] + self.state[device] + self.compute[device]
+        return size + (self.output if device == HOST else 0)
+
+
+def gpu_slots(machine: Machine, deployment: Deployment) -> tuple[Slot, ...]:
+    """The GPUs that llama.cpp uses: all of them, or the first under ``--split-mode none``."""
+    gpus = tuple(s for s in machine.slots if s.device.kind is not DeviceKind.HOST)
+    return gpus[:1] if deployment.split_mode == "none" else gpus
+
+
+def is_cuda(slots: tuple[Slot, ...]) -> bool:
+    """Whether buffers follow the CUDA backend's rules (HIP is built from the same source)."""
+    return bool(slots) and slots[0].device.vendor in (Vendor.NVIDIA, Vendor.AMD)
+
+
+def plan(shape: Shape, deployment: Deployment, machine: Machine) -> Plan:
+    """The buffers llama-server allocates.
+
+    Raises:
+        DeploymentError: llama.cpp would refuse; names the setting.
+    """
+    total = chosen_cells(deployment)
+    if total is not None:
+        return _planned(shape, deployment, machine, total)
+    trained = shape.context_length or _UNKNOWN_CONTEXT
+    whole = _planned(shape, deployment, machine, trained)
+    if (
+        deployment.n_ctx == 0
+        or trained <= LEAST_FITTED_CONTEXT
+        or _fits(whole, machine, deployment)
+    ):
+        return whole
+    return _reduced(shape, deployment, machine, trained)
+
+
+def _reduced(shape: Shape, deployment: Deployment, machine: Machine, trained: int) -> Plan:
+    """The largest context that leaves the margin free, never under the least one."""
+    low, high = LEAST_FITTED_CONTEXT // CELL_ROUNDING, trained // CELL_ROUNDING
+    best = _planned(shape, deployment, machine, LEAST_FITTED_CONTEXT)
+    while low < high:
+        middle = (low + high + 1) // 2
+        tried = _planned(shape, deployment, machine, middle * CELL_ROUNDING)
+        if _fits(tried, machine, deployment):
+            low, best = middle, tried
+        else:
+            high = middle - 1
+    return Plan(
+        best.settings, best.placement, best.graph, best.model, best.kv, best.state,
+        best.compute, best.output, best.notes, is_fitted_context=True,
+    )  # fmt: skip
+
+
+def _fits(planned: Plan, machine: Machine, deployment: Deployment) -> bool:
+    slots = gpu_slots(machine, deployment)
+    if not slots:
+        # Without a GPU llama.cpp compares with all of the machine's RAM.
+        return planned.projected(HOST) + FIT_MARGIN_BYTES <= machine.host.device.total_bytes
+    return all(
+        planned.projected(index) + FIT_MARGIN_BYTES <= _free(slot)
+        for index, slot in enumerate(slots)
+    )
+
+
+def _free(slot: Slot) -> int:
+    return slot.device.allocatable.likely_bytes - slot.foreign.likely_bytes
+
+
+def _shares(slots: tuple[Slot, ...], deployment: Deployment) -> list[float]:
+    asked = deployment.tensor_split
+    if asked is None:
+        free = [float(max(_free(slot), 0)) for slot in slots]
+        return free if any(free) else [1.0] * len(slots)
+    if len(asked) > len(slots) > 0:
+        raise DeploymentError(
+            f"tensor_split names {len(asked)} GPUs; this machine has {len(slots)}.",
+            field="tensor_split",
+        )
+    return [*asked, *[0.0] * (len(slots) - len(asked))] if slots else []
+
+
+def _planned(shape: Shape, deployment: Deployment, machine: Machine, total: int) -> Plan:
+    slots = gpu_slots(machine, deployment)
+    placement = place(
+        shape, _shares(slots, deployment), deployment.n_gpu_layers, deployment.n_cpu_moe
+    )
+    on_gpu = bool(slots) and not placement.on_host_only
+    settings, notes = settle(deployment, shape, total=total, on_gpu=on_gpu)
+    cuda = is_cuda(slots)
+    graph = Graph(shape, settings)
+    return Plan(
+        settings=settings,
+        placement=placement,
+        graph=graph,
+        model=buffers.model_buffers(shape, placement, cuda=cuda, mmap=settings.mmap),
+        kv=buffers.kv_buffers(shape, settings, placement, cuda=cuda),
+        state=buffers.state_buffers(shape, settings, placement),
+        compute=compute_buffers(graph, placement, cuda=cuda),
+        output=buffers.output_bytes(shape, settings),
+        notes=notes,
+    )

@@ -1,0 +1,216 @@
+"""From buffers to the regions of each rank: one rank per GPU, and one for the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.budget.model import RankBudget, Region, RegionBudget
+from engine.devices.device import DeviceKind
+from engine.evidence import Basis, Estimate, exactly, total
+from engine.formats.gguf import TYPES, row_bytes
+from engine.runtimes.llama_cpp import ranges
+from engine.runtimes.llama_cpp.placement import HOST
+from engine.runtimes.llama_cpp.shape import CacheKind
+from engine.units import ceil_div, format_bytes
+
+if TYPE_CHECKING:
+    from engine.devices.device import Slot
+    from engine.runtimes.llama_cpp.plan import Plan
+    from engine.runtimes.llama_cpp.shape import Block, Shape
+
+_WEIGHTS_SOURCE = "llama.cpp b11434 llama-model.cpp, load_tensors"
+_CACHE_SOURCE = "llama.cpp b11434 llama-kv-cache.cpp and llama-kv-cache-iswa.cpp"
+_STATE_SOURCE = "llama.cpp b11434 llama-memory-recurrent.cpp"
+_OUTPUT_SOURCE = "llama.cpp b11434 llama-context.cpp, output_reserve"
+_Q8_K_BYTES, _Q8_K_ELEMENTS = TYPES["Q8_K"].size_bytes, TYPES["Q8_K"].elements
+_REPACKABLE = frozenset({"Q4_0", "Q4_K", "IQ4_NL", "Q2_K", "MXFP4"})
+"""Types that the CPU backend may copy into a layout of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Builds the rank budgets of one plan."""
+
+    shape: Shape
+    plan: Plan
+    doubtful: bool
+    may_repack: bool
+
+    def gpu(self, rank: int, slot: Slot, *, with_host: bool) -> RankBudget:
+        """A GPU; with the host's part too where they share one memory."""
+        devices = (rank, HOST) if with_host else (rank,)
+        return self._rank(rank, slot, devices, ranges.device_runtime(slot.device))
+
+    def host(self, rank: int, slot: Slot, *, beside_gpu: bool) -> RankBudget:
+        """The machine's own RAM."""
+        work = 0 if beside_gpu and self.plan.placement.is_full else self._work_bytes()
+        runtime = ranges.process(slot.device, work, beside_gpu=beside_gpu)
+        return self._rank(rank, slot, (HOST,), runtime)
+
+    def _work_bytes(self) -> int:
+        """The right-hand side of the largest product, quantised for the CPU's kernels."""
+        shape = self.shape
+        widths = [shape.n_embd, shape.dense_width]
+        if shape.moe is not None:
+            widths.append(shape.moe.width * shape.moe.num_experts_per_tok)
+        blocks = ceil_div(max(widths), _Q8_K_ELEMENTS)
+        return self.plan.settings.tokens * blocks * _Q8_K_BYTES
+
+    def _rank(
+        self, rank: int, slot: Slot, devices: tuple[int, ...], runtime: Estimate
+    ) -> RankBudget:
+        kv, state = self._kv(devices), self._state(devices)
+        none = exactly(0, Basis.SETTING, "llama.cpp leaves nothing free on purpose")
+        regions = (
+            self._weights(devices),
+            kv,
+            state,
+            self._activations(devices),
+            RegionBudget(
+                Region.CUDA_GRAPHS,
+                exactly(0, Basis.EXACT, "llama.cpp's graphs use the compute buffer"),
+                None,
+                "Captured graphs reuse the compute buffer",
+            ),
+            RegionBudget(Region.RUNTIME, runtime, None, _runtime_note(slot)),
+            RegionBudget(
+                Region.ALLOCATOR,
+                exactly(0, Basis.EXACT, "one allocation per buffer"),
+                None,
+                "Every buffer is one allocation, made at load",
+            ),
+            RegionBudget(
+                Region.HEADROOM,
+                none,
+                None,
+                "None; only --fit keeps 1 GiB free, when it chooses the context",
+            ),
+            RegionBudget(Region.FOREIGN, slot.foreign, None, slot.foreign.source),
+        )
+        needed = total((kv.estimate.named("KV cache"), state.estimate.named("state")))
+        return RankBudget(rank, slot, {r.region: r for r in regions}, needed, has_pool=False)
+
+    def _weights(self, devices: tuple[int, ...]) -> RegionBudget:
+        plan, shape = self.plan, self.shape
+        size = sum(plan.model[d] for d in devices)
+        basis = Basis.BOUND if self.doubtful else Basis.READ if shape.is_read else Basis.EXACT
+        copied = HOST not in devices and shape.is_tied and plan.placement.output in devices
+        twice = min(shape.token_embedding.cuda, size) if copied else 0
+        estimate = exactly(
+            size, basis, _WEIGHTS_SOURCE,
+            f"{len(shape.tensors):,} tensors of {shape.file_type or 'the file'}, each padded",
+        )  # fmt: skip
+        note = f"{shape.file_type or 'GGUF'} tensors, padded"
+        gap = "The tied embedding is held twice: here as output, on the host as input."
+        if HOST in devices and plan.settings.mmap:
+            note += "; mapped file pages (RssFile): resident, but reclaimable"
+            estimate = self._mapped(estimate)
+        return RegionBudget(Region.WEIGHTS, estimate, size - twice, note, gap if twice else "")
+
+    def _mapped(self, weights: Estimate) -> Estimate:
+        """Repacked tensors are copied to the heap; their file pages may stay mapped."""
+        if not self.may_repack or not self.plan.placement.on_host_only:
+            return weights
+        copies = sum(
+            t.host_bytes
+            for t in self.shape.tensors
+            if t.block is not None and t.ggml_type in _REPACKABLE and len(t.shape) > 1
+        )
+        return Estimate(
+            weights.low_bytes, weights.likely_bytes, weights.high_bytes + copies, weights.basis,
+            weights.source,
+            f"{weights.formula}; up to {format_bytes(copies)} repacked beside its file pages",
+        )  # fmt: skip
+
+    def _blocks(self, devices: tuple[int, ...]) -> list[Block]:
+        plan = self.plan
+        pairs = zip(self.shape.blocks, plan.placement.blocks, strict=True)
+        on_device = plan.settings.offload_kqv
+        return [b for b, d in pairs if (d if on_device else HOST) in devices]
+
+    def least_kv_bytes(self, devices: tuple[int, ...], requests: int) -> int:
+        """By the architecture: no padding, no shared slots; at the plan's context."""
+        settings, window = self.plan.settings, self.shape.window
+        per_request = 0
+        for block in self._blocks(devices):
+            if block.cache is CacheKind.NONE:
+                continue
+            tokens = settings.context
+            if block.cache is CacheKind.SLIDING:
+                tokens = min(tokens, window)
+            per_request += tokens * token_bytes(settings.type_k, settings.type_v, block)
+        return per_request * requests
+
+    def _kv(self, devices: tuple[int, ...]) -> RegionBudget:
+        plan, settings = self.plan, self.plan.settings
+        size = sum(plan.kv[d] for d in devices)
+        least = self.least_kv_bytes(devices, settings.concurrency)
+        layers = sum(b.cache is not CacheKind.NONE for b in self._blocks(devices))
+        types = f"K {settings.type_k.lower()}, V {settings.type_v.lower()}"
+        formula = f"{layers} layers × {settings.n_ctx:,} cells × rows of {types}"
+        basis = Basis.BOUND if self.doubtful else Basis.EXACT
+        estimate = exactly(size, basis, _CACHE_SOURCE, formula)
+        note = f"{settings.n_ctx:,} cells for {_slots(settings.slots)}, {types}"
+        return RegionBudget(
+            Region.KV_CACHE, estimate, least, note, self._kv_gap() if size > least else ""
+        )
+
+    def _kv_gap(self) -> str:
+        settings = self.plan.settings
+        if self.shape.widths(CacheKind.SLIDING) is not None:
+            return (
+                f"Window layers keep the window of every slot and one micro-batch of "
+                f"{settings.tokens:,} tokens, rounded up to 256 cells."
+            )
+        return f"{settings.n_ctx:,} cells are reserved at start, rounded up to 256."
+
+    def _state(self, devices: tuple[int, ...]) -> RegionBudget:
+        settings = self.plan.settings
+        size = sum(self.plan.state[d] for d in devices)
+        slots = settings.slots
+        least = size // slots * min(settings.concurrency, slots)
+        if not size:
+            why = "no layer on this device keeps a recurrent state"
+            nothing = exactly(0, Basis.EXACT, why)
+            return RegionBudget(Region.RECURRENT_STATE, nothing, 0, "No recurrent state")
+        basis = Basis.BOUND if self.doubtful else Basis.EXACT
+        estimate = exactly(size, basis, _STATE_SOURCE, f"f32 state × {_slots(slots)}")
+        gap = f"One state is reserved for each of {_slots(slots)}." if size > least else ""
+        return RegionBudget(Region.RECURRENT_STATE, estimate, least, f"f32, {_slots(slots)}", gap)
+
+    def _activations(self, devices: tuple[int, ...]) -> RegionBudget:
+        plan, settings = self.plan, self.plan.settings
+        used = {d for d in plan.placement.blocks if d != HOST}
+        whole = plan.placement.is_full and settings.offload_kqv and len(used) == 1
+        parts = [
+            ranges.compute(
+                plan.compute[device],
+                plan.graph.unit,
+                is_plain=not self.shape.is_hybrid and not self.shape.per_layer_embedding,
+                is_split=bool(plan.placement.devices) and not whole,
+                doubtful=self.doubtful,
+            )
+            for device in devices
+        ]
+        if HOST in devices:
+            rows = f"4 B × {self.shape.n_vocab:,} × {_slots(settings.slots)}"
+            parts.append(exactly(plan.output, Basis.EXACT, _OUTPUT_SOURCE, rows, "output buffer"))
+        note = f"Compute buffer for {settings.tokens:,} tokens, {settings.outputs:,} logit rows"
+        return RegionBudget(Region.ACTIVATIONS, total(parts), None, note)
+
+
+def token_bytes(type_k: str, type_v: str, block: Block) -> int:
+    """Key and value bytes of one token in one layer."""
+    value = row_bytes(type_v, block.v_width) if block.v_width else 0
+    return row_bytes(type_k, block.k_width) + value
+
+
+def _slots(count: int) -> str:
+    return "1 slot" if count == 1 else f"{count} slots"
+
+
+def _runtime_note(slot: Slot) -> str:
+    if slot.device.kind is DeviceKind.HOST:
+        return "Program, libraries and the CPU's work area"
+    return "Device context and kernels"

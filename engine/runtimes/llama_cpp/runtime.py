@@ -1,0 +1,242 @@
+"""llama.cpp as a ``Runtime``: what llama-server allocates for a model on a machine."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from engine.budget.model import Budget, LlamaCppBuffers, SequenceState
+from engine.devices.device import DeviceKind, Vendor
+from engine.errors import DeploymentError
+from engine.formats.mixes import MIXES
+from engine.runtimes.llama_cpp import from_gguf, from_spec
+from engine.runtimes.llama_cpp.placement import HOST
+from engine.runtimes.llama_cpp.plan import Plan, gpu_slots, plan
+from engine.runtimes.llama_cpp.regions import Ranks, token_bytes
+from engine.runtimes.llama_cpp.shape import CacheKind, Shape
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.budget.model import RankBudget
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine, Slot
+
+_SAME = {"bf16": "BF16", "fp16": "F16", "fp32": "F32", "mxfp4": "MXFP4_MOE"}
+"""Weight formats that a GGUF file can hold as they are."""
+_DEVICE_NAMES = {
+    Vendor.NVIDIA: "CUDA",
+    Vendor.AMD: "ROCm",
+    Vendor.INTEL: "Vulkan",
+    Vendor.APPLE: "MTL",
+}
+
+
+class LlamaCpp:
+    """llama.cpp's server, by the rules of builds b11434 to b11549."""
+
+    name = "llama.cpp"
+    label = "llama.cpp"
+    versions = ("b11549", "b11434")
+    kv_cache_dtypes = (
+        "auto",
+        "f16",
+        "bf16",
+        "q8_0",
+        "q5_1",
+        "q5_0",
+        "q4_1",
+        "q4_0",
+        "iq4_nl",
+        "f32",
+    )
+
+    def weight_formats(self, model: Model) -> tuple[str, ...]:
+        """``auto``, and for a model that is no GGUF file yet every mix it can be made into."""
+        if model.is_gguf:
+            return ("auto",)
+        has_experts = any(layer.moe for layer in model.spec.layers)
+        return ("auto", *(m for m in MIXES if has_experts or m != "MXFP4_MOE"))
+
+    def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
+        """The budget of every GPU and of the host.
+
+        Raises:
+            DeploymentError: llama.cpp would refuse; names the setting.
+            ConfigError: a GGUF file's metadata cannot be a model's.
+        """
+        mix = _mix(model, deployment.weight_format)
+        shape = _shape(model, mix)
+        if not shape.blocks or not shape.tensors:
+            raise DeploymentError(
+                f"{model.id} has no layers that llama.cpp could load.", field="runtime"
+            )
+        planned = plan(shape, deployment, machine)
+        slots = gpu_slots(machine, deployment)
+        return Budget(
+            model=model,
+            deployment=_filled(deployment, planned, self.versions[0]),
+            machine=machine,
+            ranks=_ranks(shape, planned, deployment, machine, slots),
+            sequence_state=_sequence_state(shape, planned),
+            assumptions=_assumptions(model, shape, planned, deployment, slots),
+            warnings=_warnings(shape, planned, deployment),
+            bounds=shape.doubts,
+            llama_cpp=_buffers(planned, slots),
+        )
+
+
+def _mix(model: Model, weight_format: str) -> str:
+    """The mix to plan for; empty = the tensors of the GGUF file as they are."""
+    if weight_format == "auto":
+        if model.is_gguf:
+            return ""
+        return "F16" if model.spec.dtype == "float16" else "BF16"
+    mix = _SAME.get(weight_format, weight_format.upper())
+    if model.is_gguf and model.stored is not None and mix == model.stored.format_label:
+        return ""
+    if mix not in MIXES:
+        raise DeploymentError(
+            f"llama.cpp loads GGUF files such as Q4_K_M or Q8_0, not {weight_format!r:.40}.",
+            field="weight_format",
+        )
+    if model.is_gguf:
+        raise DeploymentError(
+            f"{model.id} is a GGUF file of its own types: choose weight_format auto, or open the "
+            "original model to plan another mix.",
+            field="weight_format",
+        )
+    return mix
+
+
+@lru_cache(maxsize=64)
+def _shape(model: Model, mix: str) -> Shape:
+    return from_spec.shape_of(model, mix) if mix else from_gguf.shape_of(model)
+
+
+def _ranks(
+    shape: Shape,
+    planned: Plan,
+    deployment: Deployment,
+    machine: Machine,
+    slots: tuple[Slot, ...],
+) -> tuple[RankBudget, ...]:
+    ranks = Ranks(shape, planned, bool(shape.doubts), deployment.repack)
+    if not slots:
+        return (ranks.host(0, machine.host, beside_gpu=False),)
+    if slots[0].device.kind is DeviceKind.UNIFIED and len(slots) == 1:
+        return (ranks.gpu(0, slots[0], with_host=True),)
+    gpus = [ranks.gpu(i, slot, with_host=False) for i, slot in enumerate(slots)]
+    return (*gpus, ranks.host(len(gpus), machine.host, beside_gpu=True))
+
+
+def _buffers(planned: Plan, slots: tuple[Slot, ...]) -> LlamaCppBuffers:
+    stem = _DEVICE_NAMES.get(slots[0].device.vendor, "GPU") if slots else ""
+    names = {HOST: "CPU"} | {i: f"{stem}{i}" for i in range(len(slots))}
+
+    def named(held: dict[int, int], host: str = "CPU") -> dict[str, int]:
+        shown = names | {HOST: host}
+        return {shown[d]: size for d, size in sorted(held.items()) if size}
+
+    return LlamaCppBuffers(
+        model_buffers=named(planned.model),
+        kv_buffers=named(planned.kv),
+        rs_buffers=named(planned.state),
+        compute_buffers=named(planned.compute, f"{stem}_Host" if slots else "CPU"),
+        output_buffer=planned.output,
+    )
+
+
+def _filled(deployment: Deployment, planned: Plan, version: str) -> Deployment:
+    settings = planned.settings
+    return deployment.with_(
+        runtime_version=deployment.runtime_version or version,
+        max_model_len=settings.context,
+        n_ctx=settings.n_ctx,
+        n_parallel=settings.slots,
+        kv_unified=settings.is_unified,
+        n_batch=settings.n_batch,
+        n_ubatch=settings.tokens,
+        cache_type_k=settings.type_k.lower(),
+        cache_type_v=settings.type_v.lower(),
+        flash_attn=settings.flash,
+        n_outputs_max=settings.outputs,
+    )
+
+
+def _sequence_state(shape: Shape, planned: Plan) -> SequenceState:
+    settings = planned.settings
+    ranks = Ranks(shape, planned, doubtful=False, may_repack=False)
+    everywhere = (HOST, *range(planned.placement.devices))
+    pool, state = sum(planned.kv.values()), sum(planned.state.values())
+    growing = [b for b in shape.blocks if b.cache is CacheKind.FULL]
+    per_token = sum(token_bytes(settings.type_k, settings.type_v, b) for b in growing)
+    states = state // settings.slots
+    k = sorted({b.k_width for b in growing})
+    types = f"K {settings.type_k.lower()}, V {settings.type_v.lower()}"
+    widths = "/".join(str(width) for width in k) or "0"
+    return SequenceState(
+        architecture_bytes_per_sequence=ranks.least_kv_bytes(everywhere, 1) + states,
+        reserved_bytes_per_sequence=(pool + state) // max(settings.concurrency, 1),
+        bytes_per_token=per_token,
+        pool_bytes=pool,
+        pool_tokens=settings.n_ctx,
+        max_concurrency=min(settings.n_ctx / settings.context, float(settings.slots)),
+        formula=(
+            f"{len(growing)} layers × (row of {widths} elements, {types}) = {per_token:,} B per "
+            f"token, × {settings.n_ctx:,} cells"
+        ),
+    )
+
+
+def _assumptions(
+    model: Model, shape: Shape, planned: Plan, deployment: Deployment, slots: tuple[Slot, ...]
+) -> tuple[str, ...]:
+    settings = planned.settings
+    notes = list(planned.notes)
+    if planned.is_fitted_context:
+        notes.insert(
+            0,
+            f"Context {settings.n_ctx:,}: llama.cpp's default is the model's trained "
+            f"{shape.context_length:,} tokens, which --fit lowers until 1 GiB stays free "
+            "(never under 4,096).",
+        )
+    elif deployment.max_model_len is None and not deployment.n_ctx:
+        notes.insert(
+            0, f"Context {settings.n_ctx:,}: llama.cpp's default, the model's trained length."
+        )
+    if not shape.is_read:
+        notes.append(
+            f"Converted and quantised to {shape.file_type} by llama.cpp's own tools without an "
+            "importance matrix; published files may choose other types."
+        )
+    if deployment.runtime_version is None:
+        notes.append("llama.cpp b11549; buffers were the same in b11434.")
+    if slots and deployment.n_gpu_layers is None:
+        notes.append(
+            "All layers on the GPU; where they don't fit, llama.cpp's --fit moves some to the host."
+        )
+    if any(t.module.value in ("vision", "audio") for t in model.spec.outer):
+        notes.append("The vision or audio tower is a file of its own (mmproj) and not counted.")
+    return tuple(notes)
+
+
+def _warnings(shape: Shape, planned: Plan, deployment: Deployment) -> tuple[str, ...]:
+    settings = planned.settings
+    found: list[str] = []
+    if shape.context_length and settings.context > shape.context_length:
+        found.append(
+            f"{settings.context:,} tokens are more than the {shape.context_length:,} that the "
+            "model was trained on."
+        )
+    if settings.context * settings.concurrency > settings.n_ctx:
+        found.append(
+            f"{settings.concurrency} requests of {settings.context:,} tokens don't fit the "
+            f"{settings.n_ctx:,} cells at once: the last ones wait."
+        )
+    if settings.concurrency > settings.slots:
+        found.append(f"{settings.slots} slots serve {settings.concurrency} requests in turn.")
+    if deployment.ranks > 1:
+        found.append(
+            "llama.cpp has no tensor or pipeline parallel sizes: it spreads layers over all GPUs."
+        )
+    return tuple(found)
