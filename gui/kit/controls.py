@@ -13,6 +13,9 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QSizePolicy,
+    QStyle,
+    QStyleOptionComboBox,
+    QStylePainter,
     QToolButton,
     QWidget,
 )
@@ -137,6 +140,20 @@ class Choice(QComboBox):
         values = [value for _text, value in kept]
         self.setCurrentIndex(values.index(current) if current in values else -1)
         self.setToolTip(self.currentText())
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Where the whole label has no room, show it up to its comma."""
+        painter = QStylePainter(self)
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
+        field = self.style().subControlRect(
+            QStyle.ComplexControl.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxEditField, self
+        )
+        if self.fontMetrics().horizontalAdvance(option.currentText) > field.width() - 2:
+            option.currentText = option.currentText.partition(",")[0]
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
 
     @override
     def wheelEvent(self, event: QWheelEvent) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QValidator, QWheelEvent
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent, QValidator, QWheelEvent
 from PySide6.QtWidgets import QAbstractSpinBox, QWidget
 from typing_extensions import override
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _GROUPING = str.maketrans("", "", ",.' \u00a0\u202f\u2009")
+
+_BUTTONS_WIDTH = 20
 
 
 def parse_count(text: str) -> int:
@@ -128,8 +130,8 @@ class NumberField(QAbstractSpinBox):
 
     def text_width(self, sample: str) -> int:
         """The width that shows ``sample`` whole, frame and buttons included."""
-        buttons = 0 if self.buttonSymbols() is self.ButtonSymbols.NoButtons else 20
-        return self.fontMetrics().horizontalAdvance(sample) + 22 + buttons
+        buttons = 0 if self.buttonSymbols() is self.ButtonSymbols.NoButtons else _BUTTONS_WIDTH - 8
+        return self.fontMetrics().horizontalAdvance(sample) + 18 + buttons
 
     @override
     def stepBy(self, steps: int) -> None:
@@ -148,6 +150,26 @@ class NumberField(QAbstractSpinBox):
     @override
     def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
         return QValidator.State.Acceptable, text, position
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place_editor()
+
+    @override
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._place_editor()
+
+    @override
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        self._place_editor()
+
+    def _place_editor(self) -> None:
+        # Under a style sheet Qt gives the editor of a field without buttons no width at all.
+        right = 8 if self.buttonSymbols() is self.ButtonSymbols.NoButtons else _BUTTONS_WIDTH
+        self.lineEdit().setGeometry(self.rect().adjusted(8, 1, -right, -1))
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:

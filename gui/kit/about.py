@@ -1,0 +1,83 @@
+"""About: the version, what it is built on, and under which licences."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QVBoxLayout,
+    QWidget,
+)
+
+import resources
+from gui.kit.controls import label
+from gui.kit.icons import app_icon
+
+_BUILT_ON = ("PySide6-Essentials", "numpy", "pydantic", "huggingface_hub", "nvidia-ml-py", "psutil")
+
+
+def own_version() -> str:
+    """The version of this program."""
+    try:
+        return version("plimsoll")
+    except PackageNotFoundError:
+        return "0.1.0"
+
+
+class AboutDialog(QDialog):
+    """Opened with ``open()``; never blocks the window."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("about")
+        self.setWindowTitle("About Plimsoll")
+        self.setMinimumSize(520, 420)
+        mark = QLabel()
+        mark.setPixmap(app_icon().pixmap(QSize(48, 48)))
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        words.addWidget(label(f"Plimsoll {own_version()}", "title"))
+        purpose = (
+            "Will this model fit on this machine, where does every byte go, "
+            "and is that what really happens?"
+        )
+        line = label(purpose, "secondary")
+        line.setWordWrap(True)
+        words.addWidget(line)
+        words.addWidget(label("Apache License 2.0. Nothing you do here is sent anywhere.", "small"))
+        head = QHBoxLayout()
+        head.setSpacing(16)
+        head.addWidget(mark, 0, Qt.AlignmentFlag.AlignTop)
+        head.addLayout(words, 1)
+        text = QPlainTextEdit(_versions_and_licences())
+        text.setReadOnly(True)
+        text.setAccessibleName("Versions and licences")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(24, 24, 24, 16)
+        column.setSpacing(16)
+        column.addLayout(head)
+        column.addWidget(text, 1)
+        column.addWidget(buttons)
+
+
+def _versions_and_licences() -> str:
+    lines = [f"Python {platform.python_version()}"]
+    for name in _BUILT_ON:
+        try:
+            lines.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    lines += ["", "Qt for Python is used under the LGPL v3.", ""]
+    folder = resources.path("licences")
+    for licence in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        lines += [licence.name.removesuffix(".txt"), "", licence.read_text(encoding="utf-8"), ""]
+    return "\n".join(lines)

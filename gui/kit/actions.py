@@ -1,0 +1,114 @@
+"""Every command of the window in one table: words, shortcut, where it stands in the menus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QObject
+    from PySide6.QtWidgets import QMenuBar
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. ``group`` makes it one of several exclusive choices."""
+
+    key: str
+    menu: str
+    text: str
+    shortcut: str = ""
+    tip: str = ""
+    group: str = ""
+    checkable: bool = False
+    section: bool = False
+    """Whether a line separates it from the command before."""
+    role: QAction.MenuRole = QAction.MenuRole.NoRole
+
+
+COMMANDS = (
+    Command("open", "&File", "&Open…", "Ctrl+O", "Read a config.json, a .safetensors or a .gguf"),
+    Command("open folder", "&File", "Open model &folder…", "", "Read a model's folder"),
+    Command(
+        "open recording", "&File", "Open re&cording…", "", "Play a recording of measured memory"
+    ),
+    Command(
+        "record",
+        "&File",
+        "&Record",
+        "Ctrl+R",
+        "Write what is measured to a file",
+        checkable=True,
+        section=True,
+    ),
+    Command("report", "&File", "Export &report…", "Ctrl+E", "Write a PDF", section=True),
+    Command("quit", "&File", "&Quit", "Ctrl+Q", section=True, role=QAction.MenuRole.QuitRole),
+    Command("search", "&View", "&Find a model", "Ctrl+F"),
+    Command("browser", "&View", "&Models", "Ctrl+B", checkable=True),
+    Command("tabs", "&View", "Figures &below the picture", "Ctrl+J", checkable=True),
+    Command("tab 1", "&View", "&Regions", "Ctrl+1"),
+    Command("tab 2", "&View", "What &holds it", "Ctrl+2"),
+    Command("next area", "&View", "&Next area", "F6"),
+    Command(
+        "scheme system", "&View", "As the s&ystem", group="scheme", checkable=True, section=True
+    ),
+    Command("scheme light", "&View", "&Light", group="scheme", checkable=True),
+    Command("scheme dark", "&View", "&Dark", group="scheme", checkable=True),
+    Command(
+        "unit GiB",
+        "&View",
+        "&GiB (1 GiB = 1,073,741,824 bytes)",
+        group="unit",
+        checkable=True,
+        section=True,
+    ),
+    Command("unit GB", "&View", "G&B (1 GB = 1,000,000,000 bytes)", group="unit", checkable=True),
+    Command("hold", "&View", "H&old the picture", "Space", checkable=True, section=True),
+    Command("context", "&Plan", "&Context…", "Ctrl+L", "Type a context"),
+    Command("halve", "&Plan", "&Halve the context", "["),
+    Command("double", "&Plan", "&Double the context", "]"),
+    Command(
+        "now", "&Plan", "Beside what runs &now", group="baseline", checkable=True, section=True
+    ),
+    Command("emptied", "&Plan", "As if nothing else &ran", group="baseline", checkable=True),
+    Command("measure", "&Plan", "&Measure this computer again", "F5", section=True),
+    Command("about", "&Help", "&About Plimsoll", role=QAction.MenuRole.AboutRole),
+)
+MENUS = ("&File", "&Edit", "&View", "&Plan", "&Help")
+
+
+class Actions:
+    """The table's actions, by key."""
+
+    def __init__(self, owner: QObject) -> None:
+        self._actions: dict[str, QAction] = {}
+        self._groups: dict[str, QActionGroup] = {}
+        for command in COMMANDS:
+            action = QAction(command.text, owner)
+            action.setObjectName(command.key)
+            action.setCheckable(command.checkable)
+            action.setMenuRole(command.role)
+            if command.shortcut:
+                action.setShortcut(QKeySequence(command.shortcut))
+            words = command.tip or command.text.replace("&", "").removesuffix("…")
+            hint = QKeySequence(command.shortcut).toString(QKeySequence.SequenceFormat.NativeText)
+            action.setToolTip(f"{words} ({hint})" if hint else words)
+            action.setStatusTip("")
+            if command.group:
+                group = self._groups.setdefault(command.group, QActionGroup(owner))
+                group.addAction(action)
+            self._actions[command.key] = action
+
+    def __getitem__(self, key: str) -> QAction:
+        return self._actions[key]
+
+    def fill(self, bar: QMenuBar, edit: tuple[QAction, ...]) -> None:
+        """Build the menus; ``edit`` is the Edit menu."""
+        menus = {title: bar.addMenu(title) for title in MENUS}
+        menus["&Edit"].addActions(list(edit))
+        for command in COMMANDS:
+            if command.section:
+                menus[command.menu].addSeparator()
+            menus[command.menu].addAction(self._actions[command.key])

@@ -1,0 +1,60 @@
+"""Models read off the GUI thread, the newest request only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from engine.architecture.read import read
+from gui.kit.latest import LatestOnly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.architecture.model import Model
+    from engine.cancel import CancelToken
+    from engine.source.raw import RawModel
+    from gui.kit.tasks import TaskRunner
+
+
+class ModelLoader(QObject):
+    """Turns whatever fetches a ``RawModel`` into a ``Model``."""
+
+    loaded = Signal(object)
+    """A ``Model``."""
+    failed = Signal(object)
+    """The exception."""
+    busy_changed = Signal(bool)
+
+    def __init__(self, runner: TaskRunner, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._latest = LatestOnly(runner, self)
+        self._latest.succeeded.connect(self._on_succeeded)
+        self._latest.failed.connect(self.failed)
+        self._latest.busy_changed.connect(self.busy_changed)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a model is on its way."""
+        return self._latest.is_busy
+
+    def load(self, fetch: Callable[[CancelToken], RawModel]) -> None:
+        """Fetch and read a model; an earlier request is given up."""
+
+        def job(token: CancelToken) -> Model:
+            raw = fetch(token)
+            token.raise_if_cancelled()
+            return read(raw)
+
+        self._latest.submit(job)
+
+    def cancel(self) -> bool:
+        """Give up what is on its way. Returns whether there was anything."""
+        was_busy = self._latest.is_busy
+        self._latest.cancel()
+        return was_busy
+
+    @Slot(object)
+    def _on_succeeded(self, model: object) -> None:
+        self.loaded.emit(model)

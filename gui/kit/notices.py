@@ -1,0 +1,113 @@
+"""Strips with one sentence: what was found, what went wrong. Never a dialog."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
+from typing_extensions import override
+
+from gui.kit.controls import label
+from gui.kit.icons import icon, pixmap
+from gui.kit.messages import details, sentence
+
+if TYPE_CHECKING:
+    from gui.kit.theme import Theme
+
+
+class Notice(QWidget):
+    """An icon, a bold line, perhaps a second one, buttons, and a cross that closes it."""
+
+    closed = Signal()
+
+    def __init__(self, name: str, picture: str, color: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self._picture = picture
+        self._color = color
+        self._theme: Theme | None = None
+        self._mark = QLabel()
+        self._mark.setFixedSize(20, 20)
+        self.line = label("", "plain", "sentence")
+        self.line.setWordWrap(True)
+        self.second = label("", "small", "second line")
+        self.second.setWordWrap(True)
+        words = QVBoxLayout()
+        words.setSpacing(1)
+        words.addWidget(self.line)
+        words.addWidget(self.second)
+        self._cross = QToolButton()
+        self._cross.setAutoRaise(True)
+        self._cross.setFixedSize(28, 28)
+        self._cross.setAccessibleName("Close this notice")
+        self._cross.setToolTip("Close")
+        self._cross.clicked.connect(self.dismiss)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(16, 9, 12, 9)
+        self._row.setSpacing(12)
+        self._row.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignVCenter)
+        self._row.addLayout(words, 1)
+        self._row.addWidget(self._cross)
+        self.hide()
+
+    def add_button(self, text: str) -> QPushButton:
+        """A push button before the cross."""
+        button = QPushButton(text)
+        self._row.insertWidget(self._row.count() - 1, button)
+        return button
+
+    def tell(self, line: str, second: str = "") -> None:
+        """Show the strip with these words."""
+        self.line.setText(line)
+        self.second.setText(second)
+        self.second.setVisible(bool(second))
+        self.setAccessibleName(f"{line} {second}".strip())
+        self.show()
+
+    def dismiss(self) -> None:
+        """Close the strip."""
+        if not self.isHidden():
+            self.hide()
+            self.closed.emit()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours of ``theme``."""
+        self._theme = theme
+        color = theme.color("accent" if self._color == "accent" else self._color)
+        self._mark.setPixmap(pixmap(self._picture, color, 18, self.devicePixelRatioF()))
+        self._cross.setIcon(icon("x", theme.color("text.secondary")))
+        self._cross.setIconSize(QSize(16, 16))
+        self.update()
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._theme is None:
+            return
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color(f"{self._color}.soft"))
+        painter.fillRect(0, self.height() - 1, self.width(), 1, self._theme.color("line.hair"))
+
+
+class TroubleNotice(Notice):
+    """The one strip for everything that went wrong; the details can be copied."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("trouble", "triangle-alert", "over", parent)
+        self._details = ""
+        self._copy = self.add_button("Copy details")
+        self._copy.clicked.connect(self._on_copy)
+
+    def report(self, error: BaseException) -> None:
+        """Say what went wrong."""
+        self._details = details(error)
+        self.tell(sentence(error))
+
+    def report_sentence(self, text: str) -> None:
+        """Say ``text``, which is all that is known."""
+        self._details = text
+        self.tell(text)
+
+    def _on_copy(self) -> None:
+        QGuiApplication.clipboard().setText(self._details)

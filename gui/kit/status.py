@@ -1,0 +1,92 @@
+"""The status line: what is sampled, which device, the Hub, the balance, and the unit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QStatusBar, QWidget
+from typing_extensions import override
+
+from engine.units import UnitSystem
+from gui.kit.controls import ElidedLabel, Segments
+from gui.kit.icons import pixmap
+
+if TYPE_CHECKING:
+    from gui.kit.theme import Theme
+
+
+class StatusItem(QWidget):
+    """An icon and a few words."""
+
+    def __init__(self, name: str, picture: str) -> None:
+        super().__init__()
+        self.setObjectName(name)
+        self._picture = picture
+        self._theme: Theme | None = None
+        self._mark = QLabel()
+        self._mark.setFixedWidth(16)
+        self.words = ElidedLabel("small", name=f"{name} words")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        row.addWidget(self._mark)
+        row.addWidget(self.words, 1)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.hide()
+
+    def tell(self, text: str, tooltip: str = "", picture: str = "") -> None:
+        """Show ``text``."""
+        self.words.set_text(text, tooltip)
+        self.setVisible(bool(text))
+        if picture and picture != self._picture:
+            self._picture = picture
+            self._paint_mark()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours of ``theme``."""
+        self._theme = theme
+        self._paint_mark()
+
+    def _paint_mark(self) -> None:
+        if self._theme is not None:
+            color = self._theme.color("text.secondary")
+            picture = pixmap(self._picture, color, 15, self.devicePixelRatioF())
+            self._mark.setPixmap(picture)
+
+
+class StatusLine(QStatusBar):
+    """Items from the left, the balance and the unit at the right."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setSizeGripEnabled(False)
+        self.sampling = StatusItem("sampling", "activity")
+        self.device = StatusItem("device state", "cpu")
+        self.hub = StatusItem("hub state", "cloud")
+        self.balance = ElidedLabel("small", Qt.TextElideMode.ElideLeft, "balance")
+        self.unit = Segments("unit", (("GiB", UnitSystem.BINARY), ("GB", UnitSystem.DECIMAL)))
+        self.unit.setToolTip("GiB: powers of 1,024. GB: powers of 1,000. Changes every number.")
+        body = QWidget()
+        row = QHBoxLayout(body)
+        row.setContentsMargins(12, 0, 12, 0)
+        row.setSpacing(20)
+        for item in (self.sampling, self.device, self.hub):
+            row.addWidget(item)
+        row.addStretch(1)
+        row.addWidget(self.balance)
+        row.addWidget(self.unit)
+        self.addWidget(body, 1)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours of ``theme``."""
+        for item in (self.sampling, self.device, self.hub):
+            item.set_theme(theme)
+        self.unit.setProperty("size", "small")
+        for button in self.unit.buttons:
+            button.setFixedSize(44, 20)
+        self.setFixedHeight(theme.size("status"))
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(super().sizeHint().width(), 28)

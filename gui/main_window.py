@@ -1,0 +1,294 @@
+"""The one window: menus, the rooms side by side, the status line, and the order of leaving."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, QEvent, QObject, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QMouseEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QHBoxLayout,
+    QMainWindow,
+    QSplitter,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from gui.kit.actions import Actions
+from gui.kit.controls import Ground, Hairline
+from gui.kit.icons import app_icon, icon
+from gui.kit.progress import ProgressLine
+from gui.kit.status import StatusLine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from PySide6.QtGui import (
+        QAction,
+        QCloseEvent,
+        QDragEnterEvent,
+        QDropEvent,
+        QKeyEvent,
+        QResizeEvent,
+    )
+
+    from gui.kit.theme import Theme
+
+RAIL_BELOW = 1100
+"""Window width below which the browser is a rail that opens over the centre."""
+_BROWSER_WIDTH = 296
+_BROWSER_LEAST = 260
+
+
+class Rail(Ground):
+    """The browser's stand-in on small windows."""
+
+    def __init__(self, actions: Actions, parent: QWidget | None = None) -> None:
+        super().__init__(parent, window=True)
+        self.setObjectName("rail")
+        self.setFixedWidth(44)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(6, 8, 6, 8)
+        column.setSpacing(4)
+        self._buttons: list[tuple[QToolButton, str]] = []
+        for key, picture in (("browser", "panel-left-open"), ("search", "search")):
+            button = QToolButton()
+            button.setAutoRaise(True)
+            button.setFixedSize(32, 32)
+            button.setIconSize(QSize(18, 18))
+            button.setAccessibleName(actions[key].text().replace("&", ""))
+            button.setToolTip(actions[key].toolTip())
+            button.clicked.connect(actions[key].trigger)
+            column.addWidget(button)
+            self._buttons.append((button, picture))
+        column.addStretch(1)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours of ``theme``."""
+        for button, picture in self._buttons:
+            button.setIcon(icon(picture, theme.color("text.secondary"), 18))
+
+
+class MainWindow(QMainWindow):
+    """Holds the rooms; knows how much room they have, and nothing of what they say."""
+
+    dropped = Signal(object)
+    """A ``Path`` or a ``str`` (link or pasted config) dropped anywhere on the window."""
+    closing = Signal()
+    narrow_changed = Signal()
+
+    def __init__(
+        self,
+        application: QApplication,
+        browser: QWidget,
+        centre: QWidget,
+        edit: tuple[QAction, ...],
+    ) -> None:
+        super().__init__()
+        self._application = application
+        self.setObjectName("plimsoll")
+        self.setWindowTitle("Plimsoll")
+        self.setWindowIcon(app_icon())
+        self.setAcceptDrops(True)
+        self.setMinimumSize(960, 600)
+        self.commands = Actions(self)
+        self.browser = browser
+        self.centre = centre
+        self.progress = ProgressLine(self)
+        self.status_line = StatusLine()
+        self.rail = Rail(self.commands)
+        self._is_narrow: bool | None = None
+        self._browser_wanted = True
+        self._areas: tuple[QWidget, ...] = ()
+        self._build(edit)
+
+    def _build(self, edit: tuple[QAction, ...]) -> None:
+        self.commands.fill(self.menuBar(), edit)
+        self.browser.setMinimumWidth(_BROWSER_LEAST)
+        self._side = Ground(window=True)
+        row = QHBoxLayout(self._side)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.browser)
+        self._side_row = row
+        self.splitter = QSplitter(Qt.Orientation.Horizontal)
+        self.splitter.setObjectName("browser and centre")
+        self.splitter.setHandleWidth(1)
+        self.splitter.setChildrenCollapsible(False)
+        self.splitter.addWidget(self._side)
+        self.splitter.addWidget(self.centre)
+        self.splitter.setStretchFactor(0, 0)
+        self.splitter.setStretchFactor(1, 1)
+        self.splitter.setSizes([_BROWSER_WIDTH, 1440 - _BROWSER_WIDTH])
+        menu_line = Hairline()
+        self._body = body = Ground()
+        across = QHBoxLayout()
+        across.setContentsMargins(0, 0, 0, 0)
+        across.setSpacing(0)
+        across.addWidget(self.rail)
+        self._rail_line = Hairline(upright=True)
+        across.addWidget(self._rail_line)
+        across.addWidget(self.splitter, 1)
+        column = QVBoxLayout(body)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(menu_line)
+        column.addLayout(across, 1)
+        self.setCentralWidget(body)
+        self.setStatusBar(self.status_line)
+        self.commands["browser"].triggered.connect(self._on_browser_action)
+
+    def set_areas(self, areas: tuple[QWidget, ...]) -> None:
+        """The areas that F6 goes through, in order."""
+        self._areas = areas
+        self.commands["next area"].triggered.connect(self._on_next_area)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours of ``theme``."""
+        self.rail.set_theme(theme)
+        self.status_line.set_theme(theme)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the browser is a rail."""
+        return self.width() < RAIL_BELOW
+
+    def show_browser(self, *, shown: bool = True) -> None:
+        """Bring the browser to sight, or put it away."""
+        self._browser_wanted = shown
+        self._lay_out()
+
+    def restore(self, geometry: bytes, splitters: Mapping[str, bytes]) -> None:
+        """Place the window as it was, if that is still on a screen."""
+        if not geometry or not self.restoreGeometry(QByteArray(geometry)):
+            self.resize(1440, 900)
+        screens = QGuiApplication.screens()
+        if not any(s.availableGeometry().intersects(self.frameGeometry()) for s in screens):
+            self.move(screens[0].availableGeometry().topLeft())
+        for splitter in self.findChildren(QSplitter):
+            state = splitters.get(splitter.objectName(), b"")
+            if state:
+                splitter.restoreState(QByteArray(state))
+
+    def splitter_states(self) -> dict[str, bytes]:
+        """What ``restore`` takes."""
+        return {
+            s.objectName(): bytes(s.saveState().data())
+            for s in self.findChildren(QSplitter)
+            if s.objectName()
+        }
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow = self.is_narrow
+        if narrow != self._is_narrow:
+            self._is_narrow = narrow
+            self._browser_wanted = not narrow
+            self._lay_out()
+            self.narrow_changed.emit()
+        self._place_overlays()
+
+    def _lay_out(self) -> None:
+        narrow = self.is_narrow
+        self.rail.setVisible(narrow)
+        self._rail_line.setVisible(narrow)
+        self._side.setVisible(not narrow and self._browser_wanted)
+        body = self._body
+        if narrow and self.browser.parentWidget() is not body:
+            self._side_row.removeWidget(self.browser)
+            self.browser.setParent(body)
+            self._application.installEventFilter(self)
+        elif not narrow and self.browser.parentWidget() is not self._side:
+            self._application.removeEventFilter(self)
+            self._side_row.addWidget(self.browser)
+        self.browser.setVisible(self._browser_wanted)
+        self.commands["browser"].setChecked(self._browser_wanted)
+        self._place_overlays()
+
+    def _place_overlays(self) -> None:
+        body = self._body
+        if self.is_narrow and self._browser_wanted:
+            self.browser.setGeometry(QRect(0, 0, _BROWSER_WIDTH, body.height()))
+            self.browser.raise_()
+        self.progress.setGeometry(0, body.y(), self.width(), 2)
+        self.progress.raise_()
+
+    @override
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        pressed = event.type() == QEvent.Type.MouseButtonPress
+        if pressed and isinstance(event, QMouseEvent) and self.is_narrow and self._browser_wanted:
+            inside = self.browser.rect().contains(
+                self.browser.mapFromGlobal(event.globalPosition().toPoint())
+            )
+            is_ours = isinstance(watched, QWidget) and watched.window() is self
+            if is_ours and not inside and not self.rail.underMouse():
+                self.show_browser(shown=False)
+        return super().eventFilter(watched, event)
+
+    def _on_browser_action(self) -> None:
+        self.show_browser(shown=not self._browser_wanted)
+
+    def _on_next_area(self) -> None:
+        shown = [a for a in self._areas if a.isVisible()]
+        focus = QApplication.focusWidget()
+        current = next(
+            (i for i, a in enumerate(shown) if focus and (focus is a or a.isAncestorOf(focus))), -1
+        )
+        target = shown[(current + 1) % len(shown)]
+        first = target if target.focusPolicy() != Qt.FocusPolicy.NoFocus else None
+        if first is None:
+            first = next(
+                (
+                    w
+                    for w in target.findChildren(QWidget)
+                    if w.isVisible() and w.isEnabled() and w.focusPolicy() & Qt.FocusPolicy.TabFocus
+                ),
+                target,
+            )
+        first.setFocus(Qt.FocusReason.TabFocusReason)
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self._close_nearest():
+            event.accept()
+            return
+        super().keyPressEvent(event)
+
+    def _close_nearest(self) -> bool:
+        if self.is_narrow and self._browser_wanted:
+            self.show_browser(shown=False)
+            return True
+        return False
+
+    @override
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if event.mimeData().hasUrls() or event.mimeData().hasText():
+            event.acceptProposedAction()
+
+    @override
+    def dropEvent(self, event: QDropEvent) -> None:
+        what = dropped(event)
+        if what is not None:
+            event.acceptProposedAction()
+            self.dropped.emit(what)
+
+    @override
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.closing.emit()
+        event.accept()
+
+
+def dropped(event: QDropEvent) -> Path | str | None:
+    """What lies in a drop: the first local path, else the first link, else the text."""
+    from pathlib import Path  # noqa: PLC0415 - its name is needed here only
+
+    mime = event.mimeData()
+    for url in mime.urls():
+        return Path(url.toLocalFile()) if url.isLocalFile() else url.toString()
+    text = mime.text().strip()
+    return text or None

@@ -1,0 +1,1 @@
+"""The room where a model is sized: plan, verdict, picture, regions."""

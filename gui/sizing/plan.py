@@ -1,0 +1,149 @@
+"""The plan being edited, and what its controls may offer. Values only; no Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from engine.deployment.spec import Deployment
+from engine.devices import catalogue
+from engine.runtimes import registry
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.devices.device import Device, Machine
+    from engine.runtimes.base import Runtime
+
+FIRST_CONTEXT = 8192
+"""Context of a fresh plan: a chat with a long document; small enough for most cards."""
+FIRST_CONCURRENCY = 4
+GGUF_RUNTIME = "llama.cpp"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the user chose: the deployment, where, and beside what."""
+
+    deployment: Deployment
+    device: str | None = None
+    """Catalogue name; None is this computer."""
+    emptied: bool = False
+    """Whether to count the device as if nothing else ran on it."""
+
+    def with_(self, **changes: Any) -> Plan:
+        """A copy with ``changes``."""
+        return replace(self, **changes)
+
+
+def first_plan(runtime: str) -> Plan:
+    """The plan of a fresh window."""
+    deployment = Deployment(
+        runtime=runtime, max_model_len=FIRST_CONTEXT, concurrency=FIRST_CONCURRENCY
+    )
+    return Plan(deployment)
+
+
+def machine_for(plan: Plan, here: Machine) -> Machine:
+    """Where the plan runs: this computer, or as many of a catalogue device as it has ranks.
+
+    Raises:
+        DeviceError: no device of that name.
+    """
+    if plan.device is None:
+        return here.emptied() if plan.emptied else here
+    return catalogue.machine(catalogue.find(plan.device), plan.deployment.ranks)
+
+
+def adapted(plan: Plan, model: Model) -> tuple[Plan, tuple[str, ...]]:
+    """The plan with whatever ``model`` cannot take put back to the default.
+
+    Returns:
+        The plan, and one sentence for each change, so that nothing changes silently.
+    """
+    deployment = plan.deployment
+    notes: list[str] = []
+    if model.is_gguf and deployment.runtime != GGUF_RUNTIME:
+        label = registry.get(GGUF_RUNTIME).label
+        notes.append(f"Runtime set to {label}, which reads GGUF files.")
+        deployment = with_runtime(plan, GGUF_RUNTIME, None, model).deployment
+    runtime = registry.get(deployment.runtime)
+    if deployment.weight_format not in runtime.weight_formats(model):
+        notes.append(f"{model.id} can't be loaded as {deployment.weight_format}: as stored.")
+        deployment = deployment.with_(weight_format="auto")
+    longest = model.spec.max_position_embeddings
+    if longest and deployment.max_model_len and deployment.max_model_len > longest:
+        notes.append(f"Context set to {longest:,}, the most this model takes.")
+        deployment = deployment.with_(max_model_len=longest)
+    return plan.with_(deployment=deployment), tuple(notes)
+
+
+def with_runtime(plan: Plan, name: str, version: str | None, model: Model | None) -> Plan:
+    """The plan on another runtime; choices that the other doesn't know return to its default."""
+    runtime = registry.get(name)
+    deployment = plan.deployment.with_(runtime=name, runtime_version=version)
+    if deployment.kv_cache_dtype not in runtime.kv_cache_dtypes:
+        deployment = deployment.with_(kv_cache_dtype="auto")
+    if model is not None and deployment.weight_format not in runtime.weight_formats(model):
+        deployment = deployment.with_(weight_format="auto")
+    return plan.with_(deployment=deployment)
+
+
+def runtime_choices() -> tuple[tuple[str, tuple[str, str]], ...]:
+    """Every runtime and version whose rules are known: label and (name, version)."""
+    found: list[tuple[str, tuple[str, str]]] = []
+    for name, runtime in registry.RUNTIMES.items():
+        found += [(f"{runtime.label} {short_version(v)}", (name, v)) for v in runtime.versions]
+    return tuple(found)
+
+
+def short_version(version: str) -> str:
+    """``0.33`` for ``0.33.0``."""
+    return version.removesuffix(".0") if version.count(".") > 1 else version
+
+
+def format_choices(runtime: Runtime, model: Model) -> tuple[tuple[str, str], ...]:
+    """Weight formats that ``runtime`` can load: label and key; as stored first."""
+    stored = model.stored.format_label if model.stored else model.spec.weight_format
+    return tuple(
+        (f"{format_label(stored)}, as stored" if key == "auto" else format_label(key), key)
+        for key in runtime.weight_formats(model)
+    )
+
+
+def kv_choices(runtime: Runtime, model: Model, resolved: str) -> tuple[tuple[str, str], ...]:
+    """KV cache dtypes of ``runtime``; ``resolved`` is what its default comes to here."""
+    own = model.spec.kv_cache_dtype or model.spec.dtype
+    auto = format_label(own if resolved == "auto" else resolved)
+    offered = [(format_label(key), key) for key in runtime.kv_cache_dtypes if key != "auto"]
+    return ((f"{auto}, default", "auto"), *offered)
+
+
+_WORDS = {
+    "bfloat16": "BF16",
+    "float16": "FP16",
+    "float32": "FP32",
+    "float8_e4m3fn": "FP8 E4M3",
+    "mixed": "Mixed",
+    "f16": "F16",
+    "f32": "F32",
+}
+
+
+def format_label(key: str) -> str:
+    """A format or dtype as people write it: ``BF16``, ``FP8 block``, ``AWQ int4``."""
+    if key in _WORDS:
+        return _WORDS[key]
+    if "_" in key:
+        return key.upper() if key.lower().startswith("fp8") else key
+    head, *tail = key.split("-")
+    return " ".join((head.upper(), *tail))
+
+
+def search_devices(text: str, devices: tuple[Device, ...]) -> tuple[Device, ...]:
+    """Devices whose name, label or alias holds every word of ``text``."""
+    words = text.casefold().split()
+    return tuple(d for d in devices if all(word in _haystack(d) for word in words))
+
+
+def _haystack(device: Device) -> str:
+    return " ".join((device.name, device.vendor.value, device.label, *device.aliases)).casefold()

@@ -1,0 +1,220 @@
+"""The strip of controls that make up the plan, a label over each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QAbstractSpinBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from engine.runtimes import registry
+from gui.kit.controls import Choice, ElidedLabel, Ground
+from gui.kit.fields import TOKENS, NumberField, NumberKind
+from gui.kit.format import TIMES
+from gui.kit.log_slider import LogSlider
+from gui.sizing import plan as plans
+from gui.sizing import present
+from gui.sizing.device_box import DeviceBox
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtGui import QResizeEvent
+
+    from engine.devices.device import Device
+    from gui.kit.theme import Theme
+    from gui.sizing.view_model import SizingViewModel, State
+
+_SLIDER_LOW = 512
+_SLIDER_HIGH = 2**20
+"""End of the slider where the model states no limit of its own."""
+_NARROW = 950
+"""Below this width of the strip the labels and gaps shorten."""
+
+
+class PlanStrip(Ground):
+    """Shows a ``State`` and sends the user's edits to the view model."""
+
+    refused = Signal(str)
+    """One sentence about a text that cannot be taken; empty when the trouble is over."""
+
+    def __init__(self, model: SizingViewModel, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._model = model
+        self.runtime = Choice("runtime")
+        self.weights = Choice("weights")
+        self.kv = Choice("kv cache")
+        self.slider = LogSlider(_SLIDER_LOW, _SLIDER_HIGH)
+        self.context = NumberField(TOKENS)
+        self.context.setObjectName("context")
+        self.context.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+        self.slider.setObjectName("context slider")
+        self.at_once = _count_field("At once", 100_000, "at once")
+        self.tp = _count_field("Tensor parallel", 1024, "tensor parallel")
+        self.pp = _count_field("Pipeline parallel", 1024, "pipeline parallel")
+        self.device = DeviceBox()
+        self.device.setObjectName("device")
+        self._captions: dict[QLabel, tuple[str, str]] = {}
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(16, 8, 16, 12)
+        self._build()
+        self._connect()
+
+    def _build(self) -> None:
+        self._add("Runtime", "Runtime", self.runtime, stretch=2)
+        self._add("Weights", "Weights", self.weights, stretch=3)
+        self._add("KV cache", "KV cache", self.kv, stretch=1)
+        pair = QWidget()
+        row = QHBoxLayout(pair)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(12)
+        row.addWidget(self.slider, 1)
+        row.addWidget(self.context)
+        self._add(
+            "Context, tokens per request",
+            "Context, tokens per request",
+            pair,
+            self.context,
+            stretch=5,
+        )
+        self._add("At once", "At once", self.at_once)
+        pair = QWidget()
+        row = QHBoxLayout(pair)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        row.addWidget(self.tp)
+        times = QLabel(TIMES)
+        times.setProperty("role", "secondary")
+        row.addWidget(times)
+        row.addWidget(self.pp)
+        self._add(f"TP {TIMES} PP", f"TP {TIMES} PP", pair, self.tp)
+        self._add("Device", "Device", self.device, stretch=6)
+        self.slider.setAccessibleName("Context, tokens per request")
+        self.pp.setAccessibleName("Pipeline parallel size")
+        self.tp.setAccessibleName("Tensor parallel size")
+
+    def _add(
+        self,
+        caption: str,
+        short: str,
+        control: QWidget,
+        buddy: QWidget | None = None,
+        *,
+        stretch: int = 0,
+    ) -> None:
+        column = QVBoxLayout()
+        column.setSpacing(2)
+        text = ElidedLabel("caption")
+        text.set_text(caption)
+        target = buddy or control
+        text.setBuddy(target)
+        target.setAccessibleName(caption)
+        self._captions[text] = (caption, short)
+        column.addWidget(text)
+        column.addWidget(control)
+        self._row.addLayout(column, stretch)
+
+    def _connect(self) -> None:
+        model = self._model
+        self.runtime.picked.connect(self._on_runtime)
+        self.weights.picked.connect(self._on_weights)
+        self.kv.picked.connect(self._on_kv)
+        self.slider.moved_to.connect(self._on_context)
+        self.context.committed.connect(self._on_context)
+        self.at_once.committed.connect(self._on_at_once)
+        self.tp.committed.connect(self._on_tp)
+        self.pp.committed.connect(self._on_pp)
+        self.device.picked.connect(model.choose_device)
+        for field in (self.context, self.at_once, self.tp, self.pp, self.device):
+            field.refused.connect(self.refused)
+
+    def set_devices(self, here: str, devices: Sequence[Device]) -> None:
+        """Fill the device box."""
+        self.device.set_devices(here, devices)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the fonts and colours of ``theme``."""
+        self.device.set_theme(theme)
+        for field, sample in (
+            (self.context, "1,048,576"),
+            (self.at_once, "1,024"),
+            (self.tp, "88"),
+            (self.pp, "88"),
+        ):
+            field.setFont(theme.font("body"))
+            field.ensurePolished()
+            field.setFixedWidth(field.text_width(sample))
+        for choice, sample in (
+            (self.runtime, "llama.cpp"),
+            (self.weights, "BF16"),
+            (self.kv, "BF16"),
+        ):
+            choice.setMinimumContentsLength(0)
+            choice.setMinimumWidth(choice.fontMetrics().horizontalAdvance(sample) + 42)
+
+    def show_state(self, state: State) -> None:
+        """Show the plan in force; tells nobody."""
+        deployment = state.plan.deployment
+        runtime = registry.get(deployment.runtime)
+        version = deployment.runtime_version or runtime.versions[0]
+        self.runtime.set_items(plans.runtime_choices(), (runtime.name, version))
+        if state.model is not None:
+            self.weights.set_items(
+                plans.format_choices(runtime, state.model), deployment.weight_format
+            )
+            filled = state.sizing.budget.deployment if state.sizing else deployment
+            resolved = "auto" if state.is_stale else filled.kv_cache_dtype
+            self.kv.set_items(
+                plans.kv_choices(runtime, state.model, resolved), deployment.kv_cache_dtype
+            )
+        longest = state.model.spec.max_position_embeddings if state.model else None
+        context = state.context
+        self.slider.set_limits(
+            min(_SLIDER_LOW, longest or _SLIDER_LOW), max(longest or _SLIDER_HIGH, context or 1)
+        )
+        if context:
+            self.slider.set_number(context)
+            self.context.set_value(context)
+        self.at_once.set_value(deployment.concurrency)
+        self.tp.set_value(deployment.tensor_parallel_size)
+        self.pp.set_value(deployment.pipeline_parallel_size)
+        self.device.show_choice(state.plan.device, present.where(state))
+        for control in (self.weights, self.kv):
+            control.setEnabled(state.model is not None)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shorten captions and gaps where the strip is narrow."""
+        super().resizeEvent(event)
+        narrow = self.width() < _NARROW
+        self._row.setSpacing(8 if narrow else 12)
+        self._row.setStretch(1, 0 if narrow else 3)
+        for text, (long, short) in self._captions.items():
+            if isinstance(text, ElidedLabel):
+                text.set_text(short if narrow else long)
+
+    def _on_runtime(self, choice: tuple[str, str]) -> None:
+        self._model.choose_runtime(*choice)
+
+    def _on_weights(self, key: str) -> None:
+        self._model.edit("weights", weight_format=key)
+
+    def _on_kv(self, key: str) -> None:
+        self._model.edit("kv", kv_cache_dtype=key)
+
+    def _on_context(self, tokens: int) -> None:
+        self._model.edit("context", max_model_len=tokens)
+
+    def _on_at_once(self, count: int) -> None:
+        self._model.edit("concurrency", concurrency=count)
+
+    def _on_tp(self, count: int) -> None:
+        self._model.edit("tp", tensor_parallel_size=count)
+
+    def _on_pp(self, count: int) -> None:
+        self._model.edit("pp", pipeline_parallel_size=count)
+
+
+def _count_field(name: str, maximum: int, object_name: str) -> NumberField:
+    field = NumberField(NumberKind(name, 1, maximum, example="4"))
+    field.setObjectName(object_name)
+    return field

@@ -1,0 +1,193 @@
+"""The table of regions as an item model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtGui import QBrush, QFont
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gui.kit.theme import Theme
+    from gui.sizing.present import RegionRow
+
+Index = QModelIndex | QPersistentModelIndex
+NO_PARENT = QModelIndex()
+ROW_ROLE = Qt.ItemDataRole.UserRole + 1
+
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: a key for the layout, the heading and the text of a row."""
+
+    key: str
+    heading: str
+    text: Callable[[RegionRow], str]
+    is_number: bool = False
+    is_strong: bool = False
+
+
+def columns(unit: str, ranks: int) -> tuple[Column, ...]:
+    """The columns for one rank, or for several side by side."""
+    if ranks > 1:
+        sizes = tuple(_rank_column(rank) for rank in range(ranks))
+        head = Column("region", f"Region, {unit}", lambda r: r.label)
+        tail = (
+            Column("least", "Least", lambda r: r.least, is_number=True),
+            Column("basis", "Basis", lambda r: r.basis),
+            Column("note", "How it is worked out", lambda r: r.note),
+        )
+        return (head, *sizes, *tail)
+    return (
+        Column("region", "Region", lambda r: r.label),
+        Column("size", unit, lambda r: r.size, is_number=True, is_strong=True),
+        Column("span", "Low \N{EN DASH} high", lambda r: r.span, is_number=True),
+        Column("least", "Least", lambda r: r.least, is_number=True),
+        Column("basis", "Basis", lambda r: r.basis),
+        Column("note", "How it is worked out", lambda r: r.note),
+    )
+
+
+def _rank_column(rank: int) -> Column:
+    def text(row: RegionRow) -> str:
+        return row.per_rank[rank]
+
+    return Column("rank", f"Rank {rank}", text, is_number=True, is_strong=rank == 0)
+
+
+class RegionsModel(QAbstractTableModel):
+    """Rows in, text, fonts and colours out."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._rows: tuple[RegionRow, ...] = ()
+        self._columns = columns("GiB", 1)
+        self._ranks = 1
+        self._unit = "GiB"
+        self._theme: Theme | None = None
+        self._fonts: dict[tuple[bool, bool], QFont] = {}
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns in force."""
+        return self._columns
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take fonts and colours of ``theme``."""
+        self._theme = theme
+        self._fonts = {
+            (number, strong): theme.font(
+                f"table{'.strong' if strong else ''}{'.num' if number else ''}"
+            )
+            for number in (False, True)
+            for strong in (False, True)
+        }
+        self._tell_all()
+
+    def set_rows(self, rows: tuple[RegionRow, ...], unit: str, ranks: int) -> bool:
+        """Show ``rows``. Returns whether the columns changed."""
+        changed = (unit, ranks) != (self._unit, self._ranks)
+        if changed or len(rows) != len(self._rows):
+            self.beginResetModel()
+            self._rows, self._unit, self._ranks = rows, unit, ranks
+            self._columns = columns(unit, ranks)
+            self.endResetModel()
+            return True
+        self._rows = rows
+        self._tell_all()
+        return False
+
+    def row_at(self, index: int) -> RegionRow | None:
+        """The row number ``index``."""
+        return self._rows[index] if 0 <= index < len(self._rows) else None
+
+    def index_of(self, region: object) -> int:
+        """The row number of ``region``; -1 where there is none."""
+        return next((i for i, row in enumerate(self._rows) if row.region == region), -1)
+
+    def _tell_all(self) -> None:
+        if self._rows:
+            last = self.index(len(self._rows) - 1, len(self._columns) - 1)
+            self.dataChanged.emit(self.index(0, 0), last)
+
+    @override
+    def rowCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else len(self._rows)
+
+    @override
+    def columnCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else len(self._columns)
+
+    @override
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if not index.isValid():
+            return None
+        row, column = self._rows[index.row()], self._columns[index.column()]
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return column.text(row)
+        if role in (Qt.ItemDataRole.FontRole, Qt.ItemDataRole.ForegroundRole):
+            return self._look(row, column, role)
+        plain = {
+            ROW_ROLE: row,
+            Qt.ItemDataRole.TextAlignmentRole: _RIGHT if column.is_number else _LEFT,
+            Qt.ItemDataRole.ToolTipRole: self._tooltip(row, column),
+        }
+        return plain.get(role)
+
+    def _look(self, row: RegionRow, column: Column, role: int) -> object:
+        if self._theme is None:
+            return None
+        if role == Qt.ItemDataRole.FontRole:
+            totals = row.region is None and column.key in _TOTALS
+            return self._fonts[column.is_number, column.is_strong or totals]
+        return QBrush(self._theme.color(self._color(row, column)))
+
+    @staticmethod
+    def _tooltip(row: RegionRow, column: Column) -> str:
+        if column.key == "size" and not row.is_absent:
+            return row.exact
+        if column.key in ("note", "region"):
+            return row.note
+        return _EXPLAINED.get(column.key, "")
+
+    @staticmethod
+    def _color(row: RegionRow, column: Column) -> str:
+        if row.is_absent:
+            return "text.disabled"
+        totals = row.region is None and column.key in _TOTALS
+        if totals or column.is_strong or column.key in ("region", "basis"):
+            return "text.primary"
+        return "text.secondary"
+
+    @override
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> object:
+        if orientation != Qt.Orientation.Horizontal or section >= len(self._columns):
+            return None
+        column = self._columns[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.heading
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _RIGHT if column.is_number else _LEFT
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return _EXPLAINED.get(column.key, "")
+        return None
+
+
+_TOTALS = frozenset({"region", "size", "least", "rank"})
+"""Columns in which the load line is the sum."""
+_EXPLAINED = {
+    "size": "What the runtime will hold, most likely",
+    "span": "Between these two the figure lies, as far as measured records tell",
+    "least": "The least that the architecture needs; the rest is the runtime's reserve",
+    "basis": "How the figure is known",
+    "rank": "What this rank will hold, most likely",
+}

@@ -1,0 +1,361 @@
+"""The tab Regions: the table, and beside it the pane that explains the selected region."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QModelIndex, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QScrollArea,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from gui.kit.charts import inks
+from gui.kit.controls import ElidedLabel, Ground, Hairline, label
+from gui.sizing import present
+from gui.sizing.regions_model import ROW_ROLE, Index, RegionsModel
+
+if TYPE_CHECKING:
+    from engine.budget.model import Region
+    from gui.kit.theme import Theme
+    from gui.sizing.view_model import State
+
+_SWATCH = 12
+_FORMULA_FROM = 1100
+"""Width of the whole room from which the table has room for how each figure is worked out."""
+_MOST_COLUMNS = 8
+"""Ranks side by side; more are shown one at a time."""
+_WIDTHS = {"region": 144, "size": 72, "rank": 72, "span": 104, "least": 76, "basis": 100}
+
+
+def paint_swatch(painter: QPainter, place: QRectF, region: Region, theme: Theme) -> None:
+    """A region's colour and hatch in a small square."""
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    rounded = QPainterPath()
+    rounded.addRoundedRect(place, 2, 2)
+    painter.setClipPath(rounded)
+    inks.swatch(painter, place, region, theme)
+    painter.restore()
+
+
+class _RowDelegate(QStyledItemDelegate):
+    """Hairlines, swatches, and no focus box: the row is what is selected."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.theme: Theme | None = None
+
+    @override
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        if self.theme is None:
+            return
+        shown = QStyleOptionViewItem(option)
+        self.initStyleOption(shown, index)
+        row: present.RegionRow = index.data(ROW_ROLE)
+        theme = self.theme
+        place = shown.rect
+        selected = bool(shown.state & QStyle.StateFlag.State_Selected)
+        if selected:
+            painter.fillRect(place, theme.color("surface.selected"))
+        last = index.row() == index.model().rowCount() - 1
+        if not last:
+            painter.setPen(theme.color("line.hair"))
+            painter.drawLine(place.bottomLeft(), place.bottomRight())
+        inside = place.adjusted(16 if index.column() == 0 else 8, 0, -8, -1)
+        if index.column() == 0 and row.region is not None:
+            top = inside.top() + (inside.height() - _SWATCH) / 2
+            square = QRectF(inside.left(), top, _SWATCH, _SWATCH)
+            painter.save()
+            painter.setOpacity(0.55 if row.is_absent else 1.0)
+            paint_swatch(painter, square, row.region, theme)
+            painter.restore()
+            inside.adjust(_SWATCH + 8, 0, 0, 0)
+        painter.setFont(shown.font)
+        painter.setPen(shown.palette.color(shown.palette.ColorRole.Text))
+        text = shown.text
+        if not shown.displayAlignment & Qt.AlignmentFlag.AlignRight:
+            text = shown.fontMetrics.elidedText(text, Qt.TextElideMode.ElideRight, inside.width())
+        painter.drawText(inside, shown.displayAlignment, text)
+
+
+class RegionTable(QTableView):
+    """The rows; the selection is a region."""
+
+    region_selected = Signal(object)
+    """The ``Region`` selected, or None for the load line."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("regions")
+        self.setAccessibleName("Regions of memory")
+        self._rows = RegionsModel(self)
+        self._delegate = _RowDelegate(self)
+        self._formula_wanted = True
+        self.setModel(self._rows)
+        self.setItemDelegate(self._delegate)
+        self.setShowGrid(False)
+        self.setFrameShape(QTableView.Shape.NoFrame)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setTabKeyNavigation(False)
+        self.setWordWrap(False)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.verticalHeader().hide()
+        head = self.horizontalHeader()
+        head.setHighlightSections(False)
+        head.setSectionsClickable(False)
+        head.setStyleSheet("QHeaderView::section:first { padding-left: 16px; }")
+        head.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.selectionModel().currentRowChanged.connect(self._on_current_changed)
+
+    @property
+    def rows(self) -> RegionsModel:
+        """The item model."""
+        return self._rows
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take colours, fonts and row height of ``theme``."""
+        self._delegate.theme = theme
+        self._rows.set_theme(theme)
+        height = theme.size("row.table")
+        self.verticalHeader().setMinimumSectionSize(height)
+        self.verticalHeader().setDefaultSectionSize(height)
+        self.horizontalHeader().setFixedHeight(theme.size("header.table"))
+        self.horizontalHeader().setFont(theme.font("caption.medium"))
+
+    def show_rows(self, rows: tuple[present.RegionRow, ...], unit: str, ranks: int) -> None:
+        """Show ``rows`` and keep the region that was selected."""
+        kept = self.current_region
+        had_any = self.currentIndex().isValid()
+        if self._rows.set_rows(rows, unit, ranks):
+            self._lay_out()
+            if had_any:
+                self.select(kept)
+
+    @property
+    def current_region(self) -> Region | None:
+        """The selected region; None for the load line or nothing."""
+        row = self._rows.row_at(self.currentIndex().row())
+        return row.region if row else None
+
+    def select(self, region: Region | None) -> None:
+        """Select the row of ``region``."""
+        index = self._rows.index_of(region)
+        if index >= 0 and index != self.currentIndex().row():
+            self.selectRow(index)
+
+    def want_formula(self, *, wanted: bool) -> None:
+        """Show or hide the last column."""
+        self._formula_wanted = wanted
+        self._lay_out()
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        columns = self._rows.columns
+        head = self.horizontalHeader()
+        last = len(columns) - 1
+        wide = [i for i, c in enumerate(columns) if c.key != "note"]
+        taken = 0
+        for i in wide:
+            width = _WIDTHS[columns[i].key]
+            head.resizeSection(i, width)
+            taken += width
+        left = self.viewport().width() - taken
+        hidden = not self._formula_wanted or left < 120
+        self.setColumnHidden(last, hidden)
+        if hidden and wide:
+            spare = max(0, left)
+            head.resizeSection(wide[-1], _WIDTHS[columns[wide[-1]].key] + spare)
+        else:
+            head.resizeSection(last, max(120, left))
+
+    def _on_current_changed(self, current: QModelIndex, _previous: QModelIndex) -> None:
+        if current.isValid():
+            self.region_selected.emit(self.current_region)
+
+
+class _Swatch(QWidget):
+    """A region's swatch beside its name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFixedSize(_SWATCH, _SWATCH)
+        self.region: Region | None = None
+        self.theme: Theme | None = None
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.theme is None:
+            return
+        painter = QPainter(self)
+        if self.region is not None:
+            paint_swatch(painter, QRectF(self.rect()), self.region, self.theme)
+            return
+        painter.setPen(QPen(self.theme.color("chart.loadline"), 2))
+        painter.drawLine(0, _SWATCH // 2, _SWATCH, _SWATCH // 2)
+
+
+class DetailPane(QScrollArea):
+    """Formula with the numbers put in, exact bytes, source, and why more is held."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("detail")
+        self.setWidgetResizable(True)
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._theme: Theme | None = None
+        self._detail: present.Detail | None = None
+        self._swatch = _Swatch()
+        self._title = label("", "strong")
+        self._exact = ElidedLabel("small", name="exact bytes")
+        body = Ground()
+        head = QHBoxLayout()
+        head.setSpacing(8)
+        head.addWidget(self._swatch)
+        head.addWidget(self._title)
+        head.addStretch(1)
+        head.addWidget(self._exact)
+        self._passages = QVBoxLayout()
+        self._passages.setSpacing(0)
+        column = QVBoxLayout(body)
+        column.setContentsMargins(16, 9, 16, 12)
+        column.setSpacing(4)
+        column.addLayout(head)
+        column.addLayout(self._passages)
+        column.addStretch(1)
+        self.setWidget(body)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the fonts and colours of ``theme``."""
+        self._theme = theme
+        self._swatch.theme = theme
+        if self._detail is not None:
+            shown, self._detail = self._detail, None
+            self.show_detail(shown)
+
+    def show_detail(self, detail: present.Detail) -> None:
+        """Explain one region."""
+        if self._theme is None or detail == self._detail:
+            self._detail = detail
+            return
+        self._detail = detail
+        self._swatch.region = detail.region
+        self._swatch.update()
+        self._title.setText(detail.title)
+        self._exact.set_text(detail.exact)
+        self.setAccessibleName(f"{detail.title}: {detail.exact}")
+        while (item := self._passages.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.deleteLater()
+        for passage in detail.passages:
+            self._add(passage)
+
+    def _add(self, passage: present.Passage) -> None:
+        caption = label(passage.caption, "caption")
+        caption.setContentsMargins(0, 6, 0, 1)
+        text = QLabel(passage.text)
+        text.setTextFormat(Qt.TextFormat.PlainText)
+        text.setWordWrap(True)
+        text.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        text.setProperty("role", "formula" if passage.is_formula else "small")
+        text.setAccessibleName(f"{passage.caption}: {passage.text}")
+        self._passages.addWidget(caption)
+        self._passages.addWidget(text)
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(336, 200)
+
+
+class RegionsView(Ground):
+    """Table and detail, kept on one region."""
+
+    region_selected = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.table = RegionTable()
+        self.detail = DetailPane()
+        self.detail.setFixedWidth(337)
+        self._state: State | None = None
+        self._rank = 0
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.table, 1)
+        row.addWidget(Hairline(upright=True))
+        row.addWidget(self.detail)
+        self.table.region_selected.connect(self._on_region_selected)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours of ``theme``."""
+        self.table.set_theme(theme)
+        self.detail.set_theme(theme)
+
+    def set_rank(self, rank: int) -> None:
+        """Explain this rank's figures."""
+        self._rank = rank
+        if self._state is not None:
+            self.show_state(self._state)
+
+    def select(self, region: Region | None) -> None:
+        """Select ``region``, as chosen elsewhere."""
+        self.table.select(region)
+
+    def show_state(self, state: State) -> None:
+        """Show the budget of ``state``."""
+        self._state = state
+        if state.sizing is None:
+            self.table.show_rows((), state.unit.value, 1)
+            return
+        budget = state.sizing.budget
+        self._rank = min(self._rank, len(budget.ranks) - 1)
+        ranks = len(budget.ranks)
+        if 1 < ranks <= _MOST_COLUMNS:
+            rows = present.rank_rows(budget, self._rank, state.unit)
+        else:
+            rows, ranks = present.region_rows(budget.ranks[self._rank], state.unit), 1
+        self.table.show_rows(rows, state.unit.value, ranks)
+        if not self.table.currentIndex().isValid():
+            self.table.select(state.sizing.verdict.binding_region)
+        self._show_detail(self.table.current_region)
+        self.setEnabled(not state.is_stale)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.table.want_formula(wanted=self.width() >= _FORMULA_FROM)
+
+    def _on_region_selected(self, region: Region | None) -> None:
+        self._show_detail(region)
+        self.region_selected.emit(region)
+
+    def _show_detail(self, region: Region | None) -> None:
+        if self._state is None or self._state.sizing is None:
+            return
+        budget = self._state.sizing.budget
+        rank = budget.ranks[self._rank]
+        self.detail.show_detail(present.detail(budget, rank, region, self._state.unit))

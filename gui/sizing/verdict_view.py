@@ -1,0 +1,312 @@
+"""The verdict in one sentence, what would change it, and the two inverse answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from engine.fit.verdict import Fit
+from gui.kit.controls import ElidedLabel, Ground, Hairline, Segments, label
+from gui.kit.icons import pixmap
+from gui.sizing import present
+
+if TYPE_CHECKING:
+    from engine.fit.changes import Change
+    from gui.kit.theme import Theme
+    from gui.sizing.view_model import SizingViewModel, State
+
+_NARROW = 950
+
+
+class VerdictMark(QWidget):
+    """The verdict's icon in a tinted square."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedSize(32, 32)
+        self._theme: Theme | None = None
+        self._color = "unknown"
+        self._icon = "circle-help"
+
+    def show_mark(self, theme: Theme, color: str, picture: str) -> None:
+        """Show ``picture`` in the status colour ``color``."""
+        self._theme, self._color, self._icon = theme, color, picture
+        self.update()
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._theme is None:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._theme.color(f"{self._color}.soft"))
+        painter.drawRoundedRect(QRectF(self.rect()), 4, 4)
+        picture = pixmap(self._icon, self._theme.color(self._color), 18, self.devicePixelRatioF())
+        painter.drawPixmap(7, 7, picture)
+
+
+class FactView(QWidget):
+    """A caption over a number with its unit."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self._caption = label("", "caption")
+        self._value = label("", "fact")
+        self._unit = label("", "small")
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        row.addWidget(self._value)
+        row.addWidget(self._unit, 0, Qt.AlignmentFlag.AlignBaseline)
+        row.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(1)
+        column.addWidget(self._caption)
+        column.addLayout(row)
+
+    def show_fact(self, fact: present.Fact, *, narrow: bool) -> None:
+        """Show ``fact``, in short where it is narrow."""
+        self._caption.setText(fact.short if narrow else fact.caption)
+        self._value.setText(fact.value)
+        self._unit.setText("" if narrow else fact.unit)
+        self._unit.setVisible(not narrow)
+        self.setToolTip(fact.tooltip)
+        self.setAccessibleName(f"{fact.caption}: {fact.value} {fact.unit}")
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the fonts of ``theme``."""
+        self._value.setFont(theme.font("fact.strong.num"))
+
+
+class ChangeButton(QAbstractButton):
+    """One change that would help, with the margin it would bring."""
+
+    def __init__(self, change: Change, margin: str, theme: Theme) -> None:
+        super().__init__()
+        self.change = change
+        self._margin = margin
+        self._theme = theme
+        self.setText(change.label)
+        self.setAccessibleName(f"{change.label}: {margin}")
+        self.setToolTip(change.verdict.headline)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.setFont(theme.font("body.strong"))
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(self._label_width() + self._margin_width(), self._theme.size("button.action"))
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def _label_width(self) -> int:
+        return self.fontMetrics().horizontalAdvance(self.text()) + 21
+
+    def _margin_width(self) -> int:
+        metrics = QFontMetrics(self._theme.font("small.strong.num"))
+        return metrics.horizontalAdvance(self._margin) + 21
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme = self._theme
+        color = present.COLORS[self.change.verdict.fit]
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        outline = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
+        shape = QPainterPath()
+        shape.addRoundedRect(outline, 4, 4)
+        hovered = self.underMouse() or self.isDown()
+        painter.fillPath(shape, theme.color("surface.hover" if hovered else "surface.control"))
+        split = self._label_width()
+        painter.save()
+        painter.setClipPath(shape)
+        painter.fillRect(
+            split, 0, self.width() - split, self.height(), theme.color(f"{color}.soft")
+        )
+        painter.restore()
+        width = 2 if self.hasFocus() else 1
+        painter.setPen(QPen(theme.color("line.focus" if self.hasFocus() else "accent"), width))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRoundedRect(outline, 4, 4)
+        painter.setFont(self.font())
+        painter.setPen(theme.color("accent.text"))
+        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+        painter.drawText(self.rect().adjusted(11, 0, 0, 0), flags, self.text())
+        painter.setFont(theme.font("small.strong.num"))
+        painter.setPen(theme.color(color))
+        painter.drawText(self.rect().adjusted(split + 10, 0, 0, 0), flags, self._margin)
+
+
+class ChangesRow(QWidget):
+    """As many changes as the width holds, the smallest first."""
+
+    chosen = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("changes")
+        self._caption = label("What would fit", "secondary")
+        self._buttons: list[ChangeButton] = []
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(44, 0, 0, 0)
+        self._row.setSpacing(8)
+        self._row.addWidget(self._caption)
+        self._row.addSpacing(4)
+        self._row.addStretch(1)
+        self.setMinimumWidth(200)
+
+    @property
+    def buttons(self) -> tuple[ChangeButton, ...]:
+        """The buttons, smallest change first."""
+        return tuple(self._buttons)
+
+    def show_changes(self, state: State, theme: Theme) -> None:
+        """Offer the changes of ``state``."""
+        for button in self._buttons:
+            self._row.removeWidget(button)
+            button.deleteLater()
+        self._buttons = []
+        for change in state.changes:
+            button = ChangeButton(change, present.change_margin(change, state.unit), theme)
+            button.clicked.connect(self._on_clicked)
+            self._buttons.append(button)
+            self._row.insertWidget(self._row.count() - 1, button)
+        self._fit()
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(200, 32)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        left = self.width() - 44 - self._caption.sizeHint().width() - 12
+        for button in self._buttons:
+            left -= button.sizeHint().width() + 8
+            button.setVisible(left >= -8)
+
+    def _on_clicked(self) -> None:
+        button = self.sender()
+        if isinstance(button, ChangeButton):
+            self.chosen.emit(button.change)
+
+
+class VerdictView(Ground):
+    """Mark, headline, detail; facts and the choice between now and emptied; the changes."""
+
+    def __init__(self, model: SizingViewModel, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._model = model
+        self._state: State | None = None
+        self._theme: Theme | None = None
+        self.mark = VerdictMark()
+        self.headline = ElidedLabel("verdict", name="verdict")
+        self.detail = ElidedLabel("secondary", name="verdict detail")
+        self.longest = FactView("longest context")
+        self.most = FactView("most at once")
+        self._between = Hairline(upright=True)
+        self._between.setFixedHeight(36)
+        self.baseline = Segments("baseline", (("Now", False), ("Emptied", True)))
+        self.baseline.setFixedWidth(132)
+        self.baseline.setToolTip(
+            "Now: beside what other programs hold on this computer. "
+            "Emptied: as if they were all closed."
+        )
+        self.baseline.picked.connect(self._on_baseline)
+        self.changes = ChangesRow()
+        self.changes.chosen.connect(model.apply)
+        self._build()
+
+    def _build(self) -> None:
+        words = QVBoxLayout()
+        words.setSpacing(0)
+        words.addWidget(self.headline)
+        words.addWidget(self.detail)
+        row = QHBoxLayout()
+        row.setSpacing(12)
+        row.addWidget(self.mark, 0, Qt.AlignmentFlag.AlignVCenter)
+        row.addLayout(words, 1)
+        row.addWidget(self.longest)
+        row.addSpacing(4)
+        row.addWidget(self._between, 0, Qt.AlignmentFlag.AlignVCenter)
+        row.addSpacing(4)
+        row.addWidget(self.most)
+        row.addSpacing(16)
+        row.addWidget(self.baseline, 0, Qt.AlignmentFlag.AlignVCenter)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 14, 16, 4)
+        column.setSpacing(10)
+        column.addLayout(row)
+        column.addWidget(self.changes)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    @property
+    def labels(self) -> tuple[QLabel, QLabel]:
+        """Headline and detail."""
+        return self.headline, self.detail
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours and fonts of ``theme``."""
+        self._theme = theme
+        self.longest.set_theme(theme)
+        self.most.set_theme(theme)
+        if self._state is not None:
+            self.show_state(self._state)
+
+    def show_state(self, state: State) -> None:
+        """Say the verdict in force, or why there is none."""
+        self._state = state
+        if self._theme is None:
+            return
+        words = present.verdict(state)
+        self.mark.show_mark(self._theme, words.color, words.icon)
+        self.headline.set_text(words.headline, words.tooltip)
+        self.detail.set_text(words.detail)
+        self._show_facts()
+        has_answer = state.fit is not None
+        for widget in (self.longest, self.most, self._between):
+            widget.setVisible(has_answer and state.fit is not Fit.DOES_NOT_FIT)
+        self.baseline.set_current(state.plan.emptied)
+        self.baseline.setVisible(state.plan.device is None)
+        offered = state.fit is Fit.DOES_NOT_FIT
+        self.changes.setVisible(offered)
+        if offered:
+            self.changes.show_changes(state, self._theme)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_facts()
+        if self._theme is not None:
+            narrow = self.width() < _NARROW
+            self.headline.setFont(self._theme.font("verdict.compact" if narrow else "verdict"))
+
+    def _show_facts(self) -> None:
+        if self._state is None:
+            return
+        narrow = self.width() < _NARROW
+        longest, most = present.facts(self._state)
+        self.longest.show_fact(longest, narrow=narrow)
+        self.most.show_fact(most, narrow=narrow)
+
+    def _on_baseline(self, emptied: object) -> None:
+        self._model.set_emptied(emptied=bool(emptied))

@@ -1,0 +1,185 @@
+"""The room where a model is sized: one column from the model's name down to the figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtWidgets import QGraphicsOpacityEffect, QSplitter, QVBoxLayout, QWidget
+from typing_extensions import override
+
+from gui.kit.charts.picture import MemoryPicture
+from gui.kit.charts.scene import scene_for
+from gui.kit.controls import ElidedLabel, Ground, Hairline
+from gui.sizing.header import HeaderBar
+from gui.sizing.plan_strip import PlanStrip
+from gui.sizing.regions_view import RegionsView
+from gui.sizing.tabs import TabPanel
+from gui.sizing.verdict_view import VerdictView
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
+
+    from engine.budget.model import Region
+    from gui.kit.theme import Theme
+    from gui.sizing.view_model import SizingViewModel, State
+
+_STALE_OPACITY = 0.35
+_TABS_HEIGHT = 37 + 26 + 10 * 24 + 2
+"""Strip, heading and the ten rows of the table."""
+
+
+class SizingView(Ground):
+    """Header, plan, verdict, picture, tabs."""
+
+    region_selected = Signal(object)
+
+    def __init__(self, model: SizingViewModel, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._model = model
+        self._theme = theme
+        self._folded_by_user: bool | None = None
+        self._laying_out = False
+        self._is_low: bool | None = None
+        self._notices = QVBoxLayout()
+        self._notices.setSpacing(0)
+        self.header = HeaderBar()
+        self.strip = PlanStrip(model)
+        self.remark = ElidedLabel("caption", name="remark")
+        self.remark.setContentsMargins(16, 0, 16, 8)
+        self.remark.hide()
+        self.verdict = VerdictView(model)
+        self.picture = MemoryPicture(theme)
+        self.picture.setObjectName("picture")
+        self._stale = QGraphicsOpacityEffect(self.picture)
+        self._stale.setOpacity(_STALE_OPACITY)
+        self._stale.setEnabled(False)
+        self.picture.setGraphicsEffect(self._stale)
+        self.regions = RegionsView()
+        self.tabs = TabPanel()
+        self.tabs.add_page("Regions", self.regions)
+        self._build()
+        self._connect()
+        self.set_theme(theme)
+        self.show_state(model.state)
+
+    def _build(self) -> None:
+        upper = Ground()
+        column = QVBoxLayout(upper)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.verdict)
+        column.addWidget(self.picture, 1)
+        self._upper = upper
+        self.splitter = QSplitter(Qt.Orientation.Vertical)
+        self.splitter.setObjectName("picture and tabs")
+        self.splitter.setChildrenCollapsible(False)
+        self.splitter.setHandleWidth(1)
+        self.splitter.addWidget(upper)
+        self.splitter.addWidget(self.tabs)
+        self.splitter.setStretchFactor(0, 1)
+        self.splitter.setStretchFactor(1, 0)
+        self.splitter.setSizes([480, _TABS_HEIGHT])
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.setSpacing(0)
+        outer.addLayout(self._notices)
+        outer.addWidget(self.header)
+        outer.addWidget(self.strip)
+        outer.addWidget(self.remark)
+        outer.addWidget(Hairline())
+        outer.addWidget(self.splitter, 1)
+
+    def _connect(self) -> None:
+        self._model.changed.connect(self.show_state)
+        self.strip.refused.connect(self._on_refused)
+        self.tabs.folded_changed.connect(self._on_folded_changed)
+        self.regions.region_selected.connect(self.picture.select_region)
+        self.regions.region_selected.connect(self.region_selected)
+        self.picture.region_selected.connect(self.regions.select)
+
+    def add_notice(self, notice: QWidget) -> None:
+        """Put a strip above the header."""
+        self._notices.addWidget(notice)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours of ``theme``."""
+        self._theme = theme
+        self.header.set_theme(theme)
+        self.strip.set_theme(theme)
+        self.verdict.set_theme(theme)
+        self.picture.set_theme(theme)
+        self.regions.set_theme(theme)
+        self.tabs.set_theme(theme)
+
+    def show_state(self, state: State) -> None:
+        """Show the answer to the plan in force."""
+        self.header.show_state(state)
+        self.strip.show_state(state)
+        self.verdict.show_state(state)
+        self.regions.show_state(state)
+        if state.sizing is not None:
+            self.picture.set_scene(scene_for(state.sizing, state.unit))
+        self._stale.setEnabled(state.is_stale)
+        self._say(" ".join(state.notes), wrong=False)
+
+    def _on_refused(self, sentence: str) -> None:
+        self._say(sentence or " ".join(self._model.state.notes), wrong=bool(sentence))
+
+    def _say(self, text: str, *, wrong: bool) -> None:
+        color = self._theme.color("over" if wrong else "text.secondary")
+        palette = self.remark.palette()
+        palette.setColor(palette.ColorRole.WindowText, color)
+        self.remark.setPalette(palette)
+        self.remark.set_text(text)
+        self.remark.setVisible(bool(text))
+
+    def set_low(self, *, low: bool) -> None:
+        """Let the tabs lie over the picture for want of room, or beside it."""
+        if low == self._is_low:
+            return
+        self._laying_out = True
+        self._is_low = low
+        self.tabs.set_floating(self if low else None)
+        self.tabs.set_folded(folded=low or bool(self._folded_by_user))
+        self._laying_out = False
+        self._share_height()
+        self._place_pages()
+
+    def fold_tabs(self, *, folded: bool | None) -> None:
+        """Fold or open the tabs as remembered; None leaves it to the room there is."""
+        self._folded_by_user = folded
+        if not self._is_low:
+            self.tabs.set_folded(folded=bool(folded))
+
+    @property
+    def folded_by_user(self) -> bool | None:
+        """What the user last did to the tabs; None for nothing."""
+        return self._folded_by_user
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place_pages()
+
+    def _place_pages(self) -> None:
+        if self._is_low and not self.tabs.is_folded:
+            bottom = self.height() - self.tabs.strip_height
+            height = min(_TABS_HEIGHT - self.tabs.strip_height, bottom - self.splitter.y())
+            self.tabs.float_at(QPoint(0, bottom - height), QSize(self.width(), height))
+
+    def _share_height(self) -> None:
+        low = self._is_low or self.tabs.is_folded
+        tabs = self.tabs.strip_height if low else _TABS_HEIGHT
+        self.splitter.setSizes([max(1, self.splitter.height() - tabs), tabs])
+
+    def _on_folded_changed(self, folded: bool) -> None:  # noqa: FBT001 - a signal's argument
+        if not self._laying_out:
+            if not self._is_low:
+                self._folded_by_user = folded
+            self._share_height()
+        self._place_pages()
+
+    def select(self, region: Region | None) -> None:
+        """Select ``region`` in table and picture."""
+        self.regions.select(region)

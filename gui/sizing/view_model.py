@@ -1,0 +1,257 @@
+"""Holds model, plan and machine; every edit is answered at once with one frozen ``State``."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QElapsedTimer, QObject, Signal, Slot
+from PySide6.QtGui import QUndoCommand, QUndoStack
+from typing_extensions import override
+
+from engine.errors import PlimsollError
+from engine.fit.changes import changes
+from engine.fit.solve import limits
+from engine.sizing import size
+from engine.units import UnitSystem
+from gui.kit.latest import LatestOnly
+from gui.kit.messages import sentence
+from gui.kit.throttle import Debounce
+from gui.sizing.plan import Plan, adapted, first_plan, machine_for, with_runtime
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.cancel import CancelToken
+    from engine.devices.device import Machine
+    from engine.fit.changes import Change
+    from engine.fit.solve import Limits
+    from engine.fit.verdict import Fit
+    from engine.sizing import Sizing
+    from gui.kit.tasks import TaskRunner
+
+_log = logging.getLogger("plimsoll.gui")
+
+_MERGE_PAUSE_MS = 1000
+"""Edits of one control closer together than this are one step of undo."""
+_INVERSE_PAUSE_MS = 40
+"""The limits are searched once a drag has paused this long."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """All that the room shows. ``sizing`` is the last good answer, stale beside a ``problem``."""
+
+    plan: Plan
+    here: Machine
+    unit: UnitSystem = UnitSystem.BINARY
+    model: Model | None = None
+    machine: Machine | None = None
+    sizing: Sizing | None = None
+    problem: str = ""
+    problem_field: str = ""
+    limits: Limits | None = None
+    changes: tuple[Change, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What loading a model changed in the plan, one sentence each."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the picture belongs to an earlier plan."""
+        return bool(self.problem)
+
+    @property
+    def context(self) -> int | None:
+        """The context in force: the user's, or the runtime's own default."""
+        chosen = self.plan.deployment.max_model_len
+        if chosen is None and self.sizing:
+            return self.sizing.budget.deployment.max_model_len
+        return chosen
+
+    @property
+    def fit(self) -> Fit | None:
+        """The verdict in force, if there is one."""
+        return self.sizing.verdict.fit if self.sizing and not self.is_stale else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Inverse:
+    """The answers that take a search, for one sizing."""
+
+    sizing: Sizing
+    limits: Limits
+    changes: tuple[Change, ...]
+
+
+class SizingViewModel(QObject):
+    """The room's state and its only way to change."""
+
+    changed = Signal(object)
+    """The new ``State``."""
+
+    def __init__(
+        self, runner: TaskRunner, here: Machine, runtime: str, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.state = State(plan=first_plan(runtime), here=here)
+        self.undo_stack = QUndoStack(self)
+        self.undo_stack.setUndoLimit(200)
+        self._clock = QElapsedTimer()
+        self._clock.start()
+        self._inverse = LatestOnly(runner, self)
+        self._inverse.succeeded.connect(self._on_inverse_found)
+        self._inverse.failed.connect(self._on_inverse_failed)
+        self._search = Debounce(_INVERSE_PAUSE_MS, self._start_search, self)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is still being worked out."""
+        return not (self._search.is_pending or self._inverse.is_busy)
+
+    def load(self, model: Model) -> None:
+        """Size ``model``; not a step of undo."""
+        plan, notes = adapted(self.state.plan, model)
+        self._answer(replace(self.state, model=model, plan=plan, notes=notes, sizing=None))
+
+    def set_here(self, here: Machine) -> None:
+        """Take a new measurement of this computer."""
+        self._answer(replace(self.state, here=here))
+
+    def set_unit(self, unit: UnitSystem) -> None:
+        """Write sizes in ``unit`` everywhere."""
+        if unit is not self.state.unit:
+            self._publish(replace(self.state, unit=unit))
+
+    def edit(self, field: str, **settings: Any) -> None:
+        """Change settings of the deployment; ``field`` names the control for undo."""
+        deployment = self.state.plan.deployment.with_(**settings)
+        self._push(self.state.plan.with_(deployment=deployment), field)
+
+    def choose_runtime(self, name: str, version: str | None) -> None:
+        """Plan for another runtime or version."""
+        self._push(with_runtime(self.state.plan, name, version, self.state.model), "runtime")
+
+    def choose_device(self, device: str | None) -> None:
+        """Plan for a device of the catalogue, or for this computer with None."""
+        self._push(self.state.plan.with_(device=device), "device")
+
+    def set_emptied(self, *, emptied: bool) -> None:
+        """Count the device with or without what others hold on it."""
+        self._push(self.state.plan.with_(emptied=emptied), "emptied")
+
+    def apply(self, change: Change) -> None:
+        """Take one of the changes that would make the plan fit."""
+        plan = self.state.plan.with_(deployment=change.deployment)
+        self._push(plan, f"change {change.label}")
+
+    def scale_context(self, steps: int) -> None:
+        """Double the context ``steps`` times, or halve it."""
+        context = self.state.context
+        if context:
+            scaled = context << steps if steps > 0 else max(1, context >> -steps)
+            self.edit("context", max_model_len=scaled)
+
+    def _push(self, plan: Plan, field: str) -> None:
+        if plan != self.state.plan:
+            self.undo_stack.push(_EditPlan(self, plan, field, self._clock.elapsed()))
+
+    def restore(self, plan: Plan) -> None:
+        """Put ``plan`` in force; for undo and redo."""
+        self._answer(replace(self.state, plan=plan, notes=()))
+
+    def _answer(self, state: State) -> None:
+        state = replace(state, problem="", problem_field="", limits=None, changes=())
+        if state.model is None:
+            self._publish(state)
+            return
+        try:
+            machine = machine_for(state.plan, state.here)
+            sizing = size(state.model, state.plan.deployment, machine)
+        except PlimsollError as error:
+            state = replace(state, problem=sentence(error), problem_field=error.field)
+        except Exception as error:  # noqa: BLE001 - an old answer must not pass for the new plan's
+            _log.exception("sizing failed")
+            state = replace(state, problem=sentence(error))
+        else:
+            state = replace(state, machine=machine, sizing=sizing)
+        self._inverse.cancel()
+        if state.is_stale:
+            self._search.cancel()
+        else:
+            self._search.request()
+        self._publish(state)
+
+    def _start_search(self) -> None:
+        state = self.state
+        model, machine, sizing = state.model, state.machine, state.sizing
+        if model is None or machine is None or sizing is None:
+            return
+        deployment = state.plan.deployment
+
+        def search(token: CancelToken) -> _Inverse:
+            found = limits(model, deployment, machine)
+            token.raise_if_cancelled()
+            return _Inverse(sizing, found, changes(model, deployment, machine))
+
+        self._inverse.submit(search)
+
+    @Slot(object)
+    def _on_inverse_found(self, found: _Inverse) -> None:
+        if found.sizing is self.state.sizing and not self.state.is_stale:
+            self._publish(replace(self.state, limits=found.limits, changes=found.changes))
+
+    @Slot(object)
+    def _on_inverse_failed(self, error: BaseException) -> None:
+        _log.error("the limits could not be worked out", exc_info=error)
+
+    def _publish(self, state: State) -> None:
+        self.state = state
+        self.changed.emit(state)
+
+
+class _EditPlan(QUndoCommand):
+    """One edit of the plan; successive edits of one control become one."""
+
+    def __init__(self, owner: SizingViewModel, plan: Plan, field: str, at_ms: int) -> None:
+        super().__init__(_TITLES.get(field, "change of the plan"))
+        self._owner = owner
+        self.before = owner.state.plan
+        self.after = plan
+        self.field = field
+        self.at_ms = at_ms
+
+    @override
+    def id(self) -> int:
+        return 1
+
+    @override
+    def mergeWith(self, other: QUndoCommand) -> bool:
+        if not isinstance(other, _EditPlan) or other.field != self.field:
+            return False
+        if other.at_ms - self.at_ms > _MERGE_PAUSE_MS:
+            return False
+        self.after = other.after
+        self.at_ms = other.at_ms
+        self.setObsolete(self.after == self.before)
+        return True
+
+    @override
+    def undo(self) -> None:
+        self._owner.restore(self.before)
+
+    @override
+    def redo(self) -> None:
+        self._owner.restore(self.after)
+
+
+_TITLES = {
+    "runtime": "runtime",
+    "weights": "weight format",
+    "kv": "KV cache format",
+    "context": "context",
+    "concurrency": "requests at once",
+    "tp": "tensor parallelism",
+    "pp": "pipeline parallelism",
+    "device": "device",
+    "emptied": "now or emptied",
+}
