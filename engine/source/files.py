@@ -45,7 +45,7 @@ def read(path: Path, token: CancelToken) -> RawModel:
     token.raise_if_cancelled()
     if _mode(path) == stat.S_IFDIR:
         return _folder(path, token)
-    with _open(path) as (file, size):
+    with opened(path) as (file, size):
         first = file.read(64)
         file.seek(0)
         match _kind(path, first):
@@ -112,8 +112,12 @@ def _unreadable(path: Path, exc: OSError | ValueError) -> SourceError:
 
 
 @contextmanager
-def _open(path: Path) -> Generator[tuple[BinaryIO, int]]:
-    """A regular file and its size; a pipe that took its place meanwhile is not waited for."""
+def opened(path: Path) -> Generator[tuple[BinaryIO, int]]:
+    """A regular file and its size; a pipe that took its place meanwhile is not waited for.
+
+    Raises:
+        SourceError: not there, not readable, empty or no file.
+    """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         with os.fdopen(os.open(path, flags), "rb") as file:
@@ -140,7 +144,7 @@ def _config_beside(folder: Path) -> dict[str, object] | None:
     path = folder / "config.json"
     if not _exists(path):
         return None
-    with _open(path) as (file, size):
+    with opened(path) as (file, size):
         return _config(path, file, size)
 
 
@@ -191,7 +195,7 @@ def _sharded(
     """
     index: dict[str, str] | None = None
     if shards.INDEX in names:
-        with _open(folder / shards.INDEX) as (file, size):
+        with opened(folder / shards.INDEX) as (file, size):
             if size > MAX_INDEX_BYTES:
                 raise HeaderError(f"{shards.INDEX} is {format_bytes(size)}, too large to be one.")
             index = shards.parse_index(file.read(MAX_INDEX_BYTES))
@@ -205,7 +209,7 @@ def _sharded(
         if not _exists(path) or _is_pointer(path):
             absent.append(name)
             continue
-        with _open(path) as (file, size):
+        with opened(path) as (file, size):
             tables[name] = safetensors.read(file, size, name)
             file_bytes += size
     identity, revision = _named(folder)
@@ -239,7 +243,7 @@ def _exists(path: Path) -> bool:
 
 
 def _is_pointer(path: Path) -> bool:
-    with _open(path) as (file, _):
+    with opened(path) as (file, _):
         return file.read(len(_LFS)) == _LFS
 
 
@@ -248,7 +252,7 @@ def _safetensors(path: Path, token: CancelToken) -> RawModel:
     folder = path.parent
     if _exists(folder / shards.INDEX) and shards.SHARD.search(path.name):
         return _folder(folder, token)
-    with _open(path) as (file, size):
+    with opened(path) as (file, size):
         tensors = safetensors.read(file, size, path.name)
     identity, revision = _named(path)
     return RawModel(
@@ -271,7 +275,7 @@ def _gguf(path: Path, token: CancelToken) -> RawModel:
         part = path.with_name(name)
         if not _exists(part):
             raise HeaderError(f"{name}, one of {len(names)} parts of {path.name}, is missing.")
-        with _open(part) as (file, size):
+        with opened(part) as (file, size):
             headers[name] = gguf.read(gguf.FileSource(file, size, name), token)
             file_bytes += size
     identity, revision = _named(path.with_name(names[0]))

@@ -1,0 +1,85 @@
+"""What went wrong on the Hub, in one sentence that says what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.errors import HubError, HubGatedError, HubNotFoundError, HubOfflineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.source.reference import HubReference
+
+
+def translated(exc: Exception, wanted: HubReference, endpoint: str, *, signed_in: bool) -> HubError:
+    """Our error for one that huggingface_hub raised while it looked for ``wanted``."""
+    # Imported by now: it raised ``exc``.
+    from huggingface_hub import errors
+
+    name = wanted.repo_id
+    # A gated repository is also "not found" to the library, and has to be asked for first.
+    known: tuple[tuple[type[Exception], Callable[[], HubError]], ...] = (
+        (errors.GatedRepoError, lambda: _gated(exc, name, endpoint, signed_in=signed_in)),
+        (
+            errors.RevisionNotFoundError,
+            lambda: HubNotFoundError(
+                f"{name} has no revision {wanted.revision or 'main'}.", field="revision"
+            ),
+        ),
+        (
+            errors.EntryNotFoundError,
+            lambda: HubNotFoundError(
+                f"{name} has no file {wanted.file or 'of that name'}.", field="file"
+            ),
+        ),
+        (errors.DisabledRepoError, lambda: HubError(f"The Hub has disabled {name}.")),
+        (
+            errors.RepositoryNotFoundError,
+            lambda: _absent(name, signed_in=signed_in),
+        ),
+        (
+            errors.OfflineModeIsEnabled,
+            lambda: HubOfflineError("HF_HUB_OFFLINE is set, so the Hub was not asked."),
+        ),
+        (errors.HfHubHTTPError, lambda: _refused(exc, name, signed_in=signed_in)),
+    )
+    for kind, made in known:
+        if isinstance(exc, kind):
+            return made()
+    return HubError(f"The answer about {name} makes no sense ({type(exc).__name__}).")
+
+
+def _message(exc: Exception) -> str:
+    response = getattr(exc, "response", None)
+    return str(getattr(response, "headers", {}).get("X-Error-Message", ""))
+
+
+def _gated(exc: Exception, name: str, endpoint: str, *, signed_in: bool) -> HubGatedError:
+    page = f"{endpoint}/{name}"
+    if "awaiting" in _message(exc):
+        return HubGatedError(
+            f"The authors of {name} have not answered your request for access yet."
+        )
+    if signed_in:
+        return HubGatedError(f"Your token may not read {name} yet: ask for access at {page}.")
+    return HubGatedError(
+        f"{name} is gated: accept its terms at {page}, then give a token with read access."
+    )
+
+
+def _absent(name: str, *, signed_in: bool) -> HubNotFoundError:
+    seen = "or your token may not see it" if signed_in else "or it is private"
+    return HubNotFoundError(f"The Hub has no model {name}, {seen}.", field="model")
+
+
+def _refused(exc: Exception, name: str, *, signed_in: bool) -> HubError:
+    status = getattr(getattr(exc, "response", None), "status_code", 0)
+    if "Invalid credentials" in _message(exc):
+        return HubGatedError("The Hub does not know this token; make a new one.", field="token")
+    if status == 401:
+        # How the Hub hides what is private; the library knows it by https addresses only.
+        return _absent(name, signed_in=signed_in)
+    if status == 403:
+        return HubGatedError(f"The Hub refuses access to {name} ({status}).")
+    return HubError(f"The Hub answered {status} when asked about {name}.")

@@ -1,0 +1,199 @@
+"""Models that are already on this computer: where other programs keep them. Never the network.
+
+Read as they lie: the cache of huggingface_hub, Ollama's store, the folders of LM Studio and
+llama.cpp. Nothing is written, and a store that is damaged is passed over, not reported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from engine.source import gguf, shards
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.cancel import CancelToken
+
+_MAX_MODELS = 5000
+_MAX_DEPTH = 4
+_MAX_MANIFEST_BYTES = 2**20
+_OLLAMA_WEIGHTS = "application/vnd.ollama.image.model"
+_DIGEST = re.compile(r"sha256[:-]([0-9a-f]{64})")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModel:
+    """A model found on this computer. ``files.read(path)`` opens it."""
+
+    id: str
+    """As its store names it: ``org/name``, ``llama3.2:3b``, a file name."""
+    path: Path
+    kind: str
+    """Where it was found, in words."""
+    size_bytes: int
+    """Of its weight files on disk; 0 where only the config is there."""
+
+
+def find(token: CancelToken) -> tuple[LocalModel, ...]:
+    """Every model of the known stores, by name."""
+    found: dict[Path, LocalModel] = {}
+    for model in _all(token):
+        token.raise_if_cancelled()
+        found.setdefault(model.path, model)
+        if len(found) >= _MAX_MODELS:
+            break
+    return tuple(sorted(found.values(), key=lambda m: (m.id.casefold(), m.kind)))
+
+
+def _all(token: CancelToken) -> Iterator[LocalModel]:
+    yield from _hub_cache()
+    for store in _ollama_stores():
+        yield from _ollama(store)
+    for kind, folder in _gguf_folders():
+        yield from _gguf_files(folder, kind, token)
+
+
+def hub_cache() -> Path:
+    """Folder in which huggingface_hub keeps its files, by the same rules as it."""
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if os.environ.get(name):
+            return Path(os.environ[name]).expanduser()
+    home = os.environ.get("HF_HOME")
+    if home:
+        return Path(home).expanduser() / "hub"
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser() / "huggingface" / "hub"
+
+
+def snapshot(repo_id: str, revision: str | None) -> Path | None:
+    """Folder of ``repo_id`` in the Hub cache at a branch, tag or commit; None if not there."""
+    return _snapshot(hub_cache() / f"models--{repo_id.replace('/', '--')}", revision or "main")
+
+
+def _snapshot(repository: Path, revision: str) -> Path | None:
+    commit = revision
+    try:
+        reference = repository / "refs" / revision
+        if reference.is_file():
+            commit = reference.read_text(encoding="utf-8", errors="replace")[:64].strip()
+        folder = repository / "snapshots" / commit
+        return folder if commit and folder.is_dir() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _hub_cache() -> Iterator[LocalModel]:
+    for repository in _children(hub_cache()):
+        if not repository.name.startswith("models--"):
+            continue
+        repo_id = repository.name.removeprefix("models--").replace("--", "/")
+        folder = _snapshot(repository, "main") or next(
+            iter(sorted(_children(repository / "snapshots"), key=_modified, reverse=True)), None
+        )
+        names = [p.name for p in _children(folder)] if folder else []
+        if folder is None:
+            continue
+        weights = [n for n in names if shards.is_weights(n) and n != shards.INDEX]
+        if weights or "config.json" in names:
+            size = sum(_size(folder / n) for n in weights)
+            yield LocalModel(repo_id, folder, "Hugging Face cache", size)
+        for name in shards.gguf_models(names):
+            parts = [folder / part for part in gguf.parts_of(name)]
+            label = f"{repo_id}:{gguf.model_name(name)}"
+            yield LocalModel(label, parts[0], "Hugging Face cache", sum(map(_size, parts)))
+
+
+def _ollama_stores() -> Iterator[Path]:
+    if os.environ.get("OLLAMA_MODELS"):
+        yield Path(os.environ["OLLAMA_MODELS"]).expanduser()
+    yield Path("~/.ollama/models").expanduser()
+    yield Path("/usr/share/ollama/.ollama/models")
+
+
+def _ollama(store: Path) -> Iterator[LocalModel]:
+    """Manifests lie at ``manifests/registry/namespace/model/tag`` and name a GGUF blob."""
+    for registry in _children(store / "manifests"):
+        for space in _children(registry):
+            for model in _children(space):
+                for tag in _children(model):
+                    blob = _ollama_blob(store, tag)
+                    if blob is not None:
+                        name = (
+                            model.name if space.name == "library" else f"{space.name}/{model.name}"
+                        )
+                        yield LocalModel(f"{name}:{tag.name}", blob, "Ollama", _size(blob))
+
+
+def _ollama_blob(store: Path, manifest: Path) -> Path | None:
+    try:
+        if manifest.stat().st_size > _MAX_MANIFEST_BYTES:
+            return None
+        parsed: object = json.loads(manifest.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    layers = cast("dict[str, object]", parsed).get("layers") if isinstance(parsed, dict) else None
+    for layer in cast("list[object]", layers) if isinstance(layers, list) else []:
+        if not isinstance(layer, dict):
+            continue
+        fields = cast("dict[str, object]", layer)
+        match = _DIGEST.fullmatch(str(fields.get("digest")))
+        if match and fields.get("mediaType") == _OLLAMA_WEIGHTS:
+            blob = store / "blobs" / f"sha256-{match[1]}"
+            return blob if _size(blob) else None
+    return None
+
+
+def _gguf_folders() -> Iterator[tuple[str, Path]]:
+    yield "LM Studio", Path("~/.lmstudio/models").expanduser()
+    yield "LM Studio", Path("~/.cache/lm-studio/models").expanduser()
+    yield "llama.cpp", Path(os.environ.get("LLAMA_CACHE") or "~/.cache/llama.cpp").expanduser()
+
+
+def _gguf_files(
+    folder: Path, kind: str, token: CancelToken, depth: int = 0
+) -> Iterator[LocalModel]:
+    token.raise_if_cancelled()
+    children = _children(folder)
+    for name in shards.gguf_models([p.name for p in children]):
+        parts = [folder / part for part in gguf.parts_of(name)]
+        size = sum(map(_size, parts))
+        if size:
+            yield LocalModel(gguf.model_name(name), parts[0], kind, size)
+    for child in children:
+        if depth < _MAX_DEPTH and _is_folder(child):
+            yield from _gguf_files(child, kind, token, depth + 1)
+
+
+def _children(folder: Path) -> list[Path]:
+    """What lies in ``folder``; nothing where it cannot be listed."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir() and not path.is_symlink()
+    except OSError:
+        return False
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

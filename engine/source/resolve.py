@@ -1,0 +1,127 @@
+"""From what a person typed to a model: catalogue, this disk, or the Hub."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import (
+    ConfigError,
+    HubGatedError,
+    HubNotFoundError,
+    HubOfflineError,
+    SourceError,
+)
+from engine.source import catalogue, files, local
+from engine.source.bounded_json import parse_object
+from engine.source.raw import RawModel
+from engine.source.reference import HubReference, PathReference, is_hub_name, parse
+from engine.text import printable
+
+if TYPE_CHECKING:
+    from engine.cancel import CancelToken
+    from engine.source.hub import HubClient
+
+_NEAREST = 3
+
+
+def resolve(reference: str, token: CancelToken, hub: HubClient | None = None) -> RawModel:
+    """The model that ``reference`` means.
+
+    A config.json pasted as text is read as it stands. A path wins where it is written as one
+    (``./name``, ``~``, a suffix). Then come the bundled catalogue, which needs no network; a
+    folder or file of that name; and the Hub. A Hub URL, a revision or a quantisation asks the
+    Hub even where the catalogue has the name.
+
+    Raises:
+        SourceError: it means nothing.
+        HubError: the Hub was asked, and one of its kinds says why there is no answer.
+        ConfigError: the config found is no JSON object.
+        HeaderError: the weights file found is truncated or lies.
+    """
+    token.raise_if_cancelled()
+    if reference.lstrip()[:1] == "{":
+        return _pasted(reference)
+    meant = parse(reference, hub.endpoint if hub is not None else "")
+    if isinstance(meant, PathReference):
+        return files.read(_expanded(meant.path), token)
+    name = reference.strip().strip("\"'").strip()
+    entry = catalogue.find(name)
+    if entry is not None:
+        return catalogue.raw(entry)
+    here = Path(name)
+    if _exists(here):
+        return files.read(here, token)
+    if meant is None:
+        if hub is None or hub.offline or not is_hub_name(name):
+            raise SourceError(f"No model of the name {printable(name, 80)}.{_hint(name)}")
+        meant = HubReference(name)
+    return _from_hub(meant, name, token, hub)
+
+
+def _pasted(text: str) -> RawModel:
+    data = text.encode("utf-8", errors="replace")
+    if len(data) > files.MAX_CONFIG_BYTES:
+        raise ConfigError("The pasted text is far larger than any config.json.")
+    config = parse_object(data, "The pasted text", ConfigError)
+    return RawModel("pasted config", "pasted text", config=config)
+
+
+def _from_hub(
+    meant: HubReference, name: str, token: CancelToken, hub: HubClient | None
+) -> RawModel:
+    """The Hub's answer, else what this computer has of it."""
+    if hub is None or hub.offline:
+        folder = local.snapshot(meant.repo_id, meant.revision)
+        place = folder / meant.file if folder is not None else None
+        if place is not None and _exists(place):
+            return files.read(place, token)
+        raise HubOfflineError(
+            f"{printable(name, 80)} is neither in the bundled catalogue nor in the Hub cache of "
+            f"this computer, and the Hub was not asked.{_hint(name)}"
+        )
+    try:
+        return hub.fetch(meant.repo_id, token, meant.revision, file=meant.file)
+    except HubGatedError as exc:
+        # The files are behind terms, the shape of a known model isn't.
+        entry = catalogue.find(meant.repo_id)
+        if entry is None or meant.file:
+            raise
+        known = catalogue.raw(entry)
+        note = f"Sized by the bundled catalogue: {exc.message}"
+        return replace(known, notes=(*known.notes, note))
+    except HubNotFoundError as exc:
+        hint = _hint(name) if exc.field == "model" else ""
+        raise HubNotFoundError(exc.message + hint, field=exc.field) from exc
+
+
+def _expanded(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise SourceError(f"{printable(path, 80)} names a user who isn't known here.") from None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _hint(name: str) -> str:
+    near = nearest(name)
+    return f" Nearest: {', '.join(near)}." if near else ""
+
+
+def nearest(name: str) -> tuple[str, ...]:
+    """Names of the catalogue that are most like ``name``, the best first."""
+    wanted = name.casefold()[:200]
+    full = {entry.id.casefold(): entry.id for entry in catalogue.entries()}
+    short = {key.rsplit("/", 1)[-1]: value for key, value in full.items()}
+    close = difflib.get_close_matches(wanted, full, _NEAREST, 0.6)
+    close += difflib.get_close_matches(wanted.rsplit("/", 1)[-1], short, _NEAREST, 0.6)
+    found = dict.fromkeys((full | short)[key] for key in close)
+    return tuple(found)[:_NEAREST]
