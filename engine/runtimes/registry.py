@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from engine.errors import DeploymentError
+from engine.runtimes.llama_cpp import LlamaCpp
 from engine.runtimes.transformers import Transformers
 from engine.runtimes.vllm import Vllm
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from engine.runtimes.base import Runtime
 
-_RUNTIMES: tuple[Runtime, ...] = (Vllm(), Transformers())
+_RUNTIMES: tuple[Runtime, ...] = (Vllm(), LlamaCpp(), Transformers())
 RUNTIMES: Mapping[str, Runtime] = MappingProxyType({r.name: r for r in _RUNTIMES})
 """Every runtime by its key in the machine contract."""
 
