@@ -12,7 +12,12 @@ from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.kv import head_bytes, indexer_bytes, latent_bytes
 
 if TYPE_CHECKING:
-    from engine.architecture.spec import ArchitectureSpec, AttentionSpec, StateSpec
+    from engine.architecture.spec import (
+        ArchitectureSpec,
+        AttentionSpec,
+        LayerSpec,
+        StateSpec,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +78,38 @@ def constant_state_bytes(state: StateSpec, model_dtype: str, tp: int = 1, extra:
     return conv + state.recurrent_elements // tp * state_width
 
 
+@lru_cache(maxsize=8192)
+def layer_kinds(
+    spec: ArchitectureSpec, first: int = 0, stop: int | None = None
+) -> tuple[tuple[LayerSpec, int], ...]:
+    """The distinct layers from ``first`` to ``stop`` with their numbers, in order."""
+    layers = spec.layers[first:stop]
+    counts = Counter(map(id, layers))
+    found = {id(layer): layer for layer in layers}
+    return tuple((layer, counts[key]) for key, layer in found.items())
+
+
 @lru_cache(maxsize=4096)
+def attention_counts(
+    spec: ArchitectureSpec, first: int = 0, stop: int | None = None
+) -> tuple[tuple[AttentionSpec, int], ...]:
+    """The distinct attentions of layers that keep a cache, with their numbers, in order."""
+    counts: dict[AttentionSpec, int] = {}
+    for layer, count in layer_kinds(spec, first, stop):
+        attention = layer.attention
+        if attention is not None and attention.keeps_cache:
+            counts[attention] = counts.get(attention, 0) + count
+    return tuple(counts.items())
+
+
 def attention_kinds(spec: ArchitectureSpec) -> tuple[AttentionSpec, ...]:
     """The distinct attentions of the layers that keep a cache, in layer order."""
-    return tuple(dict.fromkeys(spec.attentions))
+    return tuple(attention for attention, _ in attention_counts(spec))
 
 
 @lru_cache(maxsize=4096)
 def cache_terms(spec: ArchitectureSpec, kv_dtype: str) -> tuple[CacheTerm, ...]:
     """The KV equation of the whole model, one term per kind of layer, in layer order."""
-    counts = Counter(spec.attentions)
     return tuple(
         CacheTerm(
             kind=attention.kind,
@@ -91,7 +118,7 @@ def cache_terms(spec: ArchitectureSpec, kv_dtype: str) -> tuple[CacheTerm, ...]:
             token_bytes=token_bytes(attention, kv_dtype),
             equation=_equation(attention, count, kv_dtype),
         )
-        for attention, count in counts.items()
+        for attention, count in attention_counts(spec)
     )
 
 
@@ -112,45 +139,45 @@ def _equation(attention: AttentionSpec, layers: int, kv_dtype: str) -> str:
     return f"{layers} layers × {heads} heads × ({dim} + {attention.v_head_dim}) × {width} B"
 
 
-@lru_cache(maxsize=4096)
-def constant_bytes(spec: ArchitectureSpec, model_dtype: str) -> int:
-    """Constant state of one sequence, whole model."""
+def constant_bytes(
+    spec: ArchitectureSpec, first: int = 0, stop: int | None = None, tp: int = 1
+) -> int:
+    """Constant state of one sequence in layers ``first`` to ``stop`` on one rank."""
     return sum(
-        constant_state_bytes(layer.state, model_dtype) * count
-        for layer, count in spec.layer_groups()
+        constant_state_bytes(layer.state, spec.dtype, tp) * count
+        for layer, count in layer_kinds(spec, first, stop)
         if layer.state is not None
     )
 
 
 def architecture_bytes(spec: ArchitectureSpec, kv_dtype: str, context: int) -> int:
     """The least that a sequence of ``context`` tokens needs, whole model."""
-    kept = sum(term.size_bytes(context) for term in cache_terms(spec, kv_dtype))
-    return kept + constant_bytes(spec, spec.dtype)
+    return rank_bytes(spec, kv_dtype, context, range(len(spec.layers)), 1)
 
 
-@lru_cache(maxsize=4096)
 def rank_bytes(spec: ArchitectureSpec, kv_dtype: str, context: int, layers: range, tp: int) -> int:
     """The least that a sequence of ``context`` tokens needs of one rank, unrounded."""
-    kept = 0
-    for layer in (spec.layers[i] for i in layers):
-        attention = layer.attention
-        if attention is not None and attention.keeps_cache:
-            tokens = min(context, attention.window) if attention.window else context
-            kept += tokens * token_bytes(attention, kv_dtype, tp)
-        if layer.state is not None:
-            kept += constant_state_bytes(layer.state, spec.dtype, tp)
-    return kept
+    kept = sum(
+        (min(context, attention.window) if attention.window else context)
+        * token_bytes(attention, kv_dtype, tp)
+        * count
+        for attention, count in attention_counts(spec, layers.start, layers.stop)
+    )
+    return kept + constant_bytes(spec, layers.start, layers.stop, tp)
 
 
-def token_growth_bytes(spec: ArchitectureSpec, kv_dtype: str, context: int) -> int:
-    """What one more token costs at ``context``, whole model."""
+def token_growth_bytes(
+    spec: ArchitectureSpec, kv_dtype: str, context: int, layers: range, tp: int
+) -> int:
+    """What one more token costs one rank at ``context``."""
     return sum(
-        term.layers * term.token_bytes
-        for term in cache_terms(spec, kv_dtype)
-        if not term.window or context < term.window
+        token_bytes(attention, kv_dtype, tp) * count
+        for attention, count in attention_counts(spec, layers.start, layers.stop)
+        if not attention.window or context < attention.window
     )
 
 
+@lru_cache(maxsize=4096)
 def equation(spec: ArchitectureSpec, kv_dtype: str) -> str:
     """The bytes of one token in every layer, as a calculation with its inputs."""
     terms = cache_terms(spec, kv_dtype)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.model import StoredGroup
 from engine.architecture.spec import ModuleClass, Sharding, Subject
+from engine.budget.sequence_state import layer_kinds
 from engine.budget.sharding import outer_stages, shard, shards, stage_layers
 from engine.evidence import Basis
 from engine.formats.dtypes import canonical, element_bytes
@@ -62,8 +63,6 @@ class Weights:
     """Weights of a whole deployment, stage by stage."""
 
     stages: tuple[StageWeights, ...]
-    whole_bytes: int
-    """One copy of everything, unpadded and not split."""
     weight_format: str
     """The format, ``auto`` resolved."""
     quantised: bool
@@ -74,7 +73,10 @@ class Weights:
 @lru_cache(maxsize=4096)
 def parameters(spec: ArchitectureSpec) -> int:
     """Parameters of the built model, counted once."""
-    return spec.parameters
+    if spec.stated_parameters is not None:
+        return spec.parameters
+    inside = sum(layer.parameters * count for layer, count in layer_kinds(spec))
+    return inside + sum(tensor.parameters for tensor in spec.outer)
 
 
 @lru_cache(maxsize=4096)
@@ -111,13 +113,11 @@ def _from_groups(
     stages = stage_layers(len(spec.layers), layout.pipeline_parallel_size)
     stage_of = {layer: i for i, layers in enumerate(stages) for layer in layers}
     sums: list[Counter[ModuleClass]] = [Counter() for _ in stages]
-    whole = 0
     quantised = not _is_plain(name)
     for group in groups:
         if group.module is ModuleClass.MTP and not layout.with_mtp:
             continue
         size = _resident_bytes(group, layout, quantised=quantised)
-        whole += size
         on_rank = _group_on_rank(group, size, spec, layout)
         if group.layer is not None and group.layer in stage_of:
             sums[stage_of[group.layer]][group.module] += on_rank
@@ -125,7 +125,7 @@ def _from_groups(
             tied = spec.tie_word_embeddings
             for stage in outer_stages(group.module, len(stages), tied=tied):
                 sums[stage][group.module] += on_rank
-    return Weights(_stages(stages, sums), whole, name, quantised, basis, source)
+    return Weights(_stages(stages, sums), name, quantised, basis, source)
 
 
 def _resident_bytes(group: StoredGroup, layout: WeightLayout, *, quantised: bool) -> int:
@@ -203,24 +203,21 @@ def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis
 
     ranges = stage_layers(len(spec.layers), layout.pipeline_parallel_size)
     per_layer: dict[int, Counter[ModuleClass]] = {}
-    whole = 0
-    for layer, count in spec.layer_groups():
+    for layer, _ in layer_kinds(spec):
         per_layer[id(layer)] = on_rank(layer.tensors, layer)
-        whole += count * sum(tensor_bytes(t, fmt, base, kept) for t in layer.tensors)
     sums: list[Counter[ModuleClass]] = []
     for layers in ranges:
         stage: Counter[ModuleClass] = Counter()
-        for key, count in Counter(id(spec.layers[i]) for i in layers).items():
-            for module, size in per_layer[key].items():
+        for layer, count in layer_kinds(spec, layers.start, layers.stop):
+            for module, size in per_layer[id(layer)].items():
                 stage[module] += size * count
         sums.append(stage)
     for tensor in (*spec.outer, *(spec.mtp if layout.with_mtp else ())):
-        whole += tensor_bytes(tensor, fmt, base, kept)
         size = on_rank((tensor,), None)
         for place in outer_stages(tensor.module, len(ranges), tied=spec.tie_word_embeddings):
             sums[place].update(size)
     source = f"tensor shapes of the config, stored as {FORMATS[fmt].label}"
-    return Weights(_stages(ranges, sums), whole, fmt, not _is_plain(fmt), basis, source)
+    return Weights(_stages(ranges, sums), fmt, not _is_plain(fmt), basis, source)
 
 
 def _stages(

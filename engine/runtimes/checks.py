@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
+from engine.budget.sequence_state import layer_kinds
 from engine.errors import DeploymentError
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def check_splits(spec: ArchitectureSpec, deployment: Deployment) -> None:
 
 def splits_evenly(spec: ArchitectureSpec, tp: int) -> bool:
     """Whether heads, KV heads and layer widths divide by ``tp`` (KV heads may be replicated)."""
-    for layer, _ in spec.layer_groups():
+    for layer, _ in layer_kinds(spec):
         attention = layer.attention
         if attention is not None:
             kv = attention.num_key_value_heads

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, ModuleClass
+from engine.budget.sequence_state import attention_kinds, layer_kinds
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.weights import FORMATS
 from engine.units import align_up, ceil_div
@@ -76,7 +77,7 @@ def _rotary_table(spec: ArchitectureSpec) -> Estimate | None:
         vLLM ``rotary_embedding/base.py``; the same 8.03 B parameters print 14.9888 and 14.9595
         GiB at 131,072 and 8,192 positions.
     """
-    attention = next(iter(spec.attentions), None)
+    attention = next(iter(attention_kinds(spec)), None)
     if attention is None or not spec.max_position_embeddings:
         return None
     if spec.model_type.startswith(_NO_ROTARY):
@@ -97,7 +98,7 @@ def _padded_experts(spec: ArchitectureSpec, experts: int, tp: int) -> Estimate |
     Source:
         vLLM ``fused_moe/oracle/mxfp4.py``.
     """
-    moe = next((layer.moe for layer in spec.layers if layer.moe), None)
+    moe = next((layer.moe for layer, _ in layer_kinds(spec) if layer.moe), None)
     if moe is None:
         return None
     width = ceil_div(moe.moe_intermediate_size, tp)

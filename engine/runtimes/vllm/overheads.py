@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, ModuleClass
+from engine.budget.sequence_state import layer_kinds
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes.vllm import rules
 from engine.units import GIB, MIB, ceil_div
@@ -92,7 +93,7 @@ def _formula(
 def _forward_width(spec: ArchitectureSpec, tp: int) -> int:
     """Elements per token at the widest point of a layer."""
     return max(
-        (_layer_width(spec.hidden_size, layer, tp) for layer, _ in spec.layer_groups()),
+        (_layer_width(spec.hidden_size, layer, tp) for layer, _ in layer_kinds(spec)),
         default=3 * spec.hidden_size,
     )
 
@@ -115,7 +116,7 @@ def _layer_width(hidden: int, layer: LayerSpec, tp: int) -> int:
 
 def _expert_workspace(spec: ArchitectureSpec, step: Step) -> list[Estimate]:
     """The two buffers that fused expert kernels keep from one layer to the next."""
-    moe = next((layer.moe for layer in spec.layers if layer.moe), None)
+    moe = next((layer.moe for layer, _ in layer_kinds(spec) if layer.moe), None)
     if moe is None:
         return []
     if step.weight_format in _PACKED_EXPERTS_IN_PLACE:
@@ -146,7 +147,7 @@ def _vision(spec: ArchitectureSpec, step: Step) -> list[Estimate]:
 
 @lru_cache(maxsize=4096)
 def _has_experts(spec: ArchitectureSpec) -> bool:
-    return any(layer.moe for layer in spec.layers)
+    return any(layer.moe for layer, _ in layer_kinds(spec))
 
 
 @lru_cache(maxsize=4096)

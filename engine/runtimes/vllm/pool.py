@@ -14,7 +14,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
-from engine.budget.sequence_state import constant_state_bytes, token_bytes
+from engine.budget.sequence_state import (
+    attention_counts,
+    attention_kinds,
+    constant_state_bytes,
+    layer_kinds,
+    token_bytes,
+)
 from engine.formats.kv import indexer_bytes
 from engine.units import align_up, ceil_div
 
@@ -144,16 +150,15 @@ def _grown(page: LayerPage, largest: int) -> LayerPage:
 
 def _pages(spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule) -> dict[LayerPage, int]:
     tp = rule.tensor_parallel_size
-    attentions: Counter[AttentionSpec] = Counter()
+    attentions = dict(attention_counts(spec, first, stop))
     states: Counter[int] = Counter()
-    for layer in spec.layers[first:stop]:
-        if layer.attention is not None and layer.attention.keeps_cache:
-            attentions[layer.attention] += 1
+    for layer, count in layer_kinds(spec, first, stop):
         if layer.state is not None:
             extra = rule.speculative_tokens
-            states[constant_state_bytes(layer.state, spec.dtype, tp, extra)] += 1
-    if rule.with_mtp and stop == len(spec.layers) and spec.attentions:
-        attentions[_mtp_attention(spec)] += 1
+            states[constant_state_bytes(layer.state, spec.dtype, tp, extra)] += count
+    if rule.with_mtp and stop == len(spec.layers) and attentions:
+        draft = _mtp_attention(spec)
+        attentions[draft] = attentions.get(draft, 0) + 1
     block = rule.block_size
     if states and attentions:
         block = _hybrid_block(max(states), attentions, rule)
@@ -169,8 +174,8 @@ def _pages(spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule) -> dic
 
 def _mtp_attention(spec: ArchitectureSpec) -> AttentionSpec:
     """A prediction block attends in full, with the heads of the model's full layers."""
-    full = [a for a in spec.attentions if not a.window]
-    return full[-1] if full else spec.attentions[-1]
+    kinds = attention_kinds(spec)
+    return next((a for a in reversed(kinds) if not a.window), kinds[-1])
 
 
 def _attention_pages(attention: AttentionSpec, block: int, rule: PoolRule) -> list[LayerPage]:
@@ -185,7 +190,7 @@ def _attention_pages(attention: AttentionSpec, block: int, rule: PoolRule) -> li
     return [LayerPage(Keeps.ALL, block, block * per_token)]
 
 
-def _hybrid_block(state_bytes: int, attentions: Counter[AttentionSpec], rule: PoolRule) -> int:
+def _hybrid_block(state_bytes: int, attentions: dict[AttentionSpec, int], rule: PoolRule) -> int:
     """Tokens of an attention block that is at least as large as a state page.
 
     Source:

@@ -115,8 +115,9 @@ def _sequence_state(
             for s in stages
             if s.layout is not None
         ),
-        bytes_per_token=state.rank_bytes(spec, settings.kv_dtype, context + 1, stage.layers, tp)
-        - state.rank_bytes(spec, settings.kv_dtype, context, stage.layers, tp),
+        bytes_per_token=state.token_growth_bytes(
+            spec, settings.kv_dtype, context, stage.layers, tp
+        ),
         pool_bytes=pool,
         num_blocks=blocks,
         block_size=layout.block_size,
