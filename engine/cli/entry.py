@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from engine.cli import streams
@@ -59,6 +58,8 @@ def main(argv: Sequence[str], write_pdf: PdfWriter | None = None) -> int:
 
 def program_version() -> str:
     """The installed version, or the one of an unpacked source tree."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - 30 ms
+
     try:
         return version("plimsoll")
     except PackageNotFoundError:

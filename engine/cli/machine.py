@@ -39,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _describe(machine: Machine, snapshot: TelemetrySnapshot, look: Look) -> Iterator[str]:
-    yield look.strong(fitted(machine.name, look.width).rstrip())
+    title = machine.name[:1].upper() + machine.name[1:]
+    yield look.strong(fitted(title, look.width).rstrip())
     slots = list(machine.slots)
     if machine.host not in slots:
         slots.append(machine.host)

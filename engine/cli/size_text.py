@@ -92,16 +92,16 @@ def _rank(ranks: tuple[RankBudget, ...], notes: Notes, look: Look) -> Iterator[s
         title = f"Rank {rank.rank} · {device.name}"
     else:
         title = f"Ranks {rank.rank}–{ranks[-1].rank}, each · {device.name}"
-    if look.unicode and notes.capacity_known:
-        yield _bar(rank, look)
     how = "  How" if look.width > _TABLE + 24 else ""
+    least = fitted("least", _NUMBER, right=True) + "  " if look.width >= _TABLE else ""
     head = (
-        fitted(title, 2 + _NAME) + fitted("GiB", _NUMBER, right=True) + "  "
-        + fitted("low – high", _RANGE, right=True) + "  "
-        + fitted("least", _NUMBER, right=True) + "  " + fitted("Basis", _BASIS) + how
+        fitted("GiB", _NUMBER, right=True) + "  " + fitted("low – high", _RANGE, right=True)
+        + "  " + least + fitted("Basis", _BASIS) + how
     )  # fmt: skip
     yield look.strong(title)
-    yield look.faint(" " * (2 + _NAME) + head[2 + _NAME :])
+    if look.unicode and notes.capacity_known:
+        yield _bar(rank, look)
+    yield look.faint(" " * (2 + _NAME) + head)
     for region in Region:
         yield _row(rank.regions[region], look)
     yield look.faint("  " + "─" * (_NAME + _NUMBER))
@@ -119,10 +119,10 @@ def _row(entry: RegionBudget, look: Look) -> str:
         low, high = _gib(estimate.low_bytes), _gib(estimate.high_bytes)
         span = f"{low} – {high}"
     least = "" if entry.least_bytes is None else _gib(entry.least_bytes)
+    least = fitted(least, _NUMBER, right=True) + "  " if look.width >= _TABLE else ""
     figures = (
         fitted(_gib(estimate.likely_bytes), _NUMBER, right=True) + "  "
-        + fitted(span, _RANGE, right=True) + "  "
-        + fitted(least, _NUMBER, right=True) + "  " + fitted(estimate.basis.word, _BASIS)
+        + fitted(span, _RANGE, right=True) + "  " + least + fitted(estimate.basis.word, _BASIS)
     )  # fmt: skip
     name = fitted(entry.region.label, _NAME)
     left = look.width - _TABLE - 2
@@ -142,7 +142,7 @@ def _gib(size_bytes: int) -> str:
 
 def _bar(rank: RankBudget, look: Look) -> str:
     """The one picture in one line: the stack on an axis that ends at the device's total."""
-    width = min(look.width - 2, _TABLE)
+    width = min(look.width - 3, _TABLE)
     line = rank.slot.device.allocatable.likely_bytes
     top = max(rank.slot.device.total_bytes, rank.planned.likely_bytes)
     blocks = ""

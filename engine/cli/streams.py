@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from engine.text import printable
 
@@ -16,12 +17,22 @@ if TYPE_CHECKING:
 _NOTICE_LIMIT = 600
 
 
+class _Nowhere(io.TextIOBase):
+    """Takes everything and keeps nothing."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str, /) -> int:
+        return len(text)
+
+
 def open_streams() -> None:
     """Give a windowed program streams that swallow: Python sets them to None there."""
-    if sys.stdout is None or sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]  # None without a console
-        sink = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - lives as long as we
-        sys.stdout = sys.stdout or sink
-        sys.stderr = sys.stderr or sink
+    nowhere = cast("TextIO", _Nowhere())
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # None without a console
+        sys.stdout = nowhere
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]  # as above
+        sys.stderr = nowhere
 
 
 def output() -> TextIO:

@@ -16,7 +16,7 @@ from engine.devices.here import this_machine
 from engine.telemetry.probe import open_sampler
 from engine.telemetry.record import Recorder, Replay
 from engine.telemetry.snapshot import Missing
-from engine.units import format_gib
+from engine.units import format_bytes, format_gib
 
 if TYPE_CHECKING:
     import argparse
@@ -74,7 +74,7 @@ def _describe(snapshot: TelemetrySnapshot, look: Look) -> Iterator[str]:
         for used, process in _largest(reading):
             name = fitted(f"{process.name} ({process.pid})", 34)
             yield look.faint(
-                f"{' ' * len(clock)}    {name}{fitted(format_gib(used), 13, right=True)}"
+                f"{' ' * len(clock)}    {name}{fitted(format_bytes(used), 13, right=True)}"
             )
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.contract.whole import whole_weights
 from engine.fit.verdict import Fit
 from engine.text import printable
 
 if TYPE_CHECKING:
     from engine.budget.model import LlamaCppBuffers, RankBudget, SequenceState
-    from engine.budget.weights import Weights
     from engine.contract.request import RequestId
     from engine.errors import PlimsollError
     from engine.evidence import Estimate
@@ -34,14 +34,12 @@ class Notes:
 
 
 def answer(
-    request_id: RequestId, sizing: Sizing, weights: Weights, limits: Limits, notes: Notes
+    request_id: RequestId, sizing: Sizing, limits: Limits, notes: Notes
 ) -> dict[str, object]:
-    """The answer to one request.
-
-    ``weights`` are the whole model's in the plan's format; their whole is stated, not a share.
-    """
+    """The answer to one request."""
     budget, verdict = sizing.budget, sizing.verdict
     model = budget.model
+    weights_bytes, basis = whole_weights(budget)
     return {
         "schema": SCHEMA,
         "id": request_id,
@@ -50,8 +48,8 @@ def answer(
             "id": model.id,
             "model_type": model.spec.model_type,
             "parameters": model.parameters,
-            "weights_bytes": weights.whole_bytes,
-            "basis": weights.basis.value,
+            "weights_bytes": weights_bytes,
+            "basis": basis.value,
         },
         "ranks": [_rank(rank, notes) for rank in budget.ranks],
         "sequence_state": _state(budget.sequence_state),

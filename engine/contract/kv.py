@@ -55,14 +55,14 @@ def kv_baseline(model: Model, context: int, kv_dtype: str = "auto") -> KvBaselin
         message = f"{dtype[:80]!r} is no KV dtype: say auto, bf16, fp16, fp8, q8_0 or q4_0."
         raise DeploymentError(message, field="kv_cache_dtype")
     total = architecture_bytes(spec, dtype, context)
-    state = constant_bytes(spec, spec.dtype)
+    state = constant_bytes(spec)
     return KvBaseline(
         model=model.id,
         kv_dtype=dtype,
         context=context,
         formula=equation(spec, dtype),
         terms=cache_terms(spec, dtype),
-        bytes_per_token=token_growth_bytes(spec, dtype, context),
+        bytes_per_token=token_growth_bytes(spec, dtype, context, range(len(spec.layers)), 1),
         cache_bytes=total - state,
         state_bytes=state,
         total_bytes=total,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.budget.weights import WeightLayout, weights
 from engine.contract.answer import answer
 from engine.contract.request import parse
 from engine.fit import solve
@@ -27,6 +26,5 @@ def respond(desk: Desk, mapping: Mapping[str, object]) -> tuple[dict[str, object
     plan = desk.plan(request)
     sizing = size(plan.model, plan.deployment, plan.machine)
     limits = solve.limits(plan.model, plan.deployment, plan.machine)
-    whole = weights(plan.model, WeightLayout(sizing.budget.deployment.weight_format))
     fit = sizing.verdict.fit if plan.notes.capacity_known else Fit.UNKNOWN
-    return answer(request.id, sizing, whole, limits, plan.notes), fit
+    return answer(request.id, sizing, limits, plan.notes), fit

@@ -1,0 +1,134 @@
+"""How long ``plimsoll size`` takes as a whole process, beside another tool at the same work."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.helpers.fake_hub import Repo, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+pytestmark = pytest.mark.benchmark
+
+WHOLE_PROCESS_S = 0.5
+SHARE_OF_PEER = 0.5
+ROUNDS = 5
+
+# Llama-3.1-8B: the published shape, written by hand.
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,
+    "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "tie_word_embeddings": False,
+    "torch_dtype": "bfloat16", "hidden_act": "silu",
+}  # fmt: skip
+PARAMETERS = 8_030_261_248
+
+# hf-mem has the Hub's address written into it: send that to the local server, change nothing else.
+PEER = """
+import sys, httpx2
+home, there = "https://huggingface.co", sys.argv.pop(1)
+for client in (httpx2.Client, httpx2.AsyncClient):
+    def build(self, method, url, *a, _build=client.build_request, **k):
+        return _build(self, method, str(url).replace(home, there), *a, **k)
+    client.build_request = build
+from hf_mem.cli import main
+main()
+"""
+
+
+def header() -> bytes:
+    """A safetensors header of that model; the data that would follow is never asked for."""
+    hidden, wide, vocabulary, kv = 4096, 14336, 128256, 1024
+    shapes = {"model.embed_tokens.weight": [vocabulary, hidden], "model.norm.weight": [hidden]}
+    shapes["lm_head.weight"] = [vocabulary, hidden]
+    for layer in range(32):
+        part = f"model.layers.{layer}."
+        shapes |= {
+            part + "self_attn.q_proj.weight": [hidden, hidden],
+            part + "self_attn.k_proj.weight": [kv, hidden],
+            part + "self_attn.v_proj.weight": [kv, hidden],
+            part + "self_attn.o_proj.weight": [hidden, hidden],
+            part + "mlp.gate_proj.weight": [wide, hidden],
+            part + "mlp.up_proj.weight": [wide, hidden],
+            part + "mlp.down_proj.weight": [hidden, wide],
+            part + "input_layernorm.weight": [hidden],
+            part + "post_attention_layernorm.weight": [hidden],
+        }
+    entries, offset = {}, 0
+    for name, shape in shapes.items():
+        size = 2 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+        entries[name] = {
+            "dtype": "BF16",
+            "shape": shape,
+            "data_offsets": [offset, offset + size],
+        }
+        offset += size
+    assert offset == 2 * PARAMETERS
+    text = json.dumps(entries).encode()
+    return struct.pack("<Q", len(text)) + text
+
+
+def seconds(command: Sequence[str]) -> tuple[float, str]:
+    started = time.perf_counter()
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path.home())
+    taken = time.perf_counter() - started
+    assert run.returncode in {0, 1}, run.stderr[-2000:]
+    return taken, run.stdout
+
+
+def test_that_size_as_a_whole_process_takes_half_a_second_and_half_the_peers_time(tmp_path, note):
+    pytest.importorskip("hf_mem")
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(CONFIG))
+    plimsoll = str(Path(sys.executable).with_name("plimsoll"))
+    ours = [plimsoll, "size", str(config), "--gpu", "H100 SXM 80GB", "--json", "--context", "8192"]
+    with serving() as hub:
+        hub.add(
+            Repo(
+                "org/model",
+                {"config.json": json.dumps(CONFIG).encode(), "model.safetensors": header()},
+            )
+        )
+        peer = [
+            sys.executable, "-c", PEER, hub.url, "--model-id", "org/model", "--experimental",
+            "--max-model-len", "8192", "--json-output",
+        ]  # fmt: skip
+        # In turns, so that a busy minute falls on both; the first run of each warms the disk.
+        rounds = [(seconds(ours), seconds(peer)) for _ in range(ROUNDS + 1)][1:]
+    answer = json.loads(rounds[0][0][1])
+    assert answer["model"]["parameters"] == PARAMETERS
+    own = statistics.median(mine[0] for mine, _ in rounds)
+    other = statistics.median(theirs[0] for _, theirs in rounds)
+    share = statistics.median(mine[0] / theirs[0] for mine, theirs in rounds)
+    note("plimsoll size, whole process", f"{own:.3f} s", f"{WHOLE_PROCESS_S} s")
+    note("hf-mem on the same model", f"{other:.3f} s", "twice ours at least")
+    note("our share of it", f"{share:.2f}", f"{SHARE_OF_PEER}")
+    assert min(mine[0] for mine, _ in rounds) <= WHOLE_PROCESS_S
+    assert share <= SHARE_OF_PEER
+
+
+def test_that_a_batch_of_a_thousand_lines_is_answered_in_order_by_one_process(tmp_path, note):
+    lines = [
+        {"id": n, "config": CONFIG, "gpu": "H100 SXM 80GB", "max_model_len": 1024 + 8 * n}
+        for n in range(1000)
+    ]
+    requests = tmp_path / "requests.jsonl"
+    requests.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    plimsoll = str(Path(sys.executable).with_name("plimsoll"))
+    taken, output = seconds([plimsoll, "size", "--batch", str(requests)])
+    answers = [json.loads(line) for line in output.splitlines()]
+    note("size --batch, 1,000 lines", f"{taken:.1f} s", "60 s")
+    assert [a["id"] for a in answers] == list(range(1000))
+    assert not [a for a in answers if a["error"]]
+    assert taken <= 60

@@ -1,0 +1,140 @@
+"""``plimsoll size --batch``: every line is answered, whatever it is."""
+
+from __future__ import annotations
+
+import io
+import json
+import resource
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+from tests.unit.cli.conftest import LLAMA_8B, published
+
+GOOD = {"config": LLAMA_8B, "gpu": "H100 SXM 80GB", "runtime": "vllm", "max_model_len": 8192}
+
+
+def lines(*requests: object) -> bytes:
+    return b"".join(
+        request if isinstance(request, bytes) else json.dumps(request).encode() + b"\n"
+        for request in requests
+    )
+
+
+@pytest.fixture
+def batch(plimsoll, tmp_path):
+    def run(content: bytes):
+        path = tmp_path / "requests.jsonl"
+        path.write_bytes(content)
+        ran = plimsoll("size", "--batch", path, "--offline")
+        assert ran.status == 0
+        for answer in ran.answers:
+            jsonschema.validate(answer, published("budget"))
+        return ran.answers
+
+    return run
+
+
+def test_that_answers_keep_the_order_and_the_id(batch):
+    answers = batch(lines(GOOD | {"id": "b"}, GOOD | {"id": 2}, GOOD))
+    assert [a["id"] for a in answers] == ["b", 2, None]
+    assert not [a for a in answers if a["error"]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\n",
+        b"not json\n",
+        b"[1, 2]\n",
+        b'"text"\n',
+        b"null\n",
+        b'{"model": NaN}\n',
+        b'{"model": "m", "n_ctx": 1e400}\n',
+        b"\x00\xff\xfe\x80 junk\n",
+        b"[" * 200_000 + b"\n",
+        b'{"a":' * 200_000 + b"\n",
+        b'{"max_model_len": ' + b"9" * 10_000 + b', "config": {}}\n',
+        b'{"config": {}, "id": {}}\n',
+        b'{"config": {"model_type": "llama", "num_hidden_layers": 1000000000000}}\n',
+        b'{"config": {"model_type": "llama", "num_attention_heads": 0}}\n',
+        b'{"config": {}}\n',
+        b'{"config": {"model_type": ["llama"]}}\n',
+        b'{"model": "no/such-model-anywhere"}\n',
+        b'{"model": "/no/such/file.gguf"}\n',
+        b'{"config": {"model_type": "llama"}, "gpu": "Radeon 9999"}\n',
+        b'{"config": {"model_type": "llama"}, "runtime": "sglang", "gpu": "RTX 4090"}\n',
+    ],
+)
+def test_that_a_bad_line_costs_only_itself(batch, line):
+    first, bad, last = batch(lines(GOOD, line, GOOD))
+    assert first["error"] is None
+    assert last["error"] is None
+    assert bad["error"]["code"] not in {"", "internal"}
+    message = bad["error"]["message"]
+    assert message.endswith((".", "?"))
+    assert len(message) < 400
+
+
+def test_that_a_last_line_without_an_end_is_answered(batch):
+    assert len(batch(lines(GOOD).rstrip(b"\n"))) == 1
+
+
+def test_that_an_empty_file_has_no_answers(batch):
+    assert batch(b"") == []
+
+
+def test_that_hostile_text_comes_back_escaped(batch):
+    (answer,) = batch(lines({"model": "evil\x1b[2J\u202e\x7f/model", "id": "\u2066id"}))
+    raw = json.dumps(answer)
+    assert answer["id"] == "\u2066id"
+    assert "\\u001b" not in raw  # the message holds it spelt out, as text
+    assert "\\x1b" in answer["error"]["message"]
+
+
+def test_that_output_is_plain_ascii(plimsoll, tmp_path):
+    path = tmp_path / "requests.jsonl"
+    path.write_bytes(lines(GOOD | {"id": "\u202e\x7f模型"}))
+    ran = plimsoll("size", "--batch", path)
+    assert ran.output.isascii()
+    assert "\x7f" not in ran.output
+
+
+def test_that_options_beside_a_batch_are_refused(plimsoll, tmp_path):
+    ran = plimsoll("size", "--batch", tmp_path / "x", "--concurrency", 4)
+    assert (ran.status, ran.output) == (2, "")
+    assert "concurrency" in ran.complaint
+
+
+@pytest.mark.parametrize("name", ["missing.jsonl", "."])
+def test_that_a_file_that_cannot_be_read_is_named(plimsoll, tmp_path, name):
+    ran = plimsoll("size", "--batch", tmp_path / name)
+    assert (ran.status, ran.output) == (2, "")
+    assert str(tmp_path) in ran.complaint
+
+
+def test_that_standard_input_is_read_line_by_line(plimsoll, monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(lines(GOOD | {"id": 7})))
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert [a["id"] for a in plimsoll("size", "--batch", "-").answers] == [7]
+
+
+def test_that_a_line_of_a_gigabyte_takes_no_gigabyte(tmp_path):
+    path = tmp_path / "requests.jsonl"
+    with path.open("wb") as file:
+        file.truncate(2**30)
+        file.seek(2**30)
+        file.write(b"\n" + lines(GOOD))
+    program = "import sys; from engine.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "size", "--batch", str(path)]
+    limit = 700 * 2**20
+
+    def bounded() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+    run = subprocess.run(command, capture_output=True, text=True, check=True, preexec_fn=bounded)
+    huge, good = (json.loads(line) for line in run.stdout.splitlines())
+    assert "longer than 32 MiB" in huge["error"]["message"]
+    assert good["error"] is None

@@ -1,0 +1,183 @@
+"""The other commands, and how all of them behave at the edges."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+from engine.cli import main
+from engine.cli.options import COMMANDS, parse
+from engine.contract.fields import FIELDS
+from tests.unit.cli.conftest import published
+
+PROGRAM = "import sys; from engine.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+def test_that_kv_shows_formula_inputs_and_total(plimsoll, llama_8b):
+    ran = plimsoll("kv", llama_8b, "--context", 8192)
+    assert ran.status == 0
+    assert "2 × 32 layers × 8 heads × 128 × 2 B = 131,072 B a token" in ran.output
+    assert "1,073,741,824 B" in ran.output
+    assert "1.00 GiB" in ran.output
+
+
+def test_that_kv_answers_by_its_schema_and_halves_with_8_bits(plimsoll, llama_8b):
+    whole = plimsoll("kv", llama_8b, "--context", 8192, "--json").answer
+    half = plimsoll("kv", llama_8b, "-c", "8k", "--kv-dtype", "fp8", "--json").answer
+    for answer in (whole, half):
+        jsonschema.validate(answer, published("kv"))
+    assert (whole["bytes_per_token"], whole["total_bytes"]) == (131_072, 2**30)
+    assert (half["bytes_per_token"], half["total_bytes"]) == (65_536, 2**29)
+
+
+def test_that_kv_counts_a_window_only_as_far_as_it_reaches(plimsoll, tmp_path):
+    # Mistral-7B-v0.1: 32 layers, 8 heads of 128, a window of 4,096 on every layer.
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({
+        "model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+        "vocab_size": 32000, "max_position_embeddings": 32768, "sliding_window": 4096,
+        "torch_dtype": "bfloat16",
+    }))  # fmt: skip
+    answer = plimsoll("kv", path, "--context", 32768, "--json").answer
+    assert answer["total_bytes"] == 4096 * 131_072
+    assert answer["bytes_per_token"] == 0
+
+
+def test_that_an_unknown_kv_dtype_is_refused_by_name(plimsoll, llama_8b):
+    ran = plimsoll("kv", llama_8b, "--context", 8192, "--kv-dtype", "int3")
+    assert ran.status == 2
+    assert "int3" in ran.complaint
+
+
+def test_that_this_machine_is_described_by_its_schema(plimsoll):
+    answer = plimsoll("machine", "--json").answer
+    jsonschema.validate(answer, published("machine"))
+    host = answer["host"]
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 < host["allocatable"]["likely"] <= host["total_bytes"] <= physical
+    assert host["source"]
+
+
+def test_that_people_read_the_machines_capacities(plimsoll):
+    ran = plimsoll("machine")
+    for word in ("Total", "Allocatable", "Free now"):
+        assert word in ran.output
+
+
+def test_that_samples_follow_their_schema_and_stop_at_the_count(plimsoll):
+    ran = plimsoll("watch", "--jsonl", "--count", 2, "--interval", 0.1)
+    assert ran.status == 0
+    assert len(ran.answers) == 2
+    for sample in ran.answers:
+        jsonschema.validate(sample, published("sample"))
+    first, second = ran.answers
+    assert second["monotonic_s"] > first["monotonic_s"]
+
+
+def test_that_a_recording_replays_what_was_seen(plimsoll, tmp_path):
+    path = tmp_path / "run.jsonl"
+    seen = plimsoll("watch", "--jsonl", "--count", 2, "--interval", 0.1, "--record", path).answers
+    again = plimsoll("watch", "--jsonl", "--replay", path).answers
+    figures = [[d["used_bytes"] for d in sample["devices"]] for sample in seen]
+    assert [[d["used_bytes"] for d in sample["devices"]] for sample in again] == figures
+
+
+@pytest.mark.parametrize("content", [b"", b"junk\n", b'{"schema": "other"}\n', b"\x00\xff"])
+def test_that_a_file_that_is_no_recording_costs_one_sentence(plimsoll, tmp_path, content):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(content)
+    ran = plimsoll("watch", "--replay", path)
+    assert (ran.status, ran.output) == (2, "")
+    assert "run.jsonl" in ran.complaint
+    assert ran.complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["sise", "model"],
+        ["size"],
+        ["size", "model", "--contxt", "8k"],
+        ["size", "model", "--context", "eight"],
+        ["size", "model", "--context", "0"],
+        ["size", "model", "--gpu-total-bytes", "lots"],
+        ["size", "model", "--gpu-memory-utilization", "2"],
+        ["size", "model", "--runtime", "tgi"],
+        ["size", "model", "--tensor-parallel-size", "two"],
+        ["size", "/no/such/config.json"],
+        ["size", "bad\x1b]0;title\x07name"],
+        ["kv", "model"],
+        ["kv", "/no/such/config.json", "-c", "8k"],
+        ["watch", "--count", "0"],
+        ["watch", "--interval", "0"],
+        ["watch", "--replay", "/no/such/recording"],
+        ["watch", "--record", "/no/such/folder/run.jsonl", "--count", "1"],
+        ["report", "model"],
+    ],
+)
+def test_that_bad_usage_costs_one_sentence_and_status_2(plimsoll, argv):
+    ran = plimsoll(*argv)
+    assert (ran.status, ran.output) == (2, "")
+    assert ran.complaint.startswith("plimsoll: ")
+    assert ran.complaint.count("\n") == 1
+    assert len(ran.complaint) < 500
+    assert "\x1b" not in ran.complaint
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_that_help_shows_how_to_use_it(capsys, command):
+    with pytest.raises(SystemExit) as left:
+        main([*command.split(), "--help"])
+    assert left.value.code == 0
+    text = capsys.readouterr().out
+    assert f"plimsoll {command or 'size'}" in text
+
+
+def test_that_every_key_of_the_contract_is_an_option():
+    for field in FIELDS:
+        if field.inline or field.name == "model":
+            continue
+        value = {"BOOLEAN": [], "NUMBER": ["0.5"], "SWITCH": ["on"]}.get(field.kind.name, ["1"])
+        value = list(field.choices[:1]) or value
+        options = parse(["size", "model", field.option, *value])
+        assert field.name in options.given
+
+
+def test_that_the_version_is_the_projects(plimsoll):
+    assert plimsoll("--version").output == "plimsoll 0.1.0\n"
+
+
+def test_that_a_program_without_a_console_still_answers(llama_8b, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["size", str(llama_8b), "--gpu", "RTX 4090", "--context", "1024"]) == 0
+
+
+def test_that_a_reader_who_leaves_is_no_error(llama_8b):
+    command = [sys.executable, "-c", PROGRAM, "watch", "--jsonl", "--interval", "0.1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(30) == 0
+        assert process.stderr.read() == b""
+
+
+def test_that_an_interrupt_leaves_quietly():
+    command = [sys.executable, "-c", PROGRAM, "watch", "--jsonl", "--interval", "0.1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert process.stderr.read() == b""
