@@ -8,10 +8,12 @@ from engine.architecture.spec import AttentionKind
 from engine.formats.mixes import MixFacts, mix_types
 from engine.runtimes.llama_cpp.converter import file_tensors
 from engine.runtimes.llama_cpp.shape import Block, CacheKind, FileTensor, Mla, Moe, Shape, Ssm
+from engine.units import ceil_div
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.architecture.spec import ArchitectureSpec, AttentionSpec, LayerSpec
+    from engine.formats.mixes import Shaped
 
 _ARCHITECTURES = {
     "qwen2_moe": "qwen2moe",
@@ -32,6 +34,9 @@ _ARCHITECTURES = {
 _WINDOW_IGNORED = frozenset({"phi3", "llama", "qwen2", "qwen2moe", "qwen3", "qwen3moe"})
 
 
+_ROW = 256
+
+
 def architecture_of(model_type: str) -> str:
     """GGUF name of a ``model_type``."""
     return _ARCHITECTURES.get(model_type, model_type.removesuffix("_text"))
@@ -45,7 +50,7 @@ def shape_of(model: Model, mix: str) -> Shape:
     """
     spec = model.spec
     architecture = architecture_of(spec.model_type)
-    shaped = list(file_tensors(spec))
+    shaped = [*file_tensors(spec), *_uncounted(spec)]
     first = next((layer.attention for layer in spec.layers if layer.attention), None)
     moe = next((layer.moe for layer in spec.layers if layer.moe), None)
     facts = MixFacts(
@@ -80,8 +85,18 @@ def shape_of(model: Model, mix: str) -> Shape:
         context_length=spec.max_position_embeddings or 0,
         tensors=tuple(FileTensor(name, types[name], shape) for name, shape in shaped),
         file_type=mix,
-        doubts=tuple(f"{d.reason[:1].upper()}{d.reason[1:]}." for d in spec.doubts),
+        doubts=tuple(d.reason for d in spec.doubts),
     )
+
+
+def _uncounted(spec: ArchitectureSpec) -> list[Shaped]:
+    """What the model is known to have beyond the tensors that are understood, as one matrix."""
+    if spec.stated_parameters is None:
+        return []
+    listed = sum(t.parameters for t in spec.outer)
+    listed += sum(t.parameters * n for layer, n in spec.layer_groups() for t in layer.tensors)
+    rest = spec.parameters - listed
+    return [("blk.0.rest.weight", (_ROW, ceil_div(rest, _ROW)))] if rest > 0 else []
 
 
 def _kv_heads(attention: AttentionSpec) -> int:

@@ -81,6 +81,7 @@ class LlamaCpp:
             assumptions=_assumptions(model, shape, planned, deployment, slots),
             warnings=_warnings(shape, planned, deployment),
             bounds=shape.doubts,
+            bounds_are_upper=any(planned.kv.values()),
             llama_cpp=_buffers(planned, slots),
         )
 
