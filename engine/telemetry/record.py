@@ -30,6 +30,10 @@ _MOST_SAMPLES = 1_000_000
 """Eleven days at 1 Hz; a file that goes on for ever is cut here."""
 
 
+class RecordingEndedError(TelemetryError):
+    """A replay has delivered its last sample."""
+
+
 class Recorder:
     """Writes snapshots to a new file."""
 
@@ -97,9 +101,6 @@ class Replay:
         self._name = printable(path.name, 80)
         self._line = 0
         self._samples = 0
-        self._last: TelemetrySnapshot | None = None
-        self.is_finished = False
-        """Whether the last sample was delivered."""
         try:
             self._file: BufferedReader = path.open("rb")
         except OSError as error:
@@ -113,20 +114,20 @@ class Replay:
             raise
 
     def sample(self) -> TelemetrySnapshot:
-        """The next moment; after the last one, that one again (see ``is_finished``).
+        """The next moment.
 
         Raises:
+            RecordingEndedError: the last moment was delivered before.
             TelemetryError: the recording is damaged here, or holds no samples.
         """
-        found = None if self.is_finished else self._next()
+        found = self._next()
         if found is not None:
-            self._last = found
-        if self._last is None:
+            return found
+        if not self._samples:
             message = f"The recording {self._name!r} holds no samples."
             raise TelemetryError(message)
-        if found is None and not self.is_finished:
-            self.is_finished = True
-        return self._last
+        message = f"The recording {self._name!r} has ended."
+        raise RecordingEndedError(message)
 
     def snapshots(self) -> Iterator[TelemetrySnapshot]:
         """All moments that are left, in order.
@@ -136,7 +137,6 @@ class Replay:
         """
         while (found := self._next()) is not None:
             yield found
-        self.is_finished = True
 
     def close(self) -> None:
         """Close the file."""

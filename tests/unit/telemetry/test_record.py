@@ -11,7 +11,7 @@ from engine.devices import catalogue
 from engine.devices import plain as device_plain
 from engine.errors import TelemetryError
 from engine.telemetry import plain
-from engine.telemetry.record import SCHEMA, Recorder, Replay
+from engine.telemetry.record import SCHEMA, Recorder, RecordingEndedError, Replay
 from engine.telemetry.snapshot import (
     DeviceReading,
     Missing,
@@ -68,13 +68,12 @@ def test_that_a_missing_value_is_written_as_its_reason_and_never_as_zero():
     assert device["used_bytes"] == {"missing": "gone"}
 
 
-def test_that_a_recording_plays_back_moment_by_moment_and_then_holds_the_last(tmp_path: Path):
+def test_that_a_recording_plays_back_moment_by_moment_and_then_says_that_it_ended(tmp_path: Path):
     replay = Replay(recorded(tmp_path))
     times = [replay.sample().monotonic_s for _ in range(3)]
     assert times == [100.0, 101.0, 102.0]
-    assert not replay.is_finished
-    assert replay.sample().monotonic_s == 102.0
-    assert replay.is_finished
+    with pytest.raises(RecordingEndedError, match=r"'session\.jsonl' has ended"):
+        replay.sample()
     replay.close()
 
 

@@ -1,0 +1,198 @@
+"""Sampling off the GUI thread: what arrives, where, and how it ends."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Slot
+
+from engine.errors import TelemetryError
+from engine.telemetry.record import RecordingEndedError
+from engine.telemetry.snapshot import DeviceReading, PoolKind, TelemetrySnapshot
+from gui.kit.poller import TelemetryPoller
+
+if TYPE_CHECKING:
+    import pytest
+
+GIB = 2**30
+
+
+def snapshot(second: int) -> TelemetrySnapshot:
+    total = 80 * GIB  # beyond 32 bits, where a plain integer signal would lose it
+    reading = DeviceReading("GPU-0", "x", PoolKind.VRAM, total, 0, total, 0, (), "test")
+    return TelemetrySnapshot(float(second), float(second), (reading,))
+
+
+class Counting:
+    """A sampler that says on which thread it was used."""
+
+    def __init__(self) -> None:
+        self.threads: set[int] = {threading.get_ident()}
+        self.count = 0
+        self.closed = threading.Event()
+
+    def sample(self) -> TelemetrySnapshot:
+        self.threads.add(threading.get_ident())
+        self.count += 1
+        return snapshot(self.count)
+
+    def close(self) -> None:
+        self.threads.add(threading.get_ident())
+        self.closed.set()
+
+
+class Sink(QObject):
+    def __init__(self) -> None:
+        super().__init__()
+        self.snapshots: list[TelemetrySnapshot] = []
+        self.errors: list[TelemetryError] = []
+        self.threads: set[int] = set()
+
+    @Slot(object)
+    def take(self, snapshot: TelemetrySnapshot) -> None:
+        self.snapshots.append(snapshot)
+        self.threads.add(threading.get_ident())
+
+    @Slot(object)
+    def fail(self, error: TelemetryError) -> None:
+        self.errors.append(error)
+
+
+def test_that_samples_arrive_whole_and_in_order_on_the_gui_thread(qtbot):
+    samplers: list[Counting] = []
+
+    def opened() -> Counting:
+        samplers.append(Counting())
+        return samplers[-1]
+
+    poller, sink = TelemetryPoller(opened, interval_ms=1), Sink()
+    poller.sampled.connect(sink.take)
+    poller.start()
+    qtbot.waitUntil(lambda: len(sink.snapshots) >= 20)
+    assert poller.stop()
+    times = [s.monotonic_s for s in sink.snapshots]
+    assert times == sorted(times)
+    assert sink.snapshots[0].devices[0].total_bytes == 80 * GIB
+    assert sink.threads == {threading.get_ident()}
+    assert threading.get_ident() not in samplers[0].threads
+    assert samplers[0].closed.is_set()
+
+
+def test_that_the_first_sample_does_not_wait_for_the_interval(qtbot):
+    poller = TelemetryPoller(Counting, interval_ms=3_600_000)
+    with qtbot.waitSignal(poller.sampled, timeout=5000):
+        poller.start()
+    assert poller.stop()
+
+
+def test_that_a_late_tick_is_skipped_and_not_made_up_for(qtbot):
+    gate = threading.Event()
+
+    class Slow(Counting):
+        def sample(self) -> TelemetrySnapshot:
+            gate.wait()
+            return super().sample()
+
+    sampler = Slow()
+    quick = TelemetryPoller(Counting, interval_ms=1)
+    slow = TelemetryPoller(lambda: sampler, interval_ms=1)
+    ticks = Sink()
+    quick.sampled.connect(ticks.take)
+    slow.start()
+    quick.start()
+    qtbot.waitUntil(
+        lambda: len(ticks.snapshots) >= 50
+    )  # as many ticks have passed for the slow one
+    assert quick.stop()
+    with qtbot.waitSignal(slow.sampled, timeout=5000):
+        gate.set()
+    assert sampler.count < 50
+    assert slow.stop()
+
+
+def test_that_a_failing_sampler_is_told_and_asked_again(qtbot):
+    class Flaky(Counting):
+        def sample(self) -> TelemetrySnapshot:
+            found = super().sample()
+            if self.count == 1:
+                raise TelemetryError("not yet")
+            return found
+
+    poller, sink = TelemetryPoller(Flaky, interval_ms=1), Sink()
+    poller.sampled.connect(sink.take)
+    poller.failed.connect(sink.fail)
+    poller.start()
+    qtbot.waitUntil(lambda: len(sink.snapshots) >= 2)
+    assert [e.message for e in sink.errors] == ["not yet"]
+    assert poller.stop()
+
+
+def test_that_a_sampler_that_cannot_be_opened_is_told(qtbot):
+    def refuse() -> Counting:
+        raise TelemetryError("no driver")
+
+    poller = TelemetryPoller(refuse)
+    with qtbot.waitSignal(poller.failed, timeout=5000) as told:
+        poller.start()
+    assert told.args[0].message == "no driver"
+    assert poller.stop()
+
+
+def test_that_nothing_is_asked_after_a_recording_ended(qtbot):
+    class Ended(Counting):
+        def sample(self) -> TelemetrySnapshot:
+            self.count += 1
+            raise RecordingEndedError("ended")
+
+    sampler = Ended()
+    poller = TelemetryPoller(lambda: sampler, interval_ms=1)
+    other, sink = TelemetryPoller(Counting, interval_ms=1), Sink()
+    other.sampled.connect(sink.take)
+    with qtbot.waitSignal(poller.failed, timeout=5000):
+        poller.start()
+    other.start()
+    qtbot.waitUntil(lambda: len(sink.snapshots) >= 20)
+    assert sampler.count == 1
+    assert poller.stop()
+    assert other.stop()
+
+
+def test_that_stopping_twice_or_before_the_start_is_harmless(qtbot):
+    poller = TelemetryPoller(Counting)
+    assert poller.stop()
+    poller.start()
+    poller.start()
+    assert poller.stop()
+    assert poller.stop()
+    assert not poller.is_running
+
+
+def test_that_it_starts_again_after_a_stop(qtbot):
+    poller = TelemetryPoller(Counting, interval_ms=1)
+    for _ in range(3):
+        with qtbot.waitSignal(poller.sampled, timeout=5000):
+            poller.start()
+        assert poller.stop()
+
+
+def test_that_a_driver_that_never_answers_does_not_hold_up_the_end(
+    qtbot, caplog: pytest.LogCaptureFixture
+):
+    gate = threading.Event()
+    asked = threading.Event()
+
+    class Hung(Counting):
+        def sample(self) -> TelemetrySnapshot:
+            asked.set()
+            gate.wait()
+            return super().sample()
+
+    sampler = Hung()
+    poller = TelemetryPoller(lambda: sampler)
+    poller.start()
+    assert asked.wait(10)
+    assert not poller.stop(timeout_ms=10)
+    assert "its thread is left" in caplog.text
+    gate.set()
+    assert sampler.closed.wait(10)
