@@ -15,7 +15,7 @@ from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.weights import FORMATS
 from engine.runtimes import overheads as device_overheads
 from engine.runtimes.vllm import overheads, rules
-from engine.runtimes.vllm.loader import lora_bytes, resident
+from engine.runtimes.vllm.loader import Loading, lora_bytes, resident
 from engine.runtimes.vllm.pool import PoolLayout, PoolRule, RequestRule, pool_layout
 from engine.units import GIB, ceil_div, format_gib
 
@@ -110,9 +110,10 @@ def _stage_plan(
     adapters = deployment.max_loras and deployment.max_loras * lora_bytes(
         spec, stage.layers, tp, deployment.max_lora_rank
     )
+    loading = Loading(tp, settings.element_bytes, deployment.enable_expert_parallel, adapters)
     return StagePlan(
         layers=stage.layers,
-        weights=resident(spec, found, stage, tp, adapters),
+        weights=resident(spec, found, stage, loading),
         weights_least_bytes=stage.size_bytes,
         weights_note=_weights_note(model, found, stage, tp * pp),
         activations=overheads.activations(spec, step),
