@@ -81,8 +81,7 @@ def max_context(model: Model, deployment: Deployment, machine: Machine) -> int:
     most = max(most, deployment.max_model_len or 0)
 
     def fits(tokens: int) -> bool:
-        plan = deployment.with_(max_model_len=tokens, live_tokens=None)
-        return margin_bytes(model, plan, machine) >= 0
+        return _fits(model, deployment.with_(max_model_len=tokens, live_tokens=None), machine)
 
     return _largest(fits, most)
 
@@ -96,7 +95,7 @@ def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> i
 
     def fits(requests: int) -> bool:
         plan = deployment.with_(concurrency=requests, batch_size=None, live_tokens=None)
-        return margin_bytes(model, plan, machine) >= 0
+        return _fits(model, plan, machine)
 
     return _largest(fits, most)
 
@@ -104,13 +103,17 @@ def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> i
 def best_weight_format(model: Model, deployment: Deployment, machine: Machine) -> str | None:
     """The stored format if it fits, else the best lower rung that does."""
     for name in rungs(model, deployment.runtime):
-        try:
-            plan = deployment.with_(weight_format=name)
-            if margin_bytes(model, plan, machine) >= 0:
-                return stored_format(model) if name == "auto" else name
-        except DeploymentError:
-            continue
+        if _fits(model, deployment.with_(weight_format=name), machine):
+            return stored_format(model) if name == "auto" else name
     return None
+
+
+def _fits(model: Model, plan: Deployment, machine: Machine) -> bool:
+    """Whether the runtime would take ``plan`` and it fits: what it refuses doesn't."""
+    try:
+        return margin_bytes(model, plan, machine) >= 0
+    except DeploymentError:
+        return False
 
 
 def stored_format(model: Model) -> str:
