@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from engine.report.document import ReportDocument
 
-DEFAULT_MODEL = "meta-llama/Llama-3.1-8B"
-"""What is shown to someone who named nothing yet."""
-
 _FOR_THE_TERMINAL = {*COMMANDS, "-h", "--help", "--version"}
 
 
@@ -49,7 +46,13 @@ def _has_display() -> bool:
 
 
 def _answer_without_window() -> int:
-    status = run_command(["size", DEFAULT_MODEL, "--offline"])
+    """The window's own worked example, in the terminal, and how to see the window."""
+    from engine.cancel import CancelToken  # noqa: PLC0415 - only here
+    from engine.devices.here import this_machine  # noqa: PLC0415 - only here
+    from gui import example  # noqa: PLC0415 - only here
+
+    model = example.fetch(this_machine(), CancelToken()).id
+    status = run_command(["size", model, "--offline"])
     sys.stdout.write(
         "\nThere is no display here, so this is the answer in the terminal. To see the window,\n"
         "start plimsoll from a desktop session, or from ssh -X; plimsoll --help shows the rest.\n"

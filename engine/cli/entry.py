@@ -56,18 +56,10 @@ def main(argv: Sequence[str], write_pdf: PdfWriter | None = None) -> int:
     return status
 
 
-def program_version() -> str:
-    """The installed version, or the one of an unpacked source tree."""
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - 30 ms
-
-    try:
-        return version("plimsoll")
-    except PackageNotFoundError:
-        return "0.1.0"
-
-
 def _run(options: argparse.Namespace) -> int:
     if options.version:
+        from engine.cli.version import program_version  # noqa: PLC0415 - 30 ms, seldom needed
+
         streams.output().write(f"plimsoll {program_version()}\n")
         return 0
     if options.command is None:

@@ -1,0 +1,71 @@
+"""``plimsoll report``: the answer as a PDF. The page itself is drawn by whoever hands it in."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.cancel import CancelToken
+from engine.cli import streams
+from engine.cli.hub import opener
+from engine.cli.version import program_version
+from engine.contract.desk import Desk
+from engine.contract.request import parse
+from engine.errors import UsageError
+from engine.fit import solve
+from engine.report.compose import About, compose
+from engine.sizing import size
+from engine.telemetry.record import Replay
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from engine.report.document import ReportDocument
+    from engine.telemetry.snapshot import TelemetrySnapshot
+
+_PAGES = {"a4": "A4", "letter": "Letter"}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Size the model, compose the report and have it drawn."""
+    write_pdf: Callable[[ReportDocument, Path, str], None] | None = options.write_pdf
+    if write_pdf is None:
+        message = "This installation has no window part, which draws the PDF: use size instead."
+        raise UsageError(message)
+    path = _target(options.output)
+    desk = Desk(CancelToken(), opener(options))
+    plan = desk.plan(parse(options.given))
+    sizing = size(plan.model, plan.deployment, plan.machine)
+    limits = solve.limits(plan.model, plan.deployment, plan.machine)
+    about = About(
+        on=datetime.now().astimezone().date(),
+        plan=plan.deployment,
+        version=program_version(),
+        assumptions=plan.notes.assumptions,
+        warnings=plan.notes.warnings,
+    )
+    recording = _recorded(options.recording) if options.recording else None
+    write_pdf(compose(sizing, limits, about, recording), path, _PAGES[options.page])
+    streams.notice(f"wrote {path}: {sizing.verdict.headline}.")
+    return 0
+
+
+def _target(name: str) -> Path:
+    path = Path(name)
+    if path.is_dir():
+        message = f"{name} is a folder: name the PDF to write."
+        raise UsageError(message, field="output")
+    if not path.absolute().parent.is_dir():
+        message = f"There is no folder {path.absolute().parent} to write the report to."
+        raise UsageError(message, field="output")
+    return path
+
+
+def _recorded(name: str) -> tuple[TelemetrySnapshot, ...]:
+    replay = Replay(Path(name))
+    try:
+        return tuple(replay.snapshots())
+    finally:
+        replay.close()
