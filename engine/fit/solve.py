@@ -94,7 +94,13 @@ def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> i
         most = settled.max_num_seqs * settled.data_parallel_size
 
     def fits(requests: int) -> bool:
-        plan = deployment.with_(concurrency=requests, batch_size=None, live_tokens=None)
+        plan = deployment.with_(
+            max_model_len=settled.max_model_len,
+            concurrency=requests,
+            n_ctx=None,
+            batch_size=None,
+            live_tokens=None,
+        )
         return _fits(model, plan, machine)
 
     return _largest(fits, most)
