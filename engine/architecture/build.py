@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from engine.architecture.families import attention, feed
 from engine.architecture.families.base import (
@@ -20,9 +20,10 @@ from engine.architecture.families.base import (
     norm,
 )  # fmt: skip
 from engine.architecture.spec import LayerSpec, ModuleClass, Sharding, Tensor
+from engine.config.facts import is_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from engine.architecture.families.base import Family, FeedRule, MixerRule
     from engine.config.facts import Facts
@@ -166,14 +167,35 @@ def _outer(facts: Facts, family: Family, *, tied: bool) -> list[Tensor]:
         tensors += family.positions(facts, family)
     if family.norm_weight and names.final_norm:
         tensors += norm(names.final_norm, hidden, bias=facts.says(family.norm_bias))
-    if family.has_head:
-        tensors += _head(facts, family, (vocab, width), tied=tied)
+    tensors += _head(facts, family, (vocab, width), tied=tied)
     return tensors
 
 
+def head_of(stated: Mapping[str, object]) -> str:
+    """What the stated class puts on top: ``lm``, ``none`` or ``score`` (classes or a reward)."""
+    named = cast("object", stated.get("architectures"))
+    name: object = cast("list[object]", named)[0] if isinstance(named, list) and named else ""
+    if not isinstance(name, str) or name.endswith(("LMHeadModel", "ForCausalLM")):
+        return "lm"
+    if name.endswith(("ForSequenceClassification", "ForTokenClassification", "RewardModel")):
+        return "score"
+    return "none" if name.endswith("Model") else "lm"
+
+
+def labels_of(facts: Facts) -> int:
+    """Outputs of a classifying head."""
+    named = facts.stated.get("id2label")
+    return facts.integer("num_labels", len(named) if is_mapping(named) and named else 2)
+
+
 def _head(facts: Facts, family: Family, shape: tuple[int, int], *, tied: bool) -> list[Tensor]:
-    bias = facts.says(family.head_bias)
     head = ModuleClass.LM_HEAD
+    kind = head_of(facts.stated)
+    if not family.has_head or (kind == "none" and family.bare_is_headless):
+        return []
+    if kind == "score":
+        return matrix("score", head, (labels_of(facts), shape[1]), Sharding.REPLICATED)
+    bias = facts.says(family.head_bias)
     if not tied:
         return matrix("lm_head", head, shape, Sharding.VOCAB, bias=bias)
     return [Tensor("lm_head.bias", head, shape[:1], 1, Sharding.VOCAB)] if bias else []

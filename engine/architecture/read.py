@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from engine.config.facts import Facts
     from engine.source.raw import RawModel
 
+_BESIDE = re.compile(r"vision|visual|audio|speech|image|img|tower|projector")
 _MOST_PARAMETERS = 10**15
 _WHOLE_MODEL = 0.02
 """Share by which a header may differ from the config before one of them is not believed."""
@@ -132,6 +134,10 @@ def _unknown(text: Facts, why: str = "") -> list[Doubt]:
 def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
     """The tensors of what is beside the text model; a doubt where they cannot be counted."""
     if root is text:
+        beside = [k for k, v in root.stated.items() if is_mapping(v) and _BESIDE.search(k)]
+        if beside:
+            reason = f"{beside[0]} of {root.model_type or 'this type'} is not known: not counted"
+            doubts.append(Doubt(Subject.WEIGHTS, reason))
         return []
     rule = TOWERS.get(root.model_type)
     if rule is not None:

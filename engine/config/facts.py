@@ -34,7 +34,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         "num_local_experts", "n_routed_experts", "moe_num_experts", "num_routed_experts",
     ),
     "num_experts_per_tok": (
-        "num_experts_per_token", "moe_topk", "moe_k", "top_k_experts", "moe_top_k", "experts_per_token",
+        "num_experts_per_token", "moe_topk", "moe_k", "top_k_experts", "moe_top_k",
+        "experts_per_token",
     ),
     "num_nextn_predict_layers": ("num_mtp_layers", "mtp_num_hidden_layers", "mtp_num_layers"),
 }  # fmt: skip
@@ -210,7 +211,7 @@ class Facts:
         raise self.bad(key, value, "true or false is needed")
 
     def says(self, flag: bool | str) -> bool:  # noqa: FBT001 - a constant or the key that decides
-        """``flag`` itself, or the truth value of the config key it names (``!key``: its opposite)."""
+        """``flag`` itself, or the truth value of the key it names (``!key``: its opposite)."""
         if isinstance(flag, bool):
             return flag
         if flag.startswith("!"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from engine.config.defaults import class_defaults
 from engine.config.facts import Facts, facts_for, is_mapping, shown
@@ -28,7 +28,18 @@ def root_facts(config: Mapping[str, object]) -> Facts:
     if not is_mapping(config):
         message = f"config.json holds {shown(config)}; an object with the model's fields is needed."
         raise ConfigError(message)
+    if not config.get("model_type"):
+        return facts_for(config, _type_of_class(config))
     return facts_for(config)
+
+
+def _type_of_class(config: Mapping[str, object]) -> str:
+    """``minicpm3`` for ``architectures: ["MiniCPM3ForCausalLM"]``, where no type is stated."""
+    named = config.get("architectures")
+    first: object = cast("list[object]", named)[0] if isinstance(named, list) and named else None
+    if not isinstance(first, str):
+        return ""
+    return first.removesuffix("ForCausalLM").lower() if first.endswith("ForCausalLM") else ""
 
 
 def text_facts(root: Facts) -> Facts:

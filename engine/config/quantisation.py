@@ -176,8 +176,8 @@ def _compressed_tensors(config: Mapping[str, object]) -> str | None:
 
 
 _ALGORITHMS = {
-    "fp8": "fp8", "nvfp4": "nvfp4", "fp8_pb_wo": "fp8-block", "mxfp8": "mxfp8", "w4a16_nvfp4": "nvfp4",
-    "fp8_block_scales": "fp8-block", "nvfp4_awq": "nvfp4", "mxfp4": "mxfp4",
+    "fp8": "fp8", "fp8_pb_wo": "fp8-block", "fp8_block_scales": "fp8-block", "mxfp8": "mxfp8",
+    "nvfp4": "nvfp4", "w4a16_nvfp4": "nvfp4", "nvfp4_awq": "nvfp4", "mxfp4": "mxfp4",
 }  # fmt: skip
 
 

@@ -128,7 +128,9 @@ def mla(facts: Facts, family: Family, kind: str) -> Mixed:
     Shapes:
         one latent vector of kv_lora_rank + qk_rope_head_dim per token stands for all heads.
     """
-    del kind
+    if not facts.has("kv_lora_rank") or not facts.flag("use_mla", default=True):
+        facts.settle("q_lora_rank")
+        return gqa(facts, family, kind)
     hidden = facts.integer("hidden_size")
     heads = facts.integer("num_attention_heads")
     q_rank = facts.optional("q_lora_rank") or 0

@@ -90,6 +90,8 @@ class Moe:
     experts: str = "num_experts"
     active: str = "num_experts_per_tok"
     width: str = "moe_intermediate_size"
+    width_rule: Callable[[Facts], int] | None = None
+    """Width of an expert where it is not the value of one key."""
     container: str = "mlp.experts"
     router: str = "mlp.gate"
     router_bias: Flag = False
@@ -167,6 +169,8 @@ class Family:
     """Learned position embeddings and other tensors outside the layers."""
     head_bias: Flag = False
     has_head: bool = True
+    bare_is_headless: bool = True
+    """Whether an ``architectures`` entry such as ``MistralModel`` means a model without head."""
     tied: bool | None = None
     """Whether embedding and head are one where neither config nor class says."""
     layer_extra: Callable[[Facts, Family, str, str], list[Tensor]] | None = None

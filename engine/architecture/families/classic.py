@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.families.base import Family, Names, matrix, norm
@@ -31,11 +32,6 @@ _GPT2_NAMES = Names(
     attention="attn", fused="c_attn", output="c_proj", up="c_fc", down="c_proj",
     embedding="transformer.wte", final_norm="transformer.ln_f",
 )  # fmt: skip
-_GPT2 = {
-    "names": _GPT2_NAMES, "q_bias": True, "o_bias": True, "mlp_bias": True, "gated": False,
-    "norms": ("ln_1", "ln_2"), "norm_bias": True, "width": four_times_hidden, "tied": True,
-    "positions": _positions("transformer.wpe"),
-}  # fmt: skip
 
 
 def _own_heads(facts: Facts, _kind: str) -> int:
@@ -46,8 +42,12 @@ def _bigcode_heads(facts: Facts, _kind: str) -> int:
     return 1 if facts.flag("multi_query", default=True) else facts.integer("num_attention_heads")
 
 
-GPT2 = Family(**_GPT2, kv_heads=_own_heads)
-GPT_BIGCODE = Family(**_GPT2, kv_heads=_bigcode_heads)
+GPT2 = Family(
+    names=_GPT2_NAMES, q_bias=True, o_bias=True, mlp_bias=True, gated=False, norms=("ln_1", "ln_2"),
+    norm_bias=True, width=four_times_hidden, tied=True, kv_heads=_own_heads,
+    positions=_positions("transformer.wpe"),
+)  # fmt: skip
+GPT_BIGCODE = replace(GPT2, kv_heads=_bigcode_heads)
 GPT_NEO = Family(
     names=Names(
         attention="attn.attention", output="out_proj", up="c_fc", down="c_proj",
@@ -135,7 +135,8 @@ def _falcon_norms(facts: Facts) -> tuple[str, ...]:
 FALCON = Family(
     names=Names(
         attention="self_attention", fused="query_key_value", output="dense", up="dense_h_to_4h",
-        down="dense_4h_to_h", embedding="transformer.word_embeddings", final_norm="transformer.ln_f",
+        down="dense_4h_to_h", embedding="transformer.word_embeddings",
+        final_norm="transformer.ln_f",
     ),
     kv_heads=_falcon_kv, q_bias="bias", o_bias="bias", mlp_bias="bias", gated=False,
     norm_rule=_falcon_norms, norm_bias=True, width=four_times_hidden, tied=True,
@@ -171,7 +172,9 @@ OPT = Family(
     positions=_opt_outer, tied=True,
 )  # fmt: skip
 XGLM = Family(
-    names=Names(output="out_proj", mlp="layer", up="fc1", down="fc2", final_norm="model.layer_norm"),
+    names=Names(
+        output="out_proj", mlp="layer", up="fc1", down="fc2", final_norm="model.layer_norm"
+    ),
     q_bias=True, o_bias=True, mlp_bias=True, gated=False, norm_bias=True, tied=True,
     norms=("self_attn_layer_norm", "final_layer_norm"),
 )  # fmt: skip
@@ -222,7 +225,7 @@ CHATGLM = Family(
         down="dense_4h_to_h", embedding="transformer.embedding.word_embeddings",
         final_norm="transformer.encoder.final_layernorm",
     ),
-    kv_heads=_chatglm_kv, q_bias="add_qkv_bias", gate_up_fused=True,
+    kv_heads=_chatglm_kv, q_bias="add_qkv_bias", gate_up_fused=True, bare_is_headless=False,
 )  # fmt: skip
 EXAONE3 = Family(
     names=Names(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.families import patterns
@@ -74,6 +75,7 @@ GLM4 = Family(
         "post_mlp_layernorm",
     ),
 )  # fmt: skip
+GLM4V = replace(GLM4, q_bias=True)
 EXAONE4 = Family(
     norms=_POST, qk_norm="head",
     pattern=patterns.every(4, "sliding_window_pattern", needs_window=True),
@@ -133,6 +135,9 @@ PHI = Family(
     norm_bias=True, head_bias=True, qk_norm="head", qk_norm_if="qk_layernorm", qk_norm_bias=True,
 )  # fmt: skip
 
+# Scaling of residuals and logits changes no shape; the class ties by default.
+MINICPM = Family(tied=True)
+
 FAMILIES = {
     "llama": LLAMA, "code_llama": LLAMA, "cwm": LLAMA, "internlm3": LLAMA,
     "mistral": MISTRAL, "ministral": MISTRAL, "ministral3": MISTRAL,
@@ -140,7 +145,8 @@ FAMILIES = {
     "gemma": GEMMA, "gemma2": GEMMA2, "gemma3_text": GEMMA3, "vaultgemma": VAULTGEMMA,
     "phi": PHI, "phi3": PHI3, "granite": GRANITE,
     "cohere": COHERE, "cohere2": COHERE2, "olmo": OLMO, "olmo2": OLMO2, "olmo3": OLMO3,
-    "glm": GLM, "glm4": GLM4, "exaone4": EXAONE4, "seed_oss": SEED_OSS, "smollm3": SMOLLM3,
+    "glm": GLM, "glm4": GLM4, "glm4v_text": GLM4V, "exaone4": EXAONE4, "seed_oss": SEED_OSS,
+    "smollm3": SMOLLM3, "minicpm": MINICPM,
     "stablelm": STABLELM, "starcoder2": STARCODER2, "nemotron": NEMOTRON, "arcee": ARCEE,
     "helium": HELIUM, "ernie4_5": ERNIE, "hunyuan_v1_dense": HUNYUAN,
 }  # fmt: skip

@@ -54,7 +54,7 @@ def sparse(facts: Facts, family: Family, kind: str) -> Fed:
     per_token = facts.integer(moe.active, 1)
     if per_token > experts:
         raise facts.bad(moe.active, per_token, f"there are only {experts} experts")
-    width = facts.integer(moe.width)
+    width = moe.width_rule(facts) if moe.width_rule else facts.integer(moe.width)
     router_bias = facts.says(moe.router_bias)
     tensors = matrix(
         moe.router, ModuleClass.ROUTER, (experts, hidden), Sharding.REPLICATED, bias=router_bias

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.families import classic, dense, gemma4, hybrid, sparse
+from engine.architecture.families import classic, dense, gemma4, generic, hybrid, sparse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.architecture.families.base import Family
 
-FAMILIES: Mapping[str, Family] = {
+_OWN: Mapping[str, Family] = {
     **classic.FAMILIES,
     **dense.FAMILIES,
     **sparse.FAMILIES,
     **hybrid.FAMILIES,
     **gemma4.FAMILIES,
 }
-
-# Text parts of multimodal models that are built as another type's.
-FAMILIES = {
-    **FAMILIES,
-    "qwen2_vl_text": FAMILIES["qwen2"],
-    "qwen2_5_vl_text": FAMILIES["qwen2"],
-    "qwen2_5_omni_text": FAMILIES["qwen2"],
-    "qwen3_vl_text": FAMILIES["qwen3"],
-    "qwen3_vl_moe_text": FAMILIES["qwen3_moe"],
-    "exaone4_5_text": FAMILIES["exaone4"],
-    "glm4v_text": FAMILIES["glm4"],
-    "glm4v_moe_text": FAMILIES["glm4_moe"],
-    "phi4": FAMILIES["phi3"],
+# Text parts of multimodal models, and other names of the same layers.
+_SAME_LAYERS = {
+    "qwen2_vl_text": "qwen2",
+    "qwen2_5_vl_text": "qwen2",
+    "qwen2_5_omni_text": "qwen2",
+    "qwen3_vl_text": "qwen3",
+    "qwen3_asr_text": "qwen3",
+    "qwen3_vl_moe_text": "qwen3_moe",
+    "exaone4_5_text": "exaone4",
+    "phi4": "phi3",
+    "xverse": "llama",
+    "mimo": "qwen2",
 }
-
-GENERIC = dense.LLAMA
+FAMILIES: Mapping[str, Family] = {
+    **_OWN,
+    **{name: _OWN[other] for name, other in _SAME_LAYERS.items()},
+}
+GENERIC = generic.GENERIC
 """What an unknown decoder is counted as: a bound, never an answer."""

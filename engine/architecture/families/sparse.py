@@ -42,8 +42,8 @@ MIXTRAL = Family(
     pattern=patterns.windowed_if_stated, feed_pattern=patterns.all_sparse, moe=MIXTRAL_MOE
 )
 PHIMOE = Family(
-    q_bias=AB, o_bias=AB, norm_bias=True, head_bias="lm_head_bias", feed_pattern=patterns.all_sparse,
-    pattern=patterns.windowed_if_stated, moe=MIXTRAL_MOE,
+    q_bias=AB, o_bias=AB, norm_bias=True, head_bias="lm_head_bias", moe=MIXTRAL_MOE,
+    pattern=patterns.windowed_if_stated, feed_pattern=patterns.all_sparse,
 )  # fmt: skip
 MINIMAX_M2 = Family(
     qk_norm="full", feed_pattern=patterns.all_sparse, moe=MIXTRAL_MOE,
@@ -85,6 +85,17 @@ SOLAR_OPEN = Family(
 DOTS1 = Family(
     q_bias=AB, o_bias=AB, qk_norm="head", feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE
 )
+BAILING_MOE = Family(
+    names=Names(
+        attention="attention", fused="query_key_value", output="dense",
+        embedding="model.word_embeddings",
+    ),
+    q_bias="use_qkv_bias", o_bias="use_bias", feed_pattern=patterns.dense_first("first_k_dense_replace"),
+    moe=Moe(
+        experts="num_experts", shared="mlp.shared_experts",
+        shared_width=times_shared("num_shared_experts"),
+    ),
+)  # fmt: skip
 OLMOE = Family(
     q_bias=AB, o_bias=AB, qk_norm="full", feed_pattern=patterns.all_sparse,
     moe=Moe(width="intermediate_size"),
@@ -190,12 +201,12 @@ def by_frequency(key: str, otherwise: PatternRule) -> PatternRule:
     """A list of 0 (dense) and 1 (sparse) under ``key``."""
 
     def kinds(facts: Facts, layers: int) -> tuple[str, ...]:
-        value = facts.raw(key)
-        if not isinstance(value, list):
-            return otherwise(facts, layers)
+        stated = patterns.stated_feeds(facts, layers)
+        if stated or not isinstance(facts.raw(key), list):
+            return stated or otherwise(facts, layers)
         entries = facts.integers(key) or ()
         if len(entries) != layers:
-            raise facts.bad(key, value, f"one entry for each of the {layers} layers is needed")
+            raise facts.bad(key, entries, f"one entry for each of the {layers} layers is needed")
         return tuple(SPARSE if entry else DENSE for entry in entries)
 
     return kinds
@@ -249,7 +260,8 @@ MIMO_V2 = Family(
 FAMILIES = {
     "mixtral": MIXTRAL, "phimoe": PHIMOE, "minimax_m2": MINIMAX_M2, "qwen2_moe": QWEN2_MOE,
     "qwen3_moe": QWEN3_MOE, "gpt_oss": GPT_OSS, "deepseek_v2": DEEPSEEK, "deepseek_v3": DEEPSEEK,
-    "kimi_k2": DEEPSEEK, "glm4_moe_lite": DEEPSEEK, "glm4_moe": GLM4_MOE, "solar_open": SOLAR_OPEN,
+    "kimi_k2": DEEPSEEK, "glm4_moe_lite": DEEPSEEK, "glm4_moe": GLM4_MOE, "glm4v_moe_text": GLM4_MOE,
+    "solar_open": SOLAR_OPEN, "bailing_moe": BAILING_MOE,
     "dots1": DOTS1, "olmoe": OLMOE, "flex_olmo": FLEX_OLMO, "granitemoe": GRANITE_MOE,
     "granitemoeshared": GRANITE_MOE, "ernie4_5_moe": ERNIE_MOE, "hunyuan_v1_moe": HUNYUAN_MOE,
     "exaone_moe": EXAONE_MOE, "llama4_text": LLAMA4, "afmoe": AFMOE, "mimo_v2_flash": MIMO_V2,

@@ -65,7 +65,7 @@ class Encoder:
     """Learned vectors of layer scale."""
 
     def add(self, tower: Tower, layers: int, hidden: int, mlp: int, heads: tuple[int, int]) -> None:
-        """Add ``layers`` layers of ``hidden`` width; ``heads`` is (query, key/value) total width."""
+        """Add ``layers`` layers; ``heads`` is the total width of the query and of key and value."""
         q, kv = heads
         path = "layers.*."
         row = Sharding.ROW

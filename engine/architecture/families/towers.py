@@ -109,8 +109,8 @@ def llava(root: Facts, text: Facts) -> list[Tensor]:
     """LLaVA: any tower and two linear layers."""
     tower = _any_tower(root)
     width = _vision(root).integer("hidden_size")
-    layers = root.raw("vision_feature_layer")
-    times = len(layers) if isinstance(layers, list) else 1
+    several = isinstance(root.raw("vision_feature_layer"), list)
+    times = len(root.items("vision_feature_layer") or (0,)) if several else 1
     bias = root.flag("multimodal_projector_bias", default=True)
     return _two_layers(tower, width * times, text.integer("hidden_size"), bias=bias)
 
@@ -430,7 +430,8 @@ def step3p7(root: Facts, text: Facts) -> list[Tensor]:
 
 
 TOWERS: Mapping[str, TowerRule] = {
-    "gemma4": gemma4.towers, "llava": llava, "vipllava": llava, "llava_next": llava_next, "llava_next_video": llava_next,
+    "gemma4": gemma4.towers, "llava": llava, "llava_next": llava_next,
+    "llava_next_video": llava_next,
     "gemma3": gemma3, "paligemma": paligemma, "mistral3": mistral3, "lfm2_vl": lfm2_vl,
     "llama4": llama4, "qwen2_vl": qwen2_vl, "qwen2_5_vl": qwen2_5_vl, "qwen3_vl": qwen3_vl,
     "qwen3_vl_moe": qwen3_vl, "qwen3_5": qwen3_vl, "qwen3_5_moe": qwen3_vl, "glm4v": glm4v,
