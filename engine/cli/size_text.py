@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.cli.look import Look, fitted, wrapped
+from engine.fit.solve import stored_format
 from engine.units import format_gib
 
 if TYPE_CHECKING:
@@ -52,10 +53,15 @@ def _heading(budget: Budget, look: Look) -> Iterator[str]:
     parts = [
         f"{plan.runtime}{version} on {budget.machine.name}",
         f"{at_once} × {context}",
-        f"weights {plan.weight_format}",
+        f"weights {_format(budget)}",
         f"KV {plan.kv_cache_dtype}",
     ]
     yield fitted(" · ".join(parts), look.width).rstrip()
+
+
+def _format(budget: Budget) -> str:
+    chosen = budget.deployment.weight_format
+    return f"as stored ({stored_format(budget.model)})" if chosen == "auto" else chosen
 
 
 def _verdict(sizing: Sizing, notes: Notes, look: Look) -> Iterator[str]:

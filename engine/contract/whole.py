@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Region
 from engine.budget.weights import WeightLayout, weights
 from engine.evidence import Basis
-from engine.runtimes.llama_cpp import from_spec
+from engine.runtimes.llama_cpp import file_bytes
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget
@@ -20,6 +20,6 @@ def whole_weights(budget: Budget) -> tuple[int, Basis]:
         return sum(tensor.size_bytes for tensor in model.gguf_tensors), Basis.READ
     if budget.llama_cpp is not None:
         basis = budget.ranks[0].regions[Region.WEIGHTS].estimate.basis
-        return from_spec.shape_of(model, chosen).size_bytes, basis
+        return file_bytes(model, chosen), basis
     found = weights(model, WeightLayout(chosen))
     return sum(stage.size_bytes for stage in found.stages), found.basis

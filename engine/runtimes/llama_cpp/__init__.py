@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from engine.runtimes.llama_cpp.runtime import LlamaCpp
+from engine.runtimes.llama_cpp.runtime import LlamaCpp, file_bytes
 
-__all__ = ["LlamaCpp"]
+__all__ = ["LlamaCpp", "file_bytes"]

@@ -86,6 +86,15 @@ class LlamaCpp:
         )
 
 
+def file_bytes(model: Model, weight_format: str) -> int:
+    """Bytes of all tensors in the GGUF file, as it is or as its converter would write it.
+
+    Raises:
+        DeploymentError: no GGUF file can hold ``weight_format``.
+    """
+    return _shape(model, _mix(model, weight_format)).size_bytes
+
+
 def _mix(model: Model, weight_format: str) -> str:
     """The mix to plan for; empty = the tensors of the GGUF file as they are."""
     if weight_format == "auto":
