@@ -21,6 +21,8 @@ from engine.runtimes.llama_cpp.settings import (
 from engine.units import GIB
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine, Slot
     from engine.runtimes.llama_cpp.shape import Shape
@@ -147,3 +149,45 @@ def _planned(shape: Shape, deployment: Deployment, machine: Machine, total: int)
         output=buffers.output_bytes(shape, settings),
         notes=notes,
     )
+
+
+def placements(shape: Shape, deployment: Deployment, machine: Machine) -> tuple[Deployment, ...]:
+    """What ``--fit`` would try for a plan that doesn't fit its GPUs: fewer experts or layers there.
+
+    Experts go to the host first, from layer 0; only when all of them are there, whole layers.
+    """
+    if not gpu_slots(machine, deployment) or deployment.n_gpu_layers is not None:
+        return ()
+    found: list[Deployment] = []
+    layers = shape.num_layers
+    total = chosen_cells(deployment) or _planned_cells(shape, deployment, machine)
+
+    def fits(tried: Deployment) -> bool:
+        return _fits(_planned(shape, tried, machine, total), machine, tried)
+
+    if shape.moe is not None:
+        moved = _first(lambda n: fits(deployment.with_(n_cpu_moe=n)), 1, layers)
+        if moved is not None:
+            found.append(deployment.with_(n_cpu_moe=moved))
+    units = shape.blocks_in_file + 1
+    spared = _first(lambda n: fits(deployment.with_(n_gpu_layers=units - n)), 1, units - 1)
+    if spared is not None:
+        found.append(deployment.with_(n_gpu_layers=units - spared))
+    return tuple(found)
+
+
+def _planned_cells(shape: Shape, deployment: Deployment, machine: Machine) -> int:
+    return plan(shape, deployment, machine).settings.n_ctx
+
+
+def _first(fits: Callable[[int], bool], low: int, high: int) -> int | None:
+    """The smallest number in the range that fits; None where none does. ``fits`` is monotone."""
+    if low > high or not fits(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if fits(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -10,6 +10,7 @@ from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.formats.mixes import MIXES
 from engine.runtimes.llama_cpp import from_gguf, from_spec
+from engine.runtimes.llama_cpp import plan as plans
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.plan import Plan, gpu_slots, plan
 from engine.runtimes.llama_cpp.regions import Ranks, token_bytes
@@ -84,6 +85,17 @@ class LlamaCpp:
             bounds_are_upper=any(planned.kv.values()),
             llama_cpp=_buffers(planned, slots),
         )
+
+
+def placements(model: Model, deployment: Deployment, machine: Machine) -> tuple[Deployment, ...]:
+    """Plans with less on the GPUs that llama.cpp would try by itself, the gentlest first.
+
+    Raises:
+        DeploymentError: llama.cpp would refuse the plan whatever its placement.
+    """
+    return plans.placements(
+        _shape(model, _mix(model, deployment.weight_format)), deployment, machine
+    )
 
 
 def file_bytes(model: Model, weight_format: str) -> int:
