@@ -143,7 +143,7 @@ class Choice(QComboBox):
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Where the whole label has no room, show it up to its comma."""
+        """Where the whole label has no room, show it up to its comma, or without its last word."""
         painter = QStylePainter(self)
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
@@ -152,7 +152,8 @@ class Choice(QComboBox):
             QStyle.ComplexControl.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxEditField, self
         )
         if self.fontMetrics().horizontalAdvance(option.currentText) > field.width() - 2:
-            option.currentText = option.currentText.partition(",")[0]
+            head, comma, _rest = option.currentText.partition(",")
+            option.currentText = head if comma else option.currentText.rpartition(" ")[0]
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
 
     @override

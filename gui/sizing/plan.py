@@ -11,7 +11,7 @@ from engine.runtimes import registry
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
-    from engine.devices.device import Device, Machine
+    from engine.devices.device import Machine
     from engine.runtimes.base import Runtime
 
 FIRST_CONTEXT = 8192
@@ -124,26 +124,22 @@ _WORDS = {
     "float32": "FP32",
     "float8_e4m3fn": "FP8 E4M3",
     "mixed": "Mixed",
-    "f16": "F16",
-    "f32": "F32",
 }
+_SMALL_WORDS = frozenset({"per", "head"})
 
 
 def format_label(key: str) -> str:
-    """A format or dtype as people write it: ``BF16``, ``FP8 block``, ``AWQ int4``."""
+    """A format or dtype as people write it: ``BF16``, ``FP8 block``, ``AWQ INT4``, ``Q8_0``."""
     if key in _WORDS:
         return _WORDS[key]
-    if "_" in key:
-        return key.upper() if key.lower().startswith("fp8") else key
-    head, *tail = key.split("-")
-    return " ".join((head.upper(), *tail))
+    if key != key.lower():
+        return key
+    if key.lstrip("i").startswith("q") and key.lstrip("i")[1:2].isdigit():
+        return key.upper()
+    parts = key.replace("_", " ").replace("-", " ").split()
+    return " ".join(p.upper() if _is_abbreviation(p) else p for p in parts)
 
 
-def search_devices(text: str, devices: tuple[Device, ...]) -> tuple[Device, ...]:
-    """Devices whose name, label or alias holds every word of ``text``."""
-    words = text.casefold().split()
-    return tuple(d for d in devices if all(word in _haystack(d) for word in words))
-
-
-def _haystack(device: Device) -> str:
-    return " ".join((device.name, device.vendor.value, device.label, *device.aliases)).casefold()
+def _is_abbreviation(part: str) -> bool:
+    has_digit = any(c.isdigit() for c in part)
+    return has_digit or (len(part) <= 4 and part not in _SMALL_WORDS)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _SLIDER_LOW = 512
 _SLIDER_HIGH = 2**20
 """End of the slider where the model states no limit of its own."""
+_WIDE = 1100
+"""From this width the weight format says that it is the stored one."""
 _NARROW = 950
 """Below this width of the strip the labels and gaps shorten."""
 
@@ -61,9 +63,9 @@ class PlanStrip(Ground):
         self._connect()
 
     def _build(self) -> None:
-        self._add("Runtime", "Runtime", self.runtime, stretch=2)
-        self._add("Weights", "Weights", self.weights, stretch=3)
-        self._add("KV cache", "KV cache", self.kv, stretch=1)
+        self._add("Runtime", "Runtime", self.runtime)
+        self._add("Weights", "Weights", self.weights, stretch=2)
+        self._add("KV cache", "KV cache", self.kv)
         pair = QWidget()
         row = QHBoxLayout(pair)
         row.setContentsMargins(0, 0, 0, 0)
@@ -144,13 +146,15 @@ class PlanStrip(Ground):
             field.setFont(theme.font("body"))
             field.ensurePolished()
             field.setFixedWidth(field.text_width(sample))
+        metrics = self.fontMetrics()
         for choice, sample in (
-            (self.runtime, "llama.cpp"),
+            (self.runtime, "llama.cpp 88"),
             (self.weights, "BF16"),
             (self.kv, "BF16"),
         ):
             choice.setMinimumContentsLength(0)
-            choice.setMinimumWidth(choice.fontMetrics().horizontalAdvance(sample) + 42)
+            choice.setMinimumWidth(metrics.horizontalAdvance(sample) + 40)
+        self.device.setMinimumWidth(metrics.horizontalAdvance("RTX 4090, this computer") + 66)
 
     def show_state(self, state: State) -> None:
         """Show the plan in force; tells nobody."""
@@ -163,7 +167,7 @@ class PlanStrip(Ground):
                 plans.format_choices(runtime, state.model), deployment.weight_format
             )
             filled = state.sizing.budget.deployment if state.sizing else deployment
-            resolved = "auto" if state.is_stale else filled.kv_cache_dtype
+            resolved = filled.cache_type_k or filled.kv_cache_dtype
             self.kv.set_items(
                 plans.kv_choices(runtime, state.model, resolved), deployment.kv_cache_dtype
             )
@@ -187,7 +191,7 @@ class PlanStrip(Ground):
         super().resizeEvent(event)
         narrow = self.width() < _NARROW
         self._row.setSpacing(8 if narrow else 12)
-        self._row.setStretch(1, 0 if narrow else 3)
+        self._row.setStretch(1, 2 if self.width() >= _WIDE else 0)
         for text, (long, short) in self._captions.items():
             if isinstance(text, ElidedLabel):
                 text.set_text(short if narrow else long)

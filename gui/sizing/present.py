@@ -33,6 +33,7 @@ _ICONS = {
     Fit.UNKNOWN: "circle-help",
 }
 _PARTS_SHOWN = 8
+_WRITTEN_SMALL = frozenset({"psutil", "llama.cpp", "vLLM"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +175,17 @@ def _rows(rank: RankBudget, unit: UnitSystem, ranks: tuple[RankBudget, ...]) -> 
             span=_span(estimate, unit),
             least=_least(found, unit, absent=absent),
             basis="" if absent else estimate.basis.word,
-            note=found.note[:1].upper() + found.note[1:],
+            note=_sentence_case(found.note),
             is_absent=absent,
             exact=fmt.exact_bytes(estimate.likely_bytes),
             per_rank=tuple(_number(r.regions[region].estimate, unit) for r in ranks),
         )
+
+
+def _sentence_case(note: str) -> str:
+    """A capital first, but not on names that are written small."""
+    first = note.partition(" ")[0]
+    return note if first in _WRITTEN_SMALL else note[:1].upper() + note[1:]
 
 
 def _number(estimate: Estimate, unit: UnitSystem) -> str:

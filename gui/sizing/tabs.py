@@ -121,8 +121,16 @@ class TabPanel(QWidget):
         self.tabs = RoomTabs()
         self.tabs.setObjectName("tabs")
         self.tabs.setAccessibleName("Explanations of the picture")
-        self.pages = QStackedWidget()
-        self.pages.setObjectName("pages")
+        self.stack = QStackedWidget()
+        self.stack.setObjectName("pages")
+        self._edge = Hairline()
+        self._edge.hide()
+        self.pages = Ground()
+        inside = QVBoxLayout(self.pages)
+        inside.setContentsMargins(0, 0, 0, 0)
+        inside.setSpacing(0)
+        inside.addWidget(self._edge)
+        inside.addWidget(self.stack, 1)
         self._fold = QToolButton()
         self._fold.setObjectName("fold")
         self._fold.setAutoRaise(True)
@@ -156,7 +164,7 @@ class TabPanel(QWidget):
 
     def add_page(self, title: str, page: QWidget) -> None:
         """Append a tab."""
-        self.pages.addWidget(page)
+        self.stack.addWidget(page)
         self.tabs.addTab(title)
 
     def add_tool(self, tool: QWidget) -> None:
@@ -190,6 +198,7 @@ class TabPanel(QWidget):
         if floats == self._floats:
             return
         self._floats = floats
+        self._edge.setVisible(floats)
         if over is not None:
             self._column.removeWidget(self.pages)
             self.pages.setParent(over)
@@ -230,7 +239,7 @@ class TabPanel(QWidget):
             self._fold.setIcon(icon(picture, self._theme.color("text.secondary")))
 
     def _on_current_changed(self, index: int) -> None:
-        self.pages.setCurrentIndex(index)
+        self.stack.setCurrentIndex(index)
         self.current_changed.emit(index)
 
     def _on_clicked(self, index: int) -> None:

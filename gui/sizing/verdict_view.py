@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from gui.sizing.view_model import SizingViewModel, State
 
 _NARROW = 950
+_CAPTION = "What would fit"
+_HOPELESS = "No single change makes it fit: pick a larger device, more of them, or a smaller model"
 
 
 class VerdictMark(QWidget):
@@ -161,7 +163,7 @@ class ChangesRow(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("changes")
-        self._caption = label("What would fit", "secondary")
+        self._caption = label(_CAPTION, "secondary")
         self._buttons: list[ChangeButton] = []
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(44, 0, 0, 0)
@@ -187,6 +189,8 @@ class ChangesRow(QWidget):
             button.clicked.connect(self._on_clicked)
             self._buttons.append(button)
             self._row.insertWidget(self._row.count() - 1, button)
+        hopeless = state.limits is not None and not state.changes
+        self._caption.setText(_HOPELESS if hopeless else _CAPTION)
         self._fit()
 
     @override

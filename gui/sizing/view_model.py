@@ -13,6 +13,7 @@ from typing_extensions import override
 from engine.errors import PlimsollError
 from engine.fit.changes import changes
 from engine.fit.solve import limits
+from engine.runtimes.registry import RUNTIMES
 from engine.sizing import size
 from engine.units import UnitSystem
 from gui.kit.latest import LatestOnly
@@ -21,6 +22,8 @@ from gui.kit.throttle import Debounce
 from gui.sizing.plan import Plan, adapted, first_plan, machine_for, with_runtime
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engine.architecture.model import Model
     from engine.cancel import CancelToken
     from engine.devices.device import Machine
@@ -90,10 +93,15 @@ class SizingViewModel(QObject):
     """The new ``State``."""
 
     def __init__(
-        self, runner: TaskRunner, here: Machine, runtime: str, parent: QObject | None = None
+        self,
+        runner: TaskRunner,
+        here: Machine,
+        default_runtime: Callable[[Model, Machine], str],
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self.state = State(plan=first_plan(runtime), here=here)
+        self._default_runtime = default_runtime
+        self.state = State(plan=first_plan(next(iter(RUNTIMES))), here=here)
         self.undo_stack = QUndoStack(self)
         self.undo_stack.setUndoLimit(200)
         self._clock = QElapsedTimer()
@@ -109,8 +117,11 @@ class SizingViewModel(QObject):
         return not (self._search.is_pending or self._inverse.is_busy)
 
     def load(self, model: Model) -> None:
-        """Size ``model``; not a step of undo."""
-        plan, notes = adapted(self.state.plan, model)
+        """Size ``model``; not a step of undo. Until the user has edited it, the plan is our own."""
+        plan = self.state.plan
+        if not self.undo_stack.count():
+            plan = first_plan(self._default_runtime(model, self.state.here))
+        plan, notes = adapted(plan, model)
         self._answer(replace(self.state, model=model, plan=plan, notes=notes, sizing=None))
 
     def set_here(self, here: Machine) -> None:

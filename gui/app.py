@@ -1,0 +1,212 @@
+"""The composition root: builds every object once, and is the only place where rooms meet."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import QLocale, QObject, Qt, QTimer
+from PySide6.QtWidgets import QApplication
+
+from engine.contract.desk import default_runtime
+from engine.devices import catalogue
+from engine.errors import TelemetryError
+from engine.source.hub import HubClient
+from gui import example
+from gui.browser.view import BrowserView
+from gui.desk import Desk
+from gui.kit import fonts
+from gui.kit.faults import Faults
+from gui.kit.icons import app_icon
+from gui.kit.loader import ModelLoader
+from gui.kit.notices import Notice, TroubleNotice
+from gui.kit.settings import Settings, SettingsStore
+from gui.kit.tasks import TaskRunner
+from gui.kit.theme import Theme, ThemeManager, palette, style_sheet
+from gui.live.view import HoldsView
+from gui.main_window import MainWindow
+from gui.sizing.view import SizingView
+from gui.sizing.view_model import SizingViewModel
+from gui.watch import Watch
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+_log = logging.getLogger("plimsoll.gui")
+
+_LEAVE_WITHIN_MS = 2000
+"""How long leaving waits for jobs before it goes anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the window is started."""
+
+    offline: bool = False
+    endpoint: str | None = None
+    replay: Path | None = None
+    reset: bool = False
+    smoke: bool = False
+    scheme: str | None = None
+    settings_folder: Path | None = None
+
+
+class App(QObject):
+    """Everything there is one of."""
+
+    def __init__(self, application: QApplication, options: Options) -> None:
+        super().__init__()
+        self._application = application
+        self._options = options
+        self._dressed: Theme | None = None
+        self.store = SettingsStore(options.settings_folder)
+        self.settings = Settings() if options.reset else self.store.load()
+        self.faults = Faults(self)
+        self.runner = TaskRunner(self)
+        self.loader = ModelLoader(self.runner, self)
+        self.themes = ThemeManager(self)
+        self.themes.pin(options.scheme or _pinned(self.settings.scheme))
+        self._dress(self.themes.current)
+        self.hub = HubClient(endpoint=options.endpoint, offline=options.offline)
+        self.watch = Watch(options.replay, self)
+        here = self.watch.machine()
+        self.model = SizingViewModel(self.runner, here, default_runtime, self)
+        self.model.set_unit(self.settings.unit)
+        self.view = SizingView(self.model, self.themes.current)
+        self.holds = HoldsView()
+        self.view.tabs.add_page("What holds it", self.holds)
+        self.browser = BrowserView(self.runner, self.hub, self.themes.current)
+        stack = self.model.undo_stack
+        undo, redo = stack.createUndoAction(self), stack.createRedoAction(self)
+        undo.setShortcut("Ctrl+Z")
+        redo.setShortcuts(["Ctrl+Y", "Ctrl+Shift+Z"])
+        self.window = MainWindow(application, self.browser, self.view, (undo, redo))
+        self.trouble = TroubleNotice()
+        self.welcome = Notice("welcome", "monitor-check", "accent")
+        self.note = Notice("note", "check", "fits")
+        for notice in (self.trouble, self.note, self.welcome):
+            self.view.add_notice(notice)
+        self.desk = Desk(self)
+        self._connect()
+        self._on_theme_changed(self.themes.current)
+
+    def _connect(self) -> None:
+        self.themes.changed.connect(self._on_theme_changed)
+        self.faults.happened.connect(self.trouble.report)
+        self.loader.loaded.connect(self.model.load)
+        self.loader.failed.connect(self.trouble.report)
+        self.loader.busy_changed.connect(self.window.progress.set_busy)
+        self.browser.chosen.connect(self.desk.on_chosen)
+        self.model.changed.connect(self.desk.on_state_changed)
+        self.watch.sampled.connect(self.desk.on_sampled)
+        self.watch.failed.connect(self.trouble.report)
+        self.window.dropped.connect(self.desk.on_dropped)
+        self.window.narrow_changed.connect(self._on_narrow_changed)
+        self.window.closing.connect(self.close)
+
+    def start(self) -> None:
+        """Show the window, then begin to sample and load the worked example."""
+        self.faults.install()
+        self.view.strip.set_devices(self.desk.here_name(), catalogue.devices())
+        self.window.restore(self.settings.geometry, self.settings.splitters)
+        self._on_narrow_changed()
+        self.view.fold_tabs(folded=self.settings.tabs_folded)
+        self.desk.on_state_changed(self.model.state)
+        self.desk.welcome()
+        self.window.show()
+        self.watch.start()
+        here = self.model.state.here
+        self.loader.load(lambda token: example.fetch(here, token))
+
+    def close(self) -> None:
+        """Leave in order: no new work, no sampling, the pool at rest, settings written."""
+        self.loader.cancel()
+        self.watch.stop()
+        if not self.runner.shutdown(_LEAVE_WITHIN_MS):
+            _log.warning("jobs were still running when the window closed")
+        if not self._options.smoke:
+            self.store.save(self.desk.settings_now())
+        self.faults.remove()
+
+    def _on_narrow_changed(self) -> None:
+        self.view.set_low(low=self.window.is_narrow)
+
+    def _dress(self, theme: Theme) -> None:
+        # Before any widget is made: a style sheet keeps the font a label was born with.
+        self._application.setFont(theme.font("body"))
+        self._application.setPalette(palette(theme))
+        self._application.setStyleSheet(style_sheet(theme))
+        self._dressed = theme
+
+    def _on_theme_changed(self, theme: Theme) -> None:
+        if theme is not self._dressed:
+            self._dress(theme)
+        for part in (self.view, self.browser, self.holds, self.window):
+            part.set_theme(theme)
+        for notice in (self.trouble, self.note, self.welcome):
+            notice.set_theme(theme)
+
+
+def run(arguments: Namespace) -> int:
+    """Open the window and stay until it is closed.
+
+    Args:
+        arguments: ``offline``, ``endpoint``, ``replay``, ``reset``, ``smoke``.
+
+    Returns:
+        The exit status.
+    """
+    _give_streams()
+    replay = cast("str | None", arguments.replay)
+    options = Options(
+        offline=bool(arguments.offline),
+        endpoint=cast("str | None", arguments.endpoint),
+        replay=Path(replay) if replay else None,
+        reset=bool(arguments.reset),
+        smoke=bool(arguments.smoke),
+    )
+    application = make_application(sys.argv[:1])
+    try:
+        app = App(application, options)
+    except TelemetryError as error:
+        sys.stderr.write(f"plimsoll: {error.message}\n")
+        return 2
+    app.start()
+    if options.smoke:
+        from gui.smoke import Smoke  # noqa: PLC0415 - only where the build is tested
+
+        smoke = Smoke(app)
+        QTimer.singleShot(0, smoke, smoke.begin)
+        application.exec()
+        return smoke.status
+    return application.exec()
+
+
+def make_application(arguments: list[str]) -> QApplication:
+    """The Qt application with the house's style, fonts and names."""
+    QLocale.setDefault(QLocale(QLocale.Language.English, QLocale.Country.UnitedStates))
+    application = QApplication(arguments)
+    application.setApplicationName("Plimsoll")
+    application.setDesktopFileName("plimsoll")
+    if sys.platform.startswith("linux"):
+        application.setStyle("Fusion")
+    application.setWindowIcon(app_icon())
+    application.setAttribute(Qt.ApplicationAttribute.AA_DontShowIconsInMenus)
+    fonts.load()
+    return application
+
+
+def _give_streams() -> None:
+    """A windowed program has no standard streams, and libraries that print would raise."""
+    if sys.stdout is None or sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]  # None in a windowed bundle
+        nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the program
+        sys.stdout = sys.stdout or nowhere
+        sys.stderr = sys.stderr or nowhere
+
+
+def _pinned(scheme: str) -> str | None:
+    return None if scheme == "system" else scheme

@@ -1,0 +1,160 @@
+"""What this computer's devices hold, second by second: to the rooms, the status line, a file."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from engine.devices import plain
+from engine.devices.here import this_machine
+from engine.errors import TelemetryError
+from engine.telemetry.record import Recorder, RecordingEndedError, Replay
+from engine.telemetry.probe import open_sampler
+from engine.telemetry.snapshot import PoolKind
+from gui.kit.poller import TelemetryPoller
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.devices.device import Machine
+    from engine.telemetry.snapshot import TelemetrySnapshot
+
+_MOST_KEPT = 3600
+
+
+class Watch(QObject):
+    """Owns the thread that samples, what it samples from, and the recording."""
+
+    sampled = Signal(object)
+    """A ``TelemetrySnapshot``."""
+    failed = Signal(object)
+    """The exception that a sample or the recording ended in."""
+    ended = Signal()
+    """The recording that was played is over."""
+    recording_changed = Signal()
+
+    def __init__(self, replay: Path | None, parent: QObject) -> None:
+        """Take one sample, so that the machine is known before the window is.
+
+        Raises:
+            TelemetryError: not even this computer's memory can be read, or ``replay`` is no
+                recording.
+        """
+        super().__init__(parent)
+        self.replay = replay
+        self._recorder: Recorder | None = None
+        self._recording_path: Path | None = None
+        self._kept: deque[TelemetrySnapshot] = deque(maxlen=_MOST_KEPT)
+        self._poller: TelemetryPoller | None = None
+        self.last = self._look()
+
+    def start(self) -> None:
+        """Sample once a second from now on."""
+        path = self.replay
+        source = (lambda: Replay(path)) if path else open_sampler
+        poller = TelemetryPoller(source, parent=self)
+        poller.sampled.connect(self._on_sampled)
+        poller.failed.connect(self._on_failed)
+        self._poller = poller
+        poller.start()
+
+    def stop(self) -> None:
+        """Stop sampling and finish the recording; waits for the thread."""
+        if self._poller is not None:
+            self._poller.stop()
+            self._poller.deleteLater()
+            self._poller = None
+        self.stop_recording()
+
+    def watch(self, replay: Path | None) -> None:
+        """Play ``replay``, or watch this computer with None.
+
+        Raises:
+            TelemetryError: it is no recording.
+        """
+        before, self.replay = self.replay, replay
+        try:
+            first = self._look()
+        except TelemetryError:
+            self.replay = before
+            raise
+        self.stop()
+        self._kept.clear()
+        self.last = first
+        self.start()
+
+    def machine(self) -> Machine:
+        """The watched computer as the last sample found it."""
+        return this_machine(self.last)
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether samples go to a file."""
+        return self._recorder is not None
+
+    @property
+    def recorded(self) -> tuple[TelemetrySnapshot, ...]:
+        """The samples of the last hour, for the report."""
+        return tuple(self._kept)
+
+    def record(self, path: Path) -> None:
+        """Write each sample to ``path`` from now on.
+
+        Raises:
+            TelemetryError: the file can't be written.
+        """
+        self.stop_recording()
+        self._recorder = Recorder(path, plain.to_dict(self.machine()))
+        self._recording_path = path
+        self.recording_changed.emit()
+
+    def stop_recording(self) -> Path | None:
+        """Finish the file. Returns it, if there was one."""
+        if self._recorder is None:
+            return None
+        recorder, self._recorder = self._recorder, None
+        try:
+            recorder.close()
+        except TelemetryError as error:
+            self.failed.emit(error)
+        self.recording_changed.emit()
+        return self._recording_path
+
+    def _look(self) -> TelemetrySnapshot:
+        sampler = Replay(self.replay) if self.replay else open_sampler()
+        try:
+            snapshot = sampler.sample()
+            this_machine(snapshot)
+        finally:
+            sampler.close()
+        return snapshot
+
+    @Slot(object)
+    def _on_sampled(self, snapshot: TelemetrySnapshot) -> None:
+        self.last = snapshot
+        self._kept.append(snapshot)
+        if self._recorder is not None:
+            try:
+                self._recorder.write(snapshot)
+            except TelemetryError as error:
+                self.failed.emit(error)
+                self.stop_recording()
+        self.sampled.emit(snapshot)
+
+    @Slot(object)
+    def _on_failed(self, error: object) -> None:
+        if isinstance(error, RecordingEndedError):
+            self.ended.emit()
+        else:
+            self.failed.emit(error)
+
+
+def sampling_words(snapshot: TelemetrySnapshot) -> str:
+    """``Sampling every 1 s, NVML``."""
+    gpus = [d for d in snapshot.devices if d.pool is not PoolKind.HOST]
+    source = (gpus or list(snapshot.devices))[0].source
+    if source.startswith("recording "):
+        return f"Playing {source.split(',')[0]}"
+    return f"Sampling every 1 s, {source.split()[0]}"
