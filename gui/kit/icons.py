@@ -30,6 +30,11 @@ def svg(name: str, color: QColor) -> bytes:
     return text.replace("currentColor", color.name()).encode()
 
 
+def draw(painter: QPainter, name: str, color: QColor, rect: QRectF) -> None:
+    """Draw the icon as lines, for paper."""
+    QSvgRenderer(QByteArray(svg(name, color))).render(painter, rect)
+
+
 def app_icon() -> QIcon:
     """The app's mark, each size from its own drawing."""
     made = QIcon()

@@ -108,9 +108,11 @@ def captions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Captio
 def _weights_texts(budget: Budget, rank: RankBudget) -> tuple[str, ...]:
     region = rank.regions[Region.WEIGHTS]
     parameters = budget.model.parameters
-    size = region.estimate.likely_bytes
-    if region.estimate.is_point and parameters and size % parameters == 0 and size > parameters:
-        return (f"{parameters:,} parameters × {size // parameters} bytes",)
+    sums = (region.estimate, *region.estimate.parts)
+    for size in (s.likely_bytes for s in sums if s.is_point):
+        # Buffers beside the tensors are part of the figure, not of the product.
+        if parameters and size > parameters and size % parameters == 0:
+            return (f"{parameters:,} parameters × {size // parameters} bytes",)
     return (region.note,) if region.note and len(region.note) <= _LONGEST_NOTE else ()
 
 
@@ -121,12 +123,13 @@ def _needed_texts(budget: Budget, needed: int, unit: UnitSystem) -> tuple[str, .
     if plan.max_model_len is None and plan.live_tokens is None:
         return (f"{size} needed",)
     tokens = plan.live_tokens or plan.concurrency * (plan.max_model_len or 0)
-    if each and tokens * each == needed:
+    # Block rounding may add a little; the product must give what is shown as needed.
+    if each and format_gib(tokens * each, unit) == size:
         product = f"{tokens:,} tokens × {format_bytes(each, unit, _digits(each, unit))} = {size}"
-        return (f"{product} needed", product, size)
+        return (f"{product} needed", product, f"{size} needed")
     if plan.live_tokens is None and plan.concurrency > 1:
-        return (f"{plan.concurrency} × {plan.max_model_len:,} tokens need {size}", size)
-    return (f"{tokens:,} tokens need {size}", size)
+        return (f"{plan.concurrency} × {plan.max_model_len:,} tokens need {size}", f"{size} needed")
+    return (f"{tokens:,} tokens need {size}", f"{size} needed")
 
 
 def _digits(size_bytes: int, unit: UnitSystem) -> int:

@@ -144,7 +144,7 @@ def _single(scene: PictureScene, size: QRectF, style: Style) -> PictureLayout:
     if shows_lens:
         compact = size.width() < _COMPACT_LENS_BELOW
         lens_width = theme.size("chart.lens.width.compact" if compact else "chart.lens.width")
-        lens_width = (lens_width if size.width() >= LENS_FROM_WIDTH else 170) * grown
+        lens_width = (lens_width if size.width() >= LENS_FROM_WIDTH else 178) * grown
     top = size.top() + theme.size("chart.pad.top") * grown
     bottom = size.bottom() - theme.size("chart.pad.bottom") * grown
     scale = Scale(0, scene.axis_max_bytes, top, bottom)

@@ -1,0 +1,286 @@
+"""From a sizing to a report: what it says, in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from engine.budget.model import Region
+from engine.fit.verdict import Fit
+from engine.report import tables, what_if, words
+from engine.report.document import (
+    Block,
+    Bullets,
+    Facts,
+    Figure,
+    Formula,
+    Heading,
+    PageBreak,
+    Paragraph,
+    ReportDocument,
+    Tone,
+)
+from engine.report.measured import measured_runs
+from engine.runtimes.registry import RUNTIMES
+from engine.text import printable
+from engine.units import UnitSystem, format_gib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import date
+
+    from engine.budget.model import Budget, RankBudget
+    from engine.deployment.spec import Deployment
+    from engine.evidence import Estimate
+    from engine.fit.solve import Limits
+    from engine.report.measured import MeasuredRun, Snapshot
+    from engine.sizing import Sizing
+
+_MOST_RANKS_DRAWN = 4
+"""More would be too small on paper; the fullest is drawn, and the tables carry the rest."""
+_GIB = "1 GiB = 1,073,741,824 bytes"
+_GB = "1 GB = 1,000,000,000 bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a report says of itself."""
+
+    on: date
+    plan: Deployment | None = None
+    """The plan as asked, before defaults; None takes the budget's own."""
+    unit: UnitSystem = UnitSystem.BINARY
+    version: str = ""
+    assumptions: tuple[str, ...] = ()
+    """Further sentences, from the request."""
+    warnings: tuple[str, ...] = ()
+
+
+def compose(
+    sizing: Sizing, limits: Limits, about: About, recording: Iterable[Snapshot] | None = None
+) -> ReportDocument:
+    """The report on ``sizing``; the same inputs give an equal text.
+
+    Args:
+        sizing: budget and verdict.
+        limits: how far the plan could go.
+        about: date, unit, version, and the plan as asked.
+        recording: telemetry snapshots of a run, if there was one.
+    """
+    budget, verdict = sizing.budget, sizing.verdict
+    runs = _of_this_machine(budget, measured_runs(recording or ()))
+    model_id = printable(budget.model.id, 200)
+    where = _where(budget)
+    return ReportDocument(
+        title=f"Memory sizing: {model_id} on {where}",
+        subject=f"{model_id} on {where}, {_runtime(budget)}",
+        headline=verdict.headline,
+        detail=_detail(sizing, about.unit),
+        on=about.on,
+        footer=_footer(budget, about),
+        blocks=(
+            *_answer(sizing, limits, about, runs),
+            PageBreak(),
+            *_reasons(budget, about),
+            *_evidence(budget, about, runs),
+        ),
+        version=about.version,
+    )
+
+
+def _of_this_machine(budget: Budget, runs: Mapping[str, MeasuredRun]) -> dict[str, MeasuredRun]:
+    here = {rank.slot.uuid for rank in budget.ranks if rank.slot.uuid}
+    return {uuid: run for uuid, run in runs.items() if uuid in here}
+
+
+def _where(budget: Budget) -> str:
+    names = [rank.slot.device.name for rank in budget.ranks]
+    name = printable(names[0], 80)
+    if len(names) == 1:
+        return name
+    if len(set(names)) == 1:
+        return f"{len(names)} × {name}"
+    return f"{len(names)} devices"
+
+
+def _runtime(budget: Budget) -> str:
+    plan = budget.deployment
+    known = RUNTIMES.get(plan.runtime)
+    label = known.label if known else plan.runtime
+    return f"{label} {printable(plan.runtime_version, 40)}" if plan.runtime_version else label
+
+
+def _detail(sizing: Sizing, unit: UnitSystem) -> str:
+    verdict = sizing.verdict
+    if verdict.fit is Fit.UNKNOWN or verdict.worst_margin_bytes == verdict.margin_bytes:
+        return verdict.detail
+    worst = format_gib(abs(verdict.worst_margin_bytes), unit, digits=1)
+    end = f"{worst} too little" if verdict.worst_margin_bytes < 0 else f"{worst} left"
+    return f"{verdict.detail} At worst, with every estimate at its high end, there is {end}."
+
+
+def _footer(budget: Budget, about: About) -> str:
+    revision = budget.model.revision
+    parts = [
+        f"Model revision {printable(revision[:12], 24)}, {printable(budget.model.source, 80)}"
+        if revision
+        else printable(budget.model.source, 120).capitalize(),
+        _GIB if about.unit is UnitSystem.BINARY else _GB,
+    ]
+    if about.version:
+        parts.append(f"Plimsoll {about.version}")
+    return ". ".join(parts) + "."
+
+
+def _answer(
+    sizing: Sizing, limits: Limits, about: About, runs: Mapping[str, MeasuredRun]
+) -> list[Block]:
+    budget, unit = sizing.budget, about.unit
+    binding = budget.ranks[_binding(sizing)]
+    draws_all = len(budget.ranks) <= _MOST_RANKS_DRAWN
+    heading = "Predicted memory and the measured run" if runs else "Predicted memory"
+    made: list[Block] = [
+        Facts(_facts(sizing, limits, unit)),
+        Heading(heading),
+        Figure(
+            sizing=sizing,
+            runs=runs,
+            unit=unit,
+            caption=_caption(budget, binding, unit, runs, draws_all=draws_all),
+            rank=None if draws_all else binding.rank,
+        ),
+    ]
+    if len(budget.ranks) > 1:
+        made.append(Heading(f"Rank {binding.rank}, the one that decides"))
+    made.append(tables.regions(budget, binding, unit))
+    plan = about.plan or budget.deployment
+    if (what := what_if.table(sizing, plan, unit)) is not None:
+        fits = sizing.verdict.fit in {Fit.FITS, Fit.TIGHT}
+        made += [Heading("What would change the answer" if fits else "What would fit"), what]
+    return made
+
+
+def _binding(sizing: Sizing) -> int:
+    number = sizing.verdict.binding_rank
+    return next(i for i, r in enumerate(sizing.budget.ranks) if r.rank == number)
+
+
+def _facts(sizing: Sizing, limits: Limits, unit: UnitSystem) -> tuple[tuple[str, str], ...]:
+    budget = sizing.budget
+    plan = budget.deployment
+    line = format_gib(budget.ranks[0].slot.device.allocatable.likely_bytes, unit)
+    share = plan.gpu_memory_utilization
+    context = plan.max_model_len
+    known = sizing.verdict.fit is not Fit.UNKNOWN
+    longest = f"{limits.max_context:,} tokens" if limits.max_context else "none fits"
+    most = words.requests(limits.max_concurrency) if limits.max_concurrency else "none fits"
+    return (
+        ("Weights", words.weights(budget)),
+        ("KV cache", words.kv_cache(budget)),
+        ("Context", f"{context:,} tokens" if context else "not limited"),
+        ("At once", words.requests(plan.concurrency)),
+        ("Parallel", f"TP {plan.tensor_parallel_size} × PP {plan.pipeline_parallel_size}"),
+        ("Utilisation", f"{share} of {line}") if share else ("Load line", line),
+        (f"Longest context, {plan.concurrency:,} at once", longest if known else "not known"),
+        (
+            f"Most at once, {context:,} each" if context else "Most at once",
+            most if known else "not known",
+        ),
+    )
+
+
+def _caption(
+    budget: Budget,
+    binding: RankBudget,
+    unit: UnitSystem,
+    runs: Mapping[str, MeasuredRun],
+    *,
+    draws_all: bool,
+) -> str:
+    sentences = [f"Bar: plan by region, {unit.value}. Blue line: what can be allocated."]
+    if not draws_all:
+        sentences.append(f"Rank {binding.rank} of {len(budget.ranks)}.")
+    run = next(iter(runs.values()), None)
+    if run is not None:
+        start = datetime.fromtimestamp(run.started_s, UTC)
+        sentences.append("Black line: all use of the device.")
+        sentences.append(f"Run of {start.day} {start:%B %Y, %H:%M} UTC, {len(run.seen):,} samples.")
+    return "Figure 1. " + " ".join(sentences)
+
+
+def _reasons(budget: Budget, about: About) -> list[Block]:
+    """Formulas with their numbers, the other ranks, assumptions and warnings."""
+    unit = about.unit
+    made: list[Block] = [Heading("How the figures are worked out")]
+    made += _formulas(budget, budget.ranks[0], unit)
+    if len(budget.ranks) > 1:
+        made += [Heading("Every rank"), tables.all_ranks(budget, unit)]
+        for group in tables.alike(budget.ranks):
+            made.append(Heading(tables.rank_names(group)))
+            made.append(tables.regions(budget, group[0], unit))
+    if budget.bounds:
+        made += [Heading("What is only a bound"), Bullets(_clean(budget.bounds))]
+    if assumed := (*about.assumptions, *budget.assumptions):
+        made += [Heading("Assumptions"), Bullets(_clean(assumed))]
+    if warned := (*about.warnings, *budget.warnings):
+        made += [Heading("Warnings"), Bullets(_clean(warned))]
+    return made
+
+
+def _formulas(budget: Budget, rank: RankBudget, unit: UnitSystem) -> list[Block]:
+    made: list[Block] = []
+    state = budget.sequence_state
+    if state.formula:
+        share = f"{state.bytes_per_token:,} B of it on one rank" if len(budget.ranks) > 1 else ""
+        made.append(Formula("One more token", "", printable(state.formula, 400), share))
+    for region in Region:
+        estimate = rank.regions[region].estimate
+        if not estimate.high_bytes:
+            continue
+        parts = [p for p in estimate.parts if p.label and p.high_bytes]
+        if len(parts) == 1 and parts[0].formula == estimate.formula:
+            parts = []
+        made.append(_formula(region.label, estimate, unit, _source(estimate, short=bool(parts))))
+        made += [_formula(f"– {part.label}", part, unit, _source(part)) for part in parts]
+    return made
+
+
+def _formula(name: str, estimate: Estimate, unit: UnitSystem, source: str) -> Formula:
+    size = format_gib(estimate.likely_bytes, unit)
+    return Formula(printable(name, 80), size, printable(estimate.formula, 400), source)
+
+
+def _source(estimate: Estimate, *, short: bool = False) -> str:
+    """Basis and source; the basis alone where the parts below name theirs."""
+    basis, source = estimate.basis.word, printable(estimate.source, 400)
+    if short or not source:
+        return basis
+    said = source.lower().startswith(basis.lower())
+    return source[0].upper() + source[1:] if said else f"{basis}: {source}"
+
+
+def _clean(sentences: Iterable[str]) -> tuple[str, ...]:
+    return tuple(printable(s, 400) for s in dict.fromkeys(sentences))
+
+
+def _evidence(budget: Budget, about: About, runs: Mapping[str, MeasuredRun]) -> list[Block]:
+    """Measured run, devices, versions and the command."""
+    made: list[Block] = []
+    if runs:
+        made += [Heading("Measured"), tables.measured(budget, runs, about.unit)]
+    made += [Heading("Devices"), tables.devices(budget, about.unit)]
+    model = budget.model
+    versions = [f"Rules of {_runtime(budget)}."]
+    if model.revision:
+        versions.append(f"Model revision {printable(model.revision, 64)}.")
+    versions.append(f"Model description: {printable(model.source, 200)}.")
+    if model.stored is not None:
+        versions.append(f"Weights: {printable(model.stored.source, 200)}.")
+    if about.version:
+        versions.append(f"Plimsoll {about.version}.")
+    made += [Heading("Versions and sources"), Bullets(tuple(versions))]
+    plan = about.plan or budget.deployment
+    made.append(Heading("The same in a terminal"))
+    made.append(Paragraph(words.command(model.id, plan, budget), Tone.QUIET))
+    return made

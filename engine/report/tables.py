@@ -1,0 +1,222 @@
+"""The tables of the report, as typed cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.budget.model import RankBudget, Region
+from engine.evidence import total
+from engine.report import words
+from engine.report.document import Align, Cell, Column, Table, Tone
+from engine.text import printable
+from engine.units import UnitSystem, format_gib
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.budget.model import Budget
+    from engine.report.measured import MeasuredRun
+
+_HOW = 400
+
+
+def regions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> Table:
+    """One rank: every region with its range, its basis and how it is worked out."""
+    columns = (
+        Column("Region", 2.3),
+        Column(unit.value, 1.1, Align.RIGHT, Tone.STRONG),
+        Column(f"Low {words.DASH} high", 1.7, Align.RIGHT),
+        Column("Least", 1.0, Align.RIGHT, Tone.QUIET),
+        Column("Basis", 1.3),
+        Column("How it is worked out", 4.6, Align.LEFT, Tone.QUIET),
+    )
+    rows = [_region_row(budget, rank, region, unit) for region in Region]
+    line = rank.slot.device.allocatable
+    if rank.free_bytes > 0:
+        free = rank.free_bytes
+        rows.append(
+            (
+                Cell("Free"),
+                Cell(words.number(free, unit), free),
+                *(Cell(""),) * 3,
+                Cell("Below the load line, above the plan"),
+            )
+        )
+    least = sum(entry.least_bytes or 0 for entry in rank.regions.values())
+    totals = (
+        Cell("Load line"),
+        Cell(words.number(line.likely_bytes, unit), line.likely_bytes),
+        Cell(words.span(line, unit) if not line.is_point else ""),
+        Cell(words.number(least, unit), least),
+        Cell(line.basis.word),
+        Cell(_line_note(rank, unit)),
+    )
+    return Table(columns, tuple(rows), totals)
+
+
+def _region_row(
+    budget: Budget, rank: RankBudget, region: Region, unit: UnitSystem
+) -> tuple[Cell, ...]:
+    entry = rank.regions[region]
+    size, note = entry.estimate.likely_bytes, printable(entry.note, _HOW)
+    grown = region is Region.KV_CACHE and rank.has_pool and rank.needed.likely_bytes > size
+    if not entry.estimate.high_bytes and not grown:
+        return (
+            Cell(region.label, region=region, tone=Tone.QUIET),
+            Cell(words.DASH, 0, tone=Tone.QUIET),
+            Cell(""),
+            Cell(words.DASH),
+            Cell(""),
+            Cell(note),
+        )
+    basis, spread = entry.estimate.basis.word, words.span(entry.estimate, unit)
+    if grown:
+        note = f"Needed by the plan; {format_gib(size, unit)} are left for it"
+        size = rank.needed.likely_bytes
+        basis, spread = rank.needed.basis.word, words.span(rank.needed, unit)
+    least = entry.least_bytes
+    bound = "" if basis != "Bound" else "≤ " if budget.bounds_are_upper else "≥ "
+    return (
+        Cell(region.label, region=region),
+        Cell(bound + words.number(size, unit), size),
+        Cell(spread),
+        Cell(words.DASH if least is None else words.number(least, unit), least),
+        Cell(basis),
+        Cell(note),
+    )
+
+
+def _line_note(rank: RankBudget, unit: UnitSystem) -> str:
+    device = rank.slot.device
+    kv = rank.regions[Region.KV_CACHE].estimate.likely_bytes
+    planned = rank.planned.likely_bytes
+    if rank.has_pool:
+        planned += max(0, rank.needed.likely_bytes - kv)
+    over = planned - device.allocatable.likely_bytes
+    if over > 0:
+        return f"{format_gib(over, unit)} less than the plan’s {words.number(planned, unit)}"
+    whole = format_gib(device.total_bytes, unit)
+    return f"What {words.allocator(device)} can allocate of {whole}"
+
+
+def alike(ranks: tuple[RankBudget, ...]) -> list[tuple[RankBudget, ...]]:
+    """Ranks in groups whose tables would be the same."""
+    groups: dict[tuple[object, ...], list[RankBudget]] = {}
+    for rank in ranks:
+        key = (
+            rank.slot.device.name,
+            rank.needed.likely_bytes,
+            *(
+                (e.estimate.low_bytes, e.estimate.likely_bytes, e.estimate.high_bytes, e.note)
+                for e in rank.regions.values()
+            ),
+        )
+        groups.setdefault(key, []).append(rank)
+    return [tuple(group) for group in groups.values()]
+
+
+def rank_names(ranks: tuple[RankBudget, ...]) -> str:
+    """``Rank 0``, ``Ranks 1, 2 and 3``, ``Ranks 1 to 7``."""
+    numbers = [rank.rank for rank in ranks]
+    if len(numbers) == 1:
+        return f"Rank {numbers[0]}"
+    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"Ranks {numbers[0]} to {numbers[-1]}"
+    listed = ", ".join(str(n) for n in numbers[:-1])
+    return f"Ranks {listed} and {numbers[-1]}"
+
+
+def all_ranks(budget: Budget, unit: UnitSystem) -> Table:
+    """One line per rank: what it holds, what it needs, what is left."""
+    columns = (
+        Column("Rank", 0.7),
+        Column("Device", 2.6),
+        Column("Weights", 1.0, Align.RIGHT),
+        Column("KV cache", 1.0, Align.RIGHT),
+        Column("All else", 1.0, Align.RIGHT),
+        Column("Planned", 1.1, Align.RIGHT, Tone.STRONG),
+        Column(f"Low {words.DASH} high", 1.7, Align.RIGHT),
+        Column("Load line", 1.1, Align.RIGHT),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for rank in budget.ranks:
+        held = total(e.estimate for r, e in rank.regions.items() if r is not Region.HEADROOM)
+        weights = rank.regions[Region.WEIGHTS].estimate.likely_bytes
+        kv = rank.regions[Region.KV_CACHE].estimate.likely_bytes
+        line = rank.slot.device.allocatable.likely_bytes
+        sizes = (weights, kv, held.likely_bytes - weights - kv, held.likely_bytes)
+        rows.append(
+            (
+                Cell(str(rank.rank)),
+                Cell(printable(rank.slot.device.name, 80)),
+                *(Cell(words.number(size, unit), size) for size in sizes),
+                Cell(words.span(held, unit)),
+                Cell(words.number(line, unit), line),
+            )
+        )
+    return Table(columns, tuple(rows))
+
+
+def devices(budget: Budget, unit: UnitSystem) -> Table:
+    """Three capacities of every kind of device in the plan, and what others hold on it."""
+    columns = (
+        Column("Device", 2.4),
+        Column("Sold as", 1.0, Align.RIGHT),
+        Column("Total", 1.0, Align.RIGHT),
+        Column("Load line", 1.0, Align.RIGHT, Tone.STRONG),
+        Column("Others", 1.0, Align.RIGHT),
+        Column("Known from", 4.2, Align.LEFT, Tone.QUIET),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for slot in dict.fromkeys(rank.slot for rank in budget.ranks):
+        device = slot.device
+        total_source, line_source = device.source, device.allocatable.source
+        repeated = total_source in line_source
+        sources = line_source if repeated else f"{total_source}; {line_source}"
+        row = (
+            Cell(printable(device.name, 80)),
+            Cell(printable(device.label, 40)),
+            Cell(words.number(device.total_bytes, unit), device.total_bytes),
+            Cell(
+                words.number(device.allocatable.likely_bytes, unit),
+                device.allocatable.likely_bytes,
+            ),
+            Cell(words.number(slot.foreign.likely_bytes, unit), slot.foreign.likely_bytes),
+            Cell(printable(sources, _HOW)),
+        )
+        if row not in rows:
+            rows.append(row)
+    return Table(columns, tuple(rows))
+
+
+def measured(budget: Budget, runs: Mapping[str, MeasuredRun], unit: UnitSystem) -> Table:
+    """What was seen in the run, beside what was planned."""
+    columns = (
+        Column("Rank", 0.7),
+        Column("Samples", 1.0, Align.RIGHT),
+        Column("At first", 1.0, Align.RIGHT),
+        Column("Most", 1.0, Align.RIGHT, Tone.STRONG),
+        Column("At last", 1.0, Align.RIGHT),
+        Column("Planned", 1.0, Align.RIGHT),
+        Column("Difference", 1.1, Align.RIGHT),
+        Column("Known from", 2.6, Align.LEFT, Tone.QUIET),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for rank in budget.ranks:
+        run = runs.get(rank.slot.uuid)
+        if run is None:
+            continue
+        held = rank.planned.likely_bytes - rank.regions[Region.HEADROOM].estimate.likely_bytes
+        most = max(run.seen)
+        sizes = (run.seen[0], most, run.seen[-1], held)
+        difference = format_gib(most - held, unit, signed=True, unit=False)
+        rows.append(
+            (
+                Cell(str(rank.rank)),
+                Cell(f"{len(run.seen):,}"),
+                *(Cell(words.number(size, unit), size) for size in sizes),
+                Cell(difference, most - held),
+                Cell(printable(run.source, _HOW)),
+            )
+        )
+    return Table(columns, tuple(rows))

@@ -1,0 +1,91 @@
+"""What would change the answer: for a plan that fits, how far it is from not; else, what fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.errors import DeploymentError
+from engine.fit.changes import changes
+from engine.fit.verdict import Fit, Verdict
+from engine.report import words
+from engine.report.document import Cell, Column, Table, Tone
+from engine.sizing import size
+from engine.text import printable
+
+if TYPE_CHECKING:
+    from engine.budget.model import Budget
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine
+    from engine.sizing import Sizing
+    from engine.units import UnitSystem
+
+_COLUMNS = (
+    Column("Change", 3.8),
+    Column("Then", 1.7, tone=Tone.STRONG),
+    Column("What happens", 4.5, tone=Tone.QUIET),
+)
+
+
+def table(sizing: Sizing, plan: Deployment, unit: UnitSystem) -> Table | None:
+    """The rows, or None where nothing is known that would change it."""
+    budget = sizing.budget
+    if sizing.verdict.fit in {Fit.FITS, Fit.TIGHT}:
+        rows = _steps_further(sizing, plan, unit)
+    else:
+        rows = [
+            _row(change.label, change.verdict, unit)
+            for change in changes(budget.model, plan, budget.machine)
+        ]
+    return Table(_COLUMNS, tuple(rows), has_header=False) if rows else None
+
+
+def _steps_further(sizing: Sizing, plan: Deployment, unit: UnitSystem) -> list[tuple[Cell, ...]]:
+    budget, verdict = sizing.budget, sizing.verdict
+    settled = budget.deployment
+    steps: list[tuple[str, Deployment, Machine]] = []
+    more = settled.concurrency + 1
+    one_more = plan.with_(concurrency=more, live_tokens=None, batch_size=None)
+    steps.append((f"One request more, {more:,} at once", one_more, budget.machine))
+    context = settled.max_model_len
+    longest = budget.model.spec.max_position_embeddings
+    if context and (longest is None or context * 2 <= longest):
+        label = f"Context {context * 2:,} instead of {context:,}"
+        longer = plan.with_(max_model_len=context * 2, live_tokens=None)
+        steps.append((label, longer, budget.machine))
+    if any(slot.foreign.likely_bytes for slot in budget.machine.slots):
+        steps.append(("Everything else closed", plan, budget.machine.emptied()))
+    rows: list[tuple[Cell, ...]] = []
+    for label, changed, machine in steps:
+        then = _verdict(budget, changed, machine)
+        if then is not None and then.margin_bytes != verdict.margin_bytes:
+            rows.append(_row(label, then, unit))
+    if verdict.worst_margin_bytes < verdict.margin_bytes:
+        rows.append(_worst(verdict, unit))
+    return rows
+
+
+def _verdict(budget: Budget, plan: Deployment, machine: Machine) -> Verdict | None:
+    try:
+        return size(budget.model, plan, machine).verdict
+    except DeploymentError:
+        return None
+
+
+def _row(label: str, verdict: Verdict, unit: UnitSystem) -> tuple[Cell, ...]:
+    then = words.margin(verdict, unit)
+    return (
+        Cell(printable(label, 120)),
+        Cell(then, verdict.margin_bytes),
+        Cell(printable(verdict.detail, 240)),
+    )
+
+
+def _worst(verdict: Verdict, unit: UnitSystem) -> tuple[Cell, ...]:
+    worst = replace(verdict, margin_bytes=verdict.worst_margin_bytes)
+    what = "Still fits" if worst.margin_bytes >= 0 else "Wouldn’t fit any more"
+    return (
+        Cell("Every estimate at its high end"),
+        Cell(words.margin(worst, unit), worst.margin_bytes),
+        Cell(what),
+    )

@@ -1,0 +1,1 @@
+"""The room where a sizing is handed over: the report as a PDF."""

@@ -1,0 +1,234 @@
+"""How each block of a report is set on paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QLineF, QRectF, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QPen
+
+from engine.report.document import (
+    Align,
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Facts,
+    Figure,
+    Formula,
+    Heading,
+    PageBreak,
+    Paragraph,
+    Table,
+    Tone,
+)
+from gui.kit.charts import inks
+from gui.report import figure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gui.report.sheet import Sheet
+
+_FACTS_PER_ROW = 4
+_FACT_HEIGHT = 47
+_CELL_PAD = 8
+_ROW_PAD = 6
+_SWATCH = 12
+_SWATCH_GAP = 8
+_KEEP_WITH_HEADING = 74
+_ABOVE_HEADING = 20
+_COLORS = {
+    Tone.NORMAL: "text.primary",
+    Tone.STRONG: "text.primary",
+    Tone.QUIET: "text.secondary",
+}
+_FORMULA_NAME = 170
+_FORMULA_VALUE = 84
+
+
+def place(sheet: Sheet, block: Block) -> None:
+    """Set ``block`` at the sheet's place."""
+    match block:
+        case Heading():
+            sheet.ensure(_KEEP_WITH_HEADING)
+            sheet.space(_ABOVE_HEADING)
+            sheet.paragraph(block.text, sheet.font("body.strong"), "text.primary")
+            sheet.y += 6
+        case Paragraph():
+            sheet.paragraph(block.text, sheet.font("small"), _COLORS[block.tone])
+            sheet.y += 4
+        case Bullets():
+            _bullets(sheet, block)
+        case Facts():
+            _facts(sheet, block)
+        case Table():
+            _table(sheet, block)
+        case Formula():
+            _formula(sheet, block)
+        case Figure():
+            figure.place(sheet, block)
+        case PageBreak():
+            sheet.next_part()
+
+
+def _bullets(sheet: Sheet, block: Bullets) -> None:
+    font = sheet.font("small")
+    for item in block.items:
+        height = sheet.height(item, font, sheet.width - 14)
+        sheet.ensure(height)
+        sheet.write("–", font, "text.tertiary", QRectF(sheet.left, sheet.y, 14, height + 1))
+        rect = QRectF(sheet.left + 14, sheet.y, sheet.width - 14, height + 1)
+        sheet.write(item, font, "text.secondary", rect)
+        sheet.y += height + 3
+
+
+def _facts(sheet: Sheet, block: Facts) -> None:
+    """A grid with hairlines, names small over their values."""
+    sheet.y += 16
+    name, value = sheet.font("caption"), sheet.font("body.medium.num")
+    width = sheet.width / _FACTS_PER_ROW
+    rows = [block.pairs[i : i + _FACTS_PER_ROW] for i in range(0, len(block.pairs), _FACTS_PER_ROW)]
+    sheet.ensure(_FACT_HEIGHT * len(rows) + 1)
+    sheet.rule(sheet.y)
+    for row in rows:
+        height = max(_FACT_HEIGHT, *(28 + sheet.height(text, value, width - 20) for _, text in row))
+        for column, (label, text) in enumerate(row):
+            left = sheet.left + column * width + (12 if column else 0)
+            rect = QRectF(left, sheet.y + 7, width - 16, 16)
+            sheet.write(label, name, "text.tertiary", rect)
+            rect = QRectF(left, sheet.y + 22, width - 20, height - 22)
+            sheet.write(text, value, "text.primary", rect)
+            if column:
+                x = sheet.left + column * width
+                sheet.painter.setPen(QPen(sheet.theme.color("line.hair"), 1))
+                sheet.painter.drawLine(QLineF(x, sheet.y, x, sheet.y + height))
+        sheet.y += height
+        sheet.rule(sheet.y)
+
+
+def _formula(sheet: Sheet, block: Formula) -> None:
+    is_part = block.name.startswith("–")
+    name = sheet.font("small" if is_part else "small.strong")
+    value, mono, source = sheet.font("small.num"), sheet.font("mono", 10), sheet.font("caption")
+    indent = 12.0 if is_part else 0.0
+    left = sheet.left + _FORMULA_NAME + _FORMULA_VALUE
+    room = sheet.left + sheet.width - left
+    first = sheet.height(block.calculation, mono, room) if block.calculation else 0.0
+    second = sheet.height(block.source, source, room) if block.source else 0.0
+    name_room = _FORMULA_NAME - indent - 6
+    height = max(sheet.height(block.name, name, name_room), first + second) + 7
+    sheet.ensure(height)
+    rect = QRectF(sheet.left + indent, sheet.y + 3, name_room, height)
+    sheet.write(block.name, name, "text.primary", rect)
+    rect = QRectF(sheet.left + _FORMULA_NAME, sheet.y + 3, _FORMULA_VALUE - 14, height)
+    sheet.write(block.value, value, "text.primary", rect, Qt.AlignmentFlag.AlignRight)
+    if block.calculation:
+        rect = QRectF(left, sheet.y + 3, room, first + 1)
+        sheet.write(block.calculation, mono, "text.primary", rect)
+    if block.source:
+        rect = QRectF(left, sheet.y + 3 + first, room, second + 1)
+        sheet.write(block.source, source, "text.tertiary", rect)
+    sheet.y += height
+    sheet.rule(sheet.y)
+
+
+def _table(sheet: Sheet, table: Table) -> None:
+    widths = _widths(sheet, table)
+    shown = table.columns if table.has_header else ()
+    _header(sheet, shown, widths)
+    for row in table.rows:
+        _row(sheet, table, widths, row)
+    if table.total:
+        bold = [Cell(c.text, c.value_bytes, c.region, c.tone or Tone.STRONG) for c in table.total]
+        bold[-1] = Cell(bold[-1].text, tone=Tone.QUIET)
+        _row(sheet, table, widths, bold)
+
+
+def _widths(sheet: Sheet, table: Table) -> list[float]:
+    """Figures take what they need, since they never wrap; words share the rest."""
+    metrics = QFontMetricsF(sheet.font("caption.strong.num"))
+    rows = (*table.rows, table.total) if table.total else table.rows
+    widths: list[float] = []
+    shared = 0.0
+    for index, column in enumerate(table.columns):
+        texts = [row[index].text for row in rows]
+        widest = max((metrics.horizontalAdvance(t) for t in (column.title, *texts)), default=0)
+        is_short = column.align is Align.RIGHT or widest < sheet.width * 0.1
+        widths.append(widest + 2 * _CELL_PAD if is_short else 0.0)
+        shared += 0.0 if is_short else column.weight
+    rest = max(0.0, sheet.width - sum(widths))
+    if not shared:
+        return [width + rest / len(widths) for width in widths]
+    return [
+        width or rest * column.weight / shared
+        for width, column in zip(widths, table.columns, strict=True)
+    ]
+
+
+def _header(sheet: Sheet, columns: Sequence[Column], widths: Sequence[float]) -> None:
+    if not columns:
+        sheet.rule(sheet.y)
+        return
+    font = sheet.font("caption")
+    height = max(
+        sheet.height(column.title, font, width - _CELL_PAD)
+        for column, width in zip(columns, widths, strict=True)
+    )
+    sheet.ensure(height + 44)
+    x = sheet.left
+    for index, (column, width) in enumerate(zip(columns, widths, strict=True)):
+        rect = _cell_rect(sheet, x, width, height, first=index == 0)
+        sheet.write(column.title, font, "text.tertiary", rect, _alignment(column))
+        x += width
+    sheet.y += height + _ROW_PAD + 1
+    sheet.rule(sheet.y)
+
+
+def _row(sheet: Sheet, table: Table, widths: Sequence[float], cells: Sequence[Cell]) -> None:
+    columns = table.columns
+    fonts = [_font(sheet, cell, column) for cell, column in zip(cells, columns, strict=True)]
+    rooms = [
+        width - (0 if i == 0 else _CELL_PAD) - _CELL_PAD - (_indent(cells[i]))
+        for i, width in enumerate(widths)
+    ]
+    heights = [
+        sheet.height(cell.text, font, room) if cell.text else 0.0
+        for cell, font, room in zip(cells, fonts, rooms, strict=True)
+    ]
+    height = max(heights)
+    if sheet.ensure(height + _ROW_PAD + 2):
+        _header(sheet, columns if table.has_header else (), widths)
+    x = sheet.left
+    for index, (cell, column, width) in enumerate(zip(cells, columns, widths, strict=True)):
+        rect = _cell_rect(sheet, x, width, height, first=index == 0)
+        if cell.region is not None:
+            swatch = QRectF(x, rect.top() + (14 - _SWATCH) / 2, _SWATCH, _SWATCH)
+            inks.swatch(sheet.painter, swatch, cell.region, sheet.theme)
+        rect.setLeft(rect.left() + _indent(cell))
+        color = _COLORS[cell.tone or column.tone]
+        sheet.write(cell.text, fonts[index], color, rect, _alignment(column))
+        x += width
+    sheet.y += height + _ROW_PAD
+    sheet.rule(sheet.y)
+
+
+def _indent(cell: Cell) -> float:
+    return _SWATCH + _SWATCH_GAP if cell.region is not None else 0
+
+
+def _cell_rect(sheet: Sheet, x: float, width: float, height: float, *, first: bool) -> QRectF:
+    left = 0 if first else _CELL_PAD
+    return QRectF(x + left, sheet.y + _ROW_PAD / 2, width - left - _CELL_PAD, height + 1)
+
+
+def _alignment(column: Column) -> Qt.AlignmentFlag:
+    right = column.align is Align.RIGHT
+    return Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
+
+
+def _font(sheet: Sheet, cell: Cell, column: Column) -> QFont:
+    tone = cell.tone or column.tone
+    weight = ".strong" if tone is Tone.STRONG else ""
+    numbers = ".num" if column.align is Align.RIGHT else ""
+    return sheet.font(f"caption{weight}{numbers}")

@@ -1,0 +1,197 @@
+"""A sheet of paper and the pen on it: where the text has got to, and when a page is full."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QMarginsF, QPointF, QRectF, Qt
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QPageLayout,
+    QPageSize,
+    QPainter,
+    QPdfWriter,
+    QPen,
+    QRawFont,
+    QTextLayout,
+    QTextOption,
+)
+
+from engine.report import words
+from gui.kit import icons
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QIODevice
+
+    from engine.report.document import ReportDocument
+    from gui.kit.theme import Theme
+
+PAGES = {"A4": QPageSize.PageSizeId.A4, "Letter": QPageSize.PageSizeId.Letter}
+_DPI = 96
+"""At 96 dots an inch a pixel of the screen's painters is a pixel here, and curves stay curves."""
+_SIDE = 56
+_HEAD = 85
+_TOP = 108
+_FOOT = 64
+_FOOT_TEXT = 40
+_HARDLY = 0.4
+
+
+class Sheet:
+    """Writes down the pages of one document; ``y`` is where the next block goes."""
+
+    def __init__(
+        self, device: QIODevice, document: ReportDocument, page: str, theme: Theme, count: int
+    ) -> None:
+        self._writer = QPdfWriter(device)
+        self._writer.setResolution(_DPI)
+        self._writer.setPageLayout(
+            QPageLayout(QPageSize(PAGES[page]), QPageLayout.Orientation.Portrait, QMarginsF())
+        )
+        self._writer.setTitle(document.title)
+        self._writer.setCreator(f"Plimsoll {document.version}".strip())
+        if hasattr(self._writer, "setAuthor"):
+            self._writer.setAuthor("Plimsoll")
+        self.theme = theme
+        self._document = document
+        self._count = count
+        self.width = float(self._writer.width() - 2 * _SIDE)
+        self.left = float(_SIDE)
+        self.bottom = float(self._writer.height() - _FOOT - 12)
+        self.painter = QPainter(self._writer)
+        self.page = 1
+        self.y = float(_TOP)
+        self._furnish()
+
+    def finish(self) -> int:
+        """Close the document; returns how many pages it has."""
+        self.painter.end()
+        return self.page
+
+    def new_page(self) -> None:
+        """Go on at the top of a new page."""
+        self._writer.newPage()
+        self.page += 1
+        self.y = float(_TOP)
+        self._furnish()
+
+    def next_part(self) -> None:
+        """Begin a new page, unless this one has hardly begun."""
+        if self.y > _TOP + (self.bottom - _TOP) * _HARDLY:
+            self.new_page()
+
+    def space(self, height: float) -> None:
+        """Leave room, but not at the top of a page."""
+        if self.y > _TOP:
+            self.y += height
+
+    def ensure(self, height: float) -> bool:
+        """Begin a new page if ``height`` has no room on this one; returns whether it did."""
+        if self.y + height <= self.bottom or self.y <= _TOP:
+            return False
+        self.new_page()
+        return True
+
+    def font(self, role: str, pixels: int | None = None) -> QFont:
+        """A font of the theme without ligatures, so that a search finds "fits"."""
+        font = self.theme.font(role)
+        if pixels is not None:
+            font.setPixelSize(pixels)
+        font.setFeature(QFont.Tag("liga"), 0)
+        font.setFeature(QFont.Tag("calt"), 0)
+        return font
+
+    def height(self, text: str, font: QFont, width: float) -> float:
+        """How high ``text`` is when wrapped to ``width``."""
+        self.painter.setFont(font)
+        box = QRectF(0, 0, width, 10_000)
+        return self.painter.boundingRect(
+            box, shown(text, font), _option(Qt.AlignmentFlag.AlignLeft)
+        ).height()
+
+    def write(
+        self,
+        text: str,
+        font: QFont,
+        color: str,
+        rect: QRectF,
+        align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
+    ) -> None:
+        """``text`` wrapped in ``rect``; a name too long for a line breaks where it must."""
+        self.painter.setFont(font)
+        self.painter.setPen(self.theme.color(color))
+        self.painter.drawText(rect, shown(text, font), _option(align))
+
+    def paragraph(self, text: str, font: QFont, color: str, width: float | None = None) -> None:
+        """``text`` at ``y``, which moves below it; goes on a new page if it has no room."""
+        room = self.width if width is None else width
+        height = self.height(text, font, room)
+        self.ensure(height)
+        self.write(text, font, color, QRectF(self.left, self.y, room, height + 1))
+        self.y += height
+
+    def rule(self, y: float, color: str = "line.hair", width: float = 1) -> None:
+        """A line from margin to margin."""
+        self.painter.setPen(QPen(self.theme.color(color), width))
+        self.painter.drawLine(QPointF(self.left, y), QPointF(self.left + self.width, y))
+
+    def _furnish(self) -> None:
+        """Head and foot."""
+        strong, small = self.font("body.strong"), self.font("small")
+        ink = self.theme.color("text.primary")
+        self._mark(QRectF(self.left, _HEAD - 35, 25, 25), ink)
+        line = QRectF(self.left, _HEAD - 34, self.width, 22)
+        middle = Qt.AlignmentFlag.AlignVCenter
+        self.write("Plimsoll", strong, "text.primary", line.adjusted(36, 0, 0, 0), middle)
+        right = Qt.AlignmentFlag.AlignRight | middle
+        date = f"Memory sizing report, {words.day(self._document.on)}"
+        self.write(date, small, "text.tertiary", line, right)
+        self.rule(_HEAD, "text.primary", 2)
+        bottom = float(self._writer.height())
+        self.rule(bottom - _FOOT)
+        foot = QRectF(self.left, bottom - _FOOT + 6, self.width, _FOOT_TEXT - 8)
+        font = self.font("caption")
+        number = f"{self.page} of {self._count}"
+        room = QFontMetricsF(font).horizontalAdvance(number) + 16
+        self.write(number, font, "text.tertiary", foot, Qt.AlignmentFlag.AlignRight)
+        self.write(self._document.footer, font, "text.tertiary", foot.adjusted(0, 0, -room, 0))
+
+    def _mark(self, rect: QRectF, ink: QColor) -> None:
+        """The plain mark, as lines."""
+        icons.draw(self.painter, "mark", ink, rect)
+
+
+@cache
+def _option(align: Qt.AlignmentFlag) -> QTextOption:
+    option = QTextOption(align)
+    option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    return option
+
+
+def shown(text: str, font: QFont) -> str:
+    """``text`` with every character that no font here can draw replaced by its number.
+
+    In a PDF a missing glyph leaves nothing at all, not even a box.
+    """
+    if text.isascii():
+        return text
+    return "".join(
+        c if c.isascii() or _is_drawn(c, font.family()) else f"[U+{ord(c):04X}]" for c in text
+    )
+
+
+@cache
+def _is_drawn(character: str, family: str) -> bool:
+    font = QFont(family)
+    font.setPixelSize(12)
+    if QRawFont.fromFont(font).supportsCharacter(ord(character)):
+        return True
+    layout = QTextLayout(character, font)
+    layout.beginLayout()
+    layout.createLine()
+    layout.endLayout()
+    runs = layout.glyphRuns()
+    return bool(runs) and all(0 not in run.glyphIndexes() for run in runs)
