@@ -11,7 +11,7 @@ from engine.fit.judge import judge
 from engine.fit.solve import max_concurrency, max_context, rungs
 from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
-from engine.runtimes import registry
+from engine.runtimes import llama_cpp, registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,6 +83,7 @@ def _single_ideas(model: Model, deployment: Deployment, machine: Machine) -> Ite
     yield from _smaller_cache(deployment)
     yield from _fewer(model, deployment, machine)
     yield from _smaller_weights(model, deployment, machine)
+    yield from _offloaded(model, deployment, machine)
     yield from _other_runtime(model, deployment, machine)
 
 
@@ -166,6 +167,23 @@ def _smaller_weights(model: Model, deployment: Deployment, machine: Machine) -> 
         if verdict is not None and verdict.fit in (Fit.FITS, Fit.TIGHT):
             yield _Idea(f"{format_words(name)} weights", plan, 3 + rung)
             return
+
+
+def _offloaded(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
+    """llama.cpp's own way out: experts, then layers, in host RAM. It fits, and it is slower."""
+    if deployment.runtime != "llama.cpp":
+        return
+    try:
+        found = llama_cpp.placements(model, deployment, machine)
+    except DeploymentError:
+        return
+    for plan in found:
+        if plan.n_cpu_moe != deployment.n_cpu_moe:
+            layers = "1 layer" if plan.n_cpu_moe == 1 else f"{plan.n_cpu_moe} layers"
+            label = f"Experts of {layers} in RAM"
+            yield _Idea(label, plan, 4.5)
+        else:
+            yield _Idea(f"{plan.n_gpu_layers} layers on the GPU", plan, 5)
 
 
 def _other_runtime(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.devices.device import DeviceKind
 from engine.evidence import Basis
 from engine.fit.verdict import Fit
 from engine.runtimes.registry import RUNTIMES
@@ -156,10 +157,21 @@ def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, margin_bytes: int)
     del margin_bytes
     room = rank.slot.device.allocatable.likely_bytes - rank.slot.foreign.likely_bytes
     whose = "of it" if rank.slot.foreign.basis is Basis.ASSUMED else "left"
-    return (
-        f"{label} needs {_one(held)} and has {_one(room)} {whose}: it stops with an out-of-memory "
-        "error, at load or when the context fills."
-    )
+    needs = f"{label} needs {_one(held)} and has {_one(room)} {whose}"
+    if budget.llama_cpp is not None:
+        return f"{needs}: {_llama_cpp_then(budget, rank)}"
+    return f"{needs}: it stops with an out-of-memory error, at load or when the context fills."
+
+
+def _llama_cpp_then(budget: Budget, rank: RankBudget) -> str:
+    """llama.cpp takes everything at load; what isn't set it moves to the host."""
+    if rank.slot.device.kind is DeviceKind.HOST:
+        if budget.deployment.mmap:
+            return "mapped weights are read from disk again and again, or the system ends it."
+        return "the system ends it at load."
+    if budget.deployment.n_gpu_layers is None and rank.slot.device.kind is DeviceKind.DISCRETE:
+        return "by itself (--fit) it keeps fewer layers on the GPU and runs slower."
+    return "it stops at load with an out-of-memory error."
 
 
 def _one(size_bytes: int) -> str:

@@ -156,7 +156,9 @@ def placements(shape: Shape, deployment: Deployment, machine: Machine) -> tuple[
 
     Experts go to the host first, from layer 0; only when all of them are there, whole layers.
     """
-    if not gpu_slots(machine, deployment) or deployment.n_gpu_layers is not None:
+    slots = gpu_slots(machine, deployment)
+    discrete = any(slot.device.kind is DeviceKind.DISCRETE for slot in slots)
+    if not discrete or deployment.n_gpu_layers is not None:
         return ()
     found: list[Deployment] = []
     layers = shape.num_layers
@@ -165,6 +167,8 @@ def placements(shape: Shape, deployment: Deployment, machine: Machine) -> tuple[
     def fits(tried: Deployment) -> bool:
         return _fits(_planned(shape, tried, machine, total), machine, tried)
 
+    if fits(deployment):
+        return ()
     if shape.moe is not None:
         moved = _first(lambda n: fits(deployment.with_(n_cpu_moe=n)), 1, layers)
         if moved is not None:
