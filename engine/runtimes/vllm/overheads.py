@@ -48,7 +48,8 @@ def activations(spec: ArchitectureSpec, step: Step) -> Estimate:
     law = rules.ACTIVATIONS.at(step.version)
     hidden = step.tokens * spec.hidden_size * step.element_bytes
     forward = _forward_width(spec, step.tensor_parallel_size)
-    forward_bytes = step.tokens * step.element_bytes * forward + round(law.hidden * hidden)
+    forward_bytes = step.tokens * step.element_bytes * forward
+    forward_bytes += round(law.forward_hidden * hidden)
     if step.passes_on:
         forward_bytes += 2 * hidden + law.constant_bytes
     sampler = law_low = law_high = 0
@@ -84,7 +85,7 @@ def _formula(
         )
     width = _forward_width(spec, step.tensor_parallel_size)
     return (
-        f"forward pass: {step.tokens:,} tokens × ({width:,} + {law.hidden} × "
+        f"forward pass: {step.tokens:,} tokens × ({width:,} + {law.forward_hidden:g} × "
         f"{spec.hidden_size:,}) × {step.element_bytes} B"
     )
 
@@ -151,14 +152,18 @@ def _has_experts(spec: ArchitectureSpec) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def cuda_graphs(spec: ArchitectureSpec, layers: int, sizes: int) -> Estimate:
+def cuda_graphs(spec: ArchitectureSpec, layers: int, sizes: int, version: Version) -> Estimate:
     """Graphs of ``sizes`` batch sizes over ``layers`` layers of one stage."""
     experts = 1.35 if _has_experts(spec) else 1.0
     likely = round((0.377 + 0.0167 * layers) * experts * min(sizes / 51, 1.4) * GIB)
     factor = f" × {experts}" if experts > 1 else ""
     formula = f"(0.377 + 0.0167 × {layers} layers){factor} × {sizes} / 51 sizes, GiB"
-    high = likely * (2 if experts > 1 else 1.6)
-    return Estimate(likely * 2 // 5, likely, round(high), Basis.FITTED, _GRAPH_FIT, formula)
+    low, high = rules.GRAPH_SPREAD.at(version)
+    if experts > 1:
+        high = max(high, 2.0)
+    return Estimate(
+        round(likely * low), likely, round(likely * high), Basis.FITTED, _GRAPH_FIT, formula
+    )
 
 
 def inside(device: Device, version: Version, tp: int, pp: int) -> Estimate:

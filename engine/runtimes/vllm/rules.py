@@ -25,7 +25,7 @@ VERSIONS = (
     "0.24.0", "0.23.0", "0.22.0", "0.21.0", "0.20.2", "0.19.0", "0.18.0", "0.17.0", "0.16.0",
     "0.15.0", "0.14.0", "0.13.0", "0.12.0", "0.11.0", "0.10.0", "0.9.0", "0.8.5", "0.7.3", "0.6.6",
 )  # fmt: skip
-_OLDEST = (0, 6)
+_OLDEST = (0, 2)
 
 
 class Since(Generic[T]):
@@ -57,7 +57,7 @@ class ActivationLaw:
     """Peak of the profile run: the larger of the forward pass and the sampler.
 
     sampler = logit_bytes × max_num_seqs × vocabulary + hidden × T × H × b + constant
-    forward = T × b × (3 H + 3 I) + hidden × T × H × b
+    forward = T × b × (3 H + 3 I) + forward_hidden × T × H × b
     """
 
     logit_bytes: float
@@ -65,7 +65,9 @@ class ActivationLaw:
     logit_bytes_low: float
     logit_bytes_high: float
     hidden: float
-    """Copies of the hidden states of one step that stay beside the peak."""
+    """Copies of the hidden states of one step that stay beside the sampler's peak."""
+    forward_hidden: float
+    """The same beside the forward pass's peak."""
     constant_bytes: int
     source: str
 
@@ -76,21 +78,21 @@ ACTIVATIONS: Since[ActivationLaw] = Since(
     (
         (0,),
         ActivationLaw(
-            38, 37, 38.5, 1.6, 11 * MIB, "17 starts of vLLM 0.6 to 0.16 (T4, 4090, A100, H100)"
+            38, 37, 38.5, 1.6, 0, 11 * MIB, "17 starts of vLLM 0.6 to 0.16 (T4, 4090, A100, H100)"
         ),
     ),
-    ((0, 17), ActivationLaw(14.47, 14.3, 14.6, 1.17, 47 * MIB, _H100_LOGS)),
+    ((0, 17), ActivationLaw(14.47, 14.3, 14.6, 1.17, 1.17, 47 * MIB, _H100_LOGS)),
     (
         (0, 20),
         ActivationLaw(
-            6.0, 5.5, 14.6, 1.17, 16 * MIB,
+            6.0, 5.5, 14.6, 1.17, 1.17, 16 * MIB,
             "bf16 and fp32 logits of one row; the change lies between 0.19 and 0.24",
         ),
     ),
     (
         (0, 24),
         ActivationLaw(
-            6.0, 5.5, 8.0, 1.17, 16 * MIB,
+            6.0, 5.5, 8.0, 1.17, 1.17, 16 * MIB,
             "bf16 and fp32 logits of one row; starts of 0.24 and 0.27",
         ),
     ),
@@ -119,6 +121,9 @@ GROUP_SLACK = Since[float](((0,), 1.5))
 SAMPLER_BUFFERS = Since[bool](((0,), False), ((0, 33), True))
 """Whether penalty counters and prompt masks are kept for every row (model runner 2): read in
 the source of 0.33, not yet seen in a log."""
+
+GRAPH_SPREAD = Since[tuple[float, float]](((0,), (0.25, 2.0)), ((0, 17), (0.4, 1.6)))
+"""How far captured graphs went from the fit: eleven starts before 0.17, 43 of 0.19."""
 
 SWEEP_CAPTURES = Since[bool](((0,), True), ((0, 11), False))
 """Whether capture sizes go up in steps of 8 all the way (later: of 16 from 256 on)."""
@@ -162,7 +167,7 @@ def parse_version(text: str | None) -> Version:
         raise DeploymentError(message, field="runtime_version")
     version = tuple(int(part) for part in match.groups() if part is not None)
     if version < _OLDEST:
-        message = f"vLLM {text} is older than 0.6, the oldest whose rules are known here."
+        message = f"vLLM {text} is older than 0.2, the oldest whose rules are known here."
         raise DeploymentError(message, field="runtime_version")
     return version
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Vllm:
-    """vLLM with the rules of 0.6 to 0.33."""
+    """vLLM with the rules of 0.2 to 0.33."""
 
     name = "vllm"
     label = "vLLM"
