@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.devices import catalogue
 from engine.fit.verdict import Fit
 from engine.report import tables, what_if, words
 from engine.report.document import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from engine.budget.model import Budget, RankBudget
     from engine.deployment.spec import Deployment
+    from engine.devices.device import Device
     from engine.evidence import Estimate
     from engine.fit.solve import Limits
     from engine.report.measured import MeasuredRun, Snapshot
@@ -69,7 +71,7 @@ def compose(
         recording: telemetry snapshots of a run, if there was one.
     """
     budget, verdict = sizing.budget, sizing.verdict
-    runs = _of_this_machine(budget, measured_runs(recording or ()))
+    runs = _by_rank(budget, measured_runs(recording or ()))
     model_id = printable(budget.model.id, 200)
     where = _where(budget)
     return ReportDocument(
@@ -89,9 +91,23 @@ def compose(
     )
 
 
-def _of_this_machine(budget: Budget, runs: Mapping[str, MeasuredRun]) -> dict[str, MeasuredRun]:
-    here = {rank.slot.uuid for rank in budget.ranks if rank.slot.uuid}
-    return {uuid: run for uuid, run in runs.items() if uuid in here}
+def _by_rank(budget: Budget, runs: Mapping[str, MeasuredRun]) -> dict[int, MeasuredRun]:
+    """The run of each rank: by uuid, else in order among devices of the same name."""
+    found = {r.rank: runs[r.slot.uuid] for r in budget.ranks if r.slot.uuid in runs}
+    if found or budget.machine.is_here:
+        return found
+    left = list(runs.values())
+    for rank in budget.ranks:
+        run = next((run for run in left if _is_like(run, rank.slot.device)), None)
+        if run is not None:
+            left.remove(run)
+            found[rank.rank] = run
+    return found
+
+
+def _is_like(run: MeasuredRun, device: Device) -> bool:
+    known = catalogue.match(run.device, run.total_bytes)
+    return known is not None and known.name == device.name
 
 
 def _where(budget: Budget) -> str:
@@ -134,7 +150,7 @@ def _footer(budget: Budget, about: About) -> str:
 
 
 def _answer(
-    sizing: Sizing, limits: Limits, about: About, runs: Mapping[str, MeasuredRun]
+    sizing: Sizing, limits: Limits, about: About, runs: Mapping[int, MeasuredRun]
 ) -> list[Block]:
     budget, unit = sizing.budget, about.unit
     binding = budget.ranks[_binding(sizing)]
@@ -194,7 +210,7 @@ def _caption(
     budget: Budget,
     binding: RankBudget,
     unit: UnitSystem,
-    runs: Mapping[str, MeasuredRun],
+    runs: Mapping[int, MeasuredRun],
     *,
     draws_all: bool,
 ) -> str:
@@ -264,7 +280,7 @@ def _clean(sentences: Iterable[str]) -> tuple[str, ...]:
     return tuple(printable(s, 400) for s in dict.fromkeys(sentences))
 
 
-def _evidence(budget: Budget, about: About, runs: Mapping[str, MeasuredRun]) -> list[Block]:
+def _evidence(budget: Budget, about: About, runs: Mapping[int, MeasuredRun]) -> list[Block]:
     """Measured run, devices, versions and the command."""
     made: list[Block] = []
     if runs:

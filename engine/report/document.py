@@ -113,8 +113,8 @@ class Figure:
     """The one picture: the plan and, where there was one, a measured run."""
 
     sizing: Sizing
-    runs: Mapping[str, MeasuredRun]
-    """By the device's uuid; empty for a prediction alone."""
+    runs: Mapping[int, MeasuredRun]
+    """By rank; empty for a prediction alone."""
     unit: UnitSystem
     caption: str
     rank: int | None

@@ -21,6 +21,16 @@ class Reading(Protocol):
         ...
 
     @property
+    def name(self) -> str:
+        """As the driver calls it."""
+        ...
+
+    @property
+    def total_bytes(self) -> object:
+        """An int, or the reason why there is none."""
+        ...
+
+    @property
     def used_bytes(self) -> object:
         """An int, or the reason why there is none."""
         ...
@@ -54,6 +64,10 @@ class Snapshot(Protocol):
 class MeasuredRun:
     """What one device held over a run."""
 
+    device: str
+    """As the driver calls it."""
+    total_bytes: int
+    """0 where the driver doesn't say."""
     started_s: float
     """Unix time of the first sample."""
     times_s: tuple[float, ...]
@@ -79,17 +93,26 @@ def measured_runs(snapshots: Iterable[Snapshot]) -> dict[str, MeasuredRun]:
     if not kept:
         return {}
     first = kept[0]
-    times: dict[str, list[float]] = {}
-    used: dict[str, list[int | None]] = {}
-    sources: dict[str, str] = {}
+    readings: dict[str, list[tuple[float, Reading]]] = {}
     for snapshot in kept:
         for device in snapshot.devices:
-            times.setdefault(device.uuid, []).append(snapshot.monotonic_s - first.monotonic_s)
-            size = device.used_bytes
-            used.setdefault(device.uuid, []).append(size if isinstance(size, int) else None)
-            sources.setdefault(device.uuid, device.source)
-    runs = {
-        uuid: MeasuredRun(first.wall_time_s, tuple(times[uuid]), tuple(used[uuid]), source)
-        for uuid, source in sources.items()
-    }
+            moment = snapshot.monotonic_s - first.monotonic_s
+            readings.setdefault(device.uuid, []).append((moment, device))
+    runs = {uuid: _run(first.wall_time_s, seen) for uuid, seen in readings.items()}
     return {uuid: run for uuid, run in runs.items() if len(run.seen) > 1}
+
+
+def _run(started_s: float, readings: Sequence[tuple[float, Reading]]) -> MeasuredRun:
+    device = readings[0][1]
+    return MeasuredRun(
+        device=device.name,
+        total_bytes=_size(device.total_bytes) or 0,
+        started_s=started_s,
+        times_s=tuple(moment for moment, _ in readings),
+        used_bytes=tuple(_size(reading.used_bytes) for _, reading in readings),
+        source=device.source,
+    )
+
+
+def _size(value: object) -> int | None:
+    return value if isinstance(value, int) else None

@@ -189,7 +189,7 @@ def devices(budget: Budget, unit: UnitSystem) -> Table:
     return Table(columns, tuple(rows))
 
 
-def measured(budget: Budget, runs: Mapping[str, MeasuredRun], unit: UnitSystem) -> Table:
+def measured(budget: Budget, runs: Mapping[int, MeasuredRun], unit: UnitSystem) -> Table:
     """What was seen in the run, beside what was planned."""
     columns = (
         Column("Rank", 0.7),
@@ -203,7 +203,7 @@ def measured(budget: Budget, runs: Mapping[str, MeasuredRun], unit: UnitSystem) 
     )
     rows: list[tuple[Cell, ...]] = []
     for rank in budget.ranks:
-        run = runs.get(rank.slot.uuid)
+        run = runs.get(rank.rank)
         if run is None:
             continue
         held = rank.planned.likely_bytes - rank.regions[Region.HEADROOM].estimate.likely_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF
@@ -25,13 +26,16 @@ _LEAST_RUN_S = 1.0
 def place(sheet: Sheet, figure: Figure) -> None:
     """Draw ``figure`` over the whole width, and its caption below."""
     scene = scene_for(figure.sizing, figure.unit, figure.rank)
+    # A run belongs to a rank here, also where its device is on another computer.
+    panels = tuple(replace(panel, uuid=_key(panel.rank)) for panel in scene.panels)
+    scene = replace(scene, panels=panels)
     sheet.ensure(_HEIGHT + 40)
     rect = QRectF(sheet.left, sheet.y, sheet.width, _HEIGHT)
     one = len(scene.panels) == 1
     style = Style(sheet.theme, pad=0, lens=one, patterns=True, paper=True)
     if len(scene.panels) < TABLE_FROM_RANKS:
         live = Live(
-            series={uuid: _series(run) for uuid, run in figure.runs.items()},
+            series={_key(rank): _series(run) for rank, run in figure.runs.items()},
             window=_window(figure),
             unit=figure.unit,
         )
@@ -41,6 +45,10 @@ def place(sheet: Sheet, figure: Figure) -> None:
     sheet.y += _HEIGHT + 4
     sheet.paragraph(figure.caption, sheet.font("caption"), "text.tertiary")
     sheet.y += 8
+
+
+def _key(rank: int) -> str:
+    return f"rank {rank}"
 
 
 def _series(run: MeasuredRun) -> Series:

@@ -4,61 +4,35 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from datetime import UTC, datetime
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QBuffer, QIODevice
 from PySide6.QtGui import QGuiApplication
 
 from engine.errors import PlimsollError, UsageError
-from engine.report.compose import About, compose
 from engine.text import printable
 from gui.kit.theme import load_theme
 from gui.report import blocks
 from gui.report.sheet import PAGES, Sheet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
-    from engine.fit.solve import Limits
     from engine.report.document import ReportDocument
-    from engine.report.measured import Snapshot
-    from engine.sizing import Sizing
 
 _application: QGuiApplication | None = None
 
 
-def write_report(
-    sizing: Sizing,
-    limits: Limits,
-    path: Path,
-    page: str = "A4",
-    recording: Iterable[Snapshot] | None = None,
-    *,
-    about: About | None = None,
-) -> None:
-    """Compose and write the report on ``sizing``, also where there is no window yet.
-
-    Args:
-        sizing: budget and verdict.
-        limits: how far the plan could go.
-        path: the file to write; one that exists is replaced.
-        page: ``A4`` or ``Letter``.
-        recording: telemetry snapshots of a run, if there was one.
-        about: date, unit, version and the plan as asked; None is today, GiB, this version.
-
-    Raises:
-        UsageError: there is no such page size.
-        PlimsollError: the file cannot be written.
-    """
-    told = about or About(on=datetime.now(tz=UTC).astimezone().date(), version=version())
-    write_pdf(compose(sizing, limits, told, recording), path, page)
-
-
 def write_pdf(document: ReportDocument, path: Path, page: str = "A4") -> None:
     """Write ``document``; a file that exists is replaced only by a whole one.
+
+    Works without a window too: where there is no Qt application yet, one without a screen is
+    made.
+
+    Args:
+        document: what to print.
+        path: the file to write.
+        page: ``A4`` or ``Letter``.
 
     Raises:
         UsageError: there is no such page size.
@@ -80,14 +54,6 @@ def write_pdf(document: ReportDocument, path: Path, page: str = "A4") -> None:
         reason = error.strerror or type(error).__name__
         message = f"{printable(str(path), 300)} could not be written: {reason}."
         raise PlimsollError(message, field="output") from error
-
-
-def version() -> str:
-    """The version of the app, empty where it is not installed."""
-    try:
-        return metadata.version("plimsoll")
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def _rendered(document: ReportDocument, page: str, count: int) -> tuple[bytes, int]:
