@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate
+from math import inf
 from typing import TYPE_CHECKING
 
 from engine.errors import DeploymentError
@@ -57,7 +58,7 @@ def place(
     on_gpu = units if n_gpu_layers is None or n_gpu_layers < 0 else min(n_gpu_layers, units)
     if not shares or on_gpu == 0:
         return Placement(len(shares), (HOST,) * shape.num_layers, HOST, 0)
-    if min(shares) < 0 or sum(shares) <= 0:
+    if min(shares) < 0 or not 0 < sum(shares) < inf:
         raise DeploymentError(
             "tensor_split wants a share of 0 or more for each GPU, not all 0.",
             field="tensor_split",

@@ -37,8 +37,8 @@ class LlamaCpp:
 
     name = "llama.cpp"
     label = "llama.cpp"
-    versions = ("b11549", "b11434")
-    kv_cache_dtypes = (
+    versions: tuple[str, ...] = ("b11549", "b11434")
+    kv_cache_dtypes: tuple[str, ...] = (
         "auto",
         "f16",
         "bf16",

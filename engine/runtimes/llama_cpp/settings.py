@@ -174,10 +174,11 @@ def _cells(total: int, slots: int, *, unified: bool) -> tuple[int, int, int]:
 
 def _cache_types(deployment: Deployment, shape: Shape, notes: list[str]) -> tuple[str, str]:
     chosen = deployment.kv_cache_dtype
-    if deployment.cache_type_k is None and deployment.cache_type_v is None and chosen == "auto":
+    asked_k, asked_v = deployment.cache_type_k, deployment.cache_type_v
+    type_k = _cache_type(asked_k or chosen, "cache_type_k" if asked_k else "kv_cache_dtype")
+    type_v = _cache_type(asked_v or chosen, "cache_type_v" if asked_v else "kv_cache_dtype")
+    if asked_k is None and asked_v is None and chosen == "auto":
         notes.append("KV cache in f16, llama.cpp's default.")
-    type_k = _cache_type(deployment.cache_type_k or chosen, "cache_type_k")
-    type_v = _cache_type(deployment.cache_type_v or chosen, "cache_type_v")
     if shape.mla is not None and type_k != type_v:
         raise DeploymentError(
             "Keys and values are one latent vector in this model: llama.cpp wants cache_type_k "
@@ -237,6 +238,8 @@ def _refuse_foreign(deployment: Deployment) -> None:
         _in_range("max_model_len", deployment.max_model_len, _MAX_CONTEXT)
     if deployment.n_ctx is not None and deployment.n_ctx < 0:
         raise DeploymentError("n_ctx is 0 (the model's own) or more.", field="n_ctx")
+    if deployment.n_cpu_moe < 0:
+        raise DeploymentError("n_cpu_moe is 0 or more layers.", field="n_cpu_moe")
     if deployment.n_outputs_max is not None and deployment.n_outputs_max < 0:
         raise DeploymentError("n_outputs_max is 0 (n_batch) or more.", field="n_outputs_max")
     if deployment.split_mode not in (None, "none", "layer"):
