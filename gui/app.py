@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QLocale, QObject, Qt, QTimer
+from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QApplication
 
 from engine.contract.desk import default_runtime
@@ -83,7 +84,7 @@ class App(QObject):
         stack = self.model.undo_stack
         undo, redo = stack.createUndoAction(self), stack.createRedoAction(self)
         undo.setShortcut("Ctrl+Z")
-        redo.setShortcuts(["Ctrl+Y", "Ctrl+Shift+Z"])
+        redo.setShortcuts([QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")])
         self.window = MainWindow(application, self.browser, self.view, (undo, redo))
         self.trouble = TroubleNotice()
         self.welcome = Notice("welcome", "monitor-check", "accent")

@@ -11,7 +11,8 @@ from typing_extensions import override
 
 STOPS_PER_OCTAVE = 8
 _COARSE = 128
-"""Between two octaves a stop is a multiple of this, so that dragging gives round numbers."""
+"""Between two octaves a stop is a multiple of this (of a quarter below 2,048), so that dragging
+gives round numbers."""
 
 
 class LogSlider(QSlider):
@@ -49,9 +50,10 @@ class LogSlider(QSlider):
         if stop >= self.maximum():
             return self._high
         exact = self._low * 2 ** (stop / STOPS_PER_OCTAVE)
-        if stop % STOPS_PER_OCTAVE == 0 or exact < 8 * _COARSE:
+        if stop % STOPS_PER_OCTAVE == 0:
             return round(exact)
-        return round(exact / _COARSE) * _COARSE
+        coarse = _COARSE if exact >= 16 * _COARSE else _COARSE // 4
+        return round(exact / coarse) * coarse
 
     @override
     def sizeHint(self) -> QSize:

@@ -90,7 +90,7 @@ class PlanStrip(Ground):
         row.addWidget(times)
         row.addWidget(self.pp)
         self._add(f"TP {TIMES} PP", f"TP {TIMES} PP", pair, self.tp)
-        self._add("Device", "Device", self.device, stretch=6)
+        self._add("Device", "Device", self.device, stretch=8)
         self.slider.setAccessibleName("Context, tokens per request")
         self.pp.setAccessibleName("Pipeline parallel size")
         self.tp.setAccessibleName("Tensor parallel size")
@@ -154,7 +154,7 @@ class PlanStrip(Ground):
         ):
             choice.setMinimumContentsLength(0)
             choice.setMinimumWidth(metrics.horizontalAdvance(sample) + 40)
-        self.device.setMinimumWidth(metrics.horizontalAdvance("RTX 4090, this computer") + 66)
+        self.device.setMinimumWidth(metrics.horizontalAdvance("RTX 4090,") + 66)
 
     def show_state(self, state: State) -> None:
         """Show the plan in force; tells nobody."""

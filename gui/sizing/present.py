@@ -9,6 +9,7 @@ from engine.budget.model import Region
 from engine.evidence import Basis
 from engine.fit.verdict import Fit
 from gui.kit import format as fmt
+from gui.kit.charts.captions import drawn_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -167,18 +168,23 @@ def _rows(rank: RankBudget, unit: UnitSystem, ranks: tuple[RankBudget, ...]) -> 
     for region in Region:
         found = rank.regions[region]
         estimate = found.estimate
-        absent = estimate.high_bytes == 0
+        drawn = drawn_bytes(rank, region)
+        is_grown = drawn > estimate.likely_bytes
+        absent = max(drawn, estimate.high_bytes) == 0
+        left = fmt.size_number(estimate.likely_bytes, unit)
         yield RegionRow(
             region=region,
             label=region.label,
-            size=fmt.DASH if absent else fmt.size_number(estimate.likely_bytes, unit),
-            span=_span(estimate, unit),
+            size=fmt.DASH if absent else fmt.size_number(drawn, unit),
+            span=_span(rank.needed if is_grown else estimate, unit),
             least=_least(found, unit, absent=absent),
-            basis="" if absent else estimate.basis.word,
-            note=_sentence_case(found.note),
+            basis="" if absent else (rank.needed if is_grown else estimate).basis.word,
+            note=f"Needed by the plan; {left} are left for it"
+            if is_grown
+            else _sentence_case(found.note),
             is_absent=absent,
-            exact=fmt.exact_bytes(estimate.likely_bytes),
-            per_rank=tuple(_number(r.regions[region].estimate, unit) for r in ranks),
+            exact=fmt.exact_bytes(drawn),
+            per_rank=tuple(_number(r, region, unit) for r in ranks),
         )
 
 
@@ -188,8 +194,10 @@ def _sentence_case(note: str) -> str:
     return note if first in _WRITTEN_SMALL else note[:1].upper() + note[1:]
 
 
-def _number(estimate: Estimate, unit: UnitSystem) -> str:
-    return fmt.size_number(estimate.likely_bytes, unit) if estimate.high_bytes else fmt.DASH
+def _number(rank: RankBudget, region: Region, unit: UnitSystem) -> str:
+    if rank.regions[region].estimate.high_bytes == 0:
+        return fmt.DASH
+    return fmt.size_number(drawn_bytes(rank, region), unit)
 
 
 def _span(estimate: Estimate, unit: UnitSystem) -> str:
@@ -208,6 +216,11 @@ def _load_line(rank: RankBudget, unit: UnitSystem, ranks: tuple[RankBudget, ...]
     line = rank.slot.device.allocatable
     least = sum(r.least_bytes or 0 for r in rank.regions.values())
     total = fmt.size(rank.slot.device.total_bytes, unit)
+    plan = sum(drawn_bytes(rank, region) for region in Region)
+    over = plan - line.likely_bytes
+    note = f"What programs can get of {total}"
+    if over > 0:
+        note = f"{fmt.size(over, unit)} less than the plan's {fmt.size_number(plan, unit)}"
     return RegionRow(
         region=None,
         label="Load line",
@@ -215,7 +228,7 @@ def _load_line(rank: RankBudget, unit: UnitSystem, ranks: tuple[RankBudget, ...]
         span=_span(line, unit),
         least=fmt.size_number(least, unit),
         basis=line.basis.word,
-        note=f"What programs can get of {total}",
+        note=note,
         is_absent=False,
         exact=fmt.exact_bytes(line.likely_bytes),
         per_rank=tuple(

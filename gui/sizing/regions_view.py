@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _SWATCH = 12
 _FORMULA_FROM = 1100
 """Width of the whole room from which the table has room for how each figure is worked out."""
+_LEAST_FORMULA = 120
 _MOST_COLUMNS = 8
 """Ranks side by side; more are shown one at a time."""
 _WIDTHS = {"region": 144, "size": 72, "rank": 72, "span": 104, "least": 76, "basis": 100}
@@ -111,6 +112,7 @@ class RegionTable(QTableView):
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setTabKeyNavigation(False)
         self.setWordWrap(False)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.verticalHeader().hide()
@@ -170,21 +172,17 @@ class RegionTable(QTableView):
     def _lay_out(self) -> None:
         columns = self._rows.columns
         head = self.horizontalHeader()
+        widths = {i: _WIDTHS[c.key] for i, c in enumerate(columns) if c.key != "note"}
+        left = self.viewport().width() - sum(widths.values())
         last = len(columns) - 1
-        wide = [i for i, c in enumerate(columns) if c.key != "note"]
-        taken = 0
-        for i in wide:
-            width = _WIDTHS[columns[i].key]
-            head.resizeSection(i, width)
-            taken += width
-        left = self.viewport().width() - taken
-        hidden = not self._formula_wanted or left < 120
+        hidden = not self._formula_wanted or left < _LEAST_FORMULA
+        if hidden and widths:
+            # What is over goes to the last column; what is missing comes from the first.
+            widths[last - 1 if left > 0 else 0] += left
+        for i, width in widths.items():
+            head.resizeSection(i, max(40, width))
         self.setColumnHidden(last, hidden)
-        if hidden and wide:
-            spare = max(0, left)
-            head.resizeSection(wide[-1], _WIDTHS[columns[wide[-1]].key] + spare)
-        else:
-            head.resizeSection(last, max(120, left))
+        head.resizeSection(last, max(_LEAST_FORMULA, left))
 
     def _on_current_changed(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if current.isValid():

@@ -45,7 +45,7 @@ class SizingView(Ground):
         self._notices.setSpacing(0)
         self.header = HeaderBar()
         self.strip = PlanStrip(model)
-        self.remark = ElidedLabel("caption", name="remark")
+        self.remark = ElidedLabel("small", name="remark")
         self.remark.setContentsMargins(16, 0, 16, 8)
         self.remark.hide()
         self.verdict = VerdictView(model)
@@ -127,10 +127,11 @@ class SizingView(Ground):
         self._say(sentence or " ".join(self._model.state.notes), wrong=bool(sentence))
 
     def _say(self, text: str, *, wrong: bool) -> None:
-        color = self._theme.color("over" if wrong else "text.secondary")
-        palette = self.remark.palette()
-        palette.setColor(palette.ColorRole.WindowText, color)
-        self.remark.setPalette(palette)
+        role = "trouble" if wrong else "small"
+        if self.remark.property("role") != role:
+            self.remark.setProperty("role", role)
+            self.remark.style().unpolish(self.remark)
+            self.remark.style().polish(self.remark)
         self.remark.set_text(text)
         self.remark.setVisible(bool(text))
 

@@ -1,0 +1,91 @@
+"""What is remembered comes back whole, and a hostile file costs nothing but its values."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.units import UnitSystem
+from gui.kit.settings import FILE_NAME, SCHEMA_VERSION, Settings, SettingsStore
+
+KEPT = Settings(
+    scheme="dark",
+    unit=UnitSystem.DECIMAL,
+    page="Letter",
+    welcome_closed=True,
+    tabs_folded=True,
+    geometry=b"\x00\x01\xff",
+    splitters={"a": b"\x02", "b": b""},
+    last_folder="/models",
+)
+
+
+def test_that_settings_come_back_as_they_were(tmp_path):
+    store = SettingsStore(tmp_path / "new" / "folder")
+    assert store.save(KEPT)
+    assert SettingsStore(tmp_path / "new" / "folder").load() == KEPT
+
+
+def test_that_without_a_file_there_are_defaults(tmp_path):
+    assert SettingsStore(tmp_path).load() == Settings()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe\x00",
+        b"not json",
+        b"[]",
+        b"null",
+        b"[" * 50_000,
+        b'{"schema_version": 99, "scheme": "dark"}',
+        b'{"schema_version": "1"}',
+        b" " * 300_000,
+    ],
+)
+def test_that_a_file_that_is_no_settings_is_dropped(tmp_path, content):
+    (tmp_path / FILE_NAME).write_bytes(content)
+    assert SettingsStore(tmp_path).load() == Settings()
+
+
+def test_that_each_bad_value_is_dropped_alone(tmp_path):
+    values = {
+        "schema_version": SCHEMA_VERSION,
+        "scheme": "pink",
+        "unit": 7,
+        "page": "Letter",
+        "welcome_closed": "yes",
+        "tabs_folded": 1,
+        "geometry": "***",
+        "splitters": {"a": 5, "b": "Ag=="},
+        "last_folder": "x\u202ey" * 300,
+    }
+    (tmp_path / FILE_NAME).write_text(json.dumps(values))
+    assert SettingsStore(tmp_path).load() == Settings(
+        page="Letter", splitters={"a": b"", "b": b"\x02"}
+    )
+
+
+def test_that_a_folder_that_cannot_be_written_is_no_disaster(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert not SettingsStore(tmp_path / "file").save(KEPT)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["scheme", "unit", "geometry", "splitters", "last_folder", "tabs_folded"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+            max_leaves=5,
+        ),
+    )
+)
+def test_that_nothing_in_the_file_can_raise(tmp_path_factory, values):
+    folder = tmp_path_factory.mktemp("settings")
+    (folder / FILE_NAME).write_text(json.dumps({"schema_version": SCHEMA_VERSION} | values))
+    assert isinstance(SettingsStore(folder).load(), Settings)
