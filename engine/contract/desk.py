@@ -14,7 +14,6 @@ from engine.architecture.read import read
 from engine.contract.answer import Notes
 from engine.devices import catalogue
 from engine.devices.device import DeviceKind, Vendor
-from engine.devices.here import this_machine
 from engine.errors import DeviceError, HubOfflineError, HubTimeoutError, SourceError
 from engine.runtimes.registry import RUNTIMES
 from engine.source.raw import RawModel
@@ -146,6 +145,8 @@ class Desk:
 
     def _look_around(self) -> Machine:
         if self._here is None:
+            from engine.devices.here import this_machine  # noqa: PLC0415 - loads drivers
+
             self._here = this_machine()
         return self._here
 

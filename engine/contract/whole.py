@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Region
 from engine.budget.weights import WeightLayout, weights
 from engine.evidence import Basis
-from engine.runtimes.llama_cpp import file_bytes
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget
@@ -19,6 +18,8 @@ def whole_weights(budget: Budget) -> tuple[int, Basis]:
     if model.is_gguf:
         return sum(tensor.size_bytes for tensor in model.gguf_tensors), Basis.READ
     if budget.llama_cpp is not None:
+        from engine.runtimes.llama_cpp import file_bytes  # noqa: PLC0415 - loaded by now, or not needed
+
         basis = budget.ranks[0].regions[Region.WEIGHTS].estimate.basis
         return file_bytes(model, chosen), basis
     found = weights(model, WeightLayout(chosen))

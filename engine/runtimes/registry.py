@@ -2,21 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from engine.errors import DeploymentError
-from engine.runtimes.llama_cpp import LlamaCpp
-from engine.runtimes.transformers import Transformers
-from engine.runtimes.vllm import Vllm
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from engine.runtimes.base import Runtime
 
-_RUNTIMES: tuple[Runtime, ...] = (Vllm(), LlamaCpp(), Transformers())
-RUNTIMES: Mapping[str, Runtime] = MappingProxyType({r.name: r for r in _RUNTIMES})
+
+def _vllm() -> Runtime:
+    from engine.runtimes.vllm import Vllm  # noqa: PLC0415 - see _Runtimes
+
+    return Vllm()
+
+
+def _llama_cpp() -> Runtime:
+    from engine.runtimes.llama_cpp import LlamaCpp  # noqa: PLC0415 - see _Runtimes
+
+    return LlamaCpp()
+
+
+def _transformers() -> Runtime:
+    from engine.runtimes.transformers import Transformers  # noqa: PLC0415 - see _Runtimes
+
+    return Transformers()
+
+
+_MAKERS: Mapping[str, Callable[[], Runtime]] = MappingProxyType(
+    {"vllm": _vllm, "llama.cpp": _llama_cpp, "transformers": _transformers}
+)
+
+
+@cache
+def _made(name: str) -> Runtime:
+    return _MAKERS[name]()
+
+
+class _Runtimes(Mapping[str, "Runtime"]):
+    """Loads a runtime's rules when they are first asked for: one sizing needs one of them."""
+
+    def __getitem__(self, name: str) -> Runtime:
+        return _made(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MAKERS)
+
+    def __len__(self) -> int:
+        return len(_MAKERS)
+
+
+RUNTIMES: Mapping[str, Runtime] = _Runtimes()
 """Every runtime by its key in the machine contract."""
 
 _LATER = MappingProxyType({"sglang": "SGLang", "ollama": "Ollama", "mlx": "MLX"})
