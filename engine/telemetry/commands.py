@@ -62,7 +62,7 @@ class Recognised:
     part: str
     """Which of its processes this is: ``engine core``, ``worker``; or empty."""
     model: str
-    """Last part of the model's name or path, or empty."""
+    """Last part of the model's name or path, of a plain Python its script; or empty."""
 
 
 NOTHING = Recognised("", "", "", "")
@@ -98,7 +98,9 @@ def recognise(name: str, command: str) -> Recognised:
     text = f"{name} {command}"
     for pattern, runtime, label, part in _SIGNATURES:
         if pattern.search(text):
-            return Recognised(runtime, label, part, _model(command) if runtime else "")
+            return Recognised(
+                runtime, label, part, _model(command) if runtime else _script(command)
+            )
     return NOTHING
 
 
@@ -117,6 +119,13 @@ def _model(command: str) -> str:
         if after and not after[0].startswith("-"):
             return _last_part(after[0])
     return ""
+
+
+def _script(command: str) -> str:
+    words = command.split()[1:]
+    if words[:1] == ["-m"]:
+        return "".join(words[1:2])
+    return _last_part(words[0]) if words and not words[0].startswith("-") else ""
 
 
 def _last_part(reference: str) -> str:

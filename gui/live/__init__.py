@@ -1,0 +1,1 @@
+"""The room that shows what is really held, by whom, and records it."""

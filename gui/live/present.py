@@ -1,0 +1,286 @@
+"""What a device holds, as rows that add up to it, and the words that explain other tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from engine.telemetry.commands import NOTHING, Recognised, recognise
+from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
+from engine.units import MIB, UnitSystem
+from gui.kit import format as fmt
+from gui.live import explain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from engine.telemetry.snapshot import ProcessReading, TelemetrySnapshot
+
+_MOST_PROCESSES = 24
+_IDLE_CARD_BYTES = 64 * MIB
+"""A card in use by nobody shows 0 to 50 MiB outside any process (nvidia-smi outputs)."""
+_SMALLEST_SHARE = 1 / 500
+"""Smaller processes are folded into one row, unless a runtime is recognised in them."""
+
+
+class Kind(Enum):
+    """What a row is about; decides its look."""
+
+    RUNTIME = auto()
+    PROCESS = auto()
+    REST = auto()
+    """Held, but in no process's name."""
+    FREE = auto()
+    DRIVER = auto()
+    TOTAL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table."""
+
+    kind: Kind
+    label: str
+    pid: int = 0
+    """0 where the row is no single process."""
+    runtime: str = ""
+    """Runtime and model, where they are known."""
+    size_bytes: int | None = None
+    """None where it is not known; ``tooltip`` then says why."""
+    share: float = 0.0
+    """Of the device's total, 0 to 1."""
+    tooltip: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldsState:
+    """Everything the tab shows of one device at one moment."""
+
+    uuid: str
+    rows: tuple[Row, ...]
+    passages: tuple[explain.Passage, ...]
+    unit: UnitSystem
+    total_bytes: int | None
+    process_count: int | None
+    """Processes listed, folded ones included; None where the driver doesn't list them."""
+    balance: str
+    """``23.24 used + 0.40 free + 0.35 driver = 23.99 GiB`` for the status line, or empty."""
+    note: str = ""
+    """What is special about this device now."""
+
+
+def present(
+    reading: DeviceReading,
+    unit: UnitSystem,
+    models: Mapping[str, str] | None = None,
+    before: explain.Passage | None = None,
+) -> HoldsState:
+    """The state for one device.
+
+    Args:
+        reading: the device now.
+        unit: GiB or GB.
+        models: model by runtime where another process of the snapshot gives it away.
+        before: the passage on what was held before the run.
+    """
+    total = reading.total_bytes
+    if isinstance(total, Missing):
+        return _unreadable(reading, unit, total.reason)
+    rows = tuple(_rows(reading, total, models or {}))
+    passages = tuple(p for p in (explain.why(reading, unit), before) if p)
+    held = reading.processes
+    return HoldsState(
+        uuid=reading.uuid,
+        rows=rows,
+        passages=passages,
+        unit=unit,
+        total_bytes=total,
+        process_count=None if isinstance(held, Missing) else _count(held),
+        balance=balance(reading, unit),
+        note=reading.note,
+    )
+
+
+def models_by_runtime(snapshot: TelemetrySnapshot) -> dict[str, str]:
+    """Each runtime's model, where the processes of the snapshot name exactly one.
+
+    A worker's title (``VLLM::EngineCore``) doesn't name the model, its parent's command does.
+    """
+    found: dict[str, set[str]] = {}
+    for reading in snapshot.devices:
+        for process in _processes(reading):
+            seen = recognise(process.name, process.command)
+            if seen.model:
+                found.setdefault(seen.runtime, set()).add(seen.model)
+    return {runtime: next(iter(names)) for runtime, names in found.items() if len(names) == 1}
+
+
+def runtime_pids(snapshot: TelemetrySnapshot, runtime: str) -> frozenset[int]:
+    """Processes of ``runtime`` (a key such as ``vllm``) on any device."""
+    return frozenset(
+        process.pid
+        for reading in snapshot.devices
+        for process in _processes(reading)
+        if process.pid and recognise(process.name, process.command).runtime == runtime
+    )
+
+
+def balance(reading: DeviceReading, unit: UnitSystem) -> str:
+    """Used + free + reserved = total, in words for the status line; empty where one is missing."""
+    total, used, free = reading.total_bytes, reading.used_bytes, reading.free_bytes
+    if isinstance(total, Missing) or isinstance(used, Missing) or isinstance(free, Missing):
+        return ""
+    terms = [f"{fmt.size_number(used, unit)} used", f"{fmt.size_number(free, unit)} free"]
+    if isinstance(reading.reserved_bytes, int) and reading.reserved_bytes:
+        word = "driver" if reading.pool is PoolKind.VRAM else "outside"
+        terms.append(f"{fmt.size_number(reading.reserved_bytes, unit)} {word}")
+    return f"{' + '.join(terms)} = {fmt.size(total, unit)}"
+
+
+def _rows(reading: DeviceReading, total: int, models: Mapping[str, str]) -> Iterable[Row]:
+    listed = [_process_row(p, total, models) for p in _processes(reading)]
+    yield from _folded(listed, total)
+    used, free, reserved = reading.used_bytes, reading.free_bytes, reading.reserved_bytes
+    if isinstance(used, int):
+        rest = used - sum(row.size_bytes or 0 for row in listed)
+        if abs(rest) >= MIB:  # a driver's figures for processes are in MiB
+            label, tooltip = _rest_words(reading, rest, listed)
+            yield Row(Kind.REST, label, size_bytes=rest, share=rest / total, tooltip=tooltip)
+    if isinstance(free, int):
+        mapped = min(_mapped_bytes(reading), free)
+        if mapped:
+            yield Row(
+                Kind.REST,
+                "Mapped model files",
+                size_bytes=mapped,
+                share=mapped / total,
+                tooltip="Pages of files that a runtime has mapped: the system may give them up, "
+                "and reads them again when they are needed",
+            )
+        yield Row(
+            Kind.FREE,
+            "Free, below the load line",
+            size_bytes=free - mapped,
+            share=(free - mapped) / total,
+            tooltip=_exact(free - mapped),
+        )
+    if isinstance(reserved, int) and reserved:
+        label = "Driver" if reading.pool is PoolKind.VRAM else "Held outside this container"
+        yield Row(Kind.DRIVER, label, size_bytes=reserved, share=reserved / total,
+                  tooltip=_exact(reserved))  # fmt: skip
+    elif isinstance(reserved, Missing) and reading.pool is PoolKind.VRAM:
+        yield Row(Kind.DRIVER, "Driver", tooltip=f"Not told apart: {reserved.reason}")
+    yield Row(Kind.TOTAL, _whole(reading), size_bytes=total, share=1.0, tooltip=_exact(total))
+
+
+def _process_row(process: ProcessReading, total: int, models: Mapping[str, str]) -> Row:
+    seen = recognise(process.name, process.command) if process.pid else NOTHING
+    used = process.used_bytes
+    size = None if isinstance(used, Missing) else used
+    model = seen.model or models.get(seen.runtime, "")
+    return Row(
+        kind=Kind.RUNTIME if seen.runtime else Kind.PROCESS,
+        label=_name(process, seen),
+        pid=process.pid,
+        runtime=", ".join(filter(None, (seen.label, model))),
+        size_bytes=size,
+        share=(size or 0) / total,
+        tooltip=_process_tooltip(process),
+    )
+
+
+def _name(process: ProcessReading, seen: Recognised) -> str:
+    if seen.runtime and seen.part:
+        return f"{seen.label} {seen.part}" if seen.part == "serve" else f"{seen.label}, {seen.part}"
+    return process.name or f"process {process.pid}"
+
+
+def _process_tooltip(process: ProcessReading) -> str:
+    used = process.used_bytes
+    lines = [used.reason if isinstance(used, Missing) else _exact(used)]
+    if isinstance(process.file_bytes, int) and process.file_bytes:
+        lines.append(f"and {_exact(process.file_bytes)} of mapped files, which can be given up")
+    if process.command:
+        lines.append(process.command)
+    return "\n".join(lines)
+
+
+def _folded(rows: list[Row], total: int) -> Iterable[Row]:
+    """The rows worth reading; the rest as one."""
+
+    def counts(row: Row) -> bool:
+        return row.kind is Kind.RUNTIME or row.size_bytes is None or row.share >= _SMALLEST_SHARE
+
+    ordered = sorted(rows, key=lambda r: (r.kind is not Kind.RUNTIME, -(r.size_bytes or 0)))
+    shown = [row for row in ordered if row.pid and counts(row)][:_MOST_PROCESSES]
+    kept = {id(row) for row in shown}
+    hidden = [row for row in rows if id(row) not in kept]
+    yield from shown
+    if len(hidden) == 1:
+        yield hidden[0]
+    elif hidden:
+        size = sum(row.size_bytes or 0 for row in hidden)
+        names = ", ".join(dict.fromkeys(row.label for row in hidden[:12]))
+        yield Row(Kind.PROCESS, "Other programs", size_bytes=size, share=size / total,
+                  tooltip=f"{_exact(size)}\n{names}")  # fmt: skip
+
+
+def _rest_words(reading: DeviceReading, rest: int, listed: list[Row]) -> tuple[str, str]:
+    """How to call what is held in no process's name, and why."""
+    exact = _exact(rest)
+    if rest < 0:
+        return "Shared, counted more than once", f"{exact}: processes share these pages"
+    label, reason = "Not in any process's name", "Driver buffers and contexts that end late"
+    if isinstance(reading.processes, Missing):
+        label, reason = "Held, processes not told", reading.processes.reason
+    elif any(row.size_bytes is None for row in listed):
+        label = "Held by the processes above"
+        reason = "The driver doesn't say which process holds how much"
+    elif reading.pool is PoolKind.HOST:
+        label, reason = "System", "The kernel, its tables and memory shared between processes"
+    elif reading.pool is PoolKind.UNIFIED:
+        label, reason = "System and other programs", "In use, but not through the GPU"
+    elif not listed and rest > _IDLE_CARD_BYTES:
+        label = "Held by processes outside this container"
+        reason = "The driver lists no process here, yet memory is in use"
+    return label, f"{exact}\n{reason}"
+
+
+def _unreadable(reading: DeviceReading, unit: UnitSystem, reason: str) -> HoldsState:
+    row = Row(Kind.TOTAL, _whole(reading), tooltip=reason)
+    return HoldsState(
+        reading.uuid, (row,), (explain.unreadable(reason),), unit, None, None, "", reading.note
+    )
+
+
+def _whole(reading: DeviceReading) -> str:
+    if reading.pool is PoolKind.VRAM:
+        return "Card"
+    return "Container" if reading.name == "Container" else "Computer"
+
+
+def _processes(reading: DeviceReading) -> tuple[ProcessReading, ...]:
+    return () if isinstance(reading.processes, Missing) else reading.processes
+
+
+def _count(held: tuple[ProcessReading, ...]) -> int:
+    return sum(1 for process in held if process.pid)
+
+
+def _mapped_bytes(reading: DeviceReading) -> int:
+    """Mapped files of recognised runtimes: one model mapped twice lies in memory once."""
+    return max(
+        (
+            process.file_bytes
+            for process in _processes(reading)
+            if isinstance(process.file_bytes, int)
+            and process.pid
+            and recognise(process.name, process.command).runtime
+        ),
+        default=0,
+    )
+
+
+def _exact(size_bytes: int) -> str:
+    return fmt.exact_bytes(size_bytes)

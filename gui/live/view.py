@@ -1,0 +1,249 @@
+"""The tab "What holds it": who holds a device's memory, and why other tools say otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QScrollArea,
+    QStackedLayout,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from gui.kit.controls import Choice, Ground, Hairline, label
+from gui.live.delegate import HoldsDelegate
+from gui.live.holds_model import COLUMNS, HoldsModel
+from gui.live.view_model import HoldsViewModel
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
+
+    from engine.telemetry.snapshot import TelemetrySnapshot
+    from engine.units import UnitSystem
+    from gui.kit.theme import Theme
+    from gui.live.explain import Passage
+    from gui.live.present import HoldsState
+    from gui.live.view_model import DeviceChoice
+
+_WIDTHS = {"process": 208, "pid": 72, "runtime": 232, "size": 116, "share": 176}
+_NARROWEST = {"process": 176, "pid": 60, "runtime": 136, "size": 72, "share": 122}
+_RUNTIME_FROM = sum(_NARROWEST.values())
+"""Width of the table from which the runtime has a column of its own; it is in the tooltip too."""
+
+_ROOMY_FROM = 1000
+"""Width of the room from which the explanation has its full width."""
+
+
+class HoldsTable(QTableView):
+    """The rows; the same process stays selected while rows move."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("holders")
+        self.setAccessibleName(self.tr("What holds the device's memory"))
+        self._rows = HoldsModel(self)
+        self._delegate = HoldsDelegate(self)
+        self.setModel(self._rows)
+        self.setItemDelegate(self._delegate)
+        self.setShowGrid(False)
+        self.setFrameShape(QTableView.Shape.NoFrame)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setTabKeyNavigation(False)
+        self.setWordWrap(False)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.verticalHeader().hide()
+        head = self.horizontalHeader()
+        head.setHighlightSections(False)
+        head.setSectionsClickable(False)
+        head.setStyleSheet("QHeaderView::section:first { padding-left: 16px; }")
+        head.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+
+    @property
+    def rows(self) -> HoldsModel:
+        """The item model."""
+        return self._rows
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take colours, fonts and row height of ``theme``."""
+        self._delegate.theme = theme
+        self._rows.set_theme(theme)
+        height = theme.size("row.table") * 5 // 4
+        self.verticalHeader().setMinimumSectionSize(height)
+        self.verticalHeader().setDefaultSectionSize(height)
+        self.horizontalHeader().setFixedHeight(theme.size("header.table"))
+        self.horizontalHeader().setFont(theme.font("caption.medium"))
+        self.viewport().update()
+
+    def show_state(self, state: HoldsState | None) -> None:
+        """Show ``state`` and keep what was selected."""
+        selected = self._rows.row_at(self.currentIndex().row())
+        self._rows.show_state(state)
+        if selected is None:
+            return
+        now = self._rows.row_of(selected.pid, selected.label)
+        if now < 0:
+            self.clearSelection()
+        elif now != self.currentIndex().row():
+            self.selectRow(now)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        width = self.viewport().width()
+        has_runtime = width >= _RUNTIME_FROM
+        keys = [column.key for column in COLUMNS]
+        self.setColumnHidden(keys.index("runtime"), not has_runtime)
+        shown = [key for key in keys if has_runtime or key != "runtime"]
+        spare = width - sum(_WIDTHS[key] for key in shown)
+        floor = sum(_NARROWEST[key] for key in shown)
+        head = self.horizontalHeader()
+        for key in shown:
+            size = _WIDTHS[key]
+            if spare < 0:
+                give = (_WIDTHS[key] - _NARROWEST[key]) / max(
+                    sum(_WIDTHS[k] for k in shown) - floor, 1
+                )
+                size = max(_NARROWEST[key], round(size + spare * give))
+            elif key in ("runtime", "share"):
+                size += spare // 2 if has_runtime else spare if key == "share" else 0
+            head.resizeSection(keys.index(key), size)
+
+
+class ExplainPane(QScrollArea):
+    """Passages of words: why another tool says another number, and what was before."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("explanation")
+        self.setAccessibleName(self.tr("Explanation"))
+        self.setWidgetResizable(True)
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.devices = Choice("device shown")
+        self.devices.setAccessibleName(self.tr("Device shown below"))
+        self.devices.hide()
+        self._labels: list[tuple[QLabel, QLabel]] = []
+        body = Ground()
+        self._passages = QVBoxLayout()
+        self._passages.setSpacing(0)
+        column = QVBoxLayout(body)
+        column.setContentsMargins(16, 10, 16, 12)
+        column.setSpacing(8)
+        column.addWidget(self.devices)
+        column.addLayout(self._passages)
+        column.addStretch(1)
+        self.setWidget(body)
+
+    def show_passages(self, passages: tuple[Passage, ...]) -> None:
+        """Show ``passages``; labels are kept, so that a changing number doesn't flicker."""
+        while len(self._labels) < len(passages):
+            self._labels.append(self._add())
+        for i, (heading, text) in enumerate(self._labels):
+            is_used = i < len(passages)
+            heading.setVisible(is_used)
+            text.setVisible(is_used)
+            if is_used and (heading.text(), text.text()) != (passages[i].heading, passages[i].text):
+                heading.setText(passages[i].heading)
+                text.setText(passages[i].text)
+
+    def _add(self) -> tuple[QLabel, QLabel]:
+        heading = label("", "strong")
+        heading.setWordWrap(True)
+        text = label("", "small")
+        text.setWordWrap(True)
+        text.setContentsMargins(0, 3, 0, 14)
+        text.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self._passages.addWidget(heading)
+        self._passages.addWidget(text)
+        return heading, text
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(336, 200)
+
+
+class HoldsView(Ground):
+    """Table and explanation of one device; a selector where there are several."""
+
+    count_changed = Signal(str)
+    """How many processes hold the device, for the tab's title; empty where it isn't known."""
+    balance_changed = Signal(str)
+    """Used + free + reserved = total, for the status line."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.view_model = HoldsViewModel(self)
+        self.table = HoldsTable()
+        self.pane = ExplainPane()
+        self._empty = label(self.tr("Nothing was measured yet."), "secondary", "nothing measured")
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        rooms = QWidget()
+        row = QHBoxLayout(rooms)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.table, 1)
+        row.addWidget(Hairline(upright=True))
+        row.addWidget(self.pane)
+        self._stack = QStackedLayout(self)
+        self._stack.addWidget(self._empty)
+        self._stack.addWidget(rooms)
+        self.view_model.changed.connect(self._on_changed)
+        self.view_model.devices_changed.connect(self._on_devices_changed)
+        self.pane.devices.picked.connect(self._on_device_picked)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours of ``theme``."""
+        self.table.set_theme(theme)
+
+    def set_unit(self, unit: UnitSystem) -> None:
+        """Write sizes in GiB or GB."""
+        self.view_model.set_unit(unit)
+
+    def show_snapshot(self, snapshot: TelemetrySnapshot, uuid: str) -> None:
+        """Show device ``uuid`` (the first one where it is empty or gone) of ``snapshot``."""
+        self.view_model.show(snapshot, uuid)
+
+    def show_nothing(self, words: str = "") -> None:
+        """Say that nothing is measured: the plan's device isn't here, or sampling has not begun."""
+        self._empty.setText(words or self.tr("Nothing was measured yet."))
+        self.view_model.clear()
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.pane.setFixedWidth(337 if self.width() >= _ROOMY_FROM else 281)
+
+    def _on_changed(self, state: HoldsState | None) -> None:
+        self._stack.setCurrentIndex(0 if state is None else 1)
+        self.table.show_state(state)
+        self.pane.show_passages(state.passages if state else ())
+        count = state.process_count if state else None
+        self.count_changed.emit("" if count is None else str(count))
+        self.balance_changed.emit(state.balance if state else "")
+        self._offer_devices()
+
+    def _on_devices_changed(self, devices: tuple[DeviceChoice, ...]) -> None:
+        self.pane.devices.setVisible(len(devices) > 1)
+        self._offer_devices()
+
+    def _offer_devices(self) -> None:
+        choices = [(device.label, device.uuid) for device in self.view_model.devices]
+        state = self.view_model.state
+        self.pane.devices.set_items(choices, state.uuid if state else None)
+
+    def _on_device_picked(self, uuid: object) -> None:
+        self.view_model.pick(str(uuid))

@@ -1,0 +1,133 @@
+"""Which device is shown, what it held before a run, and the state that follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from engine.telemetry.commands import recognise
+from engine.telemetry.snapshot import Missing
+from engine.units import UnitSystem
+from gui.live import explain, present
+
+if TYPE_CHECKING:
+    from engine.telemetry.snapshot import DeviceReading, TelemetrySnapshot
+    from gui.live.present import HoldsState
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceChoice:
+    """One device of the selector."""
+
+    uuid: str
+    label: str
+
+
+class HoldsViewModel(QObject):
+    """Takes snapshots and publishes one frozen ``HoldsState``."""
+
+    changed = Signal(object)
+    """A ``HoldsState``, or None while nothing was sampled."""
+    devices_changed = Signal(object)
+    """A tuple of ``DeviceChoice``."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.state: HoldsState | None = None
+        self.devices: tuple[DeviceChoice, ...] = ()
+        self._snapshot: TelemetrySnapshot | None = None
+        self._unit = UnitSystem.BINARY
+        self._wanted = ""
+        self._picked = ""
+        self._before: dict[str, int] = {}
+
+    def show(self, snapshot: TelemetrySnapshot, uuid: str) -> None:
+        """Show ``uuid`` of ``snapshot``; a device picked by hand stays until ``uuid`` changes."""
+        self._snapshot = snapshot
+        if uuid != self._wanted:
+            self._wanted, self._picked = uuid, ""
+        for reading in snapshot.devices:
+            self._learn_baseline(reading)
+        self._publish_devices(snapshot)
+        self._publish()
+
+    def pick(self, uuid: str) -> None:
+        """Show another device of the snapshot."""
+        self._picked = uuid
+        self._publish()
+
+    def set_unit(self, unit: UnitSystem) -> None:
+        """Write sizes in ``unit``."""
+        if unit is not self._unit:
+            self._unit = unit
+            self._publish()
+
+    def clear(self) -> None:
+        """Forget what was sampled: another source begins."""
+        self._snapshot = self.state = None
+        self._before.clear()
+        self._publish_devices(None)
+        self.changed.emit(None)
+
+    def _publish(self) -> None:
+        snapshot = self._snapshot
+        reading = self._shown(snapshot) if snapshot else None
+        if snapshot is None or reading is None:
+            return
+        before = explain.before(
+            self._before.get(reading.uuid), self._unit, is_running=_runtime_bytes(reading) > 0
+        )
+        models = present.models_by_runtime(snapshot)
+        state = present.present(reading, self._unit, models, before)
+        if state != self.state:
+            self.state = state
+            self.changed.emit(state)
+
+    def _publish_devices(self, snapshot: TelemetrySnapshot | None) -> None:
+        readings = snapshot.devices if snapshot else ()
+        names = [reading.name for reading in readings]
+        found = tuple(
+            DeviceChoice(
+                reading.uuid,
+                f"{reading.name}, {names[: i + 1].count(reading.name)}"
+                if names.count(reading.name) > 1
+                else reading.name,
+            )
+            for i, reading in enumerate(readings)
+        )
+        if found != self.devices:
+            self.devices = found
+            self.devices_changed.emit(found)
+
+    def _shown(self, snapshot: TelemetrySnapshot) -> DeviceReading | None:
+        """The device picked, else the one asked for, else the first."""
+        by_uuid = {reading.uuid: reading for reading in snapshot.devices}
+        for uuid in (self._picked, self._wanted):
+            if uuid in by_uuid:
+                return by_uuid[uuid]
+        return next(iter(snapshot.devices), None)
+
+    def _learn_baseline(self, reading: DeviceReading) -> None:
+        """What others hold: all of it while no runtime runs, else what was held before.
+
+        A run that was there at the first sample has no before; then it is the rest beside it.
+        """
+        if isinstance(reading.used_bytes, Missing):
+            return
+        running = _runtime_bytes(reading)
+        if not running:
+            self._before[reading.uuid] = reading.used_bytes
+        elif reading.uuid not in self._before:
+            self._before[reading.uuid] = max(reading.used_bytes - running, 0)
+
+
+def _runtime_bytes(reading: DeviceReading) -> int:
+    if isinstance(reading.processes, Missing):
+        return 0
+    return sum(
+        process.used_bytes
+        for process in reading.processes
+        if isinstance(process.used_bytes, int) and recognise(process.name, process.command).runtime
+    )

@@ -1,0 +1,68 @@
+"""Readings made by hand, with the figures of the mock-up of the live room."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from engine.telemetry.snapshot import (
+    DeviceReading,
+    PoolKind,
+    ProcessReading,
+    TelemetrySnapshot,
+)
+
+MIB, GIB = 2**20, 2**30
+TOTAL = 24564 * MIB
+RESERVED = 359 * MIB
+USED = 23798 * MIB
+ENGINE = ProcessReading(4211, "VLLM::EngineCor", round(22.83 * GIB), "VLLM::EngineCore")
+DESKTOP = (
+    ProcessReading(1820, "Xorg", round(0.22 * GIB), "/usr/lib/xorg/Xorg"),
+    ProcessReading(2044, "gnome-shell", round(0.13 * GIB), "gnome-shell"),
+    ProcessReading(9310, "firefox", round(0.06 * GIB), "firefox"),
+)
+
+
+def card(**changes: Any) -> DeviceReading:
+    """An RTX 4090 that serves a model beside a desktop."""
+    used = changes.get("used_bytes", USED)
+    free = TOTAL - used - RESERVED if isinstance(used, int) else used
+    base = DeviceReading(
+        uuid="GPU-0",
+        name="NVIDIA GeForce RTX 4090",
+        pool=PoolKind.VRAM,
+        total_bytes=TOTAL,
+        used_bytes=USED,
+        free_bytes=free,
+        reserved_bytes=RESERVED,
+        processes=(ENGINE, *DESKTOP),
+        source="NVML 580.126.09",
+    )
+    return replace(base, **changes)
+
+
+def host(**changes: Any) -> DeviceReading:
+    """A computer of 64 GiB on which llama.cpp has mapped a model file."""
+    held = (
+        ProcessReading(77, "llama-server", 3 * GIB, "llama-server -m ~/a.gguf", 11 * GIB),
+        ProcessReading(3, "firefox", 2 * GIB, "firefox", GIB // 2),
+        ProcessReading(0, "40 smaller processes", GIB // 2, "", GIB // 4),
+    )
+    base = DeviceReading(
+        uuid="host",
+        name="Computer",
+        pool=PoolKind.HOST,
+        total_bytes=64 * GIB,
+        used_bytes=8 * GIB,
+        free_bytes=56 * GIB,
+        reserved_bytes=0,
+        processes=held,
+        source="psutil 7.2.2",
+    )
+    return replace(base, **changes)
+
+
+def moment(*devices: DeviceReading, second: int = 0) -> TelemetrySnapshot:
+    """A snapshot of ``devices``."""
+    return TelemetrySnapshot(100.0 + second, 1.75e9 + second, devices)
