@@ -68,7 +68,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="show the version and leave")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
+    # The program's name is given: argparse would load a formatter to work it out.
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", help=argparse.SUPPRESS, prog="plimsoll"
+    )
     wanted = next((a for a in argv if a in COMMANDS), None)
     builders: dict[str, Callable[[_Parser], None]] = {
         "size": _size,

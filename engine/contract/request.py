@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -91,6 +90,8 @@ def _field(name: str) -> Field:
     field = BY_NAME.get(name)
     if field is not None:
         return field
+    import difflib  # noqa: PLC0415 - for a slip only
+
     near = difflib.get_close_matches(name, BY_NAME, n=1)
     hint = f" Did you mean {near[0]}?" if near else " Leave it out, or see plimsoll size --help."
     message = f"There is no setting {name[:80]!r}.{hint}"
