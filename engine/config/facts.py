@@ -125,7 +125,7 @@ class Facts:
         spellings = self._spellings(key)
         self.asked.update(spellings)
         for spelling in spellings[1:]:
-            if spelling in stated:
+            if stated.get(spelling) is not None:
                 self.origins[key] = "stated"
                 return stated[spelling]
         values = self.defaults.values

@@ -137,7 +137,7 @@ def mla(facts: Facts, family: Family, kind: str) -> Mixed:
     kv_rank = facts.integer("kv_lora_rank")
     nope = facts.integer("qk_nope_head_dim")
     rope = facts.integer("qk_rope_head_dim")
-    v_width = facts.integer("v_head_dim")
+    v_width = facts.integer("v_head_dim", max(hidden // heads, 1))
     facts.raw("num_key_value_heads")
     facts.raw("head_dim")
     bias = facts.says(family.q_bias)

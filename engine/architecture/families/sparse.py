@@ -90,7 +90,8 @@ BAILING_MOE = Family(
         attention="attention", fused="query_key_value", output="dense",
         embedding="model.word_embeddings",
     ),
-    q_bias="use_qkv_bias", o_bias="use_bias", feed_pattern=patterns.dense_first("first_k_dense_replace"),
+    q_bias="use_qkv_bias", o_bias="use_bias",
+    feed_pattern=patterns.dense_first("first_k_dense_replace"),
     moe=Moe(
         experts="num_experts", shared="mlp.shared_experts",
         shared_width=times_shared("num_shared_experts"),
@@ -260,8 +261,8 @@ MIMO_V2 = Family(
 FAMILIES = {
     "mixtral": MIXTRAL, "phimoe": PHIMOE, "minimax_m2": MINIMAX_M2, "qwen2_moe": QWEN2_MOE,
     "qwen3_moe": QWEN3_MOE, "gpt_oss": GPT_OSS, "deepseek_v2": DEEPSEEK, "deepseek_v3": DEEPSEEK,
-    "kimi_k2": DEEPSEEK, "glm4_moe_lite": DEEPSEEK, "glm4_moe": GLM4_MOE, "glm4v_moe_text": GLM4_MOE,
-    "solar_open": SOLAR_OPEN, "bailing_moe": BAILING_MOE,
+    "kimi_k2": DEEPSEEK, "glm4_moe_lite": DEEPSEEK, "glm4_moe": GLM4_MOE,
+    "glm4v_moe_text": GLM4_MOE, "solar_open": SOLAR_OPEN, "bailing_moe": BAILING_MOE,
     "dots1": DOTS1, "olmoe": OLMOE, "flex_olmo": FLEX_OLMO, "granitemoe": GRANITE_MOE,
     "granitemoeshared": GRANITE_MOE, "ernie4_5_moe": ERNIE_MOE, "hunyuan_v1_moe": HUNYUAN_MOE,
     "exaone_moe": EXAONE_MOE, "llama4_text": LLAMA4, "afmoe": AFMOE, "mimo_v2_flash": MIMO_V2,
