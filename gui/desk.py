@@ -14,8 +14,7 @@ from engine.devices import catalogue as device_catalogue
 from engine.devices.device import DeviceKind
 from engine.errors import PlimsollError, UsageError
 from engine.fit.solve import limits
-from engine.source import catalogue, files
-from engine.source.resolve import resolve
+from engine.source import catalogue
 from engine.units import UnitSystem
 from gui import watch
 from gui.kit.about import AboutDialog, own_version
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from engine.devices.device import Slot as DeviceSlot
     from engine.telemetry.snapshot import TelemetrySnapshot
     from gui.app import App
+    from gui.browser.rows import Choice
     from gui.kit.settings import Settings
     from gui.sizing.view_model import State
 
@@ -148,6 +148,8 @@ class Desk(QObject):
             picture="cloud-off" if offline else "cloud",
         )
         app.holds.set_unit(state.unit)
+        app.browser.set_unit(state.unit)
+        app.browser.set_chosen(state.model.id if state.model else "")
         self.on_sampled(app.watch.last)
 
     @Slot(object)
@@ -162,28 +164,18 @@ class Desk(QObject):
             app.view.picture.append(snapshot)
 
     @Slot(object)
-    def on_chosen(self, row: object) -> None:
+    def on_chosen(self, choice: Choice) -> None:
         """Load what was picked in the browser."""
-        app = self._app
-        app.trouble.dismiss()
-        app.loader.load(app.browser.fetcher(row))
+        self._app.trouble.dismiss()
+        self._app.loader.load(choice.fetch)
 
     @Slot(object)
     def on_dropped(self, what: Path | str) -> None:
-        """Load a file, folder, link, name or pasted config that was dropped on the window."""
-        if isinstance(what, Path):
-            if what.suffix == ".jsonl":
-                self._play(what)
-            else:
-                self._load_path(what)
-            return
-        app = self._app
-        app.trouble.dismiss()
-        app.loader.load(lambda token: resolve(what, token, app.hub))
-
-    def _load_path(self, path: Path) -> None:
-        self._app.trouble.dismiss()
-        self._app.loader.load(lambda token: files.read(path, token))
+        """Take a file, folder, link, name or pasted config that was dropped on the window."""
+        if isinstance(what, Path) and what.suffix == ".jsonl":
+            self._play(what)
+        else:
+            self._app.browser.open(what)
 
     def _device_words(self, state: State) -> str:
         here = state.here.slots[0].device
@@ -211,7 +203,7 @@ class Desk(QObject):
         dialog.open()
 
     def _on_model_selected(self, name: str) -> None:
-        self._load_path(Path(name))
+        self._app.browser.open(Path(name))
 
     def _on_open_recording(self) -> None:
         self._ask("Open a recording", _RECORDINGS, self._on_recording_selected).open()
