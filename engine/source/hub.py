@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
-_MAX_PAGES = 10_000
 _AGENT = ("plimsoll", "0.1.0")
 
 
@@ -74,24 +73,35 @@ class HubClient:
         Raises:
             HubError: one of its kinds says why there is no answer.
         """
-        url = f"{self.endpoint}/api/models"
-        params: dict[str, str | int | list[str]] = {
-            "search": query,
-            "limit": page_size,
-            "sort": "downloads",
-            "expand": list(EXPAND),
-        }
-        wanted = HubReference(f"models like {query!r}")
+        page: HubPage | None = None
         seen: set[str] = set()
-        while url and len(seen) < _MAX_PAGES:
-            seen.add(url)
-            items, url = self._page(url, params, wanted, token)
-            # The address of the next page holds the parameters.
-            params = {}
-            if url in seen:
-                url = ""
-            rows = (model_from(item) for item in items)
-            yield HubPage(tuple(row for row in rows if row is not None), bool(url))
+        while page is None or (page.has_more and page.next_url not in seen):
+            if page is not None:
+                seen.add(page.next_url)
+            page = self.page(query, token, page_size, page)
+            yield page
+
+    def page(
+        self, query: str, token: CancelToken, page_size: int = 50, after: HubPage | None = None
+    ) -> HubPage:
+        """One page of the answer to ``query``: the first, or the one that follows ``after``.
+
+        Raises:
+            HubError: one of its kinds says why there is no answer.
+        """
+        wanted = HubReference(f"models like {query!r}")
+        params: dict[str, str | int | list[str]] = {}
+        url = after.next_url if after is not None else f"{self.endpoint}/api/models"
+        if after is None:
+            # The address of a later page holds all this itself.
+            params = {
+                "search": query, "limit": page_size, "sort": "downloads", "expand": list(EXPAND),
+            }  # fmt: skip
+        items, next_url = self._page(url, params, wanted, token)
+        rows = (model_from(item) for item in items)
+        # A page without anything new would be followed for ever.
+        is_end = not items or next_url == url
+        return HubPage(tuple(row for row in rows if row is not None), "" if is_end else next_url)
 
     def _page(
         self,

@@ -42,7 +42,13 @@ class HubPage:
     """One page of answers, in the Hub's order."""
 
     models: tuple[HubModel, ...]
-    has_more: bool
+    next_url: str
+    """Where the next page is; empty at the end."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether another page follows."""
+        return bool(self.next_url)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Room 1: find a model."""

@@ -1,0 +1,126 @@
+"""Fit badges, worked out by the engine in slices so short that the window never waits.
+
+On the GUI thread on purpose: a worker would hold the interpreter's lock just when a row is
+to be painted, for some milliseconds at each of its callbacks.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
+
+from engine.errors import PlimsollError
+from engine.fit.verdict import Fit
+from engine.runtimes import registry
+from engine.sizing import size
+from gui.browser.rows import Badge
+from gui.kit.format import count, tokens_short
+from gui.kit.messages import sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.architecture.model import Model
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine
+    from gui.browser.rows import Row
+
+_log = logging.getLogger("plimsoll.gui")
+
+SLICE_MS = 8
+"""Half a frame; the longest single sizing comes on top of it."""
+_GGUF_RUNTIME = "llama.cpp"
+
+
+class BadgeQueue(QObject):
+    """Works through rows while the window is idle; a new plan starts it over."""
+
+    ready = Signal(object)
+    """``dict`` of badges by row key, those of one slice."""
+    finished = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._waiting: list[Row] = []
+        self._plan: tuple[Deployment, Machine] | None = None
+        self._timer = QTimer(self)
+        self._timer.setInterval(0)
+        self._timer.timeout.connect(self._work)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether badges are still to come."""
+        return self._timer.isActive()
+
+    def start(self, rows: Sequence[Row], deployment: Deployment, machine: Machine) -> None:
+        """Work out ``rows`` in their order; what was waiting is dropped."""
+        self._waiting = list(reversed(rows))
+        self._plan = (deployment, machine)
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Drop everything."""
+        self._waiting = []
+        self._timer.stop()
+
+    def _work(self) -> None:
+        clock = QElapsedTimer()
+        clock.start()
+        made: dict[str, Badge] = {}
+        while self._waiting and self._plan is not None and clock.elapsed() < SLICE_MS:
+            row = self._waiting.pop()
+            made[row.key] = badge_for(row, *self._plan)
+        is_last = not self._waiting
+        if is_last:
+            self._timer.stop()
+        if made:
+            self.ready.emit(made)
+        if is_last:
+            self.finished.emit()
+
+
+def badge_for(row: Row, deployment: Deployment, machine: Machine) -> Badge:
+    """The badge of one row; whatever is wrong with a model makes it unknown, not an error."""
+    if row.model is None:
+        return Badge(None, None, "Size it", "Read its files to see whether it fits.")
+    try:
+        return _sized(row.model(), deployment, machine)
+    except PlimsollError as error:
+        return Badge(Fit.UNKNOWN, None, "Unknown", sentence(error))
+    except Exception as error:  # noqa: BLE001 - one odd model must not take the list with it
+        _log.exception("no badge for %s", row.key)
+        return Badge(Fit.UNKNOWN, None, "Unknown", sentence(error))
+
+
+def _sized(model: Model, deployment: Deployment, machine: Machine) -> Badge:
+    plan, remark = _for_model(model, deployment)
+    longest = model.spec.max_position_embeddings
+    wanted = plan.max_model_len
+    if longest is not None and wanted is not None and wanted > longest:
+        reason = f"The plan asks for {count(wanted)} tokens, this model takes {count(longest)}."
+        return Badge(Fit.UNKNOWN, None, f"Context {tokens_short(longest)}", reason)
+    verdict = size(model, plan, machine).verdict
+    reason = f"{verdict.headline}. {remark}".strip()
+    if verdict.fit is Fit.UNKNOWN:
+        return Badge(Fit.UNKNOWN, None, "Unknown", reason)
+    return Badge(verdict.fit, verdict.margin_bytes, "", reason)
+
+
+def _for_model(model: Model, deployment: Deployment) -> tuple[Deployment, str]:
+    """The plan as this model would be opened with it, and what was changed for that."""
+    remark = ""
+    if model.is_gguf and deployment.runtime != _GGUF_RUNTIME:
+        deployment = deployment.with_(runtime=_GGUF_RUNTIME, runtime_version=None)
+        remark = "With llama.cpp, which reads GGUF files."
+    runtime = registry.get(deployment.runtime)
+    if deployment.kv_cache_dtype not in runtime.kv_cache_dtypes:
+        deployment = deployment.with_(kv_cache_dtype="auto")
+    if (
+        deployment.weight_format != "auto"
+        and deployment.weight_format not in runtime.weight_formats(model)
+    ):
+        deployment = deployment.with_(weight_format="auto")
+        remark = f"{remark} With its weights as stored.".strip()
+    return deployment, remark

@@ -1,0 +1,182 @@
+"""Paints one row of the browser: name and badge, owner and facts below."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import (
+    QByteArray,
+    QModelIndex,
+    QPersistentModelIndex,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+)
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from typing_extensions import override
+
+from engine.fit.verdict import Fit
+from gui.browser.rows import BADGE_ROLE, CHOSEN_ROLE, ROW_ROLE, Badge, Row, RowModel
+from gui.kit.icons import svg
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QObject
+
+    from gui.kit.theme import Theme
+
+Index = QModelIndex | QPersistentModelIndex
+
+_LOOKS = {
+    Fit.FITS: ("check", "fits"),
+    Fit.TIGHT: ("triangle-alert", "tight"),
+    Fit.DOES_NOT_FIT: ("x", "over"),
+    Fit.UNKNOWN: ("circle-help", "unknown"),
+}
+"""Shape and colour; the word or sign is in the text."""
+_SIDE = 12
+_GAP = 8
+
+
+@cache
+def _mark(name: str, color: str, size: int, ratio: float) -> QPixmap:
+    """The icon with a stronger stroke: at 12 px the usual one is a single pale pixel."""
+    text = svg(name, QColor(color)).replace(b'stroke-width="2"', b'stroke-width="2.6"')
+    picture = QPixmap(QSize(size, size) * ratio)
+    picture.setDevicePixelRatio(ratio)
+    picture.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(picture)
+    QSvgRenderer(QByteArray(text)).render(painter, QRectF(0, 0, size, size))
+    painter.end()
+    return picture
+
+
+class RowDelegate(QStyledItemDelegate):
+    """Draws from roles only. The badge is never cut; the name is, in its middle."""
+
+    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours and sizes of ``theme``."""
+        self._theme = theme
+
+    @override
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        return QSize(0, self._theme.size("row.browser"))
+
+    @override
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        row = cast("Row | None", index.data(ROW_ROLE))
+        if row is None:
+            return
+        theme = self._theme
+        rect = option.rect  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # public in Qt, absent from the stubs
+        state = option.state  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # public in Qt, absent from the stubs
+        is_chosen = bool(index.data(CHOSEN_ROLE))
+        painter.save()
+        painter.setClipRect(rect)
+        self._ground(painter, rect, state, is_chosen=is_chosen)
+        inner = rect.adjusted(_SIDE, 0, -max(2, _SIDE - _scroll_bar_width(option)), 0)
+        badge = cast("Badge | None", index.data(BADGE_ROLE))
+        taken = self._badge(painter, inner, badge, cast("RowModel", index.model()))
+        self._name(painter, inner.adjusted(0, 0, -taken, 0), row)
+        color = "text.secondary" if is_chosen else "text.tertiary"
+        self._facts(painter, inner, row, color)
+        if state & QStyle.StateFlag.State_HasFocus:
+            painter.setPen(QPen(theme.color("line.focus"), theme.size("line.focus")))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(rect.adjusted(1, 1, -1, -2))
+        painter.restore()
+
+    def _ground(
+        self, painter: QPainter, rect: QRect, state: QStyle.StateFlag, *, is_chosen: bool
+    ) -> None:
+        theme = self._theme
+        if is_chosen:
+            painter.fillRect(rect, theme.color("surface.selected"))
+            bar = QRect(rect.left(), rect.top(), theme.size("line.selection.bar"), rect.height())
+            painter.fillRect(bar, theme.color("accent"))
+        elif state & QStyle.StateFlag.State_MouseOver:
+            painter.fillRect(rect, theme.color("surface.hover"))
+        line = QRect(rect.left(), rect.bottom(), rect.width(), 1)
+        painter.fillRect(line, theme.color("line.hair"))
+
+    def _badge(self, painter: QPainter, inner: QRect, badge: Badge | None, model: RowModel) -> int:
+        """Draw the badge at the right end of the first line; the width it takes."""
+        if badge is None:
+            return 0
+        theme = self._theme
+        font = theme.font("small.strong.num")
+        text = badge.text(model.unit)
+        width = QFontMetrics(font).horizontalAdvance(text)
+        height = theme.size("badge")
+        top = self._line_top(inner) + (self._line_height("body") - height) // 2
+        mark = theme.size("icon.small")
+        painter.setFont(font)
+        if badge.fit is None:
+            place = QRect(inner.right() + 1 - width, top, width, height)
+            painter.setPen(theme.color("text.tertiary"))
+            painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, text)
+            return width + _GAP
+        picture, color = _LOOKS[badge.fit]
+        whole = 4 + mark + 4 + width + 6
+        place = QRect(inner.right() + 1 - whole, top, whole, height)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(theme.color(color)) if theme.is_contrast else QPen(Qt.PenStyle.NoPen))
+        painter.setBrush(theme.color(f"{color}.soft"))
+        radius = theme.size("radius.badge")
+        painter.drawRoundedRect(place, radius, radius)
+        ink = theme.color(color)
+        spot = QRect(place.left() + 4, top + (height - mark) // 2, mark, mark)
+        painter.drawPixmap(
+            spot.topLeft(), _mark(picture, ink.name(), mark, painter.device().devicePixelRatio())
+        )
+        painter.setPen(ink)
+        painter.drawText(
+            place.adjusted(8 + mark, 0, 0, 0),
+            Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft,
+            text,
+        )
+        return whole + _GAP
+
+    def _name(self, painter: QPainter, place: QRect, row: Row) -> None:
+        font = self._theme.font("body.medium")
+        painter.setFont(font)
+        painter.setPen(self._theme.color("text.primary"))
+        line = QRect(place.left(), self._line_top(place), place.width(), self._line_height("body"))
+        shown = QFontMetrics(font).elidedText(row.name, Qt.TextElideMode.ElideMiddle, place.width())
+        painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, shown)
+
+    def _facts(self, painter: QPainter, place: QRect, row: Row, color: str) -> None:
+        """Owner and facts; where there is no room the owner gives way, never a number."""
+        font = self._theme.font("small")
+        metrics = QFontMetrics(font)
+        painter.setFont(font)
+        painter.setPen(self._theme.color(color))
+        top = self._line_top(place) + self._line_height("body")
+        line = QRect(place.left(), top, place.width(), self._line_height("small"))
+        facts = row.facts()
+        gap = metrics.horizontalAdvance("  ") if row.owner and facts else 0
+        room = place.width() - metrics.horizontalAdvance(facts) - gap
+        owner = metrics.elidedText(row.owner, Qt.TextElideMode.ElideMiddle, max(room, 0))
+        painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, owner)
+        left = metrics.horizontalAdvance(owner) + gap
+        painter.drawText(line.adjusted(left, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, facts)
+
+    def _line_height(self, role: str) -> int:
+        return round({"body": 20, "small": 16}[role] * self._theme.text_scale)
+
+    def _line_top(self, place: QRect) -> int:
+        both = self._line_height("body") + self._line_height("small")
+        return place.top() + (place.height() - 1 - both) // 2
+
+
+def _scroll_bar_width(option: QStyleOptionViewItem) -> int:
+    """What the scroll bar takes of the margin, so that badges stay where they are without it."""
+    view = option.widget  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]  # public in Qt, absent from the stubs
+    return view.width() - view.viewport().width() if isinstance(view, QAbstractItemView) else 0

@@ -1,0 +1,134 @@
+"""The browser's own small widgets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRect, Qt, Signal
+from PySide6.QtGui import QAction, QPainter, QPaintEvent
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from typing_extensions import override
+
+from gui.kit.controls import label
+from gui.kit.icons import icon, pixmap
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QKeyEvent
+
+    from gui.browser.view_model import Message
+    from gui.kit.theme import Theme
+
+MAX_TYPED = 1_000_000
+"""A config.json may be pasted; nothing else comes near."""
+
+
+class SearchField(QLineEdit):
+    """Takes words, a link, ``org/repo:quant``, a path, or a pasted config."""
+
+    left_downwards = Signal()
+    """The down arrow was pressed: on to the list."""
+
+    def __init__(self, hint: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("search")
+        self.setPlaceholderText(hint)
+        self.setAccessibleName("Find a model")
+        self.setMaxLength(MAX_TYPED)
+        self.setStyleSheet("QLineEdit { padding-left: 1px; }")
+        # Drops go to the window, which takes whole files; here they would become text.
+        self.setAcceptDrops(False)
+        self._theme: Theme | None = None
+        self._glass = QAction(self)
+        self.addAction(self._glass, QLineEdit.ActionPosition.LeadingPosition)
+        self._cross = QAction("Clear", self)
+        self._cross.triggered.connect(self.clear)
+        self._cross.setVisible(False)
+        self.addAction(self._cross, QLineEdit.ActionPosition.TrailingPosition)
+        self.textChanged.connect(self._on_text)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours of ``theme``."""
+        self._theme = theme
+        self._glass.setIcon(icon("search", theme.color("text.tertiary")))
+        self._cross.setIcon(icon("x", theme.color("text.tertiary")))
+
+    def _on_text(self, text: str) -> None:
+        self._cross.setVisible(bool(text))
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self.text() or self._theme is None:
+            return
+        painter = QPainter(self)
+        painter.setFont(self._theme.font("caption"))
+        painter.setPen(self._theme.color("text.tertiary"))
+        place = QRect(self.rect()).adjusted(0, 0, -9, 0)
+        painter.drawText(
+            place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, "Ctrl F"
+        )
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Down:
+            self.left_downwards.emit()
+            event.accept()
+            return
+        if event.key() == Qt.Key.Key_Escape and self.text():
+            self.clear()
+            event.accept()
+            return
+        super().keyPressEvent(event)
+
+
+class MessagePanel(QWidget):
+    """Stands in place of the list when there is nothing to list, and says why."""
+
+    acted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("message")
+        self._theme: Theme | None = None
+        self._picture = "info"
+        self._mark = QLabel()
+        self._mark.setFixedSize(24, 24)
+        self.title = label("", "plain", "title")
+        self.detail = label("", "secondary", "detail")
+        for part in (self.title, self.detail):
+            part.setWordWrap(True)
+        self.button = QPushButton()
+        self.button.clicked.connect(self.acted)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 24, 12, 12)
+        column.setSpacing(4)
+        column.addWidget(self._mark)
+        column.addSpacing(4)
+        column.addWidget(self.title)
+        column.addWidget(self.detail)
+        column.addSpacing(8)
+        column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addStretch(1)
+
+    def show_message(self, message: Message) -> None:
+        """Say ``message``."""
+        self._picture = message.picture
+        self.title.setText(message.title)
+        self.detail.setText(message.detail)
+        self.detail.setVisible(bool(message.detail))
+        self.button.setText(message.action)
+        self.button.setVisible(bool(message.action))
+        self.setAccessibleName(f"{message.title}. {message.detail}".strip())
+        self._paint()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours of ``theme``."""
+        self._theme = theme
+        self.title.setFont(theme.font("body.strong"))
+        self.detail.setFont(theme.font("small"))
+        self._paint()
+
+    def _paint(self) -> None:
+        if self._theme is not None:
+            color = self._theme.color("text.tertiary")
+            self._mark.setPixmap(pixmap(self._picture, color, 24, self.devicePixelRatioF()))

@@ -1,0 +1,247 @@
+"""Rows of the browser: one model each, and the Qt model that shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    Qt,
+    Signal,
+)
+from typing_extensions import override
+
+from engine.fit.verdict import Fit
+from engine.text import printable
+from engine.units import UnitSystem, format_bytes
+from gui.kit.format import margin, tokens_short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from engine.architecture.model import Model
+    from engine.cancel import CancelToken
+    from engine.source.raw import RawModel
+
+Index = QModelIndex | QPersistentModelIndex
+NO_PARENT = QModelIndex()
+ROW_ROLE = Qt.ItemDataRole.UserRole + 1
+BADGE_ROLE = Qt.ItemDataRole.UserRole + 2
+CHOSEN_ROLE = Qt.ItemDataRole.UserRole + 3
+GIB_100 = 100 * 2**30
+
+
+class Source(StrEnum):
+    """Where the rows come from."""
+
+    CATALOGUE = "catalogue"
+    HUB = "hub"
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the user picked. ``fetch`` reads it and belongs in a worker."""
+
+    label: str
+    fetch: Callable[[CancelToken], RawModel] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """One model. What isn't known is None or empty, never 0."""
+
+    key: str
+    """Its id; the selection is kept by it."""
+    name: str
+    owner: str
+    """Organisation, or where on this computer it was found."""
+    fetch: Callable[[CancelToken], RawModel] = field(repr=False)
+    parameters: int | None = None
+    weight_format: str = ""
+    context: int | None = None
+    downloads: int | None = None
+    size_bytes: int | None = None
+    gated: bool | None = None
+    model: Callable[[], Model] | None = field(repr=False, default=None)
+    """Gives what can be sized without asking anybody; None where nothing is known here."""
+
+    def facts(self) -> str:
+        """``8.0 B  BF16  128k``: what is known, in the order of the drawing."""
+        found = [parameters_short(self.parameters)] if self.parameters else []
+        if self.weight_format:
+            found.append(self.weight_format)
+        if self.size_bytes:
+            found.append(format_bytes(self.size_bytes, digits=1))
+        if self.context:
+            found.append(tokens_short(self.context))
+        elif self.model is not None:
+            found.append("context unknown")
+        return "  ".join(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """Whether a row fits the plan; ``fit`` None where it was not worked out."""
+
+    fit: Fit | None
+    margin_bytes: int | None
+    word: str
+    """Shown in place of a margin: ``Unknown``, ``Context 4k``, ``Size it``."""
+    reason: str
+
+    def text(self, system: UnitSystem) -> str:
+        """``+1.3 GiB``, or the word."""
+        if self.margin_bytes is None:
+            return self.word
+        # Three figures are enough to see that a model is far too large.
+        digits = 0 if abs(self.margin_bytes) >= GIB_100 else 1
+        return margin(self.margin_bytes, system, digits)
+
+
+def parameters_short(number: int) -> str:
+    """``8.0 B``, ``752 M``: one decimal from a billion on."""
+    if number >= 10**12:
+        return f"{number / 10**12:.2f} T"
+    if number >= 10**9:
+        return f"{number / 10**9:.1f} B"
+    return f"{number / 10**6:.0f} M" if number >= 10**6 else f"{number / 10**3:.0f} k"
+
+
+class RowModel(QAbstractListModel):
+    """The rows in the order given; knows nothing of filters or sorting."""
+
+    more_wanted = Signal()
+    """The view came to the end, and there is more at the source."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._rows: Sequence[Row] = ()
+        self._places: dict[str, int] = {}
+        self._badges: Mapping[str, Badge] = {}
+        self._chosen = ""
+        self._unit = UnitSystem.BINARY
+        self._has_more = False
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """What is shown."""
+        return self._rows
+
+    def set_rows(self, rows: Sequence[Row], *, has_more: bool = False) -> None:
+        """Show ``rows``: more of the same are appended, anything else replaces them."""
+        kept = len(self._rows)
+        grows = 0 < kept < len(rows) and all(
+            a.key == b.key for a, b in zip(self._rows, rows, strict=False)
+        )
+        self._has_more = has_more
+        if grows:
+            self.beginInsertRows(NO_PARENT, kept, len(rows) - 1)
+        else:
+            self.beginResetModel()
+        self._rows = rows
+        self._places = {row.key: n for n, row in enumerate(rows)}
+        if grows:
+            self.endInsertRows()
+        else:
+            self.endResetModel()
+
+    def set_badges(self, badges: Mapping[str, Badge], changed: Iterable[str]) -> None:
+        """Show ``badges``; only the rows in ``changed`` are painted anew."""
+        self._badges = badges
+        places = [self._places[key] for key in changed if key in self._places]
+        if places:
+            self._tell(min(places), max(places))
+
+    def set_unit(self, unit: UnitSystem) -> None:
+        """Write margins in ``unit``."""
+        self._unit = unit
+        if self._rows:
+            self._tell(0, len(self._rows) - 1)
+
+    def set_chosen(self, key: str) -> None:
+        """Mark the model that is in the window now."""
+        old, self._chosen = self._chosen, key
+        for place in (self._places.get(old), self._places.get(key)):
+            if place is not None:
+                self._tell(place, place)
+
+    def _tell(self, first: int, last: int) -> None:
+        self.dataChanged.emit(self.index(first), self.index(last))
+
+    def place(self, key: str) -> int | None:
+        """Row number of ``key``; None where it isn't shown."""
+        return self._places.get(key)
+
+    @property
+    def unit(self) -> UnitSystem:
+        """Unit of the margins."""
+        return self._unit
+
+    @override
+    def rowCount(self, parent: Index = NO_PARENT) -> int:
+        return 0 if parent.isValid() else len(self._rows)
+
+    @override
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if not index.isValid() or index.row() >= len(self._rows):
+            return None
+        row = self._rows[index.row()]
+        badge = self._badges.get(row.key)
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                found: object = row.name
+            case Qt.ItemDataRole.ToolTipRole:
+                found = _tooltip(row, badge)
+            case Qt.ItemDataRole.AccessibleTextRole:
+                found = _spoken(row, badge, self._unit)
+            case _:
+                known = {ROW_ROLE: row, BADGE_ROLE: badge, CHOSEN_ROLE: row.key == self._chosen}
+                found = known.get(role)
+        return found
+
+    @override
+    def canFetchMore(self, parent: Index) -> bool:
+        return self._has_more and not parent.isValid()
+
+    @override
+    def fetchMore(self, parent: Index) -> None:
+        self._has_more = False
+        self.more_wanted.emit()
+
+
+def _tooltip(row: Row, badge: Badge | None) -> str:
+    """Everything that the row may have cut; as plain lines."""
+    lines = [f"{row.key}", f"{row.owner}  {row.facts()}".strip()]
+    if row.parameters:
+        lines.append(f"{row.parameters:,} parameters")
+    if row.gated:
+        lines.append("Gated: its files are behind the publisher's terms")
+    if badge is not None:
+        if badge.margin_bytes is not None:
+            side = "to spare" if badge.margin_bytes >= 0 else "over"
+            lines.append(f"{abs(badge.margin_bytes):,} bytes {side}")
+        lines.append(badge.reason)
+    return "\n".join(printable(line, 300) for line in lines if line)
+
+
+_SPOKEN = {
+    Fit.FITS: "fits",
+    Fit.TIGHT: "tight",
+    Fit.DOES_NOT_FIT: "doesn't fit",
+    Fit.UNKNOWN: "unknown",
+}
+
+
+def _spoken(row: Row, badge: Badge | None, unit: UnitSystem) -> str:
+    parts = [row.name, row.owner, *row.facts().split("  ")]
+    if badge is not None:
+        word = _SPOKEN[badge.fit] if badge.fit else ""
+        text = badge.text(unit)
+        parts += [word] if text.casefold() == word else [word, text]
+    return ", ".join(printable(part, 200) for part in parts if part)

@@ -1,0 +1,354 @@
+"""The browser as a person sees it: search, sources, filters, and the list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import QModelIndex, QPoint, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QListView,
+    QMenu,
+    QStackedLayout,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from gui.browser.delegate import RowDelegate
+from gui.browser.listing import SIZES, Filters, Sort
+from gui.browser.parts import MessagePanel, SearchField
+from gui.browser.rows import ROW_ROLE, Choice, Row, RowModel, Source
+from gui.browser.view_model import BrowserViewModel, State
+from gui.kit.controls import ElidedLabel, Ground, Segments
+from gui.kit.format import count
+from gui.kit.icons import icon
+from gui.kit.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from PySide6.QtGui import QKeyEvent, QShowEvent
+
+    from engine.cancel import CancelToken
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine
+    from engine.source.hub import HubClient
+    from engine.source.raw import RawModel
+    from engine.units import UnitSystem
+    from gui.kit.tasks import TaskRunner
+    from gui.kit.theme import Theme
+
+DOWN, UP = "\N{DOWNWARDS ARROW}", "\N{UPWARDS ARROW}"
+_SOURCES = (
+    ("Catalogue", Source.CATALOGUE),
+    ("Hub", Source.HUB),
+    ("This computer", Source.LOCAL),
+)
+
+
+class _List(QListView):
+    """A list whose rows are opened by click or Enter, not by walking past them."""
+
+    entered_row = Signal(QModelIndex)
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter} and self.currentIndex().isValid():
+            self.entered_row.emit(self.currentIndex())
+            event.accept()
+            return
+        super().keyPressEvent(event)
+
+
+class BrowserView(Ground):
+    """Finds a model; what is picked leaves through ``chosen``."""
+
+    chosen = Signal(object)
+    """A ``Choice``."""
+
+    def __init__(
+        self, runner: TaskRunner, hub: HubClient, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent, window=True)
+        self.setObjectName("browser")
+        self.setAccessibleName("Models")
+        self.model = BrowserViewModel(runner, hub, self)
+        self._theme = theme
+        self._was_shown = False
+        self.search = SearchField("Name, link, path or config")
+        self.sources = Segments("sources", _SOURCES)
+        self.sources.setStyleSheet("QToolButton { padding: 0 4px; }")
+        self._fits = self._chip("Fits here", "fits here")
+        self._fits.setCheckable(True)
+        self._fits.setStyleSheet("QToolButton { padding: 0 4px; }")
+        self._fits.setToolTip("Hide models that don't fit the plan; unknown ones stay")
+        self._sizes = self._menu_chip("Size", "sizes", tuple(text for text, _, _ in SIZES))
+        self._formats = self._menu_chip("Format", "formats", ())
+        self._summary = ElidedLabel("caption", name="summary")
+        self._order = self._sort_button()
+        self.rows = RowModel(self)
+        self.list = _List()
+        self._delegate = RowDelegate(theme, self)
+        self.message = MessagePanel()
+        self._progress = ProgressLine(self)
+        self._build()
+        self._connect()
+        self.set_theme(theme)
+        self._show(self.model.state)
+
+    def _chip(self, text: str, name: str) -> QToolButton:
+        chip = QToolButton()
+        chip.setText(text)
+        chip.setObjectName(name)
+        chip.setProperty("role", "chip")
+        chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        chip.setIconSize(QSize(12, 12))
+        return chip
+
+    def _menu_chip(self, text: str, name: str, choices: tuple[str, ...]) -> QToolButton:
+        """A chip that opens a list of check marks; none checked means all."""
+        chip = self._chip(text, name)
+        chip.setCheckable(True)
+        menu = QMenu(chip)
+        menu.setObjectName(f"{name} menu")
+        chip.clicked.connect(self._on_menu_chip)
+        self._fill(menu, choices)
+        return chip
+
+    def _fill(self, menu: QMenu, choices: tuple[str, ...]) -> None:
+        for choice in choices:
+            action = QAction(choice, menu)
+            action.setCheckable(True)
+            action.toggled.connect(self._on_filter_toggled)
+            menu.addAction(action)
+
+    def _sort_button(self) -> QToolButton:
+        button = QToolButton()
+        button.setObjectName("order")
+        button.setAutoRaise(True)
+        button.setToolTip("Order of the list")
+        menu = QMenu(button)
+        group = QActionGroup(menu)
+        for order in Sort:
+            action = QAction(order.value, menu)
+            action.setCheckable(True)
+            action.setData(order.value)
+            group.addAction(action)
+            menu.addAction(action)
+        group.triggered.connect(self._on_order)
+        button.clicked.connect(self._on_order_clicked)
+        return button
+
+    def _build(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 12, 0, 0)
+        column.setSpacing(0)
+        top = QVBoxLayout()
+        top.setContentsMargins(12, 0, 12, 0)
+        top.setSpacing(8)
+        top.addWidget(self.search)
+        top.addWidget(self.sources)
+        chips = QHBoxLayout()
+        chips.setSpacing(6)
+        for chip in (self._fits, self._sizes, self._formats):
+            chips.addWidget(chip)
+        chips.addStretch(1)
+        top.addLayout(chips)
+        column.addLayout(top)
+        line = QHBoxLayout()
+        line.setContentsMargins(12, 11, 8, 6)
+        line.addWidget(self._summary, 1)
+        line.addWidget(self._order)
+        column.addLayout(line)
+        self.list.setObjectName("models")
+        self.list.setAccessibleName("Models")
+        self.list.setFrameShape(QListView.Shape.NoFrame)
+        self.list.setUniformItemSizes(True)
+        self.list.setMouseTracking(True)
+        self.list.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.list.setModel(self.rows)
+        self.list.setItemDelegate(self._delegate)
+        below = QWidget()
+        self._stack = QStackedLayout(below)
+        self._stack.addWidget(self.list)
+        self._stack.addWidget(self.message)
+        column.addWidget(below, 1)
+        self._below = below
+
+    def _connect(self) -> None:
+        self.search.textChanged.connect(self.model.set_query)
+        self.search.returnPressed.connect(self.model.submit)
+        self.search.left_downwards.connect(self._on_left_downwards)
+        self.sources.picked.connect(self.model.set_source)
+        self._fits.clicked.connect(self._on_filter_toggled)
+        self.list.clicked.connect(self._on_row)
+        self.list.entered_row.connect(self._on_row)
+        self.rows.more_wanted.connect(self.model.fetch_more)
+        self.message.acted.connect(self.model.act_on_message)
+        self.model.changed.connect(self._show)
+        self.model.badges_changed.connect(self._on_badges)
+        self.model.chosen.connect(self.chosen)
+
+    # --- what the rest of the window tells
+
+    def set_plan(self, deployment: Deployment, machine: Machine) -> None:
+        """Show how each model fares under this plan."""
+        self.model.set_plan(deployment, machine)
+
+    def set_unit(self, unit: UnitSystem) -> None:
+        """Write margins in ``unit``."""
+        self.model.set_unit(unit)
+
+    def fetcher(self, choice: Choice) -> Callable[[CancelToken], RawModel]:
+        """What reads the picked model; belongs in a worker."""
+        return choice.fetch
+
+    def set_chosen(self, model_id: str) -> None:
+        """Mark the model that is in the window now."""
+        self.model.set_chosen(model_id)
+
+    def open(self, what: Path | str) -> None:
+        """Open a file, a folder, or whatever a text refers to."""
+        self.model.open(what)
+
+    def focus_search(self) -> None:
+        """Put the cursor into the search field, its text selected."""
+        self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.search.selectAll()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours and sizes of ``theme``."""
+        self._theme = theme
+        self._delegate.set_theme(theme)
+        self.search.set_theme(theme)
+        self.message.set_theme(theme)
+        ground = theme.colors["surface.window"]
+        self.list.setStyleSheet(f"QListView {{ background: {ground}; }}")
+        for chip in (self._fits, self._sizes, self._formats):
+            chip.setFixedHeight(theme.size("chip"))
+        self.sources.setFixedHeight(theme.size("control"))
+        self._order.setFont(theme.font("caption"))
+        self._order.setStyleSheet(
+            f"QToolButton {{ color: {theme.colors['text.secondary']}; border: none; }}"
+        )
+        self._show(self.model.state)
+        self.list.viewport().update()
+
+    # --- the state
+
+    @Slot(object)
+    def _show(self, state: State) -> None:
+        self.sources.set_current(state.source)
+        for button, (text, source) in zip(self.sources.buttons, _SOURCES, strict=True):
+            number = state.counts.get(source)
+            button.setText(text if number is None else f"{text} {count(number)}")
+        filters = state.wanted.filters
+        self._fits.setChecked(filters.fits_here)
+        self._fits.setIcon(
+            icon("check", self._theme.color("accent.text"), 12)
+            if filters.fits_here
+            else icon("check", self._theme.color("text.tertiary"), 12)
+        )
+        self._sizes.setChecked(bool(filters.sizes))
+        self._formats.setChecked(bool(filters.formats))
+        self._offer_formats()
+        self._summary.set_text(state.summary)
+        arrow = DOWN if state.wanted.descending else UP
+        self._order.setText(f"{state.wanted.sort.value} {arrow}")
+        if self.rows.unit is not state.unit:
+            self.rows.set_unit(state.unit)
+        self._show_rows(state)
+        self.rows.set_chosen(state.wanted.chosen)
+        self._progress.set_busy(state.is_busy)
+        if state.message is not None:
+            self.message.show_message(state.message)
+        self._stack.setCurrentWidget(self.message if state.message else self.list)
+
+    def _show_rows(self, state: State) -> None:
+        """Take over the rows; the keyboard's place is kept by the key of its row."""
+        if state.rows is self.rows.rows:
+            return
+        current = cast("Row | None", self.list.currentIndex().data(ROW_ROLE))
+        self.rows.set_badges(self.model.badges, {})
+        self.rows.set_rows(state.rows, has_more=state.has_more)
+        kept = self.rows.place(current.key) if current else None
+        if kept is not None and not self.list.currentIndex().isValid():
+            self.list.setCurrentIndex(self.rows.index(kept))
+
+    @Slot(object)
+    def _on_badges(self, made: object) -> None:
+        self.rows.set_badges(self.model.badges, cast("dict[str, object]", made).keys())
+
+    def _offer_formats(self) -> None:
+        menu = self._menu_of(self._formats)
+        known = {action.text() for action in menu.actions()}
+        new = tuple(text for text in self.model.formats() if text not in known)
+        if new:
+            self._fill(menu, new)
+
+    # --- what the user does
+
+    @Slot(QModelIndex)
+    def _on_row(self, index: QModelIndex) -> None:
+        row = cast("Row | None", index.data(ROW_ROLE))
+        if row is not None:
+            self.model.choose(row.key)
+
+    @Slot()
+    def _on_left_downwards(self) -> None:
+        if self.rows.rowCount():
+            if not self.list.currentIndex().isValid():
+                self.list.setCurrentIndex(self.rows.index(0))
+            self.list.setFocus(Qt.FocusReason.TabFocusReason)
+
+    @Slot()
+    def _on_filter_toggled(self) -> None:
+        self.model.set_filters(
+            Filters(
+                self._fits.isChecked(), self._checked(self._sizes), self._checked(self._formats)
+            )
+        )
+
+    def _menu_of(self, chip: QToolButton) -> QMenu:
+        return cast("QMenu", chip.findChild(QMenu))
+
+    def _checked(self, chip: QToolButton) -> frozenset[str]:
+        return frozenset(a.text() for a in self._menu_of(chip).actions() if a.isChecked())
+
+    @Slot()
+    def _on_menu_chip(self) -> None:
+        chip = cast("QToolButton", self.sender())
+        chip.setChecked(bool(self._checked(chip)))
+        self._menu_of(chip).popup(chip.mapToGlobal(QPoint(0, chip.height() + 2)))
+
+    @Slot()
+    def _on_order_clicked(self) -> None:
+        menu = self._menu_of(self._order)
+        for action in menu.actions():
+            action.setChecked(action.text() == self.model.state.wanted.sort.value)
+        corner = QPoint(self._order.width() - menu.sizeHint().width(), self._order.height() + 2)
+        menu.popup(self._order.mapToGlobal(corner))
+
+    @Slot(QAction)
+    def _on_order(self, action: QAction) -> None:
+        self.model.set_sort(Sort(cast("str", action.data())))
+
+    @override
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not self._was_shown:
+            self._was_shown = True
+            self.model.count_local()
+
+    @override
+    def resizeEvent(self, event: object) -> None:
+        super().resizeEvent(event)  # pyright: ignore[reportArgumentType]  # handed on as it came
+        self._progress.setGeometry(0, self._below.y(), self.width(), 2)
+        self._progress.raise_()

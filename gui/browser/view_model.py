@@ -1,0 +1,436 @@
+"""What the browser shows and why: source, query, filters, order, badges, and what is loading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from engine.architecture.read import read
+from engine.errors import HubOfflineError, PlimsollError
+from engine.source import catalogue, files, local
+from engine.source.resolve import nearest, resolve
+from engine.units import UnitSystem
+from gui.browser import listing
+from gui.browser.badges import BadgeQueue
+from gui.browser.listing import Filters, Sort, Wanted
+from gui.browser.rows import Badge, Choice, Row, Source
+from gui.kit.latest import LatestOnly
+from gui.kit.messages import sentence
+from gui.kit.throttle import Debounce
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from engine.architecture.model import Model
+    from engine.cancel import CancelToken
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine
+    from engine.source.catalogue import CatalogueEntry
+    from engine.source.hub import HubClient
+    from engine.source.hub_models import HubModel, HubPage
+    from engine.source.local import LocalModel
+    from engine.source.raw import RawModel
+    from gui.kit.tasks import TaskRunner
+
+TYPING_PAUSE_MS = 250
+ALL = Filters(fits_here=False)
+"""Filters that let everything through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What stands in place of the list, or of its end."""
+
+    title: str
+    detail: str = ""
+    action: str = ""
+    """Words on a button; empty for none."""
+    picture: str = "info"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """All that the room shows."""
+
+    source: Source = Source.CATALOGUE
+    query: str = ""
+    wanted: Wanted = field(default_factory=Wanted)
+    rows: Sequence[Row] = ()
+    has_more: bool = False
+    counts: Mapping[Source, int] = field(default_factory=dict[Source, int])
+    """Known numbers only."""
+    summary: str = ""
+    message: Message | None = None
+    is_busy: bool = False
+    unit: UnitSystem = UnitSystem.BINARY
+
+
+class BrowserViewModel(QObject):
+    """The room's state and its only way to change."""
+
+    changed = Signal(object)
+    """The new ``State``."""
+    badges_changed = Signal(object)
+    """``dict`` of the badges that are new."""
+    chosen = Signal(object)
+    """A ``Choice``."""
+
+    def __init__(self, runner: TaskRunner, hub: HubClient, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.state = State()
+        self.badges: dict[str, Badge] = {}
+        self._hub = hub
+        self._plan: tuple[Deployment, Machine] | None = None
+        self._all: dict[Source, tuple[Row, ...]] = {
+            Source.CATALOGUE: tuple(_catalogue_row(entry) for entry in catalogue.entries())
+        }
+        self._page: HubPage | None = None
+        self._asked = ""
+        self._trouble: BaseException | None = None
+        self._queue = BadgeQueue(self)
+        self._queue.ready.connect(self._on_badges)
+        self._queue.finished.connect(self._publish)
+        self._search = LatestOnly(runner, self)
+        self._search.succeeded.connect(self._on_page)
+        self._search.failed.connect(self._on_search_failed)
+        self._search.busy_changed.connect(self._publish)
+        self._look = LatestOnly(runner, self)
+        self._look.succeeded.connect(self._on_local)
+        self._look.busy_changed.connect(self._publish)
+        self._typing = Debounce(TYPING_PAUSE_MS, self._on_typing_paused, self)
+        self._publish()
+
+    # --- what the user does
+
+    def set_source(self, source: Source) -> None:
+        """Show another source; this computer is searched when it is first asked for."""
+        if source is self.state.source:
+            return
+        self.state = replace(self.state, source=source)
+        if source is Source.LOCAL:
+            self.count_local()
+        if source is Source.HUB and self.state.query:
+            self._typing.request()
+        self._start_badges()
+        self._publish()
+
+    def set_query(self, query: str) -> None:
+        """Narrow the list; on the Hub ask for it once the typing pauses."""
+        self.state = replace(self.state, query=query)
+        if self.state.source is Source.HUB:
+            self._typing.request()
+        self._publish()
+
+    def submit(self) -> None:
+        """Enter in the search field: open what was typed if it is a reference, else search."""
+        text = self.state.query.strip()
+        if not text:
+            return
+        if listing.is_reference(text, self._hub.endpoint):
+            self.open(text)
+        elif self.state.source is Source.HUB:
+            self._typing.cancel()
+            self._ask_hub()
+        elif self.state.rows:
+            self.choose(self.state.rows[0].key)
+        else:
+            self.open(text)
+
+    def search_hub(self) -> None:
+        """Ask the Hub for the words in the search field."""
+        self.state = replace(self.state, source=Source.HUB)
+        self._ask_hub()
+
+    def act_on_message(self) -> None:
+        """Do what the message in place of the list offers."""
+        if self.state.source is Source.HUB:
+            self._ask_hub()
+        elif self.state.source is Source.LOCAL and not self.state.query:
+            self.refresh_local()
+        elif self.state.wanted.filters != ALL:
+            self.set_filters(ALL)
+        else:
+            self.search_hub()
+
+    def set_filters(self, filters: Filters) -> None:
+        """Show only rows that pass ``filters``."""
+        self._want(replace(self.state.wanted, filters=filters))
+
+    def set_sort(self, sort: Sort) -> None:
+        """Sort by something else; the same again turns the order round."""
+        wanted = self.state.wanted
+        turned = not wanted.descending if sort is wanted.sort else sort is not Sort.NAME
+        self._want(replace(wanted, sort=sort, descending=turned))
+
+    def choose(self, key: str) -> None:
+        """Open a row."""
+        row = next((r for r in self.state.rows if r.key == key), None)
+        if row is not None:
+            self.set_chosen(key)
+            self.chosen.emit(Choice(row.key, row.fetch))
+
+    def open(self, what: Path | str) -> None:
+        """Open a file, a folder, or whatever a text refers to."""
+        if isinstance(what, str):
+            self.chosen.emit(Choice(what[:200], partial(_resolved, what, self._hub)))
+        else:
+            self.chosen.emit(Choice(what.name, partial(files.read, what)))
+
+    def fetch_more(self) -> None:
+        """Ask the Hub for the next page."""
+        page = self._page
+        if page is not None and page.has_more and not self._search.is_busy:
+            self._search.submit(partial(_ask, self._hub, self._asked, page))
+
+    def formats(self) -> tuple[str, ...]:
+        """Weight formats among the rows of this source, by name."""
+        rows = self._all.get(self.state.source, ())
+        return tuple(sorted({row.weight_format for row in rows if row.weight_format}))
+
+    def count_local(self) -> None:
+        """Look for models on this computer once, in the background, so that they are counted."""
+        if Source.LOCAL not in self._all and not self._look.is_busy:
+            self.refresh_local()
+
+    def refresh_local(self) -> None:
+        """Look again for models on this computer."""
+        self._look.submit(_look_here)
+
+    # --- what the rest of the window tells
+
+    def set_plan(self, deployment: Deployment, machine: Machine) -> None:
+        """Work out the badges for another plan; the old ones stay until the new ones come."""
+        if self._plan != (deployment, machine):
+            self._plan = (deployment, machine)
+            self._start_badges()
+            self._publish()
+
+    def set_unit(self, unit: UnitSystem) -> None:
+        """Write margins in ``unit``."""
+        self.state = replace(self.state, unit=unit)
+        self._publish()
+
+    def set_chosen(self, key: str) -> None:
+        """Mark the model that is in the window."""
+        self._want(replace(self.state.wanted, chosen=key))
+
+    def _want(self, wanted: Wanted) -> None:
+        self.state = replace(self.state, wanted=wanted)
+        self._publish()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is still being worked out."""
+        waiting = self._queue.is_busy or self._typing.is_pending
+        return not (waiting or self._search.is_busy or self._look.is_busy)
+
+    # --- badges
+
+    def _start_badges(self) -> None:
+        if self._plan is None:
+            return
+        shown = {row.key for row in self.state.rows}
+        rows = self._all.get(self.state.source, ())
+        # What the user looks at comes first.
+        self._queue.start(sorted(rows, key=lambda r: r.key not in shown), *self._plan)
+
+    @Slot(object)
+    def _on_badges(self, made: dict[str, Badge]) -> None:
+        self.badges.update(made)
+        self.badges_changed.emit(made)
+
+    # --- the Hub
+
+    def _on_typing_paused(self) -> None:
+        if self.state.source is not Source.HUB:
+            return
+        query = self.state.query.strip()
+        if query and not listing.is_reference(query, self._hub.endpoint):
+            self._ask_hub()
+
+    def _ask_hub(self) -> None:
+        self._asked = self.state.query.strip()
+        self._page, self._trouble = None, None
+        self._all.pop(Source.HUB, None)
+        self._search.submit(partial(_ask, self._hub, self._asked, None))
+        self._publish()
+
+    @Slot(object)
+    def _on_page(self, page: HubPage) -> None:
+        known = self._all.get(Source.HUB, ())
+        seen = {row.key for row in known}
+        new = [_hub_row(m, self._hub) for m in page.models if m.id not in seen]
+        self._page, self._trouble = page, None
+        self._all[Source.HUB] = (*known, *new)
+        self._start_badges()
+        self._publish()
+
+    @Slot(object)
+    def _on_search_failed(self, error: BaseException) -> None:
+        self._trouble = error
+        self._publish()
+
+    # --- this computer
+
+    @Slot(object)
+    def _on_local(self, found: object) -> None:
+        rows = cast("tuple[Row, ...]", found)
+        self._all[Source.LOCAL] = rows
+        if self.state.source is Source.LOCAL:
+            self._start_badges()
+        self._publish()
+
+    # --- the state
+
+    @Slot()
+    def _publish(self) -> None:
+        state = self.state
+        everything = self._all.get(state.source, ())
+        # The Hub has searched; narrowing its answer again would hide what it found otherwise.
+        query = "" if state.source is Source.HUB else state.query
+        rows = listing.arranged(everything, self.badges, query, state.wanted)
+        counts = {k: len(v) for k, v in self._all.items() if k is not Source.HUB}
+        has_more = state.source is Source.HUB and bool(self._page and self._page.has_more)
+        is_busy = {
+            Source.CATALOGUE: False,
+            Source.HUB: self._search.is_busy,
+            Source.LOCAL: self._look.is_busy,
+        }[state.source]
+        self.state = replace(
+            state,
+            rows=rows,
+            counts=counts,
+            has_more=has_more,
+            is_busy=is_busy,
+            summary=listing.summary(everything, self.badges, state.source, self._plan, has_more),
+            message=None if rows or is_busy else self._message(everything),
+        )
+        self.changed.emit(self.state)
+
+    def _message(self, everything: Sequence[Row]) -> Message:
+        state = self.state
+        if state.source is Source.HUB:
+            return self._hub_message()
+        query = state.query.strip()
+        if not everything:
+            where = "the caches of Hugging Face, Ollama, LM Studio and llama.cpp"
+            detail = f"Looked in {where}. Open a file or folder with Ctrl+O, or drop it here."
+            return Message("No models found on this computer", detail, "Look again", "hard-drive")
+        if query and not listing.arranged(everything, self.badges, query, Wanted(ALL)):
+            near = ", ".join(name.rsplit("/", 1)[-1] for name in nearest(query))
+            detail = f"Nearest: {near}" if near else "Nothing here is called like that."
+            return Message("No model of this name", detail, "Search the Hub", "search")
+        return Message(
+            *listing.nothing_fits(everything, self.badges, state.wanted.filters, state.unit),
+            "Show all",
+            "list-filter",
+        )
+
+    def _hub_message(self) -> Message:
+        trouble = self._trouble
+        if isinstance(trouble, HubOfflineError) or self._hub.offline:
+            count = len(self._all[Source.CATALOGUE])
+            detail = sentence(trouble) if trouble else "Offline mode is on; nothing was sent."
+            return Message(f"Off-line, catalogue of {count}", detail, "Try again", "cloud-off")
+        if trouble is not None:
+            return Message(
+                "No answer from the Hub", sentence(trouble), "Try again", "triangle-alert"
+            )
+        if self._page is not None:
+            return Message(
+                "No model of this name",
+                f"The Hub knows nothing like {self._asked}.",
+                picture="search",
+            )
+        detail = "Type a name. Nothing is sent before you do."
+        return Message("Search the Hugging Face Hub", detail, picture="cloud")
+
+
+# --- rows of the three sources; the functions below run in workers and touch no Qt
+
+
+def _catalogue_row(entry: CatalogueEntry) -> Row:
+    return Row(
+        key=entry.id,
+        name=entry.name,
+        owner=entry.organisation,
+        fetch=lambda _token: catalogue.raw(entry),
+        parameters=entry.parameters,
+        weight_format=listing.format_label(entry.weight_format),
+        context=entry.max_position_embeddings,
+        downloads=entry.downloads,
+        gated=entry.gated,
+        model=partial(_catalogue_model, entry),
+    )
+
+
+@cache
+def _catalogue_model(entry: CatalogueEntry) -> Model:
+    return read(catalogue.raw(entry))
+
+
+def _hub_row(found: HubModel, hub: HubClient) -> Row:
+    """A row of the Hub; one that the catalogue has too can be sized without its files."""
+    owner, _, name = found.id.rpartition("/")
+    entry = catalogue.find(found.id)
+    is_known = entry is not None and entry.id.casefold() == found.id.casefold()
+    return Row(
+        key=found.id,
+        name=name,
+        owner=owner,
+        fetch=partial(_resolved, f"{hub.endpoint}/{found.id}", hub),
+        parameters=found.parameters or (entry.parameters if entry and is_known else None),
+        weight_format=found.weight_format,
+        context=found.context or (entry.max_position_embeddings if entry and is_known else None),
+        downloads=found.downloads,
+        gated=found.gated,
+        model=partial(_catalogue_model, entry) if entry and is_known else None,
+    )
+
+
+def _resolved(text: str, hub: HubClient, token: CancelToken) -> RawModel:
+    return resolve(text, token, hub)
+
+
+def _ask(hub: HubClient, query: str, after: HubPage | None, token: CancelToken) -> HubPage:
+    return hub.page(query, token, after=after)
+
+
+def _look_here(token: CancelToken) -> tuple[Row, ...]:
+    """Models of this computer, their headers read."""
+    rows: list[Row] = []
+    for found in local.find(token):
+        token.raise_if_cancelled()
+        rows.append(_local_row(found, token))
+    return tuple(rows)
+
+
+def _local_row(found: LocalModel, token: CancelToken) -> Row:
+    row = Row(
+        key=f"{found.kind}: {found.id}",
+        name=found.id.rsplit("/", 1)[-1],
+        owner=found.kind,
+        fetch=partial(files.read, found.path),
+        size_bytes=found.size_bytes or None,
+    )
+    try:
+        model = read(files.read(found.path, token))
+    except PlimsollError as error:
+        return replace(row, model=partial(_raise, error))
+    return replace(
+        row,
+        parameters=model.parameters,
+        weight_format=listing.format_label(
+            model.stored.format_label if model.stored else model.spec.weight_format
+        ),
+        context=model.spec.max_position_embeddings,
+        model=lambda: model,
+    )
+
+
+def _raise(error: PlimsollError) -> Model:
+    raise error
