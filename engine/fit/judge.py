@@ -47,7 +47,7 @@ def judge(budget: Budget) -> Verdict:
         binding_rank=rank.rank,
         binding_region=region,
         headline=words.headline(budget, fit, poorest.likely_bytes, region),
-        detail=words.detail(budget, fit, rank, poorest.likely_bytes, region),
+        detail=words.detail(budget, fit, rank, region),
     )
 
 

@@ -56,13 +56,13 @@ def _wanted_bytes(rank: RankBudget) -> int:
     return wanted + rank.needed.likely_bytes
 
 
-def detail(budget: Budget, fit: Fit, rank: RankBudget, margin_bytes: int, region: Region) -> str:
+def detail(budget: Budget, fit: Fit, rank: RankBudget, region: Region) -> str:
     """What the runtime will do, in whole sentences."""
     if budget.bounds and fit is Fit.UNKNOWN:
         return budget.bounds[0]
     if rank.has_pool:
         return _pool_detail(budget, fit, rank, region)
-    return _plain_detail(budget, fit, rank, margin_bytes)
+    return _plain_detail(budget, fit, rank)
 
 
 def runtime_label(budget: Budget) -> str:
@@ -103,10 +103,10 @@ def _pool_detail(budget: Budget, fit: Fit, rank: RankBudget, region: Region) -> 
             lines += " " + _fullest(budget, rank)
         return lines
     start = f"{tokens} need {_one(needed)} of KV cache; {label} has {_one(pool.likely_bytes)} left."
-    return f"{start} {_what_then(budget, rank)}"
+    return f"{start} {_what_then(budget)}"
 
 
-def _what_then(budget: Budget, rank: RankBudget) -> str:
+def _what_then(budget: Budget) -> str:
     """Refuse when not even one request fits at full length, else queue."""
     state = budget.sequence_state
     label = runtime_label(budget)
@@ -117,7 +117,6 @@ def _what_then(budget: Budget, rank: RankBudget) -> str:
     runs = int(at_once)
     if runs >= budget.deployment.concurrency:
         return "It starts, but with nothing to spare."
-    del rank
     waiting = _ORDINALS[runs] if runs < len(_ORDINALS) else f"{runs + 1}th"
     return f"It starts, but the {waiting} request waits."
 
@@ -145,7 +144,7 @@ def _fullest(budget: Budget, rank: RankBudget) -> str:
     return f"Rank {rank.rank} is the fullest and sets the pool for {everyone}."
 
 
-def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, margin_bytes: int) -> str:
+def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget) -> str:
     label = runtime_label(budget)
     held = _wanted_bytes(rank)
     cache = rank.needed.likely_bytes
@@ -154,7 +153,6 @@ def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, margin_bytes: int)
         share = f", {_one(cache)} of it for {tokens}" if cache else ""
         note = "" if fit is Fit.FITS else " The high estimate doesn’t fit."
         return f"{label} takes {_one(held)}{share}.{note}"
-    del margin_bytes
     room = rank.slot.device.allocatable.likely_bytes - rank.slot.foreign.likely_bytes
     whose = "of it" if rank.slot.foreign.basis is Basis.ASSUMED else "left"
     needs = f"{label} needs {_one(held)} and has {_one(room)} {whose}"

@@ -190,7 +190,7 @@ def rank_budget(
     regions = {
         Region.WEIGHTS: _weights_region(stage),
         Region.KV_CACHE: _kv_region(settings, stage, need, needed, pool),
-        Region.RECURRENT_STATE: _recurrent_region(settings, stage),
+        Region.RECURRENT_STATE: _recurrent_region(stage),
         Region.ACTIVATIONS: RegionBudget(
             Region.ACTIVATIONS,
             stage.activations,
@@ -306,8 +306,7 @@ def _kv_region(
     return RegionBudget(Region.KV_CACHE, pool, least, note, gap)
 
 
-def _recurrent_region(settings: Settings, stage: StagePlan) -> RegionBudget:
-    del settings
+def _recurrent_region(stage: StagePlan) -> RegionBudget:
     held = stage.layout is not None and stage.layout.has_state
     note = "Held in blocks of the pool" if held else "This model keeps none"
     return RegionBudget(Region.RECURRENT_STATE, overheads.nothing(note), None, note)

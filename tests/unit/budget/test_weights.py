@@ -1,0 +1,136 @@
+"""Bytes of weights, against parameters and stored sizes from independent sources."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.architecture.model import StoredGroup, StoredWeights
+from engine.architecture.spec import ModuleClass, Sharding
+from engine.budget.sharding import stage_layers
+from engine.budget.weights import WeightLayout, weights
+from engine.evidence import Basis
+from tests.helpers.published import model
+
+
+def bytes_of(name: str, weight_format: str = "auto", **layout: int) -> int:
+    found = weights(model(name), WeightLayout(weight_format, **layout))
+    return sum(stage.size_bytes for stage in found.stages)
+
+
+@pytest.mark.parametrize(
+    ("weight_format", "size"),
+    [
+        # Worked from Llama-3.1-8B's shapes: 6,979,321,856 linear, 1,050,939,392 other parameters.
+        ("bf16", 16_060_522_496),
+        ("awq-int4", 5_727_854_592),
+        ("gptq-int4", 5_732_835_328),
+        ("nf4-plain", 6_027_761_664),
+        ("fp8-channel", 9_086_705_664),
+        ("fp8-block", 9_082_904_576),
+        ("mxfp4", 5_809_643_520),
+    ],
+)
+def test_that_llama_31_8b_takes_the_bytes_its_shapes_give(weight_format: str, size: int) -> None:
+    # The reference vectors count a scalar or two per matrix differently (GPTQ's g_idx, NF4's code).
+    assert bytes_of("Llama-3.1-8B", weight_format) == pytest.approx(size, rel=1e-5)
+
+
+def test_that_gpt_oss_keeps_only_its_experts_in_four_bits() -> None:
+    assert bytes_of("gpt-oss-20b") == 13_761_264_768
+    assert bytes_of("gpt-oss-120b") == 65_248_815_744
+
+
+def test_that_all_experts_are_resident() -> None:
+    assert bytes_of("Qwen3-30B-A3B") == 30_532_122_624 * 2
+
+
+def test_that_ranks_sum_to_the_whole_plus_named_replicas() -> None:
+    spec = model("Llama-3.1-8B").spec
+    whole = bytes_of("Llama-3.1-8B")
+    norms = 2 * sum(
+        t.parameters
+        for t in (*spec.outer, *(t for layer in spec.layers for t in layer.tensors))
+        if t.sharding is Sharding.REPLICATED
+    )
+    for tp in (2, 4, 8):
+        assert tp * bytes_of("Llama-3.1-8B", tensor_parallel_size=tp) == whole + (tp - 1) * norms
+
+
+def test_that_replicated_kv_heads_stop_shrinking_beyond_the_head_count() -> None:
+    spec = model("Llama-3.1-8B").spec
+    kv = 2 * sum(
+        t.parameters
+        for layer in spec.layers
+        for t in layer.tensors
+        if t.sharding is Sharding.KV_HEADS
+    )
+    eight = bytes_of("Llama-3.1-8B", tensor_parallel_size=8)
+    sixteen = bytes_of("Llama-3.1-8B", tensor_parallel_size=16)
+    norms = 2 * 266_240
+    assert 2 * (sixteen - norms - kv // 8) == eight - norms - kv // 8
+
+
+def test_that_pipeline_stages_sum_to_the_whole() -> None:
+    for pp in (2, 4, 8):
+        assert bytes_of("Llama-3.1-8B", pipeline_parallel_size=pp) == 16_060_522_496
+
+
+def test_that_tied_embeddings_are_held_at_both_ends_of_a_pipeline() -> None:
+    embedding = 128_256 * 2048 * 2
+    whole = bytes_of("Llama-3.2-1B")
+    assert whole == 2 * 1_235_814_400
+    assert bytes_of("Llama-3.2-1B", pipeline_parallel_size=2) == whole + embedding
+
+
+def test_that_vocabularies_are_padded_to_64() -> None:
+    plain = bytes_of("granite-3.1-8b")
+    padded = bytes_of("granite-3.1-8b", vocab_multiple=64)
+    assert padded - plain == (49_216 - 49_155) * 4096 * 2
+
+
+def test_that_vllm_gives_no_remainder_to_the_last_stage() -> None:
+    # vLLM distributed/utils.py: the remainder goes to the stages before the last, from the back.
+    assert [len(r) for r in stage_layers(62, 4)] == [15, 16, 16, 15]
+    assert [len(r) for r in stage_layers(61, 4)] == [15, 15, 16, 15]
+    assert [len(r) for r in stage_layers(32, 1)] == [32]
+
+
+@given(layers=st.integers(1, 200), stages=st.integers(1, 16))
+def test_that_stages_partition_the_layers(layers: int, stages: int) -> None:
+    ranges = stage_layers(layers, stages)
+    assert [i for r in ranges for i in r] == list(range(layers))
+
+
+def stored(*groups: StoredGroup) -> StoredWeights:
+    return StoredWeights(groups, "bf16", "header of a file", sum(g.size_bytes for g in groups))
+
+
+def test_that_a_header_wins_over_the_shapes() -> None:
+    group = StoredGroup(0, ModuleClass.MLP, Sharding.COLUMN, "BF16", 1000, 500, 1000, 1)
+    read = replace(model("Llama-3.1-8B"), stored=stored(group))
+    found = weights(read, WeightLayout())
+    assert found.basis is Basis.READ
+    assert found.stages[0].size_bytes == 1000
+    assert weights(read, WeightLayout(tensor_parallel_size=2)).stages[0].size_bytes == 500
+    what_if = weights(read, WeightLayout("fp8"))
+    assert what_if.basis is Basis.EXACT
+    assert what_if.stages[0].size_bytes > 8 * 2**30
+
+
+def test_that_prediction_heads_are_resident_only_when_used() -> None:
+    body = StoredGroup(0, ModuleClass.MLP, Sharding.COLUMN, "BF16", 1000, 500, 1000, 1)
+    head = StoredGroup(None, ModuleClass.MTP, Sharding.REPLICATED, "BF16", 77, 38, 77, 1)
+    read = replace(model("Llama-3.1-8B"), stored=stored(body, head))
+    assert weights(read, WeightLayout()).stages[0].size_bytes == 1000
+    assert weights(read, WeightLayout(with_mtp=True)).stages[0].size_bytes == 1077
+
+
+def test_that_expert_parallelism_spreads_whole_experts() -> None:
+    split = bytes_of("Qwen3-30B-A3B", tensor_parallel_size=4)
+    layout = WeightLayout(tensor_parallel_size=4, enable_expert_parallel=True)
+    spread = weights(model("Qwen3-30B-A3B"), layout).stages[0].size_bytes
+    assert spread == split
