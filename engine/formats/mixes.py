@@ -8,6 +8,7 @@ parties often use overrides of their own: a tensor table, where there is one, be
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -150,10 +151,11 @@ class MixFacts:
         return eighty and self.num_heads != self.num_kv_heads and self.num_experts != 8
 
 
-def converted_type(name: str, shape: tuple[int, ...], half: str = "F16") -> str:
-    """Type that the converter writes before any quantisation."""
+@lru_cache(maxsize=4096)
+def converted_type(name: str, axes: int, half: str = "F16") -> str:
+    """Type that the converter writes before any quantisation, for a tensor of so many axes."""
     keeps_f32 = (
-        len(shape) < 2
+        axes < 2
         or not name.endswith(".weight")
         or name.endswith("_norm.weight")
         or any(part in name for part in _CONVERTER_F32)
@@ -180,12 +182,12 @@ def mix_types(
     if mix == "F32":
         return dict.fromkeys((name for name, _ in listed), "F32")
     if mix in _PLAIN:
-        return {name: converted_type(name, shape, mix) for name, shape in listed}
+        return {name: converted_type(_suffix(name), len(shape), mix) for name, shape in listed}
     rules = _Rules(mix, default, facts, listed)
     chosen: dict[str, str] = {}
     for name, shape in sorted(listed, key=_file_order):
-        if len(shape) < 2 or not name.endswith("weight") or any(k in name for k in _NEVER):
-            chosen[name] = converted_type(name, shape, half)
+        if _is_kept(_suffix(name), len(shape)):
+            chosen[name] = converted_type(_suffix(name), len(shape), half)
         else:
             chosen[name] = _fitting(rules.choose(name, shape), shape[0])
     return chosen
@@ -196,15 +198,26 @@ def _file_order(item: Shaped) -> tuple[int, str]:
 
 
 def _block(name: str) -> int:
-    return int(name.split(".")[1]) if name.startswith("blk.") else -1
+    return int(name[4 : name.index(".", 4)]) if name[:4] == "blk." else -1
 
 
-def _category(name: str) -> str:
-    if name == "output.weight":
+def _suffix(name: str) -> str:
+    return name[name.index(".", 4) + 1 :] if name[:4] == "blk." else name
+
+
+@lru_cache(maxsize=4096)
+def _category(suffix: str) -> str:
+    if suffix == "output.weight":
         return "output"
-    if name in ("token_embd.weight", "per_layer_token_embd.weight"):
+    if suffix in ("token_embd.weight", "per_layer_token_embd.weight"):
         return "embd"
-    return next((category for key, category in _CATEGORIES if key in name), "other")
+    return next((category for key, category in _CATEGORIES if key in suffix), "other")
+
+
+@lru_cache(maxsize=4096)
+def _is_kept(suffix: str, axes: int) -> bool:
+    """Whether a tensor keeps the converter's type in every mix."""
+    return axes < 2 or not suffix.endswith("weight") or any(part in suffix for part in _NEVER)
 
 
 def _fitting(ggml_type: str, columns: int) -> str:
@@ -233,11 +246,11 @@ class _Rules:
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.tensors]
-        self.values = sum(_category(name) == "v" for name in names)
+        self.values = sum(_category(_suffix(name)) == "v" for name in names)
         self.is_tied = "output.weight" not in names
 
     def choose(self, name: str, shape: tuple[int, ...]) -> str:
-        category = _category(name)
+        category = _category(_suffix(name))
         if category == "output" or (self.is_tied and category == "embd"):
             return self._output(shape[0])
         if self.mix == "MXFP4_MOE":

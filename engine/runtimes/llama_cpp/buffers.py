@@ -5,6 +5,7 @@ Checked to the byte on 2,842 measured runs (``tests/truth``).
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from engine.formats.gguf import TYPES, row_bytes
@@ -46,11 +47,13 @@ def model_buffers(shape: Shape, placement: Placement, *, cuda: bool, mmap: bool)
         held[HOST] += shape.token_embedding.host
     for device in set(placement.blocks):
         held[device] += shape.rope_factors.on(cuda=cuda and device != HOST)
-    for index, device in enumerate(placement.blocks):
-        rest, experts = shape.block_bytes(index)
-        held[device] += rest.on(cuda=cuda and device != HOST)
-        target = HOST if index < placement.cpu_experts else device
-        held[target] += experts.on(cuda=cuda and target != HOST)
+    weights = shape.block_bytes
+    for device, first, last in placement.runs():
+        on_cuda = cuda and device != HOST
+        held[device] += weights.between(first, last, cuda=on_cuda, experts=False)
+        kept = max(first, min(last, placement.cpu_experts))
+        held[HOST] += weights.between(first, kept, cuda=False, experts=True)
+        held[device] += weights.between(kept, last, cuda=on_cuda, experts=True)
     return held
 
 
@@ -86,28 +89,32 @@ def _row_padding(ggml_type: str, width: int) -> int:
     return align_up(row_bytes(ggml_type, CUDA_ROW_ELEMENTS - rest), CUDA_ALIGNMENT)
 
 
+def groups(
+    shape: Shape, settings: Settings, placement: Placement
+) -> tuple[tuple[int, Block, int], ...]:
+    """(device of the cache, kind of block, number of such blocks)."""
+    devices = placement.blocks if settings.offload_kqv else (HOST,) * shape.num_layers
+    counted = Counter(zip(devices, shape.block_kinds, strict=True))
+    return tuple((device, shape.kinds[kind], n) for (device, kind), n in counted.items())
+
+
 def kv_buffers(
     shape: Shape, settings: Settings, placement: Placement, *, cuda: bool
 ) -> dict[int, int]:
     """KV cache bytes by device index: each layer's cache is where the layer is."""
     held = dict.fromkeys((HOST, *range(placement.devices)), 0)
-    known: dict[tuple[Block, bool], int] = {}
-    for block, device in zip(shape.blocks, placement.blocks, strict=True):
-        target = device if settings.offload_kqv else HOST
-        key = (block, cuda and target != HOST)
-        if key not in known:
-            known[key] = block_kv_bytes(shape, settings, block, cuda=key[1])
-        held[target] += known[key]
+    for device, block, count in groups(shape, settings, placement):
+        size = block_kv_bytes(shape, settings, block, cuda=cuda and device != HOST)
+        held[device] += size * count
     return held
 
 
 def state_buffers(shape: Shape, settings: Settings, placement: Placement) -> dict[int, int]:
     """Recurrent state bytes by device index: f32, one state per slot."""
     held = dict.fromkeys((HOST, *range(placement.devices)), 0)
-    for block, device in zip(shape.blocks, placement.blocks, strict=True):
-        target = device if settings.offload_kqv else HOST
+    for device, block, count in groups(shape, settings, placement):
         elements = block.conv_state + block.recurrent_state
-        held[target] += _F32_BYTES * elements * settings.slots
+        held[device] += _F32_BYTES * elements * settings.slots * count
     return held
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 from math import inf
 from typing import TYPE_CHECKING
 
 from engine.errors import DeploymentError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from engine.runtimes.llama_cpp.shape import Shape
 
@@ -27,6 +27,14 @@ class Placement:
     output: int
     cpu_experts: int
     """Blocks from the first whose experts stay on the host."""
+
+    def runs(self) -> Iterator[tuple[int, int, int]]:
+        """(device, first block, block after the last) of each run of blocks on one device."""
+        start = 0
+        for device, run in groupby(self.blocks):
+            end = start + len(list(run))
+            yield device, start, end
+            start = end
 
     @property
     def on_host_only(self) -> bool:

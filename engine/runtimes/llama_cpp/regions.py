@@ -10,6 +10,7 @@ from engine.devices.device import DeviceKind
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.gguf import TYPES, row_bytes
 from engine.runtimes.llama_cpp import ranges
+from engine.runtimes.llama_cpp.buffers import groups
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.units import ceil_div, format_bytes
@@ -113,9 +114,9 @@ class Ranks:
         if not self.may_repack or not self.plan.placement.on_host_only:
             return weights
         copies = sum(
-            t.host_bytes
+            t.held.host
             for t in self.shape.tensors
-            if t.block is not None and t.ggml_type in _REPACKABLE and len(t.shape) > 1
+            if t.name[:4] == "blk." and t.ggml_type in _REPACKABLE and len(t.shape) > 1
         )
         return Estimate(
             weights.low_bytes, weights.likely_bytes, weights.high_bytes + copies, weights.basis,
@@ -123,30 +124,29 @@ class Ranks:
             f"{weights.formula}; up to {format_bytes(copies)} repacked beside its file pages",
         )  # fmt: skip
 
-    def _blocks(self, devices: tuple[int, ...]) -> list[Block]:
-        plan = self.plan
-        pairs = zip(self.shape.blocks, plan.placement.blocks, strict=True)
-        on_device = plan.settings.offload_kqv
-        return [b for b, d in pairs if (d if on_device else HOST) in devices]
+    def _blocks(self, devices: tuple[int, ...]) -> list[tuple[Block, int]]:
+        found = groups(self.shape, self.plan.settings, self.plan.placement)
+        return [(block, count) for device, block, count in found if device in devices]
 
     def least_kv_bytes(self, devices: tuple[int, ...], requests: int) -> int:
         """By the architecture: no padding, no shared slots; at the plan's context."""
         settings, window = self.plan.settings, self.shape.window
         per_request = 0
-        for block in self._blocks(devices):
+        for block, count in self._blocks(devices):
             if block.cache is CacheKind.NONE:
                 continue
             tokens = settings.context
             if block.cache is CacheKind.SLIDING:
                 tokens = min(tokens, window)
-            per_request += tokens * token_bytes(settings.type_k, settings.type_v, block)
+            row = token_bytes(settings.type_k, settings.type_v, block)
+            per_request += tokens * row * count
         return per_request * requests
 
     def _kv(self, devices: tuple[int, ...]) -> RegionBudget:
         plan, settings = self.plan, self.plan.settings
         size = sum(plan.kv[d] for d in devices)
         least = self.least_kv_bytes(devices, settings.concurrency)
-        layers = sum(b.cache is not CacheKind.NONE for b in self._blocks(devices))
+        layers = sum(n for block, n in self._blocks(devices) if block.cache is not CacheKind.NONE)
         types = f"K {settings.type_k.lower()}, V {settings.type_v.lower()}"
         formula = f"{layers} layers × {settings.n_ctx:,} cells × rows of {types}"
         basis = Basis.BOUND if self.doubtful else Basis.EXACT

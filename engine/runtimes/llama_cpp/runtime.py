@@ -190,10 +190,11 @@ def _sequence_state(shape: Shape, planned: Plan) -> SequenceState:
     ranks = Ranks(shape, planned, doubtful=False, may_repack=False)
     everywhere = (HOST, *range(planned.placement.devices))
     pool, state = sum(planned.kv.values()), sum(planned.state.values())
-    growing = [b for b in shape.blocks if b.cache is CacheKind.FULL]
-    per_token = sum(token_bytes(settings.type_k, settings.type_v, b) for b in growing)
+    counted = [(b, shape.blocks.count(b)) for b in shape.kinds if b.cache is CacheKind.FULL]
+    per_token = sum(token_bytes(settings.type_k, settings.type_v, b) * n for b, n in counted)
     states = state // settings.slots
-    k = sorted({b.k_width for b in growing})
+    k = sorted({b.k_width for b, _ in counted})
+    growing = sum(n for _, n in counted)
     types = f"K {settings.type_k.lower()}, V {settings.type_v.lower()}"
     widths = "/".join(str(width) for width in k) or "0"
     return SequenceState(
@@ -204,7 +205,7 @@ def _sequence_state(shape: Shape, planned: Plan) -> SequenceState:
         pool_tokens=settings.n_ctx,
         max_concurrency=min(settings.n_ctx / settings.context, float(settings.slots)),
         formula=(
-            f"{len(growing)} layers × (row of {widths} elements, {types}) = {per_token:,} B per "
+            f"{growing} layers × (row of {widths} elements, {types}) = {per_token:,} B per "
             f"token, × {settings.n_ctx:,} cells"
         ),
     )

@@ -186,7 +186,7 @@ def _cache_types(deployment: Deployment, shape: Shape, notes: list[str]) -> tupl
             field="cache_type_v",
         )
     for name, kind, width in (
-        ("cache_type_k", type_k, max((b.k_width for b in shape.blocks), default=0)),
+        ("cache_type_k", type_k, max((b.k_width for b in shape.kinds), default=0)),
         ("cache_type_v", type_v, shape.widest_value),
     ):
         if width % TYPES[kind].elements:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.formats.gguf import TYPES, row_bytes, tensor_bytes
 from engine.units import align_up
@@ -86,8 +86,7 @@ class Ssm:
         return self.inner + 2 * self.groups * self.state
 
 
-@dataclass(frozen=True, slots=True)
-class FileTensor:
+class FileTensor(NamedTuple):
     """One tensor of the (real or planned) file; ``shape`` in ggml order."""
 
     name: str
@@ -100,43 +99,53 @@ class FileTensor:
         return tensor_bytes(self.ggml_type, self.shape)
 
     @property
+    def held(self) -> Held:
+        """In a host buffer, or in a CUDA one."""
+        return _held_bytes(self.ggml_type, self.shape)
+
+    @property
     def block(self) -> int | None:
         """Block it belongs to; None outside the blocks."""
-        return int(self.name.split(".")[1]) if self.name.startswith("blk.") else None
-
-    @property
-    def is_expert(self) -> bool:
-        """Whether ``--n-cpu-moe`` moves it."""
-        return any(f"ffn_{part}_exps" in self.name for part in ("up", "down", "gate", "gate_up"))
-
-    @property
-    def host_bytes(self) -> int:
-        """In a host buffer."""
-        return align_up(self.size_bytes, HOST_ALIGNMENT)
-
-    @property
-    def cuda_bytes(self) -> int:
-        """In a CUDA or HIP buffer: the last row padded, and the tensor aligned."""
-        size = self.size_bytes
-        rest = self.shape[0] % CUDA_ROW_ELEMENTS if self.shape else 0
-        if rest and TYPES[self.ggml_type].is_quantised:
-            size += row_bytes(self.ggml_type, CUDA_ROW_ELEMENTS - rest)
-        return align_up(size, CUDA_ALIGNMENT)
+        return int(self.name[4 : self.name.index(".", 4)]) if self.name[:4] == "blk." else None
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """Bytes of some tensors, by the kind of buffer they would be in."""
 
     host: int = 0
     cuda: int = 0
 
-    def __add__(self, other: Held) -> Held:
-        return Held(self.host + other.host, self.cuda + other.cuda)
-
     def on(self, *, cuda: bool) -> int:
         """The bytes in one of the two."""
         return self.cuda if cuda else self.host
+
+
+@lru_cache(maxsize=65536)
+def _held_bytes(ggml_type: str, shape: tuple[int, ...]) -> Held:
+    size = tensor_bytes(ggml_type, shape)
+    on_cuda = size
+    rest = shape[0] % CUDA_ROW_ELEMENTS if shape else 0
+    if rest and TYPES[ggml_type].is_quantised:
+        on_cuda += row_bytes(ggml_type, CUDA_ROW_ELEMENTS - rest)
+    return Held(align_up(size, HOST_ALIGNMENT), align_up(on_cuda, CUDA_ALIGNMENT))
+
+
+@lru_cache(maxsize=4096)
+def _is_expert(suffix: str) -> bool:
+    """Whether ``--n-cpu-moe`` moves a tensor of this name."""
+    return any(f"ffn_{part}_exps" in suffix for part in ("up", "down", "gate", "gate_up"))
+
+
+class BlockBytes(NamedTuple):
+    """Weight bytes of every block: everything but experts, and experts."""
+
+    rest: tuple[Held, ...]
+    experts: tuple[Held, ...]
+
+    def between(self, first: int, last: int, *, cuda: bool, experts: bool) -> int:
+        """The sum over blocks ``first`` to ``last - 1``."""
+        held = self.experts if experts else self.rest
+        return sum([h[cuda] for h in held[first:last]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,69 +184,92 @@ class Shape:
         return len(self.blocks)
 
     @cached_property
+    def _outside(self) -> tuple[FileTensor, ...]:
+        return tuple(t for t in self.tensors if t.name[:4] != "blk.")
+
+    @cached_property
     def is_tied(self) -> bool:
         """Whether the head is the embedding."""
-        return all(t.name != "output.weight" for t in self.tensors)
+        return all(t.name != "output.weight" for t in self._outside)
 
     @cached_property
     def is_hybrid(self) -> bool:
         """Whether any layer keeps a recurrent state."""
-        return any(b.is_recurrent for b in self.blocks)
+        return any(b.is_recurrent for b in self.kinds)
+
+    @cached_property
+    def kinds(self) -> tuple[Block, ...]:
+        """The different blocks."""
+        return tuple(dict.fromkeys(self.blocks))
+
+    @cached_property
+    def block_kinds(self) -> tuple[int, ...]:
+        """Which of ``kinds`` each block is."""
+        numbers = {kind: number for number, kind in enumerate(self.kinds)}
+        return tuple(numbers[block] for block in self.blocks)
 
     @cached_property
     def widest_value(self) -> int:
         """Widest V of all layers."""
-        return max((b.v_width for b in self.blocks), default=0)
+        return max((b.v_width for b in self.kinds), default=0)
 
     def widths(self, kind: CacheKind) -> tuple[int, int] | None:
         """Widest (K, V) among the layers of one cache; None where it has no layer."""
-        found = [(b.k_width, b.v_width) for b in self.blocks if b.cache is kind]
-        return max(found) if found else None
+        return self._widths[kind]
+
+    @cached_property
+    def _widths(self) -> dict[CacheKind, tuple[int, int] | None]:
+        return {
+            kind: max(((b.k_width, b.v_width) for b in self.kinds if b.cache is kind), default=None)
+            for kind in CacheKind
+        }
 
     @cached_property
     def embeddings(self) -> Held:
         """Input embeddings, per-layer ones included."""
-        return _held(t for t in self.tensors if t.name in EMBEDDINGS)
+        return _held(t for t in self._outside if t.name in EMBEDDINGS)
 
     @cached_property
     def token_embedding(self) -> Held:
         """The token embedding alone: what a tied head copies."""
-        return _held(t for t in self.tensors if t.name == "token_embd.weight")
+        return _held(t for t in self._outside if t.name == "token_embd.weight")
 
     @cached_property
     def rope_factors(self) -> Held:
         """Rotary factors: every device with a layer has a copy."""
-        return _held(t for t in self.tensors if t.name.startswith("rope_f"))
+        return _held(t for t in self._outside if t.name.startswith("rope_f"))
 
     @cached_property
     def output(self) -> Held:
         """What is loaded with the output layer; the copy of a tied embedding apart."""
         return _held(
-            t
-            for t in self.tensors
-            if t.block is None and t.name not in EMBEDDINGS and not t.name.startswith("rope_f")
+            t for t in self._outside if t.name not in EMBEDDINGS and not t.name.startswith("rope_f")
         )
 
     @cached_property
     def output_matrix_bytes(self) -> int:
         """The matrix that makes the logits."""
         name = "token_embd.weight" if self.is_tied else "output.weight"
-        return sum(t.size_bytes for t in self.tensors if t.name == name)
+        return sum(t.size_bytes for t in self._outside if t.name == name)
 
     @cached_property
-    def _per_block(self) -> tuple[tuple[Held, Held], ...]:
-        rest = [Held()] * self.num_layers
-        experts = [Held()] * self.num_layers
-        for tensor in self.tensors:
-            block = tensor.block
-            if block is not None and block < self.num_layers:
-                target = experts if tensor.is_expert else rest
-                target[block] += Held(tensor.host_bytes, tensor.cuda_bytes)
-        return tuple(zip(rest, experts, strict=True))
-
-    def block_bytes(self, index: int) -> tuple[Held, Held]:
-        """(everything but experts, experts) of one block."""
-        return self._per_block[index]
+    def block_bytes(self) -> BlockBytes:
+        """Weights of the blocks that run."""
+        count = self.num_layers
+        sums = [[0] * count for _ in range(4)]
+        for name, ggml_type, shape in self.tensors:
+            if name[:4] != "blk.":
+                continue
+            end = name.index(".", 4)
+            block = int(name[4:end])
+            if block < count:
+                first = 2 if _is_expert(name[end:]) else 0
+                held = _held_bytes(ggml_type, shape)
+                sums[first][block] += held.host
+                sums[first + 1][block] += held.cuda
+        rest = tuple(Held(*pair) for pair in zip(sums[0], sums[1], strict=True))
+        experts = tuple(Held(*pair) for pair in zip(sums[2], sums[3], strict=True))
+        return BlockBytes(rest, experts)
 
     @cached_property
     def largest_down_bytes(self) -> int:
@@ -251,7 +283,5 @@ class Shape:
 
 
 def _held(tensors: Iterable[FileTensor]) -> Held:
-    total = Held()
-    for tensor in tensors:
-        total += Held(tensor.host_bytes, tensor.cuda_bytes)
-    return total
+    found = [t.held for t in tensors]
+    return Held(sum(h.host for h in found), sum(h.cuda for h in found))
