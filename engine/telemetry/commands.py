@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
@@ -93,6 +94,7 @@ _SIGNATURES = tuple(
 _MODEL_OPTIONS = ("--model-path", "--model", "-m", "-hf", "--hf-repo", "--model-id", "-hfr")
 
 
+@lru_cache(maxsize=4096)
 def recognise(name: str, command: str) -> Recognised:
     """The runtime and model that ``name`` and ``command`` give away."""
     text = f"{name} {command}"

@@ -45,10 +45,23 @@ class Lane:
     """Asks one adapter on a thread of its own and waits for a bounded time."""
 
     def __init__(
-        self, adapter: Adapter, deadline_s: float, clock: Callable[[], float] = time.monotonic
+        self,
+        adapter: Adapter,
+        deadline_s: float,
+        opening_s: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Start the thread.
+
+        Args:
+            adapter: asked on the thread only.
+            deadline_s: how long an answer may take.
+            opening_s: how long the first one may take, which loads the driver.
+            clock: tells seconds.
+        """
         self._adapter = adapter
         self._deadline_s = deadline_s
+        self._limit_s = opening_s
         self._clock = clock
         self._questions: SimpleQueue[_Question] = SimpleQueue()
         self._answers: SimpleQueue[tuple[tuple[DeviceReading, ...], str]] = SimpleQueue()
@@ -73,7 +86,7 @@ class Lane:
         """
         if self._asked_at is None:
             return self._last, ""
-        left_s = self._deadline_s - (self._clock() - self._asked_at)
+        left_s = self._limit_s - (self._clock() - self._asked_at)
         try:
             readings, failure = self._answers.get(timeout=max(left_s, 0.0))
         except Empty:
@@ -81,6 +94,7 @@ class Lane:
             reason = f"the {self._adapter.name} driver has not answered for {waited:.0f} s"
             return tuple(silent(r, reason) for r in self._last), f"T{reason[1:]}."
         self._asked_at = None
+        self._limit_s = self._deadline_s
         self._last = readings or self._last
         if failure:
             return tuple(silent(reading, failure) for reading in self._last), failure

@@ -7,45 +7,41 @@ from typing import TYPE_CHECKING
 
 from engine.errors import TelemetryError
 from engine.telemetry.adapters.host import HostAdapter
-from engine.telemetry.adapters.nvidia import LIBRARY_NOT_FOUND, NvidiaAdapter
-from engine.telemetry.lane import Adapter, Lane
+from engine.telemetry.adapters.nvidia import NvidiaAdapter
+from engine.telemetry.lane import Lane
 from engine.telemetry.snapshot import TelemetrySnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from engine.telemetry.lane import Adapter
     from engine.telemetry.snapshot import DeviceReading, Sampler
 
 DEADLINE_S = 0.5
 """How long a snapshot waits for a driver; well below the 1 s between snapshots."""
+OPENING_S = 5.0
+"""How long the first one waits: without a resident driver, loading it takes 1 to 3 s."""
 
 
-def open_sampler(deadline_s: float = DEADLINE_S) -> Sampler:
-    """A sampler over every source that works here: GPUs first, the host last."""
-    adapters: list[Adapter] = []
-    notes: list[str] = []
-    nvidia = NvidiaAdapter()
-    try:
-        nvidia.open()
-    except TelemetryError as error:
-        if error.field == str(LIBRARY_NOT_FOUND):
-            notes.append(error.message)
-        else:  # there is a driver, only not now: keep asking
-            adapters.append(nvidia)
-    else:
-        adapters.append(nvidia)
-    adapters.append(HostAdapter())
-    return LiveSampler(adapters, deadline_s, tuple(notes))
+def open_sampler(deadline_s: float = DEADLINE_S, opening_s: float = OPENING_S) -> Sampler:
+    """A sampler over every source that works here: GPUs first, the host last.
+
+    Nothing is asked here: a driver is opened on its own thread, by the first sample, and one that
+    isn't there yet is looked for again every half a minute.
+    """
+    return LiveSampler((NvidiaAdapter(), HostAdapter()), deadline_s, opening_s)
 
 
 class LiveSampler:
     """Samples every adapter at once; each has its own thread and deadline."""
 
     def __init__(
-        self, adapters: Sequence[Adapter], deadline_s: float, notes: tuple[str, ...] = ()
+        self,
+        adapters: Sequence[Adapter],
+        deadline_s: float = DEADLINE_S,
+        opening_s: float = OPENING_S,
     ) -> None:
-        self._lanes = tuple(Lane(adapter, deadline_s) for adapter in adapters)
-        self._notes = notes
+        self._lanes = tuple(Lane(adapter, deadline_s, opening_s) for adapter in adapters)
 
     def sample(self) -> TelemetrySnapshot:
         """All devices now. Takes at most the deadline per source that hangs.
@@ -56,7 +52,7 @@ class LiveSampler:
         for lane in self._lanes:
             lane.ask()
         devices: list[DeviceReading] = []
-        notes = list(self._notes)
+        notes: list[str] = []
         for lane in reversed(self._lanes):  # the host first: it never hangs
             readings, failure = lane.answer()
             devices[:0] = readings

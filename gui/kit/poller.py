@@ -36,6 +36,7 @@ class _Worker(QObject):
         self._home = self.thread()
         self._sampler: Sampler | None = None
         self._timer: QTimer | None = None
+        self._told = ""
 
     @Slot()
     def begin(self) -> None:
@@ -60,8 +61,11 @@ class _Worker(QObject):
         except PlimsollError as error:
             if isinstance(error, RecordingEndedError) and self._timer is not None:
                 self._timer.stop()
-            self.failed.emit(error)
+            if error.message != self._told:
+                self._told = error.message
+                self.failed.emit(error)
         else:
+            self._told = ""
             self.sampled.emit(snapshot)
 
     @Slot()
@@ -84,7 +88,8 @@ class TelemetryPoller(QObject):
     sampled = Signal(object)
     """A ``TelemetrySnapshot``."""
     failed = Signal(object)
-    """A ``TelemetryError``; ``RecordingEndedError`` after a recording's last sample."""
+    """A ``TelemetryError``, told once while it lasts; at a recording's end
+    ``RecordingEndedError``."""
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ TOTALS = {
     "gib": Share(0.9995, 1.0, 1.0, "RTX 3090, 3080, 3060 and 2080 Ti report their label in GiB"),
     "ada": Share(0.9990, 0.9995, 1.0, "RTX 4090, 4080, 4070, 4060 and A6000: 4 to 12 MiB below"),
     "ada-ecc": Share(0.9365, 0.9371, 0.9375, "A40, L40S and L4 with ECC: 15/16 of 24564 or 49140"),
-    "gddr-ecc": Share(0.9365, 0.9375, 0.9376, "T4 with ECC: 15/16 of the label in GiB"),
+    "gddr-ecc": Share(0.9320, 0.9375, 0.9376, "T4 with ECC: 15/16 of the label in GiB"),
     "blackwell": Share(0.9945, 0.9951, 0.9960, "RTX 5090, 5080, 5070 and 5060 Ti"),
     "blackwell-pro": Share(0.9950, 0.9958, 0.9965, "RTX PRO 6000 and RTX 6000D, ECC makes none"),
     "hbm3e": Share(0.9900, 0.9957, 1.0000, "GH200 96GB and H20: 97871 of 98304 MiB"),

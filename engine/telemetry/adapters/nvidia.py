@@ -40,7 +40,6 @@ _REASONS = {
     18: "the driver was updated; restart the computer",
 }
 _DRIVER_GONE = frozenset({1, 9, 18})
-LIBRARY_NOT_FOUND = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +84,14 @@ class NvidiaAdapter:
             nvml.nvmlInit()
         except nvml.NVMLError as error:
             message = f"NVIDIA devices cannot be read: {_reason(error)}."
-            raise TelemetryError(message, field=str(error.value)) from error
+            raise TelemetryError(message) from error
         try:
             self._driver = printable(str(nvml.nvmlSystemGetDriverVersion()), 32)
             listed = [_card(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
         except nvml.NVMLError as error:
             nvml.nvmlShutdown()
             message = f"NVIDIA devices cannot be listed: {_reason(error)}."
-            raise TelemetryError(message, field=str(error.value)) from error
+            raise TelemetryError(message) from error
         gone = "the driver no longer lists this GPU"
         before = {u: replace(c, handle=None, fault=gone) for u, c in self._cards.items()}
         self._cards = before | {card.uuid: card for card in listed}

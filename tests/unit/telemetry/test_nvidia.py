@@ -223,8 +223,7 @@ def test_that_a_driver_that_does_not_start_says_why(gpus: Gpus, code: int, sente
 
 def test_that_a_hanging_driver_leaves_the_host_readable(gpus: Gpus):
     gpus.rtx4090(used=100 * MIB)
-    nvidia = opened(NvidiaAdapter())
-    sampler = LiveSampler((nvidia, HostAdapter()), deadline_s=0.2)
+    sampler = LiveSampler((NvidiaAdapter(), HostAdapter()), deadline_s=0.2, opening_s=30)
     assert sampler.sample().devices[0].used_bytes == 100 * MIB
     gpus.set(hang=1)
     card, host = sampler.sample().devices
@@ -233,6 +232,17 @@ def test_that_a_hanging_driver_leaves_the_host_readable(gpus: Gpus):
     assert isinstance(host.used_bytes, int)
     snapshot = sampler.sample()
     assert any("has not answered" in note for note in snapshot.notes)
+    gpus.remove("hang")
+    sampler.close()
+
+
+def test_that_a_driver_that_hangs_while_it_is_opened_does_not_hold_up_the_host(gpus: Gpus):
+    gpus.rtx4090()
+    gpus.set(hang=1)
+    sampler = LiveSampler((NvidiaAdapter(), HostAdapter()), deadline_s=0.05, opening_s=0.05)
+    snapshot = sampler.sample()
+    assert [d.pool for d in snapshot.devices] == [PoolKind.HOST]
+    assert snapshot.notes == ("The NVIDIA driver has not answered for 0 s.",)
     gpus.remove("hang")
     sampler.close()
 
@@ -252,7 +262,7 @@ def test_that_a_late_answer_is_taken_when_it_comes():
             pass
 
     clock = Clock()
-    lane = Lane(Slow(), deadline_s=60, clock=clock)
+    lane = Lane(Slow(), deadline_s=60, opening_s=60, clock=clock)
     lane.ask()
     assert asked.wait(10)
     clock.now = 61.0
@@ -317,7 +327,7 @@ def test_that_a_computer_without_the_library_still_answers(tmp_path: Path):
 
 def test_that_a_driver_that_is_not_ready_yet_is_asked_again_later(gpus: Gpus):
     gpus.set(init=9)
-    sampler = open_sampler(deadline_s=5)
+    sampler = open_sampler()
     snapshot = sampler.sample()
     sampler.close()
     assert [d.pool for d in snapshot.devices] == [PoolKind.HOST]
