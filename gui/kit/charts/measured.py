@@ -30,7 +30,7 @@ _TIME, _USED, _PLAN, _KV = range(4)
 _LENS_COLUMN = 16
 _LAST_MINUTE_S = 60.0
 _LEAST_RESIDUE_BYTES = GIB // 20
-_SMOOTH_UP_TO = 400
+_SMOOTH_UP_TO = 240
 """Points up to which a smooth line costs nothing to speak of; denser ones are drawn crisp."""
 
 
@@ -234,13 +234,24 @@ def note(
     y = place.scale.y(used)
     row = QRectF(place.time.right() - 8 - width, y - 4 - height, width, height)
     taken = [load_text, *(r for r, _ in canvas.words)]
-    for top in (row.top(), y + 4):
-        row.moveTop(top)
-        in_chart = place.scale.top <= row.top() and row.bottom() <= place.scale.bottom
-        if text and in_chart and not any(row.intersects(other) for other in taken):
-            if not crosses(place, live, row.adjusted(0, 3, 0, -3)):
-                canvas.text(row, text, font, canvas.theme.color("text.secondary"), RIGHT)
+    edges = [place.scale.y(s.top_bytes) for s in place.panel.segments]
+    for crosses_edges in (False, True):
+        for top in (row.top(), y + 4):
+            row.moveTop(top)
+            on_edge = any(row.top() + 2 < edge < row.bottom() - 2 for edge in edges)
+            if not text or on_edge != crosses_edges or not _is_free(place, live, row, taken):
+                continue
+            if on_edge:
+                canvas.painter.fillRect(row, canvas.theme.color("chart.callout"))
+            canvas.text(row, text, font, canvas.theme.color("text.secondary"), RIGHT)
             return
+        row.moveTop(y - 4 - height)
+
+
+def _is_free(place: PanelLayout, live: Live, row: QRectF, taken: list[QRectF]) -> bool:
+    in_chart = place.scale.top <= row.top() and row.bottom() <= place.scale.bottom
+    clear = not any(row.intersects(other) for other in taken)
+    return in_chart and clear and not crosses(place, live, row.adjusted(0, 3, 0, -3))
 
 
 def _is_past(live: Live) -> bool:
@@ -257,13 +268,13 @@ def hairline(canvas: Canvas, place: PanelLayout, live: Live) -> None:
         return
     theme, rect = canvas.theme, place.time
     x = canvas.snap(min(max(window.x(sample.time_s, rect), rect.left()), rect.right()))
-    canvas.line(QLineF(x, rect.top(), x, rect.bottom()), theme.color("text.tertiary"), dash=(3, 3))
+    top = place.scale.y(max(place.panel.load_line_bytes, place.panel.stack_bytes))
+    canvas.line(QLineF(x, top, x, rect.bottom()), theme.color("text.tertiary"), dash=(3, 3))
     words = _readout(_sample_words(sample, live))
     font = theme.font("small.num")
     text = canvas.fitting(words, font, rect.width() - 12)
     metrics = QFontMetricsF(font)
-    top = place.scale.y(max(place.panel.load_line_bytes, place.panel.stack_bytes)) + 6
-    box = QRectF(0, top, metrics.horizontalAdvance(text) + 12, metrics.height() + 4)
+    box = QRectF(0, top + 6, metrics.horizontalAdvance(text) + 12, metrics.height() + 4)
     box.moveRight(rect.right() - 4)
     canvas.painter.fillRect(canvas.snapped(box), theme.color("chart.callout"))
     canvas.frame(canvas.snapped(box).adjusted(0.5, 0.5, -0.5, -0.5), theme.color("line.hair"))

@@ -53,6 +53,8 @@ def paint_plan(
         if panel.has_brackets and not panel.panel.over_bytes:
             stack.brackets(canvas, panel)
         stack.labels(canvas, panel)
+    if scene.aside and len(places.panels) == 1:
+        _aside(canvas, places.panels[0], scene.aside)
     if places.lens:
         lens.paint(canvas, places.panels[0], places.lens, scene.unit)
     return canvas
@@ -89,6 +91,14 @@ def paint_live(
         title = _LAST_MINUTE if held else places.lens.title
         lens.title(canvas, places.lens, title)
     return canvas
+
+
+def _aside(canvas: Canvas, place: PanelLayout, text: str) -> None:
+    """What the picture leaves out, small over the bar."""
+    font = canvas.theme.font("caption.num")
+    height = QFontMetricsF(font).height()
+    row = QRectF(place.bar.left(), place.scale.top - height - 4, place.bands.width(), height)
+    canvas.text(row, text, font, canvas.theme.color("text.tertiary"))
 
 
 def _bands(canvas: Canvas, place: PanelLayout) -> None:

@@ -1,7 +1,7 @@
 """The one picture as a widget: plan and measurement on one axis.
 
 What only the plan, the theme or the size changes is kept in a pixmap. Nothing is repainted
-while nothing happens, and at most four times a second while samples arrive.
+while nothing happens, and two to four times a second, at most, while samples arrive.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from gui.kit.charts.scene import PictureScene
     from gui.kit.theme import Theme
 
-_LEAST_BETWEEN_REPAINTS_MS = 250
+_BETWEEN_REPAINTS_MS = 250
+_BETWEEN_SLOW_REPAINTS_MS = 500
+_SLOW_FROM_S = 300
+"""In a window this long half a second moves nothing by a pixel."""
 _WINDOWS_S = (60, 120, 300, 900, 3600)
 _DEFAULT_WINDOW_S = 120
 
@@ -148,6 +151,12 @@ class MemoryPicture(QWidget):
         """The samples kept, by device uuid."""
         return self._series
 
+    @property
+    def between_repaints_ms(self) -> int:
+        """The least time from one repaint to the next while samples arrive."""
+        is_slow = self._window_s >= _SLOW_FROM_S
+        return _BETWEEN_SLOW_REPAINTS_MS if is_slow else _BETWEEN_REPAINTS_MS
+
     @override
     def sizeHint(self) -> QSize:
         return QSize(1100, 330)
@@ -219,10 +228,10 @@ class MemoryPicture(QWidget):
         if self._held_s is not None or self._later.isActive():
             return
         waited = self._since_repaint.elapsed() if self._since_repaint.isValid() else 10**6
-        if waited >= _LEAST_BETWEEN_REPAINTS_MS:
+        if waited >= self.between_repaints_ms:
             self.update()
         else:
-            self._later.start(int(_LEAST_BETWEEN_REPAINTS_MS - waited))
+            self._later.start(int(self.between_repaints_ms - waited))
 
     def _forget_plan(self) -> None:
         self._places = self._plan = None

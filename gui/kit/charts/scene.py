@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import STACK_ORDER, RankBudget, Region
+from engine.devices.device import DeviceKind
 from engine.evidence import Basis
 from engine.units import UnitSystem, format_gib
 from gui.kit.charts import captions
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 AXIS_OVER_TOTAL = 1.025
 AXIS_OVER_STACK = 1.03
+_HARDLY = 4
+"""Host RAM of which the plan takes less than a fourth isn't drawn beside cards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,8 @@ class PictureScene:
     axis_max_bytes: int
     is_here: bool
     """Whether the devices are this computer's, so that a measurement can be shown."""
+    aside: str
+    """What the plan holds where nothing is drawn, in a phrase; usually empty."""
     name: str
     """The verdict, for those who hear the picture."""
     description: str
@@ -116,11 +121,13 @@ def scene_for(
     Args:
         sizing: budget and verdict.
         unit: GiB or GB.
-        rank: only this rank; None shows all.
+        rank: only this rank; None shows all that matter.
     """
     budget = sizing.budget
-    ranks = tuple(r for r in budget.ranks if rank is None or r.rank == rank)
-    fullest = max(ranks, key=lambda r: r.planned.likely_bytes - r.slot.device.total_bytes).rank
+    ranks, aside = _shown(sizing, unit)
+    if rank is not None:
+        ranks, aside = tuple(r for r in budget.ranks if r.rank == rank), ""
+    fullest = min(ranks, key=lambda r: (r.free_bytes, r.rank)).rank
     panels = tuple(_panel(budget, r, unit, is_fullest=r.rank == fullest) for r in ranks)
     return PictureScene(
         panels=panels,
@@ -134,8 +141,29 @@ def scene_for(
         ),
         is_here=budget.machine.is_here,
         name=sizing.verdict.headline,
-        description=_description(panels, unit),
+        aside=aside,
+        description=" ".join(filter(None, (_description(panels, unit), aside))),
     )
+
+
+def _shown(sizing: Sizing, unit: UnitSystem) -> tuple[tuple[RankBudget, ...], str]:
+    """The ranks to draw, and in words what is left out.
+
+    The host's RAM beside GPUs is left out where the plan hardly touches it: on the scale of a
+    whole machine's RAM the cards would be too small to read.
+    """
+    ranks = sizing.budget.ranks
+    cards = tuple(r for r in ranks if r.slot.device.kind is not DeviceKind.HOST)
+    rest = [r for r in ranks if r.slot.device.kind is DeviceKind.HOST]
+    hardly = all(
+        r.planned.likely_bytes * _HARDLY < r.slot.device.allocatable.likely_bytes
+        and r.rank != sizing.verdict.binding_rank
+        for r in rest
+    )
+    if not cards or not rest or not hardly:
+        return ranks, ""
+    used = sum(r.planned.likely_bytes for r in rest)
+    return cards, f"Besides, {format_gib(used, unit)} of host memory"
 
 
 def _panel(budget: Budget, rank: RankBudget, unit: UnitSystem, *, is_fullest: bool) -> Panel:
@@ -147,7 +175,7 @@ def _panel(budget: Budget, rank: RankBudget, unit: UnitSystem, *, is_fullest: bo
     over = max(0, stack - line)
     return Panel(
         rank=rank.rank,
-        title=f"Rank {rank.rank}",
+        title=_title(budget, rank),
         summary=f"{format_gib(held, unit, digits=1, unit=False)} of "
         f"{format_gib(line, unit, digits=1)}",
         is_fullest=is_fullest,
@@ -162,6 +190,16 @@ def _panel(budget: Budget, rank: RankBudget, unit: UnitSystem, *, is_fullest: bo
         over_bytes=over,
         over_text=f"{format_gib(over, unit, digits=1)} over the load line" if over else "",
     )
+
+
+def _title(budget: Budget, rank: RankBudget) -> str:
+    """``Rank 0``; where devices differ, the device's name too."""
+    names = [r.slot.device.name for r in budget.ranks]
+    name = rank.slot.device.name
+    if len(set(names)) == 1:
+        return f"Rank {rank.rank}"
+    name = name[0].upper() + name[1:]
+    return name if names.count(rank.slot.device.name) == 1 else f"{name}, rank {rank.rank}"
 
 
 def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segment, ...]:

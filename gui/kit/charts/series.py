@@ -17,6 +17,8 @@ HOUR_AT_10_HZ = 36_000
 _GAP_FACTOR = 3.5
 """A pause longer than this many usual intervals is a gap, not a slow sample."""
 _LEAST_GAP_S = 2.5
+_ENOUGH = 256
+"""Intervals that tell what is usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def runs(times: NDArray[np.float64], values: NDArray[np.float64]) -> list[tuple[
     if not times.size:
         return []
     intervals = np.diff(times)
-    usual = float(np.median(intervals)) if intervals.size else 0.0
+    usual = float(np.median(intervals[-_ENOUGH:])) if intervals.size else 0.0
     pause = max(_LEAST_GAP_S, _GAP_FACTOR * usual)
     missing = np.isnan(values)
     cuts = np.flatnonzero((intervals > pause) | missing[1:] | missing[:-1]) + 1
