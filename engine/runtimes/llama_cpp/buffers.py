@@ -6,6 +6,7 @@ Checked to the byte on 2,842 measured runs (``tests/truth``).
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.formats.gguf import TYPES, row_bytes
@@ -89,11 +90,12 @@ def _row_padding(ggml_type: str, width: int) -> int:
     return align_up(row_bytes(ggml_type, CUDA_ROW_ELEMENTS - rest), CUDA_ALIGNMENT)
 
 
+@lru_cache(maxsize=1024)
 def groups(
-    shape: Shape, settings: Settings, placement: Placement
+    shape: Shape, placement: Placement, *, offload_kqv: bool
 ) -> tuple[tuple[int, Block, int], ...]:
     """(device of the cache, kind of block, number of such blocks)."""
-    devices = placement.blocks if settings.offload_kqv else (HOST,) * shape.num_layers
+    devices = placement.blocks if offload_kqv else (HOST,) * shape.num_layers
     counted = Counter(zip(devices, shape.block_kinds, strict=True))
     return tuple((device, shape.kinds[kind], n) for (device, kind), n in counted.items())
 
@@ -103,7 +105,7 @@ def kv_buffers(
 ) -> dict[int, int]:
     """KV cache bytes by device index: each layer's cache is where the layer is."""
     held = dict.fromkeys((HOST, *range(placement.devices)), 0)
-    for device, block, count in groups(shape, settings, placement):
+    for device, block, count in groups(shape, placement, offload_kqv=settings.offload_kqv):
         size = block_kv_bytes(shape, settings, block, cuda=cuda and device != HOST)
         held[device] += size * count
     return held
@@ -112,7 +114,7 @@ def kv_buffers(
 def state_buffers(shape: Shape, settings: Settings, placement: Placement) -> dict[int, int]:
     """Recurrent state bytes by device index: f32, one state per slot."""
     held = dict.fromkeys((HOST, *range(placement.devices)), 0)
-    for device, block, count in groups(shape, settings, placement):
+    for device, block, count in groups(shape, placement, offload_kqv=settings.offload_kqv):
         elements = block.conv_state + block.recurrent_state
         held[device] += _F32_BYTES * elements * settings.slots * count
     return held

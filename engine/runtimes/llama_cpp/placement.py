@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, groupby
 from math import inf
 from typing import TYPE_CHECKING
@@ -39,13 +40,12 @@ class Placement:
     @property
     def on_host_only(self) -> bool:
         """Whether no layer is on a GPU."""
-        return self.output == HOST and all(b == HOST for b in self.blocks)
+        return self.output == HOST and set(self.blocks) == {HOST}
 
     @property
     def is_full(self) -> bool:
         """Whether every layer, experts included, is on a GPU."""
-        placed = self.output != HOST and all(b != HOST for b in self.blocks)
-        return placed and self.cpu_experts == 0
+        return self.output != HOST and HOST not in self.blocks and self.cpu_experts == 0
 
 
 def place(
@@ -62,15 +62,23 @@ def place(
     Raises:
         DeploymentError: a share is negative, or all are 0.
     """
-    units = shape.blocks_in_file + 1
-    on_gpu = units if n_gpu_layers is None or n_gpu_layers < 0 else min(n_gpu_layers, units)
-    if not shares or on_gpu == 0:
-        return Placement(len(shares), (HOST,) * shape.num_layers, HOST, 0)
-    if min(shares) < 0 or not 0 < sum(shares) < inf:
+    if shares and (min(shares) < 0 or not 0 < sum(shares) < inf):
         raise DeploymentError(
             "tensor_split wants a share of 0 or more for each GPU, not all 0.",
             field="tensor_split",
         )
+    units = shape.blocks_in_file + 1
+    on_gpu = units if n_gpu_layers is None or n_gpu_layers < 0 else min(n_gpu_layers, units)
+    cpu_experts = min(n_cpu_moe, shape.num_layers) if shape.moe else 0
+    return _placed(shape.num_layers, units, tuple(shares), on_gpu, cpu_experts)
+
+
+@lru_cache(maxsize=4096)
+def _placed(
+    layers: int, units: int, shares: tuple[float, ...], on_gpu: int, cpu_experts: int
+) -> Placement:
+    if not shares or on_gpu == 0:
+        return Placement(len(shares), (HOST,) * layers, HOST, 0)
     whole = sum(shares)
     bounds = [part / whole for part in accumulate(shares)]
     start = units - on_gpu
@@ -80,9 +88,5 @@ def place(
             return HOST
         return min(bisect_right(bounds, (unit - start) / on_gpu), len(shares) - 1)
 
-    return Placement(
-        devices=len(shares),
-        blocks=tuple(device(i) for i in range(shape.num_layers)),
-        output=device(units - 1),
-        cpu_experts=min(n_cpu_moe, shape.num_layers) if shape.moe else 0,
-    )
+    blocks = tuple(device(i) for i in range(layers))
+    return Placement(len(shares), blocks, device(units - 1), cpu_experts)

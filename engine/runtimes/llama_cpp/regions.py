@@ -125,7 +125,7 @@ class Ranks:
         )  # fmt: skip
 
     def _blocks(self, devices: tuple[int, ...]) -> list[tuple[Block, int]]:
-        found = groups(self.shape, self.plan.settings, self.plan.placement)
+        found = groups(self.shape, self.plan.placement, offload_kqv=self.plan.settings.offload_kqv)
         return [(block, count) for device, block, count in found if device in devices]
 
     def least_kv_bytes(self, devices: tuple[int, ...], requests: int) -> int:
