@@ -70,15 +70,9 @@ def _open_window(options: Namespace) -> int:
 
 
 def _write_pdf(document: ReportDocument, path: Path, page: str) -> None:
-    if not _has_display():
-        os.environ["QT_QPA_PLATFORM"] = "offscreen"
-    from PySide6.QtGui import QGuiApplication  # noqa: PLC0415 - Qt, and only for a PDF
+    from gui.report.pdf import write_pdf  # noqa: PLC0415 - Qt, and only for a PDF
 
-    from gui.report.pdf import write_pdf  # noqa: PLC0415 - as above
-
-    application = QGuiApplication.instance() or QGuiApplication(["plimsoll"])
     write_pdf(document, path, page)
-    del application
 
 
 if __name__ == "__main__":
