@@ -54,11 +54,11 @@ def changes(model: Model, deployment: Deployment, machine: Machine) -> tuple[Cha
     truly fit (or is only tight and no better than none) is left out.
     """
     found = _kept(model, machine, _single_ideas(model, deployment, machine))
-    shown = _MOST_SHOWN
     if not found:
-        found = _kept(model, machine, _paired_ideas(model, deployment, machine))
-        shown = _MOST_PAIRS
-    return tuple(change for _, change in found[:shown])
+        pairs = _kept(model, machine, _paired_ideas(model, deployment, machine))
+        found = pairs[:_MOST_PAIRS]
+    found += _kept(model, machine, _other_runtime(model, deployment, machine))
+    return tuple(change for _, change in found[:_MOST_SHOWN])
 
 
 def _kept(model: Model, machine: Machine, ideas: Iterator[_Idea]) -> list[tuple[float, Change]]:
@@ -84,7 +84,6 @@ def _single_ideas(model: Model, deployment: Deployment, machine: Machine) -> Ite
     yield from _fewer(model, deployment, machine)
     yield from _smaller_weights(model, deployment, machine)
     yield from _offloaded(model, deployment, machine)
-    yield from _other_runtime(model, deployment, machine)
 
 
 def _paired_ideas(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
@@ -105,7 +104,6 @@ def _paired_ideas(model: Model, deployment: Deployment, machine: Machine) -> Ite
             for idea in _shorter(model, base.with_(concurrency=1, batch_size=None), machine):
                 parts = _joined(label, idea.label, "1 at a time")
                 yield _Idea(parts, idea.deployment, cost + 1 + idea.cost)
-    yield from _other_runtime(model, deployment.with_(concurrency=1), machine)
 
 
 def _joined(*parts: str) -> str:

@@ -94,7 +94,8 @@ def binding_region(rank: RankBudget) -> Region:
         if rank.has_pool and rank.free_bytes < 0 and sizes[Region.FOREIGN] >= -rank.free_bytes:
             return Region.FOREIGN
         if sizes[Region.KV_CACHE] < over:
-            return max((Region.WEIGHTS, Region.ACTIVATIONS, Region.FOREIGN), key=sizes.__getitem__)
+            blamed = (Region.WEIGHTS, Region.KV_CACHE, Region.ACTIVATIONS, Region.FOREIGN)
+            return max(blamed, key=sizes.__getitem__)
     if sizes[Region.KV_CACHE]:
         return Region.KV_CACHE
     return Region.WEIGHTS

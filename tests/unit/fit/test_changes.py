@@ -1,0 +1,56 @@
+"""What would fit: only changes that truly do, cheapest first."""
+
+from __future__ import annotations
+
+from engine.deployment.spec import Deployment
+from engine.fit.changes import changes, tokens_words
+from engine.fit.verdict import Fit
+from engine.sizing import size
+from tests.helpers.published import RTX_4090, machine, model
+
+HERE = machine(RTX_4090)
+OVER = Deployment(max_model_len=32_768, concurrency=2)
+
+
+def test_that_each_change_fits_and_carries_its_own_verdict() -> None:
+    known = model("Llama-3.1-8B")
+    found = changes(known, OVER, HERE)
+    assert found
+    for change in found:
+        verdict = size(known, change.deployment, HERE).verdict
+        assert verdict.fit in (Fit.FITS, Fit.TIGHT)
+        assert verdict == change.verdict
+        assert change.deployment != OVER
+
+
+def test_that_the_changes_of_the_drawn_screen_are_offered_in_its_order() -> None:
+    labels = [c.label for c in changes(model("Llama-3.1-8B"), OVER, HERE)]
+    assert labels[:4] == ["Context 20k", "FP8 KV cache", "1 at a time", "FP8 weights"]
+    assert labels[4:] in ([], [labels[-1]])
+    assert all("llama.cpp" in label for label in labels[4:])
+
+
+def test_that_a_second_card_is_offered_first() -> None:
+    labels = [c.label for c in changes(model("Llama-3.1-8B"), OVER, machine(RTX_4090, 2))]
+    assert labels[0] == "TP 2"
+
+
+def test_that_pairs_are_tried_when_no_single_change_helps() -> None:
+    plan = Deployment(max_model_len=32_768, concurrency=2)
+    found = changes(model("Llama-3.1-70B"), plan, machine(RTX_4090, 4))
+    same = [change for change in found if change.deployment.runtime == "vllm"]
+    assert same
+    assert all(change.deployment.tensor_parallel_size == 4 for change in same)
+    assert all(", " in change.label for change in same)
+
+
+def test_that_transformers_offers_what_transformers_can_do() -> None:
+    plan = Deployment(runtime="transformers", max_model_len=32_768, concurrency=4)
+    found = changes(model("Llama-3.1-8B"), plan, HERE)
+    assert found
+    assert not any("FP8 KV" in change.label for change in found)
+
+
+def test_that_lengths_read_like_lengths() -> None:
+    assert tokens_words(21 * 1024) == "21k"
+    assert tokens_words(1280) == "1,280"

@@ -1,0 +1,145 @@
+"""Verdicts: the four answers, their margins and their sentences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engine.architecture.spec import Doubt, Subject
+from engine.budget.model import Region
+from engine.deployment.spec import Deployment
+from engine.fit.judge import judge
+from engine.fit.verdict import Fit
+from engine.sizing import Sizing, size
+from tests.helpers.published import GIB, RTX_4090, gpu, machine, model
+
+HERE = machine(RTX_4090)
+MIB = 2**20
+
+
+def answer(name: str = "Llama-3.1-8B", where: object = HERE, **settings: Any) -> Sizing:
+    return size(model(name), Deployment(**settings), where)  # type: ignore[arg-type]
+
+
+def test_that_an_8b_with_four_requests_fits_a_24_gib_card() -> None:
+    verdict = answer(max_model_len=8192, concurrency=4).verdict
+    assert verdict.fit is Fit.FITS
+    assert verdict.headline == "Fits, with 1.2 GiB to spare"
+    assert verdict.detail == "vLLM reserves 5.2 GiB of KV cache; 4 × 8,192 tokens need 4.0 GiB."
+    assert verdict.binding_region is Region.KV_CACHE
+    assert 0 <= verdict.worst_margin_bytes < verdict.margin_bytes
+
+
+def test_that_two_long_requests_start_but_the_second_waits() -> None:
+    verdict = answer(max_model_len=32_768, concurrency=2).verdict
+    assert verdict.fit is Fit.DOES_NOT_FIT
+    assert verdict.headline == "Doesn’t fit: 2.8 GiB over, because of the KV cache"
+    assert verdict.detail == (
+        "2 × 32,768 tokens need 8.0 GiB of KV cache; vLLM has 5.2 GiB left. "
+        "It starts, but the second request waits."
+    )
+
+
+def test_that_one_request_too_long_is_refused() -> None:
+    verdict = answer(max_model_len=131_072).verdict
+    assert verdict.fit is Fit.DOES_NOT_FIT
+    assert "vLLM refuses to start: one request of 131,072 tokens" in verdict.detail
+
+
+def test_that_weights_are_named_when_they_alone_are_too_large() -> None:
+    verdict = answer("Llama-3.1-70B", max_model_len=4096).verdict
+    assert verdict.fit is Fit.DOES_NOT_FIT
+    assert verdict.binding_region is Region.WEIGHTS
+    assert verdict.headline.endswith("because of the weights")
+    assert "refuses to start: before any KV cache" in verdict.detail
+    # 131.4 GiB of weights on a card of 23.64: over by 110 GiB and what start-up takes besides.
+    assert 109 * GIB < -verdict.margin_bytes < 114 * GIB
+
+
+def test_that_others_on_the_card_are_named_when_they_leave_too_little() -> None:
+    crowded = machine(RTX_4090, foreign_bytes=4 * GIB)
+    verdict = answer(where=crowded, max_model_len=4096).verdict
+    assert verdict.fit is Fit.DOES_NOT_FIT
+    assert verdict.binding_region is Region.FOREIGN
+    assert "others hold 4.0 GiB" in verdict.detail
+
+
+def test_that_only_the_likely_estimate_is_tight() -> None:
+    # The pool is 5.2 GiB likely and 4.3 at worst: 4.9 GiB of need lies between.
+    verdict = answer(max_model_len=1024, concurrency=39).verdict
+    assert verdict.fit is Fit.TIGHT
+    assert verdict.headline.startswith("Tight, with 0.4 GiB")
+    assert verdict.worst_margin_bytes < 0 < verdict.margin_bytes
+
+
+def test_that_a_margin_that_rounds_to_nothing_is_tight_and_keeps_its_sign() -> None:
+    exact = answer(max_model_len=8192, kv_pool_bytes=GIB + 2 * MIB + 1)
+    assert exact.verdict.fit is Fit.TIGHT
+    assert "0.0 GiB to spare" in exact.verdict.headline
+    short = answer(max_model_len=8192, kv_pool_bytes=GIB)
+    assert short.verdict.fit is Fit.DOES_NOT_FIT
+    assert short.verdict.headline.startswith("Doesn’t fit: 0.0 GiB over")
+
+
+def test_that_several_ranks_are_answered_by_the_fullest() -> None:
+    four = machine(gpu(44.5, "L40S", sm_count=142, capability=8.9), 4)
+    crowded = replace(
+        four,
+        slots=(
+            replace(four.slots[0], foreign=replace(four.slots[0].foreign, high_bytes=GIB)),
+            *four.slots[1:],
+        ),
+    )
+    verdict = answer(
+        "Llama-3.3-70B-FP8", crowded, max_model_len=8192, concurrency=4, tensor_parallel_size=4
+    ).verdict
+    assert verdict.fit is Fit.FITS
+    assert verdict.headline.endswith("to spare on every rank")
+
+
+def doubted(name: str, subject: Subject, reason: str) -> Any:
+    known = model(name)
+    return replace(known, spec=replace(known.spec, doubts=(Doubt(subject, reason),)))
+
+
+def test_that_an_upper_bound_decides_only_when_it_fits() -> None:
+    reason = "Some layers are of an unknown kind and counted as full attention."
+    bound = doubted("Llama-3.1-8B", Subject.SEQUENCE_STATE, reason)
+    small = size(bound, Deployment(max_model_len=1024), HERE).verdict
+    assert small.fit is Fit.FITS
+    assert "at least" in small.headline
+    large = size(bound, Deployment(max_model_len=131_072), HERE).verdict
+    assert large.fit is Fit.UNKNOWN
+    assert large.detail == reason
+    assert large.headline.startswith("Unknown: at most")
+
+
+def test_that_a_lower_bound_decides_only_when_it_does_not_fit() -> None:
+    reason = "Only the weights are known."
+    known = model("Llama-3.1-70B")
+    bare = replace(known.spec, layers=(), doubts=(Doubt(Subject.SEQUENCE_STATE, reason),))
+    budget = size(replace(known, spec=bare), Deployment(max_model_len=1024), HERE).budget
+    assert not budget.bounds_are_upper
+    assert judge(budget).fit is Fit.UNKNOWN
+    assert judge(budget).headline.startswith("Unknown: at least")
+
+
+def test_that_transformers_has_the_white_space_under_the_line_to_spare() -> None:
+    sizing = answer(runtime="transformers", max_model_len=8192)
+    (rank,) = sizing.budget.ranks
+    assert sizing.verdict.fit is Fit.FITS
+    assert sizing.verdict.margin_bytes == rank.free_bytes
+    assert sizing.verdict.detail.startswith("Transformers takes")
+    over = answer(runtime="transformers", max_model_len=8192, batch_size=64).verdict
+    assert over.fit is Fit.DOES_NOT_FIT
+    assert over.binding_region is Region.KV_CACHE
+    assert "out-of-memory" in over.detail
+
+
+@pytest.mark.parametrize("name", ["Llama-3.1-8B", "Llama-3.1-70B", "gpt-oss-20b"])
+def test_that_the_worst_margin_is_never_better_than_the_likely_one(name: str) -> None:
+    for runtime in ("vllm", "transformers"):
+        verdict = answer(name, runtime=runtime, max_model_len=4096).verdict
+        assert verdict.worst_margin_bytes <= verdict.margin_bytes

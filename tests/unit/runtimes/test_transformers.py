@@ -1,0 +1,119 @@
+"""Transformers' budget: cache of a whole batch, a prefill peak, layers over devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.budget.model import Budget, Region
+from engine.deployment.spec import Deployment
+from engine.errors import DeploymentError
+from engine.runtimes.registry import get
+from tests.helpers.published import GIB, H100, RTX_4090, machine, model
+
+if TYPE_CHECKING:
+    from engine.devices.device import Machine
+
+HERE = machine(RTX_4090)
+
+
+def plan(name: str = "Llama-3.1-8B", where: Machine = HERE, **settings: Any) -> Budget:
+    chosen = {"runtime": "transformers", "max_model_len": 8192} | settings
+    return get("transformers").plan(model(name), Deployment(**chosen), where)
+
+
+def kv(budget: Budget, rank: int = 0) -> int:
+    return budget.ranks[rank].regions[Region.KV_CACHE].estimate.likely_bytes
+
+
+def test_that_the_cache_is_that_of_the_whole_batch() -> None:
+    assert kv(plan()) == GIB
+    assert kv(plan(concurrency=16)) == 16 * GIB
+    assert kv(plan(batch_size=2, concurrency=16)) == 2 * GIB
+
+
+def test_that_every_region_is_there_and_absent_ones_say_why() -> None:
+    (rank,) = plan().ranks
+    assert list(rank.regions) == list(Region)
+    graphs = rank.regions[Region.CUDA_GRAPHS]
+    assert graphs.estimate.high_bytes == 0
+    assert "Not used" in graphs.note
+    assert not rank.has_pool
+
+
+def test_that_latent_attention_is_cached_decompressed() -> None:
+    # 61 layers x 64 heads x (128 + 64 + 128) x 2 B a token for 64 heads.
+    assert kv(plan("Kimi-K2", machine(H100), max_model_len=1)) == 61 * 64 * 320 * 2
+
+
+def test_that_a_dynamic_cache_keeps_one_token_less_than_the_window() -> None:
+    full, windowed, per_token = 12 * 8192, 12 * 127, 2048
+    assert kv(plan("gpt-oss-20b")) == (full + windowed) * per_token
+    static = plan("gpt-oss-20b", cache_implementation="static")
+    assert kv(static) == (full + 12 * 128) * per_token
+
+
+def test_that_eager_attention_pays_for_its_scores() -> None:
+    # 8,192 x 8,192 scores of 32 heads at 8 bytes: 16 GiB for one layer.
+    eager = plan(attn_implementation="eager").ranks[0].regions[Region.ACTIVATIONS].estimate
+    sdpa = plan().ranks[0].regions[Region.ACTIVATIONS].estimate
+    assert eager.likely_bytes - sdpa.likely_bytes > 15.5 * GIB
+    assert sdpa.likely_bytes < 1.2 * GIB
+
+
+def test_that_a_short_prompt_needs_less_than_a_long_one() -> None:
+    short = plan(prompt_len=128).ranks[0].regions[Region.ACTIVATIONS].estimate
+    long = plan().ranks[0].regions[Region.ACTIVATIONS].estimate
+    assert short.likely_bytes < long.likely_bytes
+
+
+def test_that_layers_are_dealt_over_the_devices_and_none_is_lost() -> None:
+    for name in ("Llama-3.1-8B", "Llama-3.2-1B", "gpt-oss-20b"):
+        one = plan(name, HERE).ranks[0].regions[Region.WEIGHTS].estimate.likely_bytes
+        spread = plan(name, machine(RTX_4090, 3))
+        sizes = [r.regions[Region.WEIGHTS].estimate.likely_bytes for r in spread.ranks]
+        assert sum(sizes) == one
+        assert sum(kv(spread, i) for i in range(3)) == kv(plan(name, HERE))
+        assert max(sizes) < one * 0.6
+
+
+def test_that_the_cpu_has_no_context_and_no_workspace() -> None:
+    host = machine(RTX_4090)
+    budget = plan(where=replace(host, slots=(host.host,)))
+    assert budget.ranks[0].regions[Region.RUNTIME].estimate.high_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"attn_implementation": "paged"}, "attn_implementation"),
+        ({"cache_implementation": "quantized"}, "cache_implementation"),
+        ({"kv_cache_dtype": "fp8"}, "kv_cache_dtype"),
+        ({"weight_format": "Q4_K_M"}, "weight_format"),
+        ({"tensor_parallel_size": 2}, "tensor_parallel_size"),
+    ],
+)
+def test_that_an_impossible_deployment_names_the_field(
+    settings: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(DeploymentError) as refused:
+        plan(**settings)
+    assert refused.value.field == field
+
+
+def test_that_every_default_used_is_listed() -> None:
+    told = " ".join(plan(max_model_len=None).assumptions)
+    for words in ("4,096 tokens", "sdpa", "dynamic cache", "whole context"):
+        assert words in told
+
+
+@given(context=st.integers(1, 100_000), more=st.integers(0, 10_000), batch=st.integers(1, 8))
+def test_that_more_tokens_never_cost_less(context: int, more: int, batch: int) -> None:
+    few = plan("gpt-oss-20b", max_model_len=context, batch_size=batch).ranks[0].planned
+    long = plan("gpt-oss-20b", max_model_len=context + more, batch_size=batch).ranks[0].planned
+    assert long.likely_bytes >= few.likely_bytes
+    assert long.high_bytes >= few.high_bytes

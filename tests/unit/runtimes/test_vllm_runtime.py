@@ -1,0 +1,242 @@
+"""vLLM's budget: what lies in the share, what beside it, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.architecture.spec import Doubt, Subject
+from engine.budget.model import Budget, Region
+from engine.deployment.spec import Deployment
+from engine.errors import DeploymentError
+from engine.evidence import Basis
+from engine.fit.verdict import Fit
+from engine.runtimes.registry import get
+from engine.runtimes.vllm import rules
+from engine.sizing import size
+from tests.helpers.published import CONFIGS, GIB, H100, RTX_4090, gpu, machine, model
+
+if TYPE_CHECKING:
+    from engine.devices.device import Machine
+
+HERE = machine(RTX_4090)
+
+
+def plan(name: str = "Llama-3.1-8B", where: Machine = HERE, **settings: Any) -> Budget:
+    chosen = {"max_model_len": 8192, "concurrency": 4} | settings
+    return get("vllm").plan(model(name), Deployment(**chosen), where)
+
+
+def test_that_every_region_is_there_and_absent_ones_say_why() -> None:
+    (rank,) = plan(enforce_eager=True).ranks
+    assert list(rank.regions) == list(Region)
+    for entry in rank.regions.values():
+        assert entry.note
+        if entry.estimate.high_bytes == 0 and entry.region is not Region.FOREIGN:
+            assert entry.note in ("This model keeps none", "None: enforce_eager")
+
+
+def test_that_a_plan_that_fits_reaches_the_load_line_exactly() -> None:
+    for where in (HERE, machine(H100), machine(RTX_4090, foreign_bytes=GIB // 2)):
+        (rank,) = plan(where=where).ranks
+        assert rank.free_bytes == 0
+
+
+def test_that_the_pool_is_the_share_less_what_start_up_takes() -> None:
+    (rank,) = plan().ranks
+    inside = [Region.WEIGHTS, Region.ACTIVATIONS, Region.CUDA_GRAPHS, Region.KV_CACHE]
+    charged = sum(rank.regions[r].estimate.likely_bytes for r in inside)
+    buffers = rank.regions[Region.RUNTIME].estimate.parts[2:]
+    charged += sum(part.likely_bytes for part in buffers)
+    share = 0.92 * RTX_4090.allocatable.likely_bytes
+    assert charged == pytest.approx(share, abs=2)
+
+
+def test_that_graphs_lie_on_top_of_the_budget_before_0_21() -> None:
+    old = plan(runtime_version="0.19.0", gpu_memory_utilization=0.9).ranks[0]
+    eager = plan(runtime_version="0.19.0", gpu_memory_utilization=0.9, enforce_eager=True).ranks[0]
+    pool = Region.KV_CACHE
+    assert old.regions[pool].estimate == eager.regions[pool].estimate
+    new = plan(gpu_memory_utilization=0.9).ranks[0]
+    bare = plan(gpu_memory_utilization=0.9, enforce_eager=True).ranks[0]
+    taken = bare.regions[pool].estimate.likely_bytes - new.regions[pool].estimate.likely_bytes
+    assert taken == new.regions[Region.CUDA_GRAPHS].estimate.likely_bytes > 0
+
+
+def test_that_utilisation_defaults_follow_the_version() -> None:
+    assert plan(runtime_version="0.12.0").deployment.gpu_memory_utilization == 0.9
+    assert plan().deployment.gpu_memory_utilization == 0.92
+
+
+def test_that_step_defaults_follow_the_device() -> None:
+    small = plan().deployment
+    assert (small.max_num_batched_tokens, small.max_num_seqs) == (2048, 256)
+    large = plan(where=machine(H100)).deployment
+    assert (large.max_num_batched_tokens, large.max_num_seqs) == (8192, 1024)
+    a100 = plan(where=machine(gpu(79.25, "A100 80GB"))).deployment
+    assert a100.max_num_seqs == 256
+
+
+def test_that_every_default_used_is_listed() -> None:
+    told = " ".join(plan(max_model_len=None).assumptions)
+    for name in ("vLLM 0.33.0", "max_model_len 131,072", "max_num_seqs", "0.92", "bfloat16"):
+        assert name in told
+    explicit = plan(
+        runtime_version="0.33.0",
+        max_num_seqs=16,
+        max_num_batched_tokens=2048,
+        gpu_memory_utilization=0.9,
+        kv_cache_dtype="bf16",
+    )
+    assert explicit.assumptions == ()
+
+
+def test_that_what_the_plan_needs_counts_blocks_and_the_null_block() -> None:
+    budget = plan()
+    assert budget.ranks[0].needed.likely_bytes == (4 * 512 + 1) * 2_097_152
+    state = budget.sequence_state
+    assert state.reserved_bytes_per_sequence == GIB
+    assert state.architecture_bytes_per_sequence == GIB
+    assert state.bytes_per_token == 131_072
+
+
+def test_that_live_tokens_lower_the_need_but_not_the_pool() -> None:
+    full, live = plan(), plan(live_tokens=8192)
+    assert live.ranks[0].needed.likely_bytes < full.ranks[0].needed.likely_bytes
+    assert live.sequence_state.pool_bytes == full.sequence_state.pool_bytes
+
+
+def test_that_the_checkpoint_chooses_the_cache_dtype() -> None:
+    asked = replace(model("Llama-3.1-8B").spec, kv_cache_dtype="fp8")
+    quantised = replace(model("Llama-3.1-8B"), spec=asked)
+    budget = get("vllm").plan(quantised, Deployment(max_model_len=8192), HERE)
+    assert budget.sequence_state.bytes_per_token == 65_536
+    assert any("checkpoint" in line for line in budget.assumptions)
+
+
+def test_that_a_known_pool_is_taken_as_it_is() -> None:
+    budget = plan(kv_pool_bytes=3 * GIB)
+    kv = budget.ranks[0].regions[Region.KV_CACHE].estimate
+    assert (kv.low_bytes, kv.likely_bytes, kv.high_bytes) == (3 * GIB,) * 3
+    assert kv.basis is Basis.SETTING
+    assert budget.sequence_state.num_blocks == 3 * GIB // 2_097_152
+
+
+def test_that_the_poorest_rank_sets_the_pool() -> None:
+    crowded = machine(RTX_4090, 2)
+    smaller = gpu(20.0, "smaller card", sm_count=128, capability=8.9)
+    mixed = replace(crowded, slots=(crowded.slots[0], replace(crowded.slots[1], device=smaller)))
+    even = plan(where=crowded, tensor_parallel_size=2).sequence_state
+    uneven = plan(where=mixed, tensor_parallel_size=2).sequence_state
+    assert even.num_blocks is not None
+    assert uneven.num_blocks is not None
+    assert uneven.num_blocks < even.num_blocks
+
+
+def test_that_the_token_line_changed_its_meaning() -> None:
+    pool = {"kv_pool_bytes": 20 * GIB, "max_model_len": 131_072, "max_num_batched_tokens": 8192}
+    where = machine(H100)
+    old = plan("gemma-3-27b", where, runtime_version="0.19.0", **pool).sequence_state
+    assert old.pool_tokens == 16_384 // 7 * 16
+    new = plan("gemma-3-27b", where, **pool).sequence_state
+    assert new.pool_tokens == 145_829
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "words"),
+    [
+        ({"tensor_parallel_size": 3}, "tensor_parallel_size", "1, 2, 4, 8"),
+        ({"tensor_parallel_size": 16}, "tensor_parallel_size", "8 devices"),
+        ({"pipeline_parallel_size": 16}, "pipeline_parallel_size", "8 devices"),
+        ({"max_model_len": 0}, "max_model_len", "1 or more"),
+        ({"concurrency": -1}, "concurrency", "1 or more"),
+        ({"gpu_memory_utilization": 1.2}, "gpu_memory_utilization", "at most at 1"),
+        ({"gpu_memory_utilization": 0.0}, "gpu_memory_utilization", "above 0"),
+        ({"kv_cache_dtype": "int3"}, "kv_cache_dtype", "fp8"),
+        ({"weight_format": "Q4_K_M"}, "weight_format", "awq-int4"),
+        ({"runtime_version": "newest"}, "runtime_version", "0.33.0"),
+        ({"runtime_version": "0.1.0"}, "runtime_version", "oldest"),
+        (
+            {"decode_context_parallel_size": 3, "tensor_parallel_size": 2},
+            "decode_context_parallel_size",
+            "divide",
+        ),
+    ],
+)
+def test_that_an_impossible_deployment_names_the_field_and_what_works(
+    settings: dict[str, Any], field: str, words: str
+) -> None:
+    with pytest.raises(DeploymentError) as refused:
+        plan(where=machine(RTX_4090, 8), **settings)
+    assert refused.value.field == field
+    assert words in refused.value.message
+
+
+def test_that_a_context_beyond_the_config_is_answered_with_a_warning() -> None:
+    assert any("ends at 131,072" in line for line in plan(max_model_len=200_000).warnings)
+
+
+def test_that_other_runtimes_say_that_they_come_later() -> None:
+    for name in ("sglang", "ollama", "mlx"):
+        with pytest.raises(DeploymentError, match="can't be planned yet"):
+            get(name)
+    with pytest.raises(DeploymentError, match=r"vllm, llama\.cpp, transformers"):
+        get("tgi")
+
+
+def test_that_without_a_gpu_the_answer_is_unknown_but_the_arithmetic_is_there() -> None:
+    host = machine(RTX_4090)
+    cpu = replace(host, slots=(host.host,))
+    answer = size(model("Llama-3.1-8B"), Deployment(kv_pool_bytes=8 * GIB), cpu)
+    assert answer.verdict.fit is Fit.UNKNOWN
+    assert answer.budget.sequence_state.num_blocks == 4096
+    assert any("no GPU" in line for line in answer.budget.warnings)
+
+
+def test_that_a_model_in_doubt_is_answered_as_a_bound() -> None:
+    doubt = Doubt(Subject.SEQUENCE_STATE, "Its layers of kind x are counted as full attention.")
+    known = model("Llama-3.1-8B")
+    doubted = replace(known, spec=replace(known.spec, doubts=(doubt,)))
+    budget = get("vllm").plan(doubted, Deployment(max_model_len=8192), HERE)
+    assert budget.bounds == (doubt.reason,)
+    assert budget.bounds_are_upper
+
+
+def test_that_capture_sizes_are_those_of_the_log() -> None:
+    # "51 piecewise" at the default of 512 (published start of 0.19); V1 before 0.11 went by 8s.
+    assert rules.capture_sizes(256, 8192, 0, (0, 19)) == 51
+    assert rules.capture_sizes(1024, 8192, 0, (0, 33)) == 51
+    assert rules.capture_sizes(256, 8192, 0, (0, 9)) == 67
+    assert rules.capture_sizes(1, 8192, 0, (0, 33)) == 2
+
+
+def test_that_published_models_all_plan_in_every_version() -> None:
+    where = machine(gpu(700.0), 8)
+    for name in CONFIGS:
+        for version in get("vllm").versions:
+            for rank in plan(name, where, runtime_version=version, max_model_len=4096).ranks:
+                for entry in rank.regions.values():
+                    assert entry.estimate.low_bytes >= 0
+
+
+@given(
+    context=st.integers(1, 131_072),
+    more=st.integers(0, 50_000),
+    requests=st.integers(1, 64),
+    name=st.sampled_from(["Llama-3.1-8B", "gpt-oss-20b", "gemma-3-27b"]),
+)
+def test_that_more_tokens_or_requests_never_need_less(
+    context: int, more: int, requests: int, name: str
+) -> None:
+    where = machine(H100)
+    few = plan(name, where, max_model_len=context, concurrency=requests).ranks[0]
+    long = plan(name, where, max_model_len=context + more, concurrency=requests).ranks[0]
+    many = plan(name, where, max_model_len=context, concurrency=requests + 1).ranks[0]
+    assert long.needed.likely_bytes >= few.needed.likely_bytes
+    assert many.needed.likely_bytes > few.needed.likely_bytes
+    pool = Region.KV_CACHE
+    assert long.regions[pool].estimate.likely_bytes <= few.regions[pool].estimate.likely_bytes
