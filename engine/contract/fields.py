@@ -155,7 +155,7 @@ def _llama_cpp() -> Iterable[Field]:
     yield _text(group, "cache_type_v", "f16, q8_0, q4_0 …")
     yield Field("flash_attn", Kind.SWITCH, group, "on, off or auto")
     yield _switch(group, "swa_full", "full cache for sliding-window layers")
-    yield _integer(group, "n_gpu_layers", "layers on the GPU; -1 = all", (-1, 100_000))
+    yield _integer(group, "n_gpu_layers", "layers on the GPU; -1 = auto, -2 = all", (-2, 100_000))
     yield _integer(group, "n_cpu_moe", "layers whose experts stay in RAM", (0, 100_000))
     yield _text(group, "split_mode", "how several GPUs share", "layer", "row", "none", "tensor")
     yield Field("tensor_split", Kind.NUMBERS, group, "share of each GPU, such as 3,1", 0)

@@ -56,7 +56,7 @@ def place(
     Args:
         shape: the model; prediction blocks count as units.
         shares: relative share of each GPU (``--tensor-split`` or free memory); empty = no GPU.
-        n_gpu_layers: None or negative = all.
+        n_gpu_layers: None or negative (llama.cpp's ``auto`` and ``all``) = all.
         n_cpu_moe: blocks from the first whose experts stay on the host.
 
     Raises:

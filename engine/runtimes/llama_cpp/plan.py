@@ -158,7 +158,7 @@ def placements(shape: Shape, deployment: Deployment, machine: Machine) -> tuple[
     """
     slots = gpu_slots(machine, deployment)
     discrete = any(slot.device.kind is DeviceKind.DISCRETE for slot in slots)
-    if not discrete or deployment.n_gpu_layers is not None:
+    if not discrete or deployment.n_gpu_layers not in (None, -1):
         return ()
     found: list[Deployment] = []
     layers = shape.num_layers

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _SAME = {"bf16": "BF16", "fp16": "F16", "fp32": "F32", "mxfp4": "MXFP4_MOE"}
 """Weight formats that a GGUF file can hold as they are."""
+_AUTO_LAYERS = -1
 _DEVICE_NAMES = {
     Vendor.NVIDIA: "CUDA",
     Vendor.AMD: "ROCm",
@@ -65,6 +66,8 @@ class LlamaCpp:
             DeploymentError: llama.cpp would refuse; names the setting.
             ConfigError: a GGUF file's metadata cannot be a model's.
         """
+        if deployment.n_gpu_layers == _AUTO_LAYERS:
+            deployment = deployment.with_(n_gpu_layers=None)
         mix = _mix(model, deployment.weight_format)
         shape = _shape(model, mix)
         if not shape.blocks or not shape.tensors:
