@@ -13,6 +13,7 @@ from engine.devices import catalogue
 from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
 from engine.errors import TelemetryError
 from engine.evidence import Basis, Estimate, exactly
+from engine.telemetry import mapped
 from engine.telemetry.probe import open_sampler
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
 from engine.units import GIB, MIB, format_gib
@@ -159,7 +160,7 @@ def _host(reading: DeviceReading, total: int) -> Slot:
         others = kernel if isinstance(used, Missing) else max(used - kernel, 0)
         basis = Basis.ASSUMED
     else:
-        in_processes = _private_bytes(reading)
+        in_processes = _private_bytes(reading) + mapped.model_bytes(reading.processes)
         kernel = max(used - in_processes, 0)
         others = max(min(in_processes, used) - _own_bytes(reading), 0)
         basis = Basis.MEASURED

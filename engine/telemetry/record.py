@@ -101,6 +101,9 @@ class Replay:
         self._name = printable(path.name, 80)
         self._line = 0
         self._samples = 0
+        if path.exists() and not path.is_file():  # a pipe would never answer
+            message = f"{self._name!r} is not a recording of Plimsoll."
+            raise TelemetryError(message)
         try:
             self._file: BufferedReader = path.open("rb")
         except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
+from engine.telemetry import mapped
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
 from engine.units import MIB, UnitSystem
 from gui.kit import format as fmt
@@ -50,18 +51,18 @@ def _why_host(reading: DeviceReading, unit: UnitSystem) -> Passage | None:
     used = reading.used_bytes
     if isinstance(used, Missing):
         return None
-    tool = {"win32": "Task Manager", "darwin": "Activity Monitor"}.get(sys.platform, "top")
-    held = () if isinstance(reading.processes, Missing) else reading.processes
-    files = sum(p.file_bytes for p in held if isinstance(p.file_bytes, int))
-    if not files:
+    tool = {"win32": "Task Manager", "darwin": "Activity Monitor"}.get(sys.platform, "free")
+    models = mapped.model_bytes(reading.processes)
+    if models:
         return Passage(
-            f"Why does {tool} say another number?",
-            "Used is what the system can't give up. File cache counts as free here.",
+            f"Why does {tool} say that less is used?",
+            f"It calls {fmt.size(models, unit)} of mapped model files available, since the system "
+            "may drop them. A running model reads them for every token, so here they are held.",
         )
     return Passage(
-        f"Why does {tool} say more for a process?",
-        f"It counts mapped files too: {fmt.size(files, unit)} over all processes, some of it more "
-        "than once. The system can give these pages up, so they are not counted as used here.",
+        f"Why does {tool} say another number?",
+        "Used is here what the system can't give up: file cache counts as free. Tools that add "
+        "up processes count shared pages more than once.",
     )
 
 

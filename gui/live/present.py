@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from engine.telemetry import mapped
 from engine.telemetry.commands import NOTHING, Recognised, recognise
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
 from engine.units import MIB, UnitSystem
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 _MOST_PROCESSES = 24
 _IDLE_CARD_BYTES = 64 * MIB
 """A card in use by nobody shows 0 to 50 MiB outside any process (nvidia-smi outputs)."""
+_MAPPED = (
+    "A runtime has mapped them and reads them for every token. The system calls them available: "
+    "it may drop them, and the run becomes slow"
+)
 _SMALLEST_SHARE = 1 / 500
 """Smaller processes are folded into one row, unless a runtime is recognised in them."""
 
@@ -143,28 +148,17 @@ def _rows(reading: DeviceReading, total: int, models: Mapping[str, str]) -> Iter
     yield from _folded(listed, total)
     used, free, reserved = reading.used_bytes, reading.free_bytes, reading.reserved_bytes
     if isinstance(used, int):
-        rest = used - sum(row.size_bytes or 0 for row in listed)
+        files = min(mapped.model_bytes(reading.processes), used)
+        rest = used - files - sum(row.size_bytes or 0 for row in listed)
+        if files:
+            yield Row(Kind.REST, "Mapped model files", size_bytes=files, share=files / total,
+                      tooltip=f"{_exact(files)}\n{_MAPPED}")  # fmt: skip
         if abs(rest) >= MIB:  # a driver's figures for processes are in MiB
             label, tooltip = _rest_words(reading, rest, listed)
             yield Row(Kind.REST, label, size_bytes=rest, share=rest / total, tooltip=tooltip)
     if isinstance(free, int):
-        mapped = min(_mapped_bytes(reading), free)
-        if mapped:
-            yield Row(
-                Kind.REST,
-                "Mapped model files",
-                size_bytes=mapped,
-                share=mapped / total,
-                tooltip="Pages of files that a runtime has mapped: the system may give them up, "
-                "and reads them again when they are needed",
-            )
-        yield Row(
-            Kind.FREE,
-            "Free, below the load line",
-            size_bytes=free - mapped,
-            share=(free - mapped) / total,
-            tooltip=_exact(free - mapped),
-        )
+        yield Row(Kind.FREE, "Free, below the load line", size_bytes=free, share=free / total,
+                  tooltip=_exact(free))  # fmt: skip
     if isinstance(reserved, int) and reserved:
         label = "Driver" if reading.pool is PoolKind.VRAM else "Held outside this container"
         yield Row(Kind.DRIVER, label, size_bytes=reserved, share=reserved / total,
@@ -266,20 +260,6 @@ def _processes(reading: DeviceReading) -> tuple[ProcessReading, ...]:
 
 def _count(held: tuple[ProcessReading, ...]) -> int:
     return sum(1 for process in held if process.pid)
-
-
-def _mapped_bytes(reading: DeviceReading) -> int:
-    """Mapped files of recognised runtimes: one model mapped twice lies in memory once."""
-    return max(
-        (
-            process.file_bytes
-            for process in _processes(reading)
-            if isinstance(process.file_bytes, int)
-            and process.pid
-            and recognise(process.name, process.command).runtime
-        ),
-        default=0,
-    )
 
 
 def _exact(size_bytes: int) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from engine.telemetry import mapped
 from engine.telemetry.commands import recognise
 from engine.telemetry.snapshot import Missing
 from engine.units import UnitSystem
@@ -124,10 +125,9 @@ class HoldsViewModel(QObject):
 
 
 def _runtime_bytes(reading: DeviceReading) -> int:
+    """What recognised runtimes hold, mapped model files included."""
     if isinstance(reading.processes, Missing):
         return 0
-    return sum(
-        process.used_bytes
-        for process in reading.processes
-        if isinstance(process.used_bytes, int) and recognise(process.name, process.command).runtime
-    )
+    running = [p for p in reading.processes if recognise(p.name, p.command).runtime]
+    private = sum(p.used_bytes for p in running if isinstance(p.used_bytes, int))
+    return private + mapped.model_bytes(running)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from engine.telemetry import commands
+from engine.telemetry import commands, mapped
 from engine.telemetry.adapters import cgroup
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, ProcessReading
 from engine.text import printable
@@ -60,7 +60,10 @@ class HostAdapter:
 def reading(
     memory: Memory, group: cgroup.GroupMemory | None, held: tuple[ProcessReading, ...]
 ) -> DeviceReading:
-    """The host's memory from the machine's figures and the container's limit, if any."""
+    """The host's memory from the machine's figures and the container's limit, if any.
+
+    Mapped model files count as used (``telemetry.mapped``), whatever the system calls them.
+    """
     total, free = memory.total, memory.available
     used, reserved, note = total - free, 0, ""
     if group is not None and group.limit_bytes < total:
@@ -71,6 +74,9 @@ def reading(
         total, used = group.limit_bytes, min(group.used_bytes, group.limit_bytes)
         free = min(total - used, memory.available)
         reserved = total - used - free
+    rows = _folded(held)
+    models = min(mapped.model_bytes(rows), free)
+    used, free = used + models, free - models
     return DeviceReading(
         uuid=UUID,
         name="Computer" if not note else "Container",
@@ -79,7 +85,7 @@ def reading(
         used_bytes=used,
         free_bytes=free,
         reserved_bytes=reserved,
-        processes=_folded(held),
+        processes=rows,
         source=f"psutil {_psutil_version()}",
         note=note,
     )

@@ -137,6 +137,13 @@ def test_that_ram_outside_any_process_is_the_kernels_and_not_to_be_had():
     assert host.foreign.likely_bytes == 5 * GIB
 
 
+def test_that_a_model_another_run_has_mapped_is_held_by_others():
+    server = ProcessReading(7, "llama-server", 1 * GIB, "llama-server -m a.gguf", 11 * GIB)
+    host = this_machine(moment(ram(total=64 * GIB, used=14 * GIB, processes=(server,)))).host
+    assert host.foreign.likely_bytes == 12 * GIB
+    assert host.device.allocatable.likely_bytes == 62 * GIB
+
+
 def test_that_a_containers_limit_counts_what_the_machine_took_outside_it_as_others():
     limited = ram(
         total=16 * GIB, used=6 * GIB, free_bytes=2 * GIB, reserved_bytes=8 * GIB, note="limit"

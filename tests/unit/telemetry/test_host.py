@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from engine.telemetry import mapped
 from engine.telemetry.adapters import cgroup, host
 from engine.telemetry.adapters.cgroup import GroupMemory
-from engine.telemetry.snapshot import PoolKind
+from engine.telemetry.snapshot import PoolKind, ProcessReading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -179,3 +180,31 @@ def test_that_a_reading_of_this_process_is_what_the_kernel_says():
     assert isinstance(row.file_bytes, int)
     assert row.used_bytes + row.file_bytes == pytest.approx(info.rss, rel=0.05)
     anonymous.close()
+
+
+def server(pid: int, name: str, gib: int, command: str = "") -> ProcessReading:
+    return ProcessReading(pid, name, GIB, command or f"{name} -m {pid}.gguf", gib * GIB)
+
+
+def test_that_a_mapped_model_counts_as_held_whatever_the_system_calls_it():
+    held = (server(7, "llama-server", 11), server(8, "vllm", 2, "vllm serve org/m"))
+    reading = host.reading(Memory(64 * GIB, 50 * GIB), None, held)
+    assert (reading.used_bytes, reading.free_bytes) == (25 * GIB, 39 * GIB)
+
+
+def test_that_one_model_mapped_twice_counts_once_and_two_models_twice():
+    one = server(7, "llama-server", 11, "llama-server -m a.gguf")
+    same = server(8, "llama-server", 10, "llama-server -m a.gguf")
+    other = server(9, "llama-server", 5, "llama-server -m b.gguf")
+    assert mapped.model_bytes((one, same)) == 11 * GIB
+    assert mapped.model_bytes((one, same, other)) == 16 * GIB
+
+
+def test_that_more_is_never_mapped_than_the_system_calls_available():
+    reading = host.reading(Memory(64 * GIB, 3 * GIB), None, (server(7, "llama-server", 11),))
+    assert (reading.used_bytes, reading.free_bytes) == (64 * GIB, 0)
+
+
+def test_that_what_a_plan_predicts_is_what_must_stay_and_what_is_mapped():
+    assert mapped.held_bytes(server(7, "llama-server", 11)) == 12 * GIB
+    assert mapped.held_bytes(server(8, "vllm", 2, "vllm serve org/m")) == GIB

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -195,3 +196,11 @@ def test_that_a_full_disk_is_reported_and_not_lost():
 def test_that_a_missing_recording_is_named(tmp_path: Path):
     with pytest.raises(TelemetryError, match=r"'no\.jsonl' cannot be opened: No such file"):
         Replay(tmp_path / "no.jsonl")
+
+
+def test_that_a_pipe_or_folder_is_refused_without_waiting_for_it(tmp_path: Path):
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path):
+        with pytest.raises(TelemetryError, match="is not a recording"):
+            Replay(path)
