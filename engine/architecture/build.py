@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention, feed
 from engine.architecture.families.base import (
@@ -19,11 +19,11 @@ from engine.architecture.families.base import (
     matrix,
     norm,
 )  # fmt: skip
+from engine.architecture.heads import head_of, labels_of
 from engine.architecture.spec import LayerSpec, ModuleClass, Sharding, Tensor
-from engine.config.facts import is_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from engine.architecture.families.base import Family, FeedRule, MixerRule
     from engine.config.facts import Facts
@@ -161,7 +161,7 @@ def _outer(facts: Facts, family: Family, *, tied: bool) -> list[Tensor]:
     names = family.names
     width = facts.integer(family.embedding_width)
     embedding = ModuleClass.EMBEDDING
-    shape = (vocab, width)
+    shape = (vocab + family.embedding_extra, width)
     tensors = [Tensor(f"{names.embedding}.weight", embedding, shape, 1, Sharding.VOCAB)]
     if family.positions:
         tensors += family.positions(facts, family)
@@ -169,23 +169,6 @@ def _outer(facts: Facts, family: Family, *, tied: bool) -> list[Tensor]:
         tensors += norm(names.final_norm, hidden, bias=facts.says(family.norm_bias))
     tensors += _head(facts, family, (vocab, width), tied=tied)
     return tensors
-
-
-def head_of(stated: Mapping[str, object]) -> str:
-    """What the stated class puts on top: ``lm``, ``none`` or ``score`` (classes or a reward)."""
-    named = cast("object", stated.get("architectures"))
-    name: object = cast("list[object]", named)[0] if isinstance(named, list) and named else ""
-    if not isinstance(name, str) or name.endswith(("LMHeadModel", "ForCausalLM")):
-        return "lm"
-    if name.endswith(("ForSequenceClassification", "ForTokenClassification", "RewardModel")):
-        return "score"
-    return "none" if name.endswith("Model") else "lm"
-
-
-def labels_of(facts: Facts) -> int:
-    """Outputs of a classifying head."""
-    named = facts.stated.get("id2label")
-    return facts.integer("num_labels", len(named) if is_mapping(named) and named else 2)
 
 
 def _head(facts: Facts, family: Family, shape: tuple[int, int], *, tied: bool) -> list[Tensor]:

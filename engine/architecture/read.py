@@ -15,7 +15,7 @@ from engine.architecture.spec import ArchitectureSpec, Doubt, ModuleClass, Subje
 from engine.architecture.stored import summarise
 from engine.architecture.unread import unread_doubts
 from engine.config.context import context_length
-from engine.config.facts import is_mapping
+from engine.config.facts import MissingFieldError, is_mapping
 from engine.config.nesting import root_facts, text_facts
 from engine.config.quantisation import Stored, stored_format
 from engine.errors import ConfigError, UnknownArchitectureError
@@ -115,9 +115,7 @@ def _bound(text: Facts, root: Facts) -> Built:
     """
     try:
         return build(text, GENERIC, root=root)
-    except ConfigError as error:
-        if text.stated.get(error.field.rpartition(".")[2]) is not None:
-            raise
+    except MissingFieldError as error:
         named = text.model_type or "This config"
         message = f"{named} is not a known architecture, and its config has no {error.field}."
         raise UnknownArchitectureError(message, field=error.field) from error
@@ -146,6 +144,8 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
         except UnknownTowerError as unknown:
             named = str(unknown) or "of unknown type"
             reason = f"its tower {named} is not known: only the text model is counted"
+        except MissingFieldError as missing:
+            reason = f"{missing.field} is missing: only the text model is counted"
     else:
         beside = [
             key

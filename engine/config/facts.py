@@ -62,6 +62,10 @@ _DEFAULT_CEILING = 2**40
 _LONGEST_LIST = 4_096
 
 
+class MissingFieldError(ConfigError):
+    """A field that the model cannot be sized without is absent, and its class has no default."""
+
+
 def is_mapping(value: object) -> TypeGuard[dict[str, object]]:
     """Whether ``value`` is a JSON object."""
     return isinstance(value, dict)
@@ -176,7 +180,7 @@ class Facts:
             if default is None:
                 field = self.name(key)
                 message = f"{field} is missing; without it the model cannot be sized."
-                raise ConfigError(message, field=field)
+                raise MissingFieldError(message, field=field)
             self.origins[key] = "derived"
             return default
         return self.checked(key, value, low)

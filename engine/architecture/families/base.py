@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import ModuleClass, Sharding, Tensor
+from engine.architecture.spec import Doubt, ModuleClass, Sharding, Subject, Tensor
 
 if TYPE_CHECKING:
-    from engine.architecture.spec import AttentionSpec, Doubt, MoeSpec, StateSpec
+    from engine.architecture.spec import AttentionSpec, MoeSpec, StateSpec
     from engine.config.facts import Facts
 
 FULL = "full_attention"
@@ -88,6 +88,8 @@ class Moe:
     """A mixture-of-experts block. Fields name config keys where values differ per model."""
 
     experts: str = "num_experts"
+    count_rule: Callable[[Facts], int] | None = None
+    """Number of experts where it is not the value of one key."""
     active: str = "num_experts_per_tok"
     width: str = "moe_intermediate_size"
     width_rule: Callable[[Facts], int] | None = None
@@ -165,6 +167,8 @@ class Family:
     norm_weight: bool = True
     moe: Moe | None = None
     embedding_width: str = "hidden_size"
+    embedding_extra: int = 0
+    """Rows of the embedding beyond the vocabulary, which the head does not have."""
     positions: OuterRule | None = None
     """Learned position embeddings and other tensors outside the layers."""
     head_bias: Flag = False
@@ -213,6 +217,11 @@ def norm(name: str, width: int, *, bias: bool = False) -> list[Tensor]:
     if bias:
         found.append(Tensor(f"{name}.bias", ModuleClass.NORM, (width,)))
     return found
+
+
+def state_doubt(reason: str) -> list[Doubt]:
+    """The one doubt of a family whose sequence state is bounded for ``reason``."""
+    return [Doubt(Subject.SEQUENCE_STATE, reason)]
 
 
 def vector(name: str, module: ModuleClass, width: int, sharding: Sharding) -> Tensor:

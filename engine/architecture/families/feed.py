@@ -29,7 +29,8 @@ def mlp_tensors(
     """The tensors of an MLP of ``width`` under ``path`` (the family's own where empty)."""
     hidden = facts.integer("hidden_size")
     names = family.names
-    path = (path or names.mlp) + "."
+    path = path or names.mlp
+    path = f"{path}." if path else ""
     bias = facts.says(family.mlp_bias)
     column = Sharding.COLUMN
     if not facts.says(family.gated):
@@ -50,7 +51,7 @@ def sparse(facts: Facts, family: Family, kind: str) -> Fed:
     moe = family.moe
     assert moe is not None  # noqa: S101 - a family with sparse layers says how they are built
     hidden = facts.integer("hidden_size")
-    experts = facts.integer(moe.experts)
+    experts = moe.count_rule(facts) if moe.count_rule else facts.integer(moe.experts)
     per_token = facts.integer(moe.active, 1)
     if per_token > experts:
         raise facts.bad(moe.active, per_token, f"there are only {experts} experts")

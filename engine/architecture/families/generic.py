@@ -1,4 +1,7 @@
-"""An unknown decoder: every layer full attention, one gated MLP or all the experts it states."""
+"""An unknown decoder: every layer full attention, one gated MLP or all the experts it states.
+
+Where a config states a value for each layer, the largest stands for all: a bound.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,35 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.families import patterns
 from engine.architecture.families.base import DENSE, Family, Moe
-from engine.architecture.families.classic import four_times_hidden
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
 
 
+def _largest(facts: Facts, key: str, default: int | None = None) -> int:
+    if isinstance(facts.raw(key), list):
+        return max(facts.integers(key, 1) or (default or 1,))
+    return facts.integer(key, default)
+
+
+def _heads(facts: Facts, _kind: str) -> int:
+    return _largest(facts, "num_attention_heads")
+
+
+def _kv_heads(facts: Facts, kind: str) -> int:
+    heads = _heads(facts, kind)
+    stated = _largest(facts, "num_key_value_heads", heads)
+    return stated if heads % stated == 0 else heads
+
+
+def _width(facts: Facts) -> int:
+    return _largest(facts, "intermediate_size", 4 * facts.integer("hidden_size"))
+
+
 def _expert_width(facts: Facts) -> int:
-    return facts.integer("moe_intermediate_size", facts.count("intermediate_size") or None)
+    if facts.has("moe_intermediate_size"):
+        return _largest(facts, "moe_intermediate_size")
+    return _width(facts)
 
 
 def _shared_width(facts: Facts) -> int:
@@ -25,15 +49,16 @@ def _shared_width(facts: Facts) -> int:
 
 
 def _feeds(facts: Facts, layers: int) -> tuple[str, ...]:
-    if not facts.has("num_experts"):
+    if not facts.has("num_experts") or not _largest(facts, "num_experts"):
         return (DENSE,) * layers
     return patterns.dense_first("first_k_dense_replace")(facts, layers)
 
 
 GENERIC = Family(
-    reads_layer_types=False, feed_pattern=_feeds, width=four_times_hidden, q_bias="attention_bias",
-    o_bias="attention_bias", moe=Moe(
-        experts="num_experts", shared="mlp.shared_experts", shared_width=_shared_width,
-        width_rule=_expert_width,
+    reads_layer_types=False, feed_pattern=_feeds, width=_width, heads=_heads, kv_heads=_kv_heads,
+    q_bias="attention_bias", o_bias="attention_bias",
+    moe=Moe(
+        count_rule=lambda f: _largest(f, "num_experts"), shared="mlp.shared_experts",
+        shared_width=_shared_width, width_rule=_expert_width,
     ),
 )  # fmt: skip

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.families import classic, dense, gemma4, generic, hybrid, sparse
+from engine.architecture.families import (
+    classic,
+    deepseek_v4,
+    dense,
+    encoders,
+    gemma4,
+    generic,
+    hybrid,
+    selecting,
+    sparse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +26,10 @@ _OWN: Mapping[str, Family] = {
     **dense.FAMILIES,
     **sparse.FAMILIES,
     **hybrid.FAMILIES,
+    **selecting.FAMILIES,
+    **deepseek_v4.FAMILIES,
     **gemma4.FAMILIES,
+    **encoders.FAMILIES,
 }
 # Text parts of multimodal models, and other names of the same layers.
 _SAME_LAYERS = {

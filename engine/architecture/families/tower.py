@@ -105,3 +105,37 @@ def patches(facts: Facts, *, frames: int = 1) -> int:
 def grid(facts: Facts) -> int:
     """Patches of a full image."""
     return (facts.integer("image_size") // facts.integer("patch_size")) ** 2
+
+
+PLAIN = Encoder()
+"""Layer norms and biases everywhere, plain MLP: SigLIP, CLIP and most others."""
+
+
+def vision_of(root: Facts) -> Facts:
+    """The vision config, with its class's defaults where the model states nothing.
+
+    Raises:
+        ConfigError: it is no object.
+    """
+    found = root.sub("vision_config")
+    return found if found is not None else root.empty("vision_config")
+
+
+def siglip(vision: Facts, path: str = "vision_tower.") -> Tower:
+    """A SigLIP encoder; the pooling head only where ``vision_use_head`` says so."""
+    tower = Tower(path)
+    hidden = vision.integer("hidden_size")
+    tower.linear("patch_embedding", hidden, patches(vision))
+    positions = vision.count("num_patches") or grid(vision)
+    tower.weight("position_embedding.weight", positions, hidden)
+    encode(tower, vision, PLAIN)
+    tower.norm("post_layernorm", hidden)
+    if vision.flag("vision_use_head"):
+        width = vision.integer("intermediate_size")
+        tower.weight("head.probe", 1, 1, hidden)
+        tower.linear("head.attention.in_proj", 3 * hidden, hidden)
+        tower.linear("head.attention.out_proj", hidden, hidden)
+        tower.norm("head.layernorm", hidden)
+        tower.linear("head.mlp.fc1", width, hidden)
+        tower.linear("head.mlp.fc2", hidden, width)
+    return tower

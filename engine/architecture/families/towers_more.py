@@ -1,0 +1,168 @@
+"""Towers that share little with the others: MoonViT, mergers, tiles, Whisper.
+
+Source:
+    transformers 5.24.0, the modelling file of each type.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.architecture.families.tower import (
+    PLAIN,
+    Encoder,
+    Tower,
+    encode,
+    grid,
+    patches,
+    siglip,
+    vision_of,
+)
+from engine.architecture.spec import ModuleClass
+
+if TYPE_CHECKING:
+    from engine.architecture.spec import Tensor
+    from engine.config.facts import Facts
+
+
+def kimi_k25(root: Facts, text: Facts) -> list[Tensor]:
+    """Kimi K2.5: MoonViT and a patch-merging projector."""
+    vision = vision_of(root)
+    tower = Tower("vision_tower.")
+    hidden = vision.integer("vt_hidden_size", vision.integer("hidden_size", 1152))
+    width = vision.integer("vt_intermediate_size", vision.integer("intermediate_size", 4304))
+    layers = vision.integer("vt_num_hidden_layers", vision.integer("num_hidden_layers", 27))
+    tower.linear("patch_embed.proj", hidden, patches(vision))
+    height = vision.integer("init_pos_emb_height", 64)
+    across = vision.integer("init_pos_emb_width", 64)
+    tower.weight("patch_embed.pos_emb.weight", height, across, hidden)
+    PLAIN.add(tower, layers, hidden, width, (hidden, hidden))
+    tower.norm("final_layernorm", hidden)
+    sides = vision.integers("merge_kernel_size", 1) or (2, 2)
+    merged = hidden * sides[0] * sides[-1]
+    tower.path = "mm_projector."
+    tower.norm("pre_norm", hidden)
+    tower.linear("proj.0", merged, merged)
+    tower.linear("proj.2", text.integer("hidden_size"), merged)
+    return tower.tensors
+
+
+def minicpmv4_6(root: Facts, text: Facts) -> list[Tensor]:
+    """MiniCPM-V 4.6: SigLIP with a merger inside and one behind."""
+    vision = vision_of(root)
+    tower = siglip(vision)
+    hidden, width = vision.integer("hidden_size"), vision.integer("intermediate_size")
+    sides = vision.integers("window_kernel_size", 1) or (2, 2)
+    window = hidden * sides[0] * sides[-1]
+    tower.path = "vision_tower.vit_merger."
+    tower.norm("layer_norm1", hidden)
+    for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
+        tower.linear(f"self_attn.{name}", hidden, hidden)
+    inner = width * sides[0] * sides[-1]
+    tower.norm("pre_norm", window)
+    tower.linear("linear_1", inner, window)
+    tower.linear("linear_2", hidden, inner)
+    tower.path = "merger.mlp."
+    times = root.integer("merger_times", 1)
+    merged = hidden * 4
+    for index in range(min(times, 16)):
+        out = text.integer("hidden_size") if index == times - 1 else hidden
+        tower.norm(f"{index}.pre_norm", merged)
+        tower.linear(f"{index}.linear_1", merged, merged)
+        tower.linear(f"{index}.linear_2", out, merged)
+    return tower.tensors
+
+
+def minimax_m3(root: Facts, text: Facts) -> list[Tensor]:
+    """MiniMax-M3: a ViT with rotary positions; patches are merged after projection."""
+    vision = vision_of(root)
+    tower = Tower("vision_tower.")
+    hidden = vision.integer("hidden_size")
+    compression = vision.sub("img_token_compression_config")
+    source = compression or vision
+    frames = source.integer("temporal_patch_size", 2)
+    merge = source.integer("spatial_merge_size", 2)
+    tower.linear("patch_embedding", hidden, patches(vision, frames=frames), bias=False)
+    tower.norm("pre_layrnorm", hidden)
+    encode(tower, vision, PLAIN)
+    inner, out = root.integer("projector_hidden_size"), text.integer("hidden_size")
+    tower.path = "multi_modal_projector."
+    tower.linear("linear_1", inner, hidden)
+    tower.linear("linear_2", out, inner)
+    tower.linear("merge_linear_1", inner, out * merge * merge)
+    tower.linear("merge_linear_2", out, inner)
+    return tower.tensors
+
+
+def mllama(root: Facts, text: Facts) -> list[Tensor]:
+    """Llama 3.2 Vision: tiles with gated positions, a local and a gated global encoder."""
+    vision = vision_of(root)
+    tower = Tower("vision_model.")
+    hidden, width = vision.integer("hidden_size"), vision.integer("intermediate_size")
+    tiles = vision.integer("max_num_tiles", 4)
+    ratios = len(vision.items("supported_aspect_ratios") or ()) + 1
+    tokens = grid(vision) + 1
+    tower.linear("patch_embedding", hidden, patches(vision), bias=False)
+    tower.weight("class_embedding", hidden)
+    tower.weight("gated_positional_embedding.embedding", tokens, hidden)
+    tower.weight(
+        "gated_positional_embedding.tile_embedding.weight", ratios, tiles * tokens * hidden
+    )
+    tower.weight("gated_positional_embedding.gate", 1)
+    for name in ("pre", "post"):
+        tower.weight(f"{name}_tile_positional_embedding.embedding.weight", ratios, tiles * hidden)
+        tower.weight(f"{name}_tile_positional_embedding.gate", 1)
+        tower.norm(f"layernorm_{name}", hidden)
+    style = Encoder(qkv_bias=False, o_bias=False)
+    around = vision.integer("num_global_layers")
+    for count in (vision.integer("num_hidden_layers"), around):
+        style.add(tower, count, hidden, width, (hidden, hidden))
+    tower.weight("global_transformer.layers.*.gate_attn", 1, copies=around)
+    tower.weight("global_transformer.layers.*.gate_ffn", 1, copies=around)
+    tower.path = "multi_modal_projector."
+    output = vision.integer("vision_output_dim", hidden)
+    tower.path = ""
+    tower.linear("multi_modal_projector", text.integer("hidden_size"), output)
+    return tower.tensors
+
+
+def voxtral(root: Facts, text: Facts) -> list[Tensor]:
+    """Voxtral: a Whisper encoder and two linear layers over grouped frames."""
+    audio = root.sub("audio_config") or root.empty("audio_config")
+    tower = whisper(audio)
+    hidden = text.integer("hidden_size")
+    tower.path, tower.module = "multi_modal_projector.", ModuleClass.AUDIO
+    tower.linear("linear_1", hidden, audio.integer("intermediate_size"), bias=False)
+    tower.linear("linear_2", hidden, hidden, bias=False)
+    return tower.tensors
+
+
+def whisper(audio: Facts) -> Tower:
+    """The encoder of Whisper."""
+    tower = Tower("audio_tower.", ModuleClass.AUDIO)
+    hidden = audio.integer("hidden_size")
+    layers = audio.integer("num_hidden_layers", audio.count("encoder_layers") or None)
+    width = audio.integer("encoder_ffn_dim", audio.count("intermediate_size") or None)
+    tower.linear("conv1", hidden, 3 * audio.integer("num_mel_bins"))
+    tower.linear("conv2", hidden, 3 * hidden)
+    tower.weight("embed_positions.weight", audio.integer("max_source_positions"), hidden)
+    Encoder(k_bias=False).add(tower, layers, hidden, width, (hidden, hidden))
+    tower.norm("layer_norm", hidden)
+    return tower
+
+
+def step3p7(root: Facts, text: Facts) -> list[Tensor]:
+    """Step 3.7: a ViT with layer scale and two strided convolutions."""
+    vision = vision_of(root)
+    tower = Tower("vision_model.")
+    hidden = vision.integer("hidden_size")
+    tower.linear("conv1", hidden, patches(vision), bias=False)
+    tower.weight("positional_embedding", grid(vision), hidden)
+    tower.norm("ln_pre", hidden)
+    encode(tower, vision, Encoder(scales=2))
+    tower.linear("vit_downsampler1", 2 * hidden, 9 * hidden)
+    tower.linear("vit_downsampler2", 4 * hidden, 9 * 2 * hidden)
+    tower.path = ""
+    bias = root.flag("projector_bias")
+    tower.linear("vit_large_projector", text.integer("hidden_size"), 4 * hidden, bias=bias)
+    return tower.tensors
