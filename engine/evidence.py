@@ -28,6 +28,7 @@ class Basis(StrEnum):
         return self.value.capitalize()
 
 
+_BY_WEAKNESS = tuple(Basis)
 _WEAKNESS = {basis: rank for rank, basis in enumerate(Basis)}
 
 
@@ -85,14 +86,27 @@ def exactly(
 
 def total(parts: Iterable[Estimate], source: str = "", formula: str = "") -> Estimate:
     """The sum of ``parts``; its basis is the weakest among those that hold bytes."""
+    # One pass: this runs several times in every budget.
     kept = tuple(parts)
-    counting = [p.basis for p in kept if p.high_bytes] or [p.basis for p in kept] or [Basis.EXACT]
+    low = likely = high = 0
+    weakest, weakest_empty = -1, 0
+    for part in kept:
+        low += part.low_bytes
+        likely += part.likely_bytes
+        high += part.high_bytes
+        weakness = _WEAKNESS[part.basis]
+        if part.high_bytes:
+            weakest = max(weakest, weakness)
+        else:
+            weakest_empty = max(weakest_empty, weakness)
+    if not kept:
+        weakest = _WEAKNESS[Basis.EXACT]
     return Estimate(
-        low_bytes=sum(p.low_bytes for p in kept),
-        likely_bytes=sum(p.likely_bytes for p in kept),
-        high_bytes=sum(p.high_bytes for p in kept),
-        basis=max(counting, key=_WEAKNESS.__getitem__),
-        source=source or "; ".join(dict.fromkeys(p.source for p in kept if p.source)),
-        formula=formula or " + ".join(p.label for p in kept if p.label),
+        low,
+        likely,
+        high,
+        _BY_WEAKNESS[weakest if weakest >= 0 else weakest_empty],
+        source or "; ".join(dict.fromkeys([p.source for p in kept if p.source])),
+        formula or " + ".join([p.label for p in kept if p.label]),
         parts=kept,
     )

@@ -232,7 +232,7 @@ def _fixed(settings: Settings, stage: StagePlan, device: Device) -> _Fixed:
     parts = [stage.weights, stage.activations, *charged]
     if rules.GRAPHS_INSIDE.at(settings.version):
         parts.append(stage.graphs)
-    return _Fixed(total(parts), runtime, context.likely_bytes)
+    return _Fixed(total(parts, "vLLM", "share"), runtime, context.likely_bytes)
 
 
 def _pool(

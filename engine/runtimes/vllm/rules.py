@@ -33,10 +33,14 @@ class Since(Generic[T]):
 
     def __init__(self, *entries: tuple[Version, T]) -> None:
         self._entries = entries
+        self._known: dict[Version, T] = {}
 
     def at(self, version: Version) -> T:
         """The value in force at ``version``."""
-        return next(value for since, value in reversed(self._entries) if since <= version)
+        if version not in self._known:
+            found = next(value for since, value in reversed(self._entries) if since <= version)
+            self._known[version] = found
+        return self._known[version]
 
 
 @dataclass(frozen=True, slots=True)
