@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import TelemetryError
 from engine.telemetry import commands
+from engine.telemetry.adapters import pci
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, ProcessReading
 from engine.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_PCI_VENDOR = "0x10de"
 _RETRY_S = 30.0
 _UNIFIED = re.compile(r"\bGB10\b|\b(?:Jetson|Tegra|Orin|Thor|Xavier)\b")
 """Names of parts that share the system's memory; ``not supported`` alone proves nothing."""
@@ -75,7 +77,7 @@ class NvidiaAdapter:
         Raises:
             TelemetryError: no library, no driver, or the two do not match.
         """
-        sleeper = sleeping(self._root)
+        sleeper = pci.sleeping(self._root, _PCI_VENDOR)
         if sleeper:
             message = f"The GPU at {sleeper} is asleep and is not woken to be measured."
             raise TelemetryError(message)
@@ -196,23 +198,6 @@ class NvidiaAdapter:
             compute_capability=card.compute_capability,
             **fields,
         )
-
-
-def sleeping(root: Path) -> str:
-    """PCI address of an NVIDIA display device in runtime suspend; empty if none sleeps.
-
-    Every NVML call, ``nvmlInit`` first, resumes a suspended card and keeps it awake.
-    """
-    for folder in sorted((root / "sys/bus/pci/devices").glob("*")):
-        try:
-            is_nvidia = (folder / "vendor").read_text(encoding="ascii").strip() == "0x10de"
-            is_display = (folder / "class").read_text(encoding="ascii").startswith("0x03")
-            status = (folder / "power/runtime_status").read_text(encoding="ascii").strip()
-        except OSError:
-            continue
-        if is_nvidia and is_display and status in {"suspended", "suspending"}:
-            return folder.name
-    return ""
 
 
 def _binding() -> Any:

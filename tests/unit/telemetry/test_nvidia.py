@@ -12,7 +12,8 @@ import pytest
 
 from engine.errors import TelemetryError
 from engine.telemetry.adapters.host import HostAdapter
-from engine.telemetry.adapters.nvidia import NvidiaAdapter, sleeping
+from engine.telemetry.adapters.nvidia import NvidiaAdapter
+from engine.telemetry.adapters.pci import sleeping
 from engine.telemetry.lane import Lane
 from engine.telemetry.probe import LiveSampler, open_sampler
 from engine.telemetry.snapshot import Missing, PoolKind
@@ -280,11 +281,11 @@ def test_that_a_sleeping_laptop_gpu_is_never_asked(tmp_path: Path, gpus: Gpus):
     (folder / "class").write_text("0x030000\n")
     (folder / "power/runtime_status").write_text("suspended\n")
     gpus.rtx4090()
-    assert sleeping(tmp_path) == "0000:01:00.0"
+    assert sleeping(tmp_path, "0x10de") == "0000:01:00.0"
     with pytest.raises(TelemetryError, match=r"0000:01:00\.0 is asleep"):
         NvidiaAdapter(root=tmp_path).open()
     (folder / "power/runtime_status").write_text("active\n")
-    assert sleeping(tmp_path) == ""
+    assert sleeping(tmp_path, "0x10de") == ""
 
 
 def test_that_a_name_from_the_driver_cannot_steer_a_terminal(gpus: Gpus, adapter: NvidiaAdapter):
