@@ -154,9 +154,12 @@ class RowModel(QAbstractListModel):
     def set_badges(self, badges: Mapping[str, Badge], changed: Iterable[str]) -> None:
         """Show ``badges``; only the rows in ``changed`` are painted anew."""
         self._badges = badges
-        places = [self._places[key] for key in changed if key in self._places]
-        if places:
-            self._tell(min(places), max(places))
+        places = sorted(self._places[key] for key in changed if key in self._places)
+        first = 0
+        for n, place in enumerate(places):
+            if n + 1 == len(places) or places[n + 1] != place + 1:
+                self._tell(places[first], place)
+                first = n + 1
 
     def set_unit(self, unit: UnitSystem) -> None:
         """Write margins in ``unit``."""
