@@ -9,7 +9,7 @@ from engine.budget.model import Region
 from engine.devices.device import DeviceKind
 from engine.fit import words
 from engine.fit.verdict import Fit, Verdict
-from engine.units import GIB
+from engine.units import GIB, UnitSystem
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget, RankBudget
@@ -27,12 +27,12 @@ class RankMargin:
     worst_bytes: int
 
 
-def judge(budget: Budget) -> Verdict:
+def judge(budget: Budget, unit: UnitSystem = UnitSystem.BINARY) -> Verdict:
     """The verdict on ``budget``.
 
     A plan fits when even the high estimates do, is tight when only the likely ones do. A bound
     decides only in its own direction: an upper bound that fits, fits; a lower bound that
-    doesn't, doesn't.
+    doesn't, doesn't. ``unit`` is what the sentences write sizes in.
     """
     margins = [rank_margin(rank) for rank in budget.ranks]
     poorest = min(margins, key=lambda m: (m.likely_bytes, m.worst_bytes))
@@ -46,8 +46,8 @@ def judge(budget: Budget) -> Verdict:
         worst_margin_bytes=min(worst, poorest.likely_bytes),
         binding_rank=rank.rank,
         binding_region=region,
-        headline=words.headline(budget, fit, poorest.likely_bytes, region),
-        detail=words.detail(budget, fit, rank, region),
+        headline=words.headline(budget, fit, poorest.likely_bytes, region, unit),
+        detail=words.detail(budget, fit, rank, region, unit),
     )
 
 

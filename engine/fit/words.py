@@ -9,7 +9,7 @@ from engine.devices.device import DeviceKind
 from engine.evidence import Basis
 from engine.fit.verdict import Fit
 from engine.runtimes.registry import RUNTIMES
-from engine.units import format_gib
+from engine.units import UnitSystem, format_gib
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget, RankBudget
@@ -25,11 +25,17 @@ _CAUSES = {
 }
 
 
-def headline(budget: Budget, fit: Fit, margin_bytes: int, region: Region) -> str:
+def headline(
+    budget: Budget,
+    fit: Fit,
+    margin_bytes: int,
+    region: Region,
+    unit: UnitSystem = UnitSystem.BINARY,
+) -> str:
     """One sentence without a full stop, one decimal."""
-    amount = format_gib(abs(margin_bytes), digits=1)
+    amount = format_gib(abs(margin_bytes), unit, digits=1)
     if fit is Fit.UNKNOWN:
-        return _unknown(budget)
+        return _unknown(budget, unit)
     if fit is Fit.DOES_NOT_FIT:
         cause = _CAUSES.get(region, region.label.lower())
         return f"Doesn’t fit: {amount} over, because of {cause}"
@@ -39,12 +45,12 @@ def headline(budget: Budget, fit: Fit, margin_bytes: int, region: Region) -> str
     return f"{word}, with {at_least}{amount} to spare{everywhere}"
 
 
-def _unknown(budget: Budget) -> str:
+def _unknown(budget: Budget, unit: UnitSystem) -> str:
     if budget.bounds and budget.bounds_are_upper:
         most = max(_wanted_bytes(rank) for rank in budget.ranks)
-        return f"Unknown: at most {format_gib(most, digits=1)} of each device"
+        return f"Unknown: at most {format_gib(most, unit, digits=1)} of each device"
     least = max(rank.regions[Region.WEIGHTS].estimate.low_bytes for rank in budget.ranks)
-    return f"Unknown: at least {format_gib(least, digits=1)}"
+    return f"Unknown: at least {format_gib(least, unit, digits=1)}"
 
 
 def _wanted_bytes(rank: RankBudget) -> int:
@@ -56,13 +62,13 @@ def _wanted_bytes(rank: RankBudget) -> int:
     return wanted + rank.needed.likely_bytes
 
 
-def detail(budget: Budget, fit: Fit, rank: RankBudget, region: Region) -> str:
+def detail(budget: Budget, fit: Fit, rank: RankBudget, region: Region, unit: UnitSystem) -> str:
     """What the runtime will do, in whole sentences."""
     if budget.bounds and fit is Fit.UNKNOWN:
         return budget.bounds[0]
     if rank.has_pool:
-        return _pool_detail(budget, fit, rank, region)
-    return _plain_detail(budget, fit, rank)
+        return _pool_detail(budget, fit, rank, region, unit)
+    return _plain_detail(budget, fit, rank, unit)
 
 
 def runtime_label(budget: Budget) -> str:
@@ -81,28 +87,32 @@ def _tokens(budget: Budget) -> str:
     return f"{deployment.concurrency} × {context:,} tokens"
 
 
-def _pool_detail(budget: Budget, fit: Fit, rank: RankBudget, region: Region) -> str:
+def _pool_detail(
+    budget: Budget, fit: Fit, rank: RankBudget, region: Region, unit: UnitSystem
+) -> str:
     label = runtime_label(budget)
     pool, needed = rank.regions[Region.KV_CACHE].estimate, rank.needed.likely_bytes
     tokens = _tokens(budget)
     if fit is Fit.UNKNOWN:
-        return f"{label} has rules of its own on a CPU: {tokens} need {_one(needed)} of KV cache."
+        need = f"{tokens} need {_one(needed, unit)} of KV cache"
+        return f"{label} has rules of its own on a CPU: {need}."
     if rank.free_bytes < 0 and region is Region.FOREIGN:
-        return _refuses_free(budget, rank, label)
+        return _refuses_free(budget, rank, label, unit)
     if pool.likely_bytes == 0 and rank.free_bytes < 0:
         share = _share_bytes(budget, rank)
         wanted = share - rank.free_bytes
         return (
-            f"{label} refuses to start: before any KV cache it needs {_one(wanted)} of the "
-            f"{_one(share)} it may take."
+            f"{label} refuses to start: before any KV cache it needs {_one(wanted, unit)} of the "
+            f"{_one(share, unit)} it may take."
         )
     if pool.likely_bytes >= needed:
-        reserved = f"{label} reserves {_one(pool.likely_bytes)} of KV cache"
-        lines = f"{reserved}; {tokens} need {_one(needed)}."
+        reserved = f"{label} reserves {_one(pool.likely_bytes, unit)} of KV cache"
+        lines = f"{reserved}; {tokens} need {_one(needed, unit)}."
         if len(budget.ranks) > 1:
             lines += " " + _fullest(budget, rank)
         return lines
-    start = f"{tokens} need {_one(needed)} of KV cache; {label} has {_one(pool.likely_bytes)} left."
+    left = _one(pool.likely_bytes, unit)
+    start = f"{tokens} need {_one(needed, unit)} of KV cache; {label} has {left} left."
     return f"{start} {_what_then(budget)}"
 
 
@@ -121,12 +131,12 @@ def _what_then(budget: Budget) -> str:
     return f"It starts, but the {waiting} request waits."
 
 
-def _refuses_free(budget: Budget, rank: RankBudget, label: str) -> str:
+def _refuses_free(budget: Budget, rank: RankBudget, label: str, unit: UnitSystem) -> str:
     share = _share_bytes(budget, rank)
     held = rank.slot.foreign.likely_bytes
     return (
-        f"{label} refuses to start: others hold {_one(held)}, and it asks for {_one(share)} "
-        f"({budget.deployment.gpu_memory_utilization:g} of the device)."
+        f"{label} refuses to start: others hold {_one(held, unit)}, and it asks for "
+        f"{_one(share, unit)} ({budget.deployment.gpu_memory_utilization:g} of the device)."
     )
 
 
@@ -144,18 +154,18 @@ def _fullest(budget: Budget, rank: RankBudget) -> str:
     return f"Rank {rank.rank} is the fullest and sets the pool for {everyone}."
 
 
-def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget) -> str:
+def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, unit: UnitSystem) -> str:
     label = runtime_label(budget)
     held = _wanted_bytes(rank)
     cache = rank.needed.likely_bytes
     tokens = _tokens(budget)
     if fit is not Fit.DOES_NOT_FIT:
-        share = f", {_one(cache)} of it for {tokens}" if cache else ""
+        share = f", {_one(cache, unit)} of it for {tokens}" if cache else ""
         note = "" if fit is Fit.FITS else " The high estimate doesn’t fit."
-        return f"{label} takes {_one(held)}{share}.{note}"
+        return f"{label} takes {_one(held, unit)}{share}.{note}"
     room = rank.slot.device.allocatable.likely_bytes - rank.slot.foreign.likely_bytes
     whose = "of it" if rank.slot.foreign.basis is Basis.ASSUMED else "left"
-    needs = f"{label} needs {_one(held)} and has {_one(room)} {whose}"
+    needs = f"{label} needs {_one(held, unit)} and has {_one(room, unit)} {whose}"
     if budget.llama_cpp is not None:
         return f"{needs}: {_llama_cpp_then(budget, rank)}"
     return f"{needs}: it stops with an out-of-memory error, at load or when the context fills."
@@ -172,5 +182,5 @@ def _llama_cpp_then(budget: Budget, rank: RankBudget) -> str:
     return "it stops at load with an out-of-memory error."
 
 
-def _one(size_bytes: int) -> str:
-    return format_gib(size_bytes, digits=1)
+def _one(size_bytes: int, unit: UnitSystem) -> str:
+    return format_gib(size_bytes, unit, digits=1)

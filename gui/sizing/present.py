@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
 from engine.evidence import Basis
+from engine.fit.judge import judge
 from engine.fit.verdict import Fit
+from engine.units import UnitSystem
 from gui.kit import format as fmt
 from gui.kit.charts.captions import drawn_bytes
 
@@ -18,7 +21,6 @@ if TYPE_CHECKING:
     from engine.budget.model import Budget, RankBudget, RegionBudget
     from engine.evidence import Estimate
     from engine.fit.changes import Change
-    from engine.units import UnitSystem
     from gui.sizing.view_model import State
 
 COLORS = {
@@ -34,6 +36,7 @@ _ICONS = {
     Fit.UNKNOWN: "circle-help",
 }
 _PARTS_SHOWN = 8
+_BARE_FIGURE = re.compile(r"\b\d+\.\d\d\b(?! (?:GiB|GB|MiB|MB))")
 _WRITTEN_SMALL = frozenset({"psutil", "llama.cpp", "vLLM"})
 
 
@@ -105,6 +108,8 @@ def verdict(state: State) -> Words:
     if state.sizing is None:
         return Words("unknown", "circle-help", "Pick a model", "On the left, or drop a file here.")
     found = state.sizing.verdict
+    if state.unit is not UnitSystem.BINARY:
+        found = judge(state.sizing.budget, state.unit)
     margin = fmt.exact_bytes(abs(found.margin_bytes))
     side = "to spare" if found.margin_bytes >= 0 else "over"
     return Words(
@@ -181,17 +186,22 @@ def _rows(rank: RankBudget, unit: UnitSystem, ranks: tuple[RankBudget, ...]) -> 
             basis="" if absent else (rank.needed if is_grown else estimate).basis.word,
             note=f"Needed by the plan; {left} are left for it"
             if is_grown
-            else _sentence_case(found.note),
+            else _in_words(found.note, unit),
             is_absent=absent,
             exact=fmt.exact_bytes(drawn),
             per_rank=tuple(_number(r, region, unit) for r in ranks),
         )
 
 
-def _sentence_case(note: str) -> str:
-    """A capital first, but not on names that are written small."""
+def _in_words(note: str, unit: UnitSystem) -> str:
+    """The note with a capital first, but not on names that are written small.
+
+    Notes give bare figures in GiB, as the table's heading usually says.
+    """
     first = note.partition(" ")[0]
-    return note if first in _WRITTEN_SMALL else note[:1].upper() + note[1:]
+    words = note if first in _WRITTEN_SMALL else note[:1].upper() + note[1:]
+    is_foreign = unit is not UnitSystem.BINARY and _BARE_FIGURE.search(note)
+    return f"{words} (in {UnitSystem.BINARY.value})" if is_foreign else words
 
 
 def _number(rank: RankBudget, region: Region, unit: UnitSystem) -> str:

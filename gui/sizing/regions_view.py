@@ -264,6 +264,7 @@ class DetailPane(QScrollArea):
         while (item := self._passages.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
+                widget.hide()
                 widget.deleteLater()
         for passage in detail.passages:
             self._add(passage)

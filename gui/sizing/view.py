@@ -96,7 +96,7 @@ class SizingView(Ground):
         self.tabs.folded_changed.connect(self._on_folded_changed)
         self.regions.region_selected.connect(self.picture.select_region)
         self.regions.region_selected.connect(self.region_selected)
-        self.picture.region_selected.connect(self.regions.select)
+        self.picture.region_selected.connect(self._on_picture_selected)
 
     def add_notice(self, notice: QWidget) -> None:
         """Put a strip above the header."""
@@ -123,6 +123,10 @@ class SizingView(Ground):
         self._stale.setEnabled(state.is_stale)
         self._say(" ".join(state.notes), wrong=False)
 
+    def _on_picture_selected(self, region: Region | None) -> None:
+        if region is not None:
+            self.regions.select(region)
+
     def _on_refused(self, sentence: str) -> None:
         self._say(sentence or " ".join(self._model.state.notes), wrong=bool(sentence))
 
@@ -146,6 +150,13 @@ class SizingView(Ground):
         self._laying_out = False
         self._share_height()
         self._place_pages()
+
+    def close_floating(self) -> bool:
+        """Fold the pages that lie over the picture. Returns whether there were any."""
+        was_open = bool(self._is_low) and not self.tabs.is_folded
+        if was_open:
+            self.tabs.set_folded(folded=True)
+        return was_open
 
     def fold_tabs(self, *, folded: bool | None) -> None:
         """Fold or open the tabs as remembered; None leaves it to the room there is."""
@@ -180,7 +191,3 @@ class SizingView(Ground):
                 self._folded_by_user = folded
             self._share_height()
         self._place_pages()
-
-    def select(self, region: Region | None) -> None:
-        """Select ``region`` in table and picture."""
-        self.regions.select(region)
