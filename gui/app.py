@@ -188,9 +188,15 @@ def run(arguments: Namespace) -> int:
 
 
 def make_application(arguments: list[str]) -> QApplication:
-    """The Qt application with the house's style, fonts and names."""
-    QLocale.setDefault(QLocale(QLocale.Language.English, QLocale.Country.UnitedStates))
+    """The Qt application of the program."""
     application = QApplication(arguments)
+    dress_application(application)
+    return application
+
+
+def dress_application(application: QApplication) -> None:
+    """Give the application the house's style, fonts, language and names."""
+    QLocale.setDefault(QLocale(QLocale.Language.English, QLocale.Country.UnitedStates))
     application.setApplicationName("Plimsoll")
     application.setDesktopFileName("plimsoll")
     if sys.platform.startswith("linux"):
@@ -198,7 +204,6 @@ def make_application(arguments: list[str]) -> QApplication:
     application.setWindowIcon(app_icon())
     application.setAttribute(Qt.ApplicationAttribute.AA_DontShowIconsInMenus)
     fonts.load()
-    return application
 
 
 def _give_streams() -> None:

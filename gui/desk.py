@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QUrl, Slot
+from PySide6.QtCore import QObject, Qt, QUrl, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog
 
@@ -82,6 +82,9 @@ class Desk(QObject):
         app.holds.balance_changed.connect(app.window.status_line.balance.set_text)
         app.holds.count_changed.connect(self._on_holders_counted)
         commands["hold"].triggered.connect(app.view.picture.toggle_hold)
+        # Space presses the focused button everywhere else.
+        commands["hold"].setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        app.view.picture.addAction(commands["hold"])
         app.view.picture.held.connect(commands["hold"].setChecked)
 
     def _connect_plan(self) -> None:
@@ -94,6 +97,9 @@ class Desk(QObject):
         commands["measure"].triggered.connect(self._on_measure)
         app.window.set_areas(
             (app.browser, app.view.strip, app.view.verdict, app.view.picture, app.view.tabs)
+        )
+        app.window.set_closers(
+            (app.loader.cancel, app.view.close_floating, app.trouble.dismiss, app.note.dismiss)
         )
 
     def here_name(self) -> str:
@@ -112,9 +118,11 @@ class Desk(QObject):
 
     def welcome(self) -> None:
         """The strip of the first start: what was found, how it is known, and what was sent."""
+        if not self._app.settings.welcome_closed and self._app.watch.replay is None:
+            self._tell_found()
+
+    def _tell_found(self) -> None:
         app = self._app
-        if app.settings.welcome_closed or app.watch.replay:
-            return
         slot = app.model.state.here.slots[0]
         count = len(catalogue.entries())
         app.welcome.tell(
@@ -149,6 +157,8 @@ class Desk(QObject):
         )
         app.holds.set_unit(state.unit)
         app.browser.set_unit(state.unit)
+        if app.welcome.isVisible():
+            self._tell_found()
         app.browser.set_chosen(state.model.id if state.model else "")
         self.on_sampled(app.watch.last)
 

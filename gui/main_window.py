@@ -24,7 +24,7 @@ from gui.kit.progress import ProgressLine
 from gui.kit.status import StatusLine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from PySide6.QtGui import (
@@ -104,6 +104,7 @@ class MainWindow(QMainWindow):
         self._is_narrow: bool | None = None
         self._browser_wanted = True
         self._areas: tuple[QWidget, ...] = ()
+        self._closers: tuple[Callable[[], bool], ...] = ()
         self._build(edit)
 
     def _build(self, edit: tuple[QAction, ...]) -> None:
@@ -142,10 +143,19 @@ class MainWindow(QMainWindow):
         self.setStatusBar(self.status_line)
         self.commands["browser"].triggered.connect(self._on_browser_action)
 
+    @property
+    def areas(self) -> tuple[QWidget, ...]:
+        """The areas that F6 goes through."""
+        return self._areas
+
     def set_areas(self, areas: tuple[QWidget, ...]) -> None:
         """The areas that F6 goes through, in order."""
         self._areas = areas
         self.commands["next area"].triggered.connect(self._on_next_area)
+
+    def set_closers(self, closers: tuple[Callable[[], bool], ...]) -> None:
+        """What Escape tries in order; the first that had something to close ends the search."""
+        self._closers = closers
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
@@ -263,7 +273,7 @@ class MainWindow(QMainWindow):
         if self.is_narrow and self._browser_wanted:
             self.show_browser(shown=False)
             return True
-        return False
+        return any(close() for close in self._closers)
 
     @override
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:

@@ -10,8 +10,8 @@ from PySide6.QtCore import QObject, Signal, Slot
 from engine.devices import plain
 from engine.devices.here import this_machine
 from engine.errors import TelemetryError
-from engine.telemetry.record import Recorder, RecordingEndedError, Replay
 from engine.telemetry.probe import open_sampler
+from engine.telemetry.record import Recorder, RecordingEndedError, Replay
 from engine.telemetry.snapshot import PoolKind
 from gui.kit.poller import TelemetryPoller
 

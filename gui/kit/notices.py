@@ -66,11 +66,13 @@ class Notice(QWidget):
         self.setAccessibleName(f"{line} {second}".strip())
         self.show()
 
-    def dismiss(self) -> None:
-        """Close the strip."""
-        if not self.isHidden():
+    def dismiss(self) -> bool:
+        """Close the strip. Returns whether it was open."""
+        was_open = not self.isHidden()
+        if was_open:
             self.hide()
             self.closed.emit()
+        return was_open
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""

@@ -1,0 +1,230 @@
+"""What the room shows is what the engine said; what the user does reaches the plan."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
+
+from engine.budget.model import Region
+from engine.devices import catalogue as devices
+from engine.fit.verdict import Fit
+from engine.units import GIB, UnitSystem
+from gui.kit.theme import load_theme
+from gui.sizing import present
+from gui.sizing.view import SizingView
+
+
+@pytest.fixture
+def view(qtbot, loaded):
+    made = SizingView(loaded, load_theme("light"))
+    made.strip.set_devices("RTX 4090", devices.devices())
+    made.strip.show_state(loaded.state)
+    made.set_low(low=False)
+    qtbot.addWidget(made)
+    made.resize(1144, 820)
+    made.show()
+    qtbot.waitExposed(made)
+    return made
+
+
+def _cells(view, row):
+    model = view.regions.table.model()
+    return [model.index(row, c).data() for c in range(model.columnCount())]
+
+
+def _number(text):
+    return float(text.replace(",", ""))
+
+
+def test_that_header_verdict_and_facts_say_the_state(view, loaded):
+    state = loaded.state
+    assert view.header.findChild(QLabel, "model title").text() == "Llama-3.1-8B-Instruct"
+    assert "8.03 B parameters" in view.header.findChild(QLabel, "model facts").text()
+    assert view.verdict.headline.full_text == state.sizing.verdict.headline
+    assert view.verdict.detail.full_text == state.sizing.verdict.detail
+    longest = f"{state.limits.max_context:,}"
+    assert longest in view.verdict.longest.accessibleName()
+
+
+def test_that_the_regions_add_up_to_the_load_line(view):
+    model = view.regions.table.model()
+    rows = [_cells(view, r) for r in range(model.rowCount())]
+    assert [row[0] for row in rows] == [*(r.label for r in Region), "Load line"]
+    sizes = [_number(row[1]) for row in rows[:-1] if row[1] != "\N{EN DASH}"]
+    # Each of up to nine addends is rounded to 0.01.
+    assert sum(sizes) == pytest.approx(_number(rows[-1][1]), abs=0.05)
+
+
+def test_that_an_absent_region_stays_with_its_reason_and_no_number(view):
+    row = view.regions.table.rows.row_at(list(Region).index(Region.RECURRENT_STATE))
+    assert row.is_absent
+    assert row.size == "\N{EN DASH}"
+    assert row.note
+
+
+def test_that_where_the_pool_is_too_small_the_table_shows_what_is_needed(view, loaded):
+    loaded.edit("context", max_model_len=32768)
+    row = view.regions.table.rows.row_at(list(Region).index(Region.KV_CACHE))
+    assert row.size == "16.00"
+    assert "left for it" in row.note
+    line = view.regions.table.rows.row_at(9)
+    assert "less than the plan's" in line.note
+
+
+def test_that_selecting_a_region_reaches_picture_and_pane_and_back(view, qtbot):
+    view.regions.select(Region.WEIGHTS)
+    assert view.regions.detail.accessibleName().startswith("Weights: ")
+    view.picture.region_selected.emit(Region.RUNTIME)
+    assert view.regions.table.current_region is Region.RUNTIME
+    assert view.regions.detail.accessibleName().startswith("Runtime: ")
+
+
+def test_that_the_selection_survives_an_edit_and_a_change_of_unit(view, loaded):
+    view.regions.select(Region.ACTIVATIONS)
+    loaded.edit("concurrency", concurrency=2)
+    loaded.set_unit(UnitSystem.DECIMAL)
+    assert view.regions.table.current_region is Region.ACTIVATIONS
+    assert view.regions.table.model().headerData(1, Qt.Orientation.Horizontal) == "GB"
+
+
+def test_that_tooltips_of_sizes_are_exact_bytes(view, loaded):
+    model = view.regions.table.model()
+    weights = loaded.state.sizing.budget.ranks[0].regions[Region.WEIGHTS].estimate
+    tip = model.index(0, 1).data(Qt.ItemDataRole.ToolTipRole)
+    assert tip == f"{weights.likely_bytes:,} bytes"
+
+
+def test_that_typing_32k_changes_the_plan_and_nonsense_does_not(view, loaded, qtbot):
+    field = view.strip.context
+    field.setFocus()
+    field.selectAll()
+    qtbot.keyClicks(field, "32k")
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert loaded.state.context == 32768
+    field.selectAll()
+    qtbot.keyClicks(field, "much")
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert loaded.state.context == 32768
+    assert view.remark.isVisible()
+    assert "much" in view.remark.full_text
+    qtbot.keyClick(field, Qt.Key.Key_Escape)
+    assert not view.remark.isVisible()
+
+
+def test_that_an_impossible_plan_is_said_and_the_old_picture_pales(view, loaded):
+    loaded.edit("tp", tensor_parallel_size=7)
+    assert view.verdict.detail.full_text == loaded.state.problem
+    assert view.picture.graphicsEffect().isEnabled()
+    assert not view.regions.isEnabled()
+    loaded.undo_stack.undo()
+    assert not view.picture.graphicsEffect().isEnabled()
+
+
+def test_that_one_click_takes_a_change(view, loaded, qtbot):
+    loaded.edit("context", max_model_len=131072)
+    qtbot.waitUntil(lambda: bool(view.verdict.changes.buttons), timeout=20_000)
+    button = view.verdict.changes.buttons[0]
+    assert button.isVisible()
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert loaded.state.fit in (Fit.FITS, Fit.TIGHT)
+    assert not view.verdict.changes.isVisible()
+
+
+def test_that_a_device_is_found_by_typing_and_is_marked_as_not_here(view, loaded, qtbot):
+    box = view.strip.device
+    box.lineEdit().setFocus()
+    box.lineEdit().selectAll()
+    qtbot.keyClicks(box.lineEdit(), "L40S")
+    qtbot.keyClick(box.lineEdit(), Qt.Key.Key_Return)
+    assert loaded.state.plan.device == "L40S"
+    assert box.toolTip() == "L40S, not this computer"
+    assert not view.verdict.baseline.isVisible()
+
+
+def test_that_a_device_nobody_knows_is_refused_and_the_plan_stays(view, loaded, qtbot):
+    box = view.strip.device
+    box.lineEdit().setFocus()
+    box.lineEdit().selectAll()
+    qtbot.keyClicks(box.lineEdit(), "abacus")
+    qtbot.keyClick(box.lineEdit(), Qt.Key.Key_Return)
+    assert loaded.state.plan.device is None
+    assert "abacus" in view.remark.full_text
+
+
+def test_that_several_ranks_stand_side_by_side(view, loaded):
+    loaded.choose_device("L40S")
+    loaded.edit("tp", tensor_parallel_size=2)
+    model = view.regions.table.model()
+    heads = [model.headerData(c, Qt.Orientation.Horizontal) for c in range(model.columnCount())]
+    assert heads[:3] == ["Region, GiB", "Rank 0", "Rank 1"]
+
+
+def test_that_every_control_has_a_name_and_a_label_with_a_buddy(view):
+    strip = view.strip
+    for control in (
+        strip.runtime, strip.weights, strip.kv, strip.context, strip.slider,
+        strip.at_once, strip.tp, strip.pp, strip.device,
+    ):  # fmt: skip
+        assert control.accessibleName(), control.objectName()
+    buddies = {label.buddy() for label in strip.findChildren(QLabel) if label.buddy()}
+    assert {
+        strip.runtime,
+        strip.weights,
+        strip.kv,
+        strip.context,
+        strip.tp,
+        strip.device,
+    } <= buddies
+
+
+@pytest.mark.parametrize("width", [844, 916, 984, 1144])
+def test_that_no_control_of_the_strip_is_cut_or_overlaps(view, qtbot, width):
+    view.resize(width, 700)
+    strip = view.strip
+    controls = [
+        strip.runtime, strip.weights, strip.kv, strip.slider, strip.context,
+        strip.at_once, strip.tp, strip.pp, strip.device,
+    ]  # fmt: skip
+    edges = [
+        (c.mapTo(view, c.rect().topLeft()).x(), c.mapTo(view, c.rect().topRight()).x())
+        for c in controls
+    ]
+    assert all(right < left for (_, right), (left, _) in itertools.pairwise(edges))
+    assert edges[-1][1] <= width - 16
+    assert view.width() == width
+
+
+def test_that_the_formula_column_goes_into_the_pane_on_narrow_windows(view):
+    last = view.regions.table.model().columnCount() - 1
+    assert not view.regions.table.isColumnHidden(last)
+    view.resize(984, 700)
+    assert view.regions.table.isColumnHidden(last)
+
+
+def test_that_floating_tabs_start_folded_and_open_over_the_picture(view, qtbot):
+    view.resize(916, 520)
+    view.set_low(low=True)
+    assert view.tabs.is_folded
+    height = view.picture.height()
+    view.tabs.open(0)
+    assert view.regions.isVisible()
+    assert view.picture.height() == height
+    assert view.close_floating()
+    assert not view.close_floating()
+
+
+def test_that_the_model_is_sound(view, qtmodeltester):
+    qtmodeltester.check(view.regions.table.model())
+
+
+def test_that_the_detail_of_kv_shows_the_equation_and_exact_bytes(loaded):
+    budget = loaded.state.sizing.budget
+    found = present.detail(budget, budget.ranks[0], Region.KV_CACHE, UnitSystem.BINARY)
+    text = "\n".join(f"{p.caption}\n{p.text}" for p in found.passages)
+    assert "131,072" in text
+    assert found.exact.endswith(" bytes")
+    assert "4.00 GiB (4,294,967,296 bytes)" in text
+    assert 4 * GIB == 4_294_967_296

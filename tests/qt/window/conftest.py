@@ -1,0 +1,38 @@
+"""The whole window, as ``gui.app`` puts it together, with folders of its own and no network."""
+
+from __future__ import annotations
+
+import pytest
+
+from gui.app import App, Options, dress_application
+
+
+@pytest.fixture
+def start(qtbot, qapp, tmp_path):
+    """Start the app; everything is left in order at the end of the test."""
+    dress_application(qapp)
+    apps = []
+
+    def begin(**options) -> App:
+        options = {"offline": True, "settings_folder": tmp_path / "settings"} | options
+        app = App(qapp, Options(**options))
+        apps.append(app)
+        app.start()
+        qtbot.waitExposed(app.window)
+        return app
+
+    yield begin
+    for app in apps:
+        app.window.close()
+        app.window.deleteLater()
+        app.deleteLater()
+
+
+@pytest.fixture
+def app(qtbot, start):
+    """The app with its worked example answered."""
+    made = start()
+    made.window.resize(1440, 900)
+    qtbot.waitUntil(lambda: made.model.state.fit is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: made.model.is_settled, timeout=20_000)
+    return made
