@@ -120,7 +120,7 @@ def time_axis(
     theme = canvas.theme
     font = theme.font("caption.num")
     height = QFontMetricsF(font).height()
-    top = place.bands.bottom() + 7
+    top = place.bands.bottom() + max(7.0, height / 2)
     color = theme.color("text.tertiary")
     if place.has_axis:
         row = QRectF(place.bands.right() + 8, top, 40, height)

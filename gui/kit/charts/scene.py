@@ -217,7 +217,9 @@ def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segme
             Segment(
                 region=region,
                 label="KV needed" if grown else region.label,
-                value=captions.bound_sign(budget, estimate) + format_gib(drawn, unit, unit=False),
+                value=captions.bound_sign(budget, estimate) + format_gib(drawn, unit, unit=False)
+                if drawn
+                else "unknown",
                 bottom_bytes=bottom,
                 top_bytes=bottom + drawn,
                 spare_from_bytes=bottom + max(0, needed) if needed < drawn else None,

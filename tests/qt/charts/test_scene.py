@@ -1,0 +1,151 @@
+"""The scene says what will be drawn, in bytes and words, before anything is drawn."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from engine.budget.model import STACK_ORDER, Region
+from engine.devices.device import DeviceKind, Vendor
+from engine.evidence import Basis, Estimate, exactly
+from engine.units import GIB, UnitSystem
+from gui.kit.charts.scene import scene_for
+from tests.helpers import sizings
+from tests.helpers.sizings import gib
+
+
+def test_that_the_stack_of_a_pool_ends_at_the_load_line() -> None:
+    panel = scene_for(sizings.sizing()).panels[0]
+    # 14.99 + 5.32 + 0.60 + 0.70 + 0.50 + 0.31 + 0.81 + 0.41 = 23.64
+    assert panel.stack_bytes == pytest.approx(gib(23.64), abs=16)
+    assert panel.over_bytes <= 16
+
+
+def test_that_regions_stand_in_the_stack_order_without_gaps() -> None:
+    segments = scene_for(sizings.sizing()).panels[0].segments
+    order = [s.region for s in segments]
+    assert order == [r for r in STACK_ORDER if r is not Region.RECURRENT_STATE]
+    assert segments[0].bottom_bytes == 0
+    assert all(a.top_bytes == b.bottom_bytes for a, b in itertools.pairwise(segments))
+
+
+def test_that_the_unused_part_of_the_pool_is_marked() -> None:
+    kv = scene_for(sizings.sizing()).panels[0].segment(Region.KV_CACHE)
+    assert kv is not None
+    assert kv.spare_from_bytes == kv.bottom_bytes + gib(4.0)
+
+
+def test_that_the_cache_grows_to_what_is_needed_and_the_rest_lies_over_the_line() -> None:
+    panel = scene_for(sizings.over_the_line()).panels[0]
+    kv = panel.segment(Region.KV_CACHE)
+    assert kv is not None
+    assert (kv.label, kv.value) == ("KV needed", "8.00")
+    # 8.00 - 5.32 = 2.68 over
+    assert panel.over_bytes == pytest.approx(gib(2.68), abs=16)
+    assert panel.over_text == "2.7 GiB over the load line"
+
+
+def test_that_a_runtime_without_a_pool_leaves_white_below_the_line() -> None:
+    panel = scene_for(sizings.unified()).panels[0]
+    assert panel.stack_bytes == pytest.approx(gib(13.85), abs=16)
+    assert panel.over_bytes == 0
+    assert panel.reserve_text == "10.56 GiB that macOS keeps for itself and for apps"
+    assert panel.load_texts[0] == "Load line: 37.44 GiB that Metal lets the GPU use"
+
+
+def test_that_the_axis_reaches_past_the_total_or_past_the_stack() -> None:
+    total = sizings.RTX_4090_TOTAL
+    assert scene_for(sizings.sizing()).axis_max_bytes == round(total * 1.025)
+    over = scene_for(sizings.over_the_line())
+    assert over.axis_max_bytes == round(over.panels[0].stack_bytes * 1.03)
+
+
+def test_that_the_captions_do_the_sums() -> None:
+    words = [c.texts[0] for c in scene_for(sizings.sizing()).panels[0].captions]
+    assert "32,768 tokens × 128 KiB = 4.00 GiB needed" in words
+    assert "1.32 GiB spare in the pool" in words
+
+
+def test_that_weights_of_two_bytes_a_parameter_are_shown_as_the_product() -> None:
+    regions = dict(sizings.VLLM_8B)
+    tensors = exactly(16_060_522_496, Basis.EXACT, "shapes", label="tensors")
+    buffers = exactly(33_554_432, Basis.EXACT, "rotary", label="rotary table")
+    weights = Estimate(
+        16_094_076_928,
+        16_094_076_928,
+        16_094_076_928,
+        Basis.EXACT,
+        "shapes",
+        parts=(tensors, buffers),
+    )
+    regions[Region.WEIGHTS] = (weights, 14.96, "plus buffers")
+    scene = scene_for(sizings.sizing(sizings.rank_budget(regions=regions)))
+    assert scene.panels[0].captions[0].texts == ("8,030,261,248 parameters × 2 bytes",)
+
+
+def test_that_a_cache_that_is_no_plain_product_is_not_shown_as_one() -> None:
+    made = scene_for(sizings.sizing(bytes_per_token=1000)).panels[0].captions
+    assert made[1].texts[0] == "4 × 8,192 tokens need 4.00 GiB"
+
+
+def test_that_the_picture_says_its_verdict_and_its_regions_to_those_who_hear_it() -> None:
+    scene = scene_for(sizings.sizing())
+    assert scene.name == "Fits, with 1.3 GiB to spare"
+    assert "Weights 14.99" in scene.description
+    assert "Load line at 23.64 GiB of 23.99 GiB" in scene.description
+
+
+def test_that_all_ranks_share_one_scale_and_the_fullest_stands_out() -> None:
+    scene = scene_for(sizings.many_ranks(4))
+    assert [p.title for p in scene.panels] == ["Rank 0", "Rank 1", "Rank 2", "Rank 3"]
+    assert scene.axis_max_bytes == round(gib(44.99) * 1.025)
+    assert sum(p.is_fullest for p in scene.panels) == 1
+
+
+def test_that_one_rank_can_be_shown_alone() -> None:
+    assert [p.rank for p in scene_for(sizings.many_ranks(4), rank=2).panels] == [2]
+
+
+def test_that_a_bound_carries_its_sign() -> None:
+    regions = dict(sizings.VLLM_8B)
+    regions[Region.WEIGHTS] = (sizings.estimate(14.99, basis=Basis.BOUND), None, "")
+    made = sizings.sizing(sizings.rank_budget(regions=regions))
+    upper = scene_for(made).panels[0].segment(Region.WEIGHTS)
+    assert upper is not None
+    assert (upper.value, upper.is_open) == ("≤ 14.99", False)
+    lower = replace(made, budget=replace(made.budget, bounds_are_upper=False))
+    segment = scene_for(lower).panels[0].segment(Region.WEIGHTS)
+    assert segment is not None
+    assert (segment.value, segment.is_open) == ("≥ 14.99", True)
+
+
+def test_that_a_cache_nobody_knows_is_drawn_open_and_not_as_nothing() -> None:
+    regions = dict(sizings.VLLM_8B)
+    regions[Region.KV_CACHE] = (sizings.estimate(0, basis=Basis.BOUND), None, "not understood")
+    made = sizings.sizing(sizings.rank_budget(regions=regions, needed=0, has_pool=False))
+    lower = replace(made, budget=replace(made.budget, bounds_are_upper=False))
+    kv = scene_for(lower).panels[0].segment(Region.KV_CACHE)
+    assert kv is not None
+    assert (kv.value, kv.is_open) == ("unknown", True)
+
+
+def test_that_host_memory_the_plan_hardly_touches_is_words_and_not_a_panel() -> None:
+    host = sizings.card("host RAM", gib(64), 60.0, DeviceKind.HOST, Vendor.CPU)
+    zero = exactly(0, Basis.EXACT, "rule")
+    regions = dict.fromkeys(Region, (zero, None, ""))
+    regions[Region.RUNTIME] = (sizings.estimate(0.63), None, "")
+    beside = sizings.rank_budget(1, regions, host, needed=0, has_pool=False)
+    scene = scene_for(sizings.sizing(sizings.rank_budget(), beside))
+    assert [p.rank for p in scene.panels] == [0]
+    assert scene.panels[0].title == "RTX 4090"
+    assert scene.aside == "Besides, 0.63 GiB of host memory"
+
+
+def test_that_decimal_units_change_every_figure() -> None:
+    panel = scene_for(sizings.sizing(), UnitSystem.DECIMAL).panels[0]
+    weights = panel.segment(Region.WEIGHTS)
+    assert weights is not None
+    assert weights.value == f"{14.99 * GIB / 1e9:.2f}"
+    assert panel.load_texts[0].startswith(f"Load line: {23.64 * GIB / 1e9:.2f} GB")
