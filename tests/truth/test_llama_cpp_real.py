@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from engine.architecture.model import GgufTensor, Model
-from engine.architecture.spec import ArchitectureSpec
+from engine.architecture.read import read
 from engine.budget.model import Budget, Region
 from engine.cancel import CancelToken
 from engine.deployment.spec import Deployment
@@ -42,6 +41,8 @@ pytestmark = [
 _PRINTED_BYTES = 0.0051 * MIB
 """The log has two decimals of a MiB."""
 _LIBRARIES_BYTES = 64 * MIB
+_TOKENS = 128
+"""One whole micro-batch: enough to touch every buffer, little enough for a busy machine."""
 _CASES: list[tuple[str, Dense, dict[str, Any]]] = [
     ("as served", synthetic_gguf.LLAMA_1B, {"n_seq_max": 4, "kv_unified": True}),
     ("as stored", synthetic_gguf.LLAMA_1B, {"n_seq_max": 1, "repack": False}),
@@ -55,23 +56,15 @@ def _write(model: Dense, folder: Path) -> Path:
     return synthetic_gguf.write(model, types, folder / "synthetic.gguf")
 
 
-def _model(path: Path) -> Model:
-    raw = files.read(path, CancelToken())
-    tensors = tuple(GgufTensor(t.name, t.dtype, t.shape, t.size_bytes) for t in raw.tensors)
-    spec = ArchitectureSpec(
-        model_type="", layers=(), outer=(), mtp=(), hidden_size=0, vocab_size=0,
-        max_position_embeddings=None, dtype="float16", tie_word_embeddings=True, weight_format="",
-    )  # fmt: skip
-    return Model(raw.id, None, raw.source, spec, None, tensors, raw.gguf_metadata)
-
-
 def _plan(path: Path, settings: dict[str, Any]) -> Budget:
+    model = read(files.read(path, CancelToken()))
     nothing = exactly(0, Basis.SETTING, "the process alone is compared")
     capacity = exactly(64 * GIB, Basis.SETTING, "not what this test is about")
     host = Slot(Device("host", Vendor.CPU, DeviceKind.HOST, "", 64 * GIB, capacity), nothing)
     deployment = Deployment(
         runtime="llama.cpp",
         n_ctx=4096,
+        n_ubatch=_TOKENS,
         n_parallel=settings["n_seq_max"],
         kv_unified=settings.get("kv_unified", False),
         n_outputs_max=settings["n_seq_max"],
@@ -80,7 +73,7 @@ def _plan(path: Path, settings: dict[str, Any]) -> Budget:
         flash_attn="on",
         repack=settings.get("repack", True),
     )
-    return LlamaCpp().plan(_model(path), deployment, Machine("here", (host,), host, is_here=True))
+    return LlamaCpp().plan(model, deployment, Machine("here", (host,), host, is_here=True))
 
 
 def _held(pid: int) -> tuple[int, int]:
@@ -111,14 +104,13 @@ def test_that_a_real_run_stays_within_the_plan(
     path = _write(model, tmp_path)
     budget = _plan(path, settings)
     planned = budget.ranks[0].planned
-    with LlamaProcess(
-        path, {"n_ctx": 4096, "n_outputs_max": settings["n_seq_max"], **settings}
-    ) as run:
+    asked = {"n_ctx": 4096, "n_ubatch": _TOKENS, "n_outputs_max": settings["n_seq_max"], **settings}
+    with LlamaProcess(path, asked) as run:
         _compare_with_the_log(budget, run.buffers)
         loaded = sum(_held(run.pid))
         assert loaded <= planned.high_bytes
 
-        assert run.decode(512)["status"] == 0
+        assert run.decode(_TOKENS)["status"] == 0
         must_stay, mapped = _held(run.pid)
     weights = _region(budget, Region.WEIGHTS)
     assert weights.low_bytes <= mapped <= weights.low_bytes + _LIBRARIES_BYTES
