@@ -42,7 +42,7 @@ class HoldsViewModel(QObject):
         self._unit = UnitSystem.BINARY
         self._wanted = ""
         self._picked = ""
-        self._before: dict[str, int] = {}
+        self._before: dict[tuple[str, str], int] = {}
 
     def show(self, snapshot: TelemetrySnapshot, uuid: str) -> None:
         """Show ``uuid`` of ``snapshot``; a device picked by hand stays until ``uuid`` changes."""
@@ -78,7 +78,7 @@ class HoldsViewModel(QObject):
         if snapshot is None or reading is None:
             return
         before = explain.before(
-            self._before.get(reading.uuid), self._unit, is_running=_runtime_bytes(reading) > 0
+            self._before.get(_origin(reading)), self._unit, is_running=_runtime_bytes(reading) > 0
         )
         models = present.models_by_runtime(snapshot)
         state = present.present(reading, self._unit, models, before)
@@ -119,9 +119,14 @@ class HoldsViewModel(QObject):
             return
         running = _runtime_bytes(reading)
         if not running:
-            self._before[reading.uuid] = reading.used_bytes
-        elif reading.uuid not in self._before:
-            self._before[reading.uuid] = max(reading.used_bytes - running, 0)
+            self._before[_origin(reading)] = reading.used_bytes
+        else:
+            self._before.setdefault(_origin(reading), max(reading.used_bytes - running, 0))
+
+
+def _origin(reading: DeviceReading) -> tuple[str, str]:
+    """Device and source: a recording of a device tells nothing of what it holds live."""
+    return reading.uuid, reading.source
 
 
 def _runtime_bytes(reading: DeviceReading) -> int:

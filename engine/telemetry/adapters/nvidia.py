@@ -284,7 +284,7 @@ def _order(process: ProcessReading) -> tuple[int, int]:
 def _process(pid: int, used: int | None) -> ProcessReading:
     import psutil
 
-    name, command = "a process outside this container", ""
+    name, command = "outside this container", ""
     try:
         process = psutil.Process(pid)
         name = printable(process.name(), 64)

@@ -12,7 +12,7 @@ from engine.telemetry.snapshot import Missing
 from engine.units import UnitSystem
 from gui.kit.theme import load_theme
 from gui.live.view import HoldsView
-from tests.helpers.readings import DESKTOP, ENGINE, GIB, card, host, moment
+from tests.helpers.readings import DESKTOP, ENGINE, GIB, USED, card, host, moment
 
 COLUMNS = ("process", "pid", "runtime", "size", "share")
 
@@ -76,6 +76,14 @@ def test_that_what_others_held_before_the_run_is_kept_while_it_runs(view: HoldsV
 def test_that_a_run_there_from_the_start_leaves_the_rest_as_others(view: HoldsView):
     view.show_snapshot(moment(card()), "GPU-0")
     assert "Others held 0.41 GiB" in words(view)
+
+
+def test_that_a_recording_does_not_inherit_what_was_held_live(view: HoldsView):
+    idle = card(used_bytes=round(0.41 * GIB), processes=DESKTOP)
+    view.show_snapshot(moment(idle), "GPU-0")
+    played = card(source="recording run.jsonl, NVML 580.126.09", processes=(ENGINE,))
+    view.show_snapshot(moment(played, second=1), "GPU-0")
+    assert f"Others held {(USED - ENGINE.used_bytes) / GIB:.2f} GiB" in words(view)
 
 
 def test_that_the_selected_process_stays_selected_when_rows_move(view: HoldsView):

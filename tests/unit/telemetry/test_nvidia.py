@@ -117,7 +117,7 @@ def test_that_a_pid_that_is_not_here_is_said_to_be_outside(gpus: Gpus, adapter: 
     gpus.rtx4090(compute=f"4194303:{100 * MIB}")
     (card,) = opened(adapter).sample()
     assert not isinstance(card.processes, Missing)
-    assert card.processes[0].name == "a process outside this container"
+    assert card.processes[0].name == "outside this container"
 
 
 def test_that_a_process_without_a_figure_is_listed_with_the_reason(
