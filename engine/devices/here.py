@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
 import sys
 from dataclasses import replace
@@ -205,7 +204,7 @@ def _sum(sizes: Iterable[int | Missing]) -> int:
 
 def _apple_chip() -> str:
     """``Apple M4 Pro`` on Apple silicon; empty elsewhere."""
-    if sys.platform != "darwin" or platform.machine() != "arm64":
+    if sys.platform != "darwin" or os.uname().machine != "arm64":
         return ""
     answer = subprocess.run(
         ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"],
