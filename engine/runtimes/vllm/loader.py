@@ -59,7 +59,9 @@ def resident(
             found.source,
             label="tensors",
         )
-    return total([stored, *_additions(spec, found, stage, loading)])
+    parts = [stored, *_additions(spec, found, stage, loading)]
+    formula = " + ".join(f"{part.likely_bytes:,} B ({part.label})" for part in parts)
+    return total(parts, formula=formula)
 
 
 def _additions(
@@ -108,7 +110,8 @@ def _rest(size_bytes: int) -> int:
 def _fused(spec: ArchitectureSpec, layer: LayerSpec, fmt: str, loading: Loading) -> list[int]:
     """Bytes of the matrices of a layer as vLLM joins them: q, k and v; gate and up."""
     base = canonical(spec.dtype) or "bfloat16"
-    kept = spec.unquantised if fmt == spec.weight_format else ()
+    as_published = fmt == spec.weight_format
+    kept = spec.unquantised if as_published else ()
     sizes: dict[str, int] = {}
     for tensor in layer.tensors:
         if tensor.linear:
@@ -120,7 +123,8 @@ def _fused(spec: ArchitectureSpec, layer: LayerSpec, fmt: str, loading: Loading)
                 vocab_multiple=1,
             )
             name = _JOINED.sub(lambda m: "qkv" if m[0][0] in "qkv" else "gate_up", tensor.name)
-            sizes[name] = sizes.get(name, 0) + tensor_bytes(part, fmt, base, kept)
+            own = (part.stored_as if as_published else "") or fmt
+            sizes[name] = sizes.get(name, 0) + tensor_bytes(part, own, base, kept)
     return list(sizes.values())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, ModuleClass
@@ -71,7 +71,9 @@ def activations(spec: ArchitectureSpec, step: Step) -> Estimate:
         _formula(spec, step, law, forward_bytes, sampler),
         "peak of forward pass and sampler",
     )
-    return total([peak, *_expert_workspace(spec, step), *_vision(spec, step)], formula=peak.formula)
+    parts = [peak, *_expert_workspace(spec, step), *_vision(spec, step)]
+    formula = " + ".join(f"{p.label}: {p.formula}" if p is not peak else p.formula for p in parts)
+    return total(parts, formula=formula)
 
 
 def _formula(
@@ -143,7 +145,8 @@ def _vision(spec: ArchitectureSpec, step: Step) -> list[Estimate]:
     low, likely, high = (size * MIB for size in _VISION.get(family, _VISION_OTHER))
     source = "Gemma 3 holds 0.18 to 0.26 GiB more, Qwen2.5-VL 2 GiB more than text alone"
     basis = Basis.FITTED if family else Basis.ASSUMED
-    return [Estimate(low, likely, high, basis, source, "", "vision or audio encoder")]
+    formula = f"{likely // MIB} MiB"
+    return [Estimate(low, likely, high, basis, source, formula, "vision or audio encoder")]
 
 
 @lru_cache(maxsize=4096)
@@ -169,10 +172,16 @@ def cuda_graphs(spec: ArchitectureSpec, layers: int, sizes: int, version: Versio
 def inside(device: Device, version: Version, tp: int, pp: int) -> Estimate:
     """Growth outside PyTorch that vLLM charges to its budget."""
     capability = device.compute_capability
+    # Hopper and data-centre Blackwell; without a name, the size tells.
+    large = 9 <= capability < 12 or (not capability and device.total_bytes >= 70 * GIB)
+    return _inside(version, tp, pp, large)
+
+
+@lru_cache(maxsize=256)
+def _inside(version: Version, tp: int, pp: int, large: bool) -> Estimate:  # noqa: FBT001 - cache key
     if tp > 1:
         span = rules.INSIDE_TENSOR_PARALLEL.at(version)
-        # Hopper and data-centre Blackwell; without a name, the size tells.
-        if not (9 <= capability < 12 or (not capability and device.total_bytes >= 70 * GIB)):
+        if not large:
             span = rules.Span(120 * MIB, 360 * MIB, span.high)
     elif pp > 1:
         span = rules.INSIDE_PIPELINE
@@ -182,6 +191,7 @@ def inside(device: Device, version: Version, tp: int, pp: int) -> Estimate:
     return _spanned(span, source, "workspaces" if tp * pp == 1 else "collectives, workspaces")
 
 
+@lru_cache(maxsize=64)
 def outside(ranks: int) -> Estimate:
     """Libraries and collectives that lie outside the budget, beside the context."""
     source = "whole-card readings beyond vLLM's own terms"
@@ -196,6 +206,7 @@ def outside(ranks: int) -> Estimate:
     ).named("NCCL, libraries")
 
 
+@lru_cache(maxsize=4096)
 def sampler_buffers(vocab_size: int, rows: int, tables: int) -> Estimate:
     """Penalty counters, prompt masks and block tables of model runner 2.
 
@@ -213,6 +224,7 @@ def sampler_buffers(vocab_size: int, rows: int, tables: int) -> Estimate:
     return exactly(size, Basis.EXACT, _PENALTIES, formula, "sampler buffers")
 
 
+@cache
 def slack() -> Estimate:
     """What the caching allocator holds without using it."""
     return Estimate(
@@ -225,6 +237,7 @@ def slack() -> Estimate:
     )
 
 
+@cache
 def nothing(reason: str) -> Estimate:
     """Exactly nothing, for a stated reason."""
     return exactly(0, Basis.EXACT, reason)

@@ -12,8 +12,9 @@ from engine.devices.device import DeviceKind
 from engine.formats.kv import KV_DTYPES
 from engine.formats.weights import FORMATS
 from engine.runtimes.vllm import rules
-from engine.runtimes.vllm.rank import Need, StagePlan, rank_budget, request_rule, stage_plans
+from engine.runtimes.vllm.rank import Need, rank_budget
 from engine.runtimes.vllm.settings import Settings, settle
+from engine.runtimes.vllm.stage import StagePlan, request_rule, stage_plans
 from engine.units import ceil_div
 
 if TYPE_CHECKING:

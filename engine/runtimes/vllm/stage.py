@@ -1,0 +1,189 @@
+"""What all tensor-parallel ranks of one pipeline stage have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import AttentionKind
+from engine.budget import sequence_state as state
+from engine.budget.model import Region, RegionBudget
+from engine.budget.sharding import VOCAB_MULTIPLE
+from engine.budget.weights import WeightLayout, parameters, weights
+from engine.evidence import Basis
+from engine.formats.weights import FORMATS
+from engine.runtimes.vllm import overheads, rules
+from engine.runtimes.vllm.loader import Loading, lora_bytes, resident
+from engine.runtimes.vllm.pool import PoolLayout, PoolRule, RequestRule, pool_layout
+from engine.units import ceil_div, format_gib
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.budget.weights import StageWeights, Weights
+    from engine.evidence import Estimate
+    from engine.runtimes.vllm.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """One pipeline stage, before it meets a device."""
+
+    layers: range
+    weights: RegionBudget
+    activations: Estimate
+    graphs: Estimate
+    graph_sizes: int
+    sampler: Estimate | None
+    layout: PoolLayout | None
+    equation: str
+    """Bytes of one token, whole model."""
+    blocks_per_request: int
+    least_per_request_bytes: int
+
+    @property
+    def request_bytes(self) -> int:
+        """Blocks of one request at the plan's context."""
+        return self.blocks_per_request * self.layout.bytes_per_block if self.layout else 0
+
+
+def stage_plans(model: Model, settings: Settings, tokens: int) -> tuple[StagePlan, ...]:
+    """Every stage; ``tokens`` is what each request holds."""
+    layout = _weight_layout(model, settings)
+    found = weights(model, layout)
+    return tuple(
+        _stage_plan(model, settings, layout, index, tokens) for index in range(len(found.stages))
+    )
+
+
+def _weight_layout(model: Model, settings: Settings) -> WeightLayout:
+    deployment = settings.deployment
+    return WeightLayout(
+        weight_format=deployment.weight_format,
+        tensor_parallel_size=deployment.tensor_parallel_size,
+        pipeline_parallel_size=deployment.pipeline_parallel_size,
+        enable_expert_parallel=deployment.enable_expert_parallel,
+        with_mtp=bool(deployment.speculative_tokens and model.spec.mtp),
+        vocab_multiple=VOCAB_MULTIPLE,
+        halve_float32=True,
+    )
+
+
+def _stage_plan(
+    model: Model, settings: Settings, weight_layout: WeightLayout, index: int, tokens: int
+) -> StagePlan:
+    spec, deployment = model.spec, settings.deployment
+    tp, pp = deployment.tensor_parallel_size, deployment.pipeline_parallel_size
+    found = weights(model, weight_layout)
+    stage = found.stages[index]
+    layout = pool_layout(spec, stage.layers.start, stage.layers.stop, _pool_rule(model, settings))
+    request = request_rule(settings)
+    first, last = index == 0, index == pp - 1
+    step = overheads.Step(
+        version=settings.version,
+        tokens=settings.tokens,
+        rows=settings.rows,
+        element_bytes=settings.element_bytes,
+        tensor_parallel_size=tp,
+        weight_format=found.weight_format,
+        first_stage=first,
+        last_stage=last,
+        passes_on=pp > 1,
+    )
+    sizes = 0
+    graphs = overheads.nothing("enforce_eager captures no graphs")
+    if not deployment.enforce_eager:
+        sizes = rules.capture_sizes(
+            settings.rows, settings.tokens, deployment.speculative_tokens, settings.version
+        )
+        graphs = overheads.cuda_graphs(spec, len(stage.layers), sizes, settings.version)
+    adapters = deployment.max_loras and deployment.max_loras * lora_bytes(
+        spec, stage.layers, tp, deployment.max_lora_rank
+    )
+    loading = Loading(tp, settings.element_bytes, deployment.enable_expert_parallel, adapters)
+    return StagePlan(
+        layers=stage.layers,
+        weights=_weights_region(model, weight_layout, index, loading),
+        activations=overheads.activations(spec, step),
+        graphs=graphs,
+        graph_sizes=sizes,
+        sampler=_sampler(model, settings, layout) if last else None,
+        layout=layout,
+        equation=state.equation(spec, settings.kv_dtype),
+        blocks_per_request=layout.blocks_per_request(tokens, request) if layout else 0,
+        least_per_request_bytes=state.rank_bytes(spec, settings.kv_dtype, tokens, stage.layers, tp),
+    )
+
+
+def _pool_rule(model: Model, settings: Settings) -> PoolRule:
+    deployment = settings.deployment
+    return PoolRule(
+        kv_dtype=settings.kv_dtype,
+        tensor_parallel_size=deployment.tensor_parallel_size,
+        block_size=_block_size(model, settings),
+        hybrid_groups=rules.HYBRID_GROUPS.at(settings.version),
+        group_slack=rules.GROUP_SLACK.at(settings.version),
+        speculative_tokens=deployment.speculative_tokens,
+        with_mtp=bool(deployment.speculative_tokens and model.spec.mtp),
+    )
+
+
+def _block_size(model: Model, settings: Settings) -> int:
+    # FlashMLA, the kernel for latents of 512 on Hopper and Blackwell, takes blocks of 64.
+    latent = any(
+        a.kind is AttentionKind.LATENT and a.kv_lora_rank == 512
+        for a in state.attention_kinds(model.spec)
+    )
+    return 64 if latent and settings.capability >= 9 else 16
+
+
+def request_rule(settings: Settings) -> RequestRule:
+    """How many blocks a request takes under these settings."""
+    deployment = settings.deployment
+    batches = deployment.pipeline_parallel_size
+    batches += rules.STEPS_IN_FLIGHT.at(settings.version) - 1
+    state_blocks = 1 + deployment.speculative_tokens + int(bool(deployment.enable_prefix_caching))
+    return RequestRule(
+        tokens_in_flight=settings.tokens * batches,
+        state_blocks=state_blocks,
+        context_parallel=deployment.decode_context_parallel_size,
+    )
+
+
+def _sampler(model: Model, settings: Settings, layout: PoolLayout | None) -> Estimate | None:
+    if not rules.SAMPLER_BUFFERS.at(settings.version):
+        return None
+    tables = 0
+    if layout is not None:
+        tables = layout.num_groups * ceil_div(settings.context, layout.block_size)
+    return overheads.sampler_buffers(model.spec.vocab_size, settings.rows, tables)
+
+
+@lru_cache(maxsize=4096)
+def _weights_region(
+    model: Model, layout: WeightLayout, index: int, loading: Loading
+) -> RegionBudget:
+    found = weights(model, layout)
+    stage = found.stages[index]
+    estimate = resident(model.spec, found, stage, loading)
+    names = ", ".join(part.label for part in estimate.parts[1:])
+    extra = format_gib(estimate.likely_bytes - stage.size_bytes)
+    return RegionBudget(
+        Region.WEIGHTS,
+        estimate,
+        stage.size_bytes,
+        _weights_note(model, found, stage, pipelined=layout.pipeline_parallel_size > 1),
+        f"{extra} more than the tensors: {names}." if names else "",
+    )
+
+
+def _weights_note(model: Model, found: Weights, stage: StageWeights, *, pipelined: bool) -> str:
+    if found.basis is Basis.READ:
+        note = "Tensor sizes in the file header, plus buffers"
+    else:
+        known = FORMATS.get(found.weight_format)
+        label = known.label if known else found.weight_format
+        note = f"{parameters(model.spec):,} parameters in {label}, plus buffers"
+    if not pipelined:
+        return note
+    return f"Layers {stage.layers.start} to {stage.layers.stop - 1}; {note}"
