@@ -66,13 +66,12 @@ class Wanted:
 
 def is_reference(text: str, endpoint: str) -> bool:
     """Whether ``text`` names one model by its form (path, link, ``org/repo:quant``, a config)."""
-    if text.startswith("{"):
+    if text.startswith("{") or "://" in text:
         return True
     try:
         found = parse(text, endpoint)
     except SourceError:
-        # Opened all the same, so that the sentence about it is shown.
-        return "://" in text
+        return False
     if isinstance(found, HubReference):
         return bool(found.file or found.revision) or "." in text.split("/", 1)[0]
     return found is not None

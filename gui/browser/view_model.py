@@ -22,7 +22,7 @@ from gui.kit.messages import sentence
 from gui.kit.throttle import Debounce
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from engine.architecture.model import Model
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from gui.kit.tasks import TaskRunner
 
 TYPING_PAUSE_MS = 250
+SEARCH, AGAIN, LOOK, SHOW_ALL = "Search the Hub", "Try again", "Look again", "Show all"
+"""Words on the button of a message."""
 ALL = Filters(fits_here=False)
 """Filters that let everything through."""
 
@@ -101,6 +103,12 @@ class BrowserViewModel(QObject):
         self._look = LatestOnly(runner, self)
         self._look.succeeded.connect(self._on_local)
         self._look.busy_changed.connect(self._publish)
+        self._acts: dict[str, Callable[[], None]] = {
+            SEARCH: self.search_hub,
+            AGAIN: self._ask_hub,
+            LOOK: self.refresh_local,
+            SHOW_ALL: partial(self.set_filters, ALL),
+        }
         self._typing = Debounce(TYPING_PAUSE_MS, self._on_typing_paused, self)
         self._publish()
 
@@ -147,14 +155,8 @@ class BrowserViewModel(QObject):
 
     def act_on_message(self) -> None:
         """Do what the message in place of the list offers."""
-        if self.state.source is Source.HUB:
-            self._ask_hub()
-        elif self.state.source is Source.LOCAL and not self.state.query:
-            self.refresh_local()
-        elif self.state.wanted.filters != ALL:
-            self.set_filters(ALL)
-        else:
-            self.search_hub()
+        if self.state.message is not None:
+            self._acts[self.state.message.action]()
 
     def set_filters(self, filters: Filters) -> None:
         """Show only rows that pass ``filters``."""
@@ -319,14 +321,14 @@ class BrowserViewModel(QObject):
         if not everything:
             where = "the caches of Hugging Face, Ollama, LM Studio and llama.cpp"
             detail = f"Looked in {where}. Open a file or folder with Ctrl+O, or drop it here."
-            return Message("No models found on this computer", detail, "Look again", "hard-drive")
+            return Message("No models found on this computer", detail, LOOK, "hard-drive")
         if query and not listing.arranged(everything, self.badges, query, Wanted(ALL)):
             near = ", ".join(name.rsplit("/", 1)[-1] for name in nearest(query))
             detail = f"Nearest: {near}" if near else "Nothing here is called like that."
-            return Message("No model of this name", detail, "Search the Hub", "search")
+            return Message("No model of this name", detail, SEARCH, "search")
         return Message(
             *listing.nothing_fits(everything, self.badges, state.wanted.filters, state.unit),
-            "Show all",
+            SHOW_ALL,
             "list-filter",
         )
 
@@ -335,11 +337,9 @@ class BrowserViewModel(QObject):
         if isinstance(trouble, HubOfflineError) or self._hub.offline:
             count = len(self._all[Source.CATALOGUE])
             detail = sentence(trouble) if trouble else "Offline mode is on; nothing was sent."
-            return Message(f"Off-line, catalogue of {count}", detail, "Try again", "cloud-off")
+            return Message(f"Off-line, catalogue of {count}", detail, AGAIN, "cloud-off")
         if trouble is not None:
-            return Message(
-                "No answer from the Hub", sentence(trouble), "Try again", "triangle-alert"
-            )
+            return Message("No answer from the Hub", sentence(trouble), AGAIN, "triangle-alert")
         if self._page is not None:
             return Message(
                 "No model of this name",
