@@ -10,6 +10,7 @@ from engine.architecture.build import Built, UnknownKindError, build
 from engine.architecture.families.registry import FAMILIES, GENERIC
 from engine.architecture.families.towers import TOWERS, UnknownTowerError
 from engine.architecture.gguf import gguf_model
+from engine.architecture.marking import mark
 from engine.architecture.model import Model
 from engine.architecture.spec import ArchitectureSpec, Doubt, ModuleClass, Subject
 from engine.architecture.stored import summarise
@@ -83,6 +84,8 @@ def specify(
     extra = _towers(root, text, doubts)
     if extra:
         built = replace(built, outer=(*built.outer, *extra))
+    built, unquantised = mark(built, stored)
+    stored = replace(stored, unquantised=unquantised)
     if stored.reason:
         doubts.append(Doubt(Subject.WEIGHTS, stored.reason))
     spec = _spec(text, built, stored, tuple(doubts), sums)

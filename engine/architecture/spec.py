@@ -63,6 +63,8 @@ class Tensor:
     sharding: Sharding = Sharding.REPLICATED
     linear: bool = False
     """Whether it is the weight of a linear layer: what weight formats quantise."""
+    stored_as: str = ""
+    """Format in which the checkpoint stores it, where that is not ``weight_format``."""
 
     @property
     def parameters(self) -> int:

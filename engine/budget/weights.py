@@ -186,7 +186,8 @@ def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis
     base, fmt = _base_dtype(spec, name), name if name in FORMATS else _plain_name(spec)
     if layout.halve_float32 and fmt == "fp32" and layout.weight_format == AS_STORED:
         base, fmt = "bfloat16", "bf16"
-    kept = spec.unquantised if fmt == spec.weight_format else ()
+    as_published = fmt == spec.weight_format
+    kept = spec.unquantised if as_published else ()
 
     def on_rank(tensors: Iterable[Tensor], layer: LayerSpec | None) -> Counter[ModuleClass]:
         sums: Counter[ModuleClass] = Counter()
@@ -198,7 +199,8 @@ def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis
                 expert_parallel=layout.enable_expert_parallel,
                 vocab_multiple=layout.vocab_multiple,
             )
-            sums[tensor.module] += tensor_bytes(part, fmt, base, kept)
+            own = (part.stored_as if as_published else "") or fmt
+            sums[tensor.module] += tensor_bytes(part, own, base, kept)
         return sums
 
     ranges = stage_layers(len(spec.layers), layout.pipeline_parallel_size)

@@ -38,6 +38,8 @@ class Stored:
     """Why the format is only a guess; empty where it is understood."""
     by_module: tuple[tuple[str, str], ...] = ()
     """Module path -> format, where a checkpoint mixes formats."""
+    experts_as: str = ""
+    """Format of the routed experts where it is another (``expert_dtype``)."""
 
 
 def stored_format(root: Facts, text: Facts) -> Stored:
@@ -62,7 +64,9 @@ def stored_format(root: Facts, text: Facts) -> Stored:
         name = method or "an unnamed method"
         reason = f"the weights are stored by {name}, whose layout is not known"
         return Stored(plain, dtype, kept, kv_dtype, reason)
-    return Stored(found, dtype, kept, kv_dtype, "", _by_module(config))
+    narrow = (config.get("expert_dtype") or text.raw("expert_dtype")) == "fp4"
+    experts_as = "mxfp4" if narrow else ""
+    return Stored(found, dtype, kept, kv_dtype, "", _by_module(config), experts_as)
 
 
 def _dtype(root: Facts, text: Facts) -> tuple[str, str]:

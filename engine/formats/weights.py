@@ -97,9 +97,12 @@ def _awq(rows: int, columns: int, _base: int, group: int = 128) -> int:
     return columns * packed + 2 * rows * groups + groups * packed
 
 
-def _w4a16(rows: int, columns: int, base: int) -> int:
+def _w4a16(group: int) -> Callable[[int, int, int], int]:
     # pack-quantized, symmetric: no zero points; weight_shape is two int64.
-    return rows * ceil_div(columns, 8) * 4 + base * rows * ceil_div(columns, 128) + 16
+    def size(rows: int, columns: int, base: int) -> int:
+        return rows * ceil_div(columns, 8) * 4 + base * rows * ceil_div(columns, group) + 16
+
+    return size
 
 
 def _nf4(rows: int, columns: int, _base: int) -> int:
@@ -165,7 +168,8 @@ FORMATS: Mapping[str, WeightFormat] = _table(
         "gptq-int4-no-order", "GPTQ 4 bit, g128, no group index", 4.15625, _gptq(4, act_order=False)
     ),
     WeightFormat("awq-int4", "AWQ 4 bit, g128", 4.15625, _awq),
-    WeightFormat("w4a16", "W4A16, compressed-tensors", 4.125, _w4a16),
+    WeightFormat("w4a16", "W4A16, compressed-tensors", 4.125, _w4a16(128)),
+    WeightFormat("w4a16-g32", "W4A16, compressed-tensors, g32", 4.5, _w4a16(32)),
     WeightFormat("nf4", "NF4, double quantised", 4.127, _nf4),
     WeightFormat("nf4-plain", "NF4", 4.5, _nf4_plain),
     WeightFormat("nvfp4", "NVFP4", 4.5, _nvfp4),

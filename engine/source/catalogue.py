@@ -2,7 +2,8 @@
 
 An entry holds the config keys that sizing needs (and no others), exact parameters per module
 class, and where the facts were checked. Runs of equal list items are stored as ``[item, count]``
-pairs under ``{"runs": …}``.
+pairs under ``{"runs": …}``, and a name that recurs layer by layer as ``{"each": "layers.#.mlp",
+"over": [[first, last], …]}``.
 """
 
 from __future__ import annotations
@@ -94,10 +95,26 @@ def unfold(value: Any) -> Any:
         pairs = cast("dict[str, Any]", value)
         if pairs.keys() == {"runs"}:
             return [item for item, count in pairs["runs"] for _ in range(count)]
+        if pairs.keys() == {"by_name"}:
+            return {name: item for names, item in pairs["by_name"] for name in _names(names)}
         return {key: unfold(item) for key, item in pairs.items()}
     if isinstance(value, list):
-        return [unfold(item) for item in cast("list[Any]", value)]
+        items = cast("list[Any]", value)
+        return [name for item in items for name in _names(item)]
     return value
+
+
+def _names(item: Any) -> list[Any]:
+    """A list item, or the names it stands for."""
+    if isinstance(item, dict) and cast("dict[str, Any]", item).keys() == {"each", "over"}:
+        pairs = cast("dict[str, Any]", item)
+        each: str = pairs["each"]
+        return [
+            each.replace("#", str(n))
+            for first, last in pairs["over"]
+            for n in range(first, last + 1)
+        ]
+    return [unfold(item)]
 
 
 def fold(value: Any) -> Any:

@@ -73,6 +73,27 @@ class Recording(dict[str, Any]):
         return found
 
 
+def by_layer(names: list[str]) -> list[Any]:
+    """``names`` with those that differ only in the layer number joined."""
+    numbers: dict[str, list[int]] = {}
+    for name in names:
+        match = LAYER.search(name)
+        numbers.setdefault(LAYER.sub("#", name, count=1), []).append(int(match[0]) if match else -1)
+    found: list[Any] = []
+    for pattern, layers in sorted(numbers.items()):
+        if layers == [-1]:
+            found.append(pattern)
+            continue
+        ranges: list[list[int]] = []
+        for number in sorted(layers):
+            if ranges and ranges[-1][1] == number - 1:
+                ranges[-1][1] = number
+            else:
+                ranges.append([number, number])
+        found.append({"each": pattern, "over": ranges})
+    return found
+
+
 def compact_quantisation(config: dict[str, Any]) -> dict[str, Any]:
     """What decides the format, with one pattern where all layers have the same."""
     found = {key: config[key] for key in QUANTISATION_KEPT if config.get(key) is not None}
@@ -85,14 +106,20 @@ def compact_quantisation(config: dict[str, Any]) -> dict[str, Any]:
     for key in PATTERN_KEYS:
         patterns = config.get(key)
         if isinstance(patterns, list):
-            found[key] = sorted({LAYER.sub("*", p) for p in patterns if "norm" not in p})
+            found[key] = by_layer(sorted({p for p in patterns if "norm" not in p}))
     layers = config.get("quantized_layers")
     if isinstance(layers, dict):
-        kinds = {LAYER.sub("*", name): entry for name, entry in layers.items()}
+        names: dict[str, list[str]] = {}
+        for name, how in layers.items():
+            # Experts of a layer are stored alike: the first stands for all.
+            if ".experts." not in name or re.search(r"experts\.0\.", name):
+                names.setdefault(str(how.get("quant_algo")), []).append(name)
         found["quantized_layers"] = {
-            name: {"quant_algo": entry.get("quant_algo")}
-            for name, entry in sorted(kinds.items())
-            if ".experts." not in name or re.search(r"experts\.0\.", name)
+            "by_name": [
+                [item, {"quant_algo": algorithm}]
+                for algorithm, listed in sorted(names.items())
+                for item in by_layer(sorted(listed))
+            ]
         }
     return found
 
@@ -115,12 +142,18 @@ def in_doubt(spec: ArchitectureSpec) -> bool:
     return any(doubt.subject is Subject.WEIGHTS for doubt in spec.doubts)
 
 
+def stored_tensors(spec: ArchitectureSpec) -> list[Any]:
+    """What decides the bytes of every layer."""
+    return [[(t.name, t.shape, t.copies, t.stored_as) for t in x.tensors] for x in spec.layers]
+
+
 def same(full: ArchitectureSpec, small: ArchitectureSpec) -> bool:
     """Whether the compact facts describe the same model."""
     return (
         full.parameters_by_class() == small.parameters_by_class()
         and full.attentions == small.attentions
         and full.doubts == small.doubts
+        and stored_tensors(full) == stored_tensors(small)
         and all(getattr(full, name) == getattr(small, name) for name in SAME_FIELDS)
     )
 
@@ -157,6 +190,12 @@ def entry(
     }
 
 
+def is_mislabelled(model_id: str, spec: ArchitectureSpec) -> bool:
+    """Whether a quantised repository's config keeps its quantisation in another file."""
+    quantised = re.search(r"NVFP4|FP8|AWQ|GPTQ|INT[48]", model_id, re.IGNORECASE)
+    return bool(quantised) and spec.weight_format in ("bf16", "fp16", "fp32")
+
+
 def published(folder: Path, hub: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """Entries from published configs whose total is confirmed."""
     index = {row["id"]: row for row in rows(folder / "index.jsonl")}
@@ -177,6 +216,9 @@ def published(folder: Path, hub: dict[str, dict[str, Any]]) -> list[dict[str, An
             total, how = row.get("safetensors_total"), "equals the total on the Hub"
         if in_doubt(spec) or spec.parameters != total:
             print(f"left out {meta['id']}: {spec.parameters} against {total}", file=sys.stderr)
+            continue
+        if is_mislabelled(meta["id"], spec):
+            print(f"left out {meta['id']}: its config has no quantisation", file=sys.stderr)
             continue
         facts = compact(config)
         if not same(spec, specify(unfold(facts))):

@@ -122,35 +122,61 @@ def _siblings(
     return found
 
 
+def _facts(
+    row: dict[str, Any], siblings: dict[tuple[str, int], list[dict[str, Any]]]
+) -> tuple[dict[str, Any], str] | None:
+    """The row's own dimensions, or those of a model that is the same to the last parameter."""
+    own = _dimensions(row)
+    config = _confirmed(own, row["parameters_raw"]) if own else None
+    if config is not None:
+        return config, "dimensions from the Hub's table; equals the total on the Hub"
+    same = siblings.get((row["architecture"], row["parameters_raw"]))
+    if not same:
+        return None
+    config = dict(same[0])
+    if row["architecture"] in ("mistral", "mixtral"):
+        config["sliding_window"] = 4_096 if row["name"].endswith("7B-v0.1") else None
+    how = "dimensions of a model with the same architecture and total; equals it on the Hub"
+    return config, how
+
+
+def _is_wanted(name: str, row: dict[str, Any]) -> bool:
+    return (
+        name.partition("/")[0] in ORGANISATIONS
+        and not any(part in name.lower() for part in NAMES_LEFT_OUT)
+        and row["architecture"] in PLAIN_TYPES
+        and not row.get("parameters_rounded")
+    )
+
+
+# Published in MXFP4 at every size: only the experts.
+GPT_OSS_QUANTISATION = {
+    "quant_method": "mxfp4",
+    "modules_to_not_convert": [
+        "model.layers.*.self_attn",
+        "model.layers.*.mlp.router",
+        "model.embed_tokens",
+        "lm_head",
+    ],
+}
+
+
 def hub_models(
     hub: dict[str, dict[str, Any]], models: list[dict[str, Any]]
 ) -> Iterator[tuple[str, dict[str, Any], str]]:
     """(id, facts, how it was verified) of further well-known models."""
     siblings = _siblings(hub, models)
     for name, row in hub.items():
-        organisation = name.partition("/")[0]
-        lowered = name.lower()
-        if organisation not in ORGANISATIONS or any(part in lowered for part in NAMES_LEFT_OUT):
-            continue
-        if row["architecture"] not in PLAIN_TYPES or row.get("parameters_rounded"):
-            continue
-        own = _dimensions(row)
-        config = _confirmed(own, row["parameters_raw"]) if own else None
-        how = "dimensions from the Hub's table; equals the total on the Hub"
-        if config is None:
-            same = siblings.get((row["architecture"], row["parameters_raw"]))
-            if not same:
-                continue
-            config = dict(same[0])
-            how = "dimensions of a model with the same architecture and total; equals it on the Hub"
-            if row["architecture"] in ("mistral", "mixtral"):
-                config["sliding_window"] = 4_096 if name.endswith("7B-v0.1") else None
+        found = _facts(row, siblings) if _is_wanted(name, row) else None
         length = _context(row)
+        if found is None or length is None:
+            continue
+        config, how = found
         for key in ("max_position_embeddings", "architectures", "rope_scaling", "n_positions"):
             config.pop(key, None)
-        if length is None:
-            continue
         config["max_position_embeddings"] = length
+        if row["architecture"] == "gpt_oss":
+            config["quantization_config"] = GPT_OSS_QUANTISATION
         if name.startswith(PROVEN_GATED) and not row.get("config_readable_anonymously"):
             row["gated"] = True
         yield name, config, how

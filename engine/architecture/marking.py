@@ -1,0 +1,111 @@
+"""Which tensors a checkpoint stores otherwise than its format says, layer by layer.
+
+A quantisation config lists modules that it leaves alone, or gives each module its format.
+Patterns without a layer number hold for every layer and stay patterns; those with one are
+resolved here: layers that are stored alike go on sharing one object.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import ModuleClass
+from engine.formats.weights import excluded, plain_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from engine.architecture.build import Built
+    from engine.architecture.spec import LayerSpec, Tensor
+    from engine.config.quantisation import Stored
+
+_LAYER = re.compile(r"(?:re:)?\^?(?:.*?[.*])?layers(?:\.|\\\.)(\d{1,4})(.*)", re.DOTALL)
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
+_PARTS = frozenset({ModuleClass.VISION, ModuleClass.AUDIO, ModuleClass.MTP})
+
+
+def split(patterns: Iterable[str]) -> tuple[tuple[str, ...], dict[str, set[str]]]:
+    """Patterns for every layer, and the others by their layer number.
+
+    ``model.layers.1*`` means layers 1 and 10 to 19, as the tool that wrote it matches; its key
+    is then ``1*``.
+    """
+    everywhere: list[str] = []
+    by_layer: dict[str, set[str]] = {}
+    for pattern in patterns:
+        match = _LAYER.fullmatch(pattern)
+        if match is None:
+            everywhere.append(pattern)
+            continue
+        number, rest = match[1], match[2]
+        if rest.startswith("*"):
+            number, rest = number + "*", rest[1:]
+        inner = _NUMBER.sub("*", rest.replace("\\.", ".").lstrip("."))
+        by_layer.setdefault(number, set()).add(inner or "*")
+    return tuple(everywhere), by_layer
+
+
+def _of_layer(by_layer: dict[str, set[str]], index: int) -> frozenset[str]:
+    text = str(index)
+    found = set(by_layer.get(text, ()))
+    for length in range(1, len(text) + 1):
+        found |= by_layer.get(text[:length] + "*", set())
+    return frozenset(found)
+
+
+def mark(built: Built, stored: Stored) -> tuple[Built, tuple[str, ...]]:
+    """``built`` with ``stored_as`` set where layers differ, and the patterns left for all."""
+    everywhere, by_layer = split(stored.unquantised)
+    formats = _formats(stored.by_module)
+    if not by_layer and not formats and not stored.experts_as:
+        return built, everywhere
+    plain = plain_format(stored.dtype) or "bf16"
+    made: dict[tuple[int, frozenset[str], frozenset[tuple[str, str]]], LayerSpec] = {}
+    layers: list[LayerSpec] = []
+    for index, layer in enumerate(built.layers):
+        kept = _of_layer(by_layer, index)
+        own = formats.get(index, frozenset()) if formats else frozenset[tuple[str, str]]()
+        key = id(layer), kept, own
+        found = made.get(key)
+        if found is None:
+            tensors = tuple(
+                _marked(t, tuple(sorted(kept)), dict(own) if formats else None, stored, plain)
+                for t in layer.tensors
+            )
+            found = made[key] = replace(layer, tensors=tensors)
+        layers.append(found)
+    return replace(built, layers=tuple(layers)), everywhere
+
+
+def _marked(
+    tensor: Tensor,
+    kept: tuple[str, ...],
+    formats: dict[str, str] | None,
+    stored: Stored,
+    plain: str,
+) -> Tensor:
+    if not tensor.linear or tensor.module in _PARTS:
+        return tensor
+    if "*" in kept or (kept and excluded(tensor.name, kept)):
+        return replace(tensor, stored_as=plain)
+    if formats is not None:
+        path = tensor.name.removesuffix(".weight")
+        parents = (path, path.rpartition(".")[0], path.rpartition(".*.")[0])
+        own = next((formats[p] for p in parents if p in formats), plain)
+        return tensor if own == stored.weight_format else replace(tensor, stored_as=own)
+    if stored.experts_as and tensor.module is ModuleClass.EXPERTS:
+        return replace(tensor, stored_as=stored.experts_as)
+    return tensor
+
+
+def _formats(by_module: tuple[tuple[str, str], ...]) -> dict[int, frozenset[tuple[str, str]]]:
+    """Layer -> (module path relative to it, format)."""
+    found: dict[int, set[tuple[str, str]]] = {}
+    for path, name in by_module:
+        match = _LAYER.fullmatch(path)
+        if match:
+            inner = _NUMBER.sub("*", match[2].lstrip("."))
+            found.setdefault(int(match[1]), set()).add((inner, name))
+    return {index: frozenset(entries) for index, entries in found.items()}
