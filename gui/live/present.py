@@ -225,7 +225,7 @@ def _rest_words(reading: DeviceReading, rest: int, listed: list[Row]) -> tuple[s
     exact = _exact(rest)
     if rest < 0:
         return "Shared, counted more than once", f"{exact}: processes share these pages"
-    label, reason = "Not in any process's name", "Driver buffers and contexts that end late"
+    label, reason = "In no process's name", "Driver buffers and contexts that end late"
     if isinstance(reading.processes, Missing):
         label, reason = "Held, processes not told", reading.processes.reason
     elif any(row.size_bytes is None for row in listed):
@@ -236,7 +236,7 @@ def _rest_words(reading: DeviceReading, rest: int, listed: list[Row]) -> tuple[s
     elif reading.pool is PoolKind.UNIFIED:
         label, reason = "System and other programs", "In use, but not through the GPU"
     elif not listed and rest > _IDLE_CARD_BYTES:
-        label = "Held by processes outside this container"
+        label = "Outside this container"
         reason = "The driver lists no process here, yet memory is in use"
     return label, f"{exact}\n{reason}"
 

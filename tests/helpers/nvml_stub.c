@@ -98,14 +98,15 @@ status nvmlInitWithFlags(u32 flags) {
     int result = number("init", 0);
     (void)flags;
     if (!result) {
-        initialised = 1;
+        /* Counted, as the real library does; what an unloaded driver counted is gone. */
+        initialised = generation_at_init == number("generation", 1) ? initialised + 1 : 1;
         generation_at_init = number("generation", 1);
         memset(calls, 0, sizeof calls);
     }
     return result;
 }
 status nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
-status nvmlShutdown(void) { if (!initialised) return UNINITIALIZED; initialised = 0; return OK; }
+status nvmlShutdown(void) { if (!initialised) return UNINITIALIZED; initialised--; return OK; }
 
 const char *nvmlErrorString(status code) {
     switch (code) {

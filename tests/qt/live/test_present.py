@@ -77,19 +77,19 @@ def test_that_the_hosts_rows_add_up_with_mapped_files_too(used: int, mapped: int
 def test_that_memory_in_no_process_has_a_row_of_its_own():
     state = shown(card(processes=DESKTOP))
     rest = next(row for row in state.rows if row.kind is Kind.REST)
-    assert rest.label == "Not in any process's name"
+    assert rest.label == "In no process's name"
     assert rest.size_bytes == USED - sum(p.used_bytes for p in DESKTOP)
 
 
 def test_that_an_empty_list_beside_memory_in_use_means_other_containers():
     # eight H100s at 70 GiB each without a single row: nvidia-smi inside a container
     state = shown(card(processes=()))
-    assert "Held by processes outside this container" in labels(state)
+    assert "Outside this container" in labels(state)
 
 
 def test_that_an_idle_card_accuses_nobody():
     state = shown(card(used_bytes=12 * MIB, processes=()))
-    assert "Held by processes outside this container" not in labels(state)
+    assert "Outside this container" not in labels(state)
 
 
 def test_that_processes_without_figures_are_listed_with_a_dash_and_their_sum():
