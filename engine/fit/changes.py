@@ -78,7 +78,7 @@ def _verdict(model: Model, deployment: Deployment, machine: Machine) -> Verdict 
 
 
 def _single_ideas(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
-    yield from _more_devices(deployment, machine)
+    yield from _first_that_fits(model, machine, _more_devices(deployment, machine))
     yield from _shorter(model, deployment, machine)
     yield from _smaller_cache(deployment)
     yield from _fewer(model, deployment, machine)
@@ -122,6 +122,14 @@ def _more_devices(deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
         size *= 2
 
 
+def _first_that_fits(model: Model, machine: Machine, ideas: Iterator[_Idea]) -> Iterator[_Idea]:
+    for idea in ideas:
+        verdict = _verdict(model, idea.deployment, machine)
+        if verdict is not None and verdict.fit in (Fit.FITS, Fit.TIGHT):
+            yield idea
+            return
+
+
 def _shorter(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
     asked = _context(model, deployment, machine)
     most = _round_down(_quietly(max_context, model, deployment, machine))
@@ -159,12 +167,11 @@ def _fewer(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_
 def _smaller_weights(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
     names = rungs(model, deployment.runtime)
     after = names.index(deployment.weight_format) + 1 if deployment.weight_format in names else 0
-    for rung, name in enumerate(names[after:]):
-        plan = deployment.with_(weight_format=name)
-        verdict = _verdict(model, plan, machine)
-        if verdict is not None and verdict.fit in (Fit.FITS, Fit.TIGHT):
-            yield _Idea(f"{format_words(name)} weights", plan, 3 + rung)
-            return
+    ideas = (
+        _Idea(f"{format_words(name)} weights", deployment.with_(weight_format=name), 3 + rung)
+        for rung, name in enumerate(names[after:])
+    )
+    yield from _first_that_fits(model, machine, ideas)
 
 
 def _offloaded(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
@@ -196,15 +203,16 @@ def _other_runtime(model: Model, deployment: Deployment, machine: Machine) -> It
         kv_cache_dtype="auto",
         max_model_len=_context(model, deployment, machine),
     )
-    for name in rungs(model, "llama.cpp"):
-        if name == "auto" and not model.is_gguf:
-            continue
-        chosen = plan.with_(weight_format=name)
-        verdict = _verdict(model, chosen, machine)
-        if verdict is not None and verdict.fit in (Fit.FITS, Fit.TIGHT):
-            label = "llama.cpp" if name == "auto" else f"{name}, llama.cpp"
-            yield _Idea(label, chosen, 6)
-            return
+    ideas = (
+        _Idea(
+            "llama.cpp" if name == "auto" else f"{name}, llama.cpp",
+            plan.with_(weight_format=name),
+            6,
+        )
+        for name in rungs(model, "llama.cpp")
+        if name != "auto" or model.is_gguf
+    )
+    yield from _first_that_fits(model, machine, ideas)
 
 
 def _quietly(search: _Search, model: Model, deployment: Deployment, machine: Machine) -> int:

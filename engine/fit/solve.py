@@ -152,7 +152,9 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
     """The largest number up to ``most`` that fits; 0 when 1 doesn't. ``fits`` is monotone."""
     if fits(most):
         return most
-    low, high = 0, most
+    if not fits(1):
+        return 0
+    low, high = 1, most
     while high - low > 1:
         middle = (low + high) // 2
         if fits(middle):
