@@ -48,7 +48,8 @@ TOTALS = {
     "blackwell-pro": Share(0.9950, 0.9958, 0.9965, "RTX PRO 6000 and RTX 6000D, ECC makes none"),
     "hbm3e": Share(0.9900, 0.9957, 1.0000, "GH200 96GB and H20: 97871 of 98304 MiB"),
     "jetson": Share(0.9300, 0.9500, 0.9650, "Jetson AGX Orin 32GB: 29.96 of 32 GiB"),
-    "arc": Share(0.9850, 0.9930, 0.9970, "a 32 GB card states 31.89 GiB to its framework"),
+    "arc": Share(0.9900, 0.9966, 1.0, "a 32 GB card states 31.89 GiB to its framework"),
+    "arc-a": Share(0.9800, 0.9966, 1.0, "the same; its frameworks see less, 0.944 of the label"),
 }
 NOMINAL_MINUS_16 = "MI300X, RX 7900 XTX and 16 GB Radeons report 16 MiB less than their label"
 
@@ -61,6 +62,8 @@ RESERVES = {
     "hbm": Reserve(550, 650, 950, "H200, B200, RTX PRO 6000: 606 to 729 MiB; GB300 higher"),
     "a100": Reserve(519, 700, 881, "A100: 519 to 881 MiB"),
     "jetson": Reserve(256, 1024, 2048, "system and display share this memory"),
+    "arc": Reserve(0, 128, 700, "between Arc B70, 0.997 of the label, and A770, 0.944"),
+    "arc-a": Reserve(0, 430, 500, "Arc A580 and A770 state 0.943 and 0.944 of the label"),
     "apu": Reserve(0, 0, 0, ""),
 }
 
