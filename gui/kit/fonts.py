@@ -10,11 +10,17 @@ import resources
 
 UI_FAMILY = "Inter"
 MONO_FAMILY = "JetBrains Mono"
+FIGURES_FAMILY = "Inter Tabular"
+"""Figures of one width for paper, where an OpenType feature would make them unreadable to a
+search (``packaging/prepare_fonts.py``)."""
 FACES = (
     "Inter-Regular.otf",
     "Inter-Medium.otf",
     "Inter-SemiBold.otf",
     "Inter-Bold.otf",
+    "InterTabular-Regular.otf",
+    "InterTabular-Medium.otf",
+    "InterTabular-SemiBold.otf",
     "JetBrainsMono-Regular.ttf",
 )
 

@@ -49,6 +49,8 @@ class Theme:
     colors: Mapping[str, str] = field(repr=False)
     sizes: Mapping[str, float] = field(repr=False)
     font_sizes: Mapping[str, float] = field(repr=False)
+    is_paper: bool = False
+    """Whether it is for a PDF: no ligatures and no glyphs that a search could not find."""
 
     @property
     def is_dark(self) -> bool:
@@ -113,7 +115,12 @@ def _font(theme: Theme, role: str) -> QFont:
     font.setWeight(_WEIGHTS[weight or _ROLE_WEIGHTS.get(name, "regular")])
     if name.startswith("verdict"):
         font.setLetterSpacing(QFont.SpacingType.PercentageSpacing, _VERDICT_SPACING_PERCENT)
-    if numbers:
+    if theme.is_paper:
+        font.setFeature(QFont.Tag("liga"), 0)
+        font.setFeature(QFont.Tag("calt"), 0)
+        if numbers:
+            font.setFamilies([fonts.FIGURES_FAMILY, fonts.UI_FAMILY])
+    elif numbers:
         font.setFeature(QFont.Tag("tnum"), 1)
     return font
 
@@ -125,12 +132,13 @@ def tokens() -> dict[str, Any]:
 
 
 @cache
-def load_theme(scheme: str, text_scale: float = 1.0) -> Theme:
+def load_theme(scheme: str, text_scale: float = 1.0, *, is_paper: bool = False) -> Theme:
     """The theme ``light``, ``dark``, ``contrast-light`` or ``contrast-dark``.
 
     Args:
         scheme: one of ``SCHEMES``.
         text_scale: how much larger than usual text is wanted (1.0 to 2.0).
+        is_paper: for a PDF.
     """
     known = tokens()
     sizes = dict(_flat(known["size"], ""))
@@ -139,7 +147,7 @@ def load_theme(scheme: str, text_scale: float = 1.0) -> Theme:
             sizes[name] *= text_scale
     for group in ("space", "radius", "line", "chart"):
         sizes |= dict(_flat(known[group], f"{group}."))
-    return Theme(scheme, text_scale, known["color"][scheme], sizes, known["font"]["size"])
+    return Theme(scheme, text_scale, known["color"][scheme], sizes, known["font"]["size"], is_paper)
 
 
 def _flat(tree: dict[str, Any], prefix: str) -> Iterator[tuple[str, float]]:

@@ -60,7 +60,7 @@ def _rendered(document: ReportDocument, page: str, count: int) -> tuple[bytes, i
     """The file and how many pages it has; ``count`` is what each page says of that."""
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    sheet = Sheet(buffer, document, page, load_theme("light"), count)
+    sheet = Sheet(buffer, document, page, load_theme("light", is_paper=True), count)
     sheet.paragraph(document.subject, sheet.font("small"), "text.tertiary")
     sheet.y += 3
     sheet.paragraph(document.headline, sheet.font("verdict", 27), "text.primary")

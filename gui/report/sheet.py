@@ -96,12 +96,10 @@ class Sheet:
         return True
 
     def font(self, role: str, pixels: int | None = None) -> QFont:
-        """A font of the theme without ligatures, so that a search finds "fits"."""
+        """A font of the theme, at will in another size."""
         font = self.theme.font(role)
         if pixels is not None:
             font.setPixelSize(pixels)
-        font.setFeature(QFont.Tag("liga"), 0)
-        font.setFeature(QFont.Tag("calt"), 0)
         return font
 
     def height(self, text: str, font: QFont, width: float) -> float:
@@ -194,4 +192,5 @@ def _is_drawn(character: str, family: str) -> bool:
     layout.createLine()
     layout.endLayout()
     runs = layout.glyphRuns()
-    return bool(runs) and all(0 not in run.glyphIndexes() for run in runs)
+    # Inter is asked once more, then every font that the system offers in its place.
+    return any(run.rawFont().supportsCharacter(ord(character)) for run in runs)

@@ -1,0 +1,228 @@
+"""The PDF: real text, embedded fonts, both paper sizes, nothing clipped, nothing silently lost."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pytest
+from pypdf import PdfReader
+from PySide6.QtGui import QFont
+
+from engine.errors import PlimsollError, UsageError
+from engine.fit.solve import Limits
+from engine.report.compose import About, compose
+from engine.report.document import (
+    Bullets,
+    Cell,
+    Column,
+    Heading,
+    Paragraph,
+    ReportDocument,
+    Table,
+)
+from engine.telemetry.snapshot import DeviceReading, PoolKind, TelemetrySnapshot
+from gui.report.pdf import write_pdf
+from gui.report.sheet import shown
+from tests.helpers import sizings
+from tests.helpers.sizings import gib
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pypdf.generic import DictionaryObject
+
+    from engine.sizing import Sizing
+
+pytestmark = pytest.mark.usefixtures("qapp")
+
+ABOUT = About(on=date(2026, 11, 29), version="0.1.0")
+LIMITS = Limits(max_context=10_880, max_concurrency=5, best_weight_format="bf16")
+POINTS = {"A4": (595, 842), "Letter": (612, 792)}
+
+
+def _written(document: ReportDocument, path: Path, page: str = "A4") -> PdfReader:
+    write_pdf(document, path, page)
+    return PdfReader(path)
+
+
+def _report(path: Path, sizing: Sizing | None = None, page: str = "A4") -> PdfReader:
+    return _written(compose(sizing or sizings.sizing(), LIMITS, ABOUT, _run()), path, page)
+
+
+def _run() -> list[TelemetrySnapshot]:
+    return [
+        TelemetrySnapshot(
+            float(second),
+            1_764_413_520.0 + second,
+            (
+                DeviceReading(
+                    "GPU-0",
+                    "RTX 4090",
+                    PoolKind.VRAM,
+                    sizings.RTX_4090_TOTAL,
+                    gib(min(0.41 + second / 5, 23.24)),
+                    gib(0.4),
+                    0,
+                    (),
+                    "NVML 580.126",
+                ),
+            ),
+        )
+        for second in range(301)
+    ]
+
+
+def _text(reader: PdfReader) -> str:
+    return "\n".join(page.extract_text() for page in reader.pages)
+
+
+def _document(*blocks: object) -> ReportDocument:
+    made = compose(sizings.sizing(), LIMITS, ABOUT)
+    return replace(made, blocks=blocks)
+
+
+@pytest.mark.parametrize("page", POINTS)
+def test_that_each_paper_has_its_size(page: str, tmp_path: Path) -> None:
+    reader = _report(tmp_path / "report.pdf", page=page)
+    for sheet in reader.pages:
+        size = (round(float(sheet.mediabox.width)), round(float(sheet.mediabox.height)))
+        assert size == POINTS[page]
+
+
+@pytest.mark.parametrize("ranks", [1, 4, 8])
+@pytest.mark.parametrize("page", POINTS)
+def test_that_no_word_leaves_the_margins(page: str, ranks: int, tmp_path: Path) -> None:
+    program = shutil.which("pdftotext")
+    if program is None:
+        pytest.skip("poppler's pdftotext is not installed")
+    path = tmp_path / "report.pdf"
+    _report(path, sizings.many_ranks(ranks), page)
+    made = subprocess.run([program, "-bbox", path, "-"], capture_output=True, check=True)
+    margin, foot = 40, 18
+    width, height = POINTS[page]
+    words = re.findall(
+        r'xMin="([\d.]+)" yMin="([\d.]+)" xMax="([\d.]+)" yMax="([\d.]+)">(.*?)<',
+        made.stdout.decode(),
+    )
+    assert len(words) > 200
+    outside = [
+        word
+        for *edges, word in words
+        for left, top, right, bottom in [[float(e) for e in edges]]
+        if left < margin or right > width - margin or top < margin - 8 or bottom > height - foot
+    ]
+    assert not outside
+
+
+def test_that_the_first_page_says_verdict_plan_and_regions(tmp_path: Path) -> None:
+    reader = _report(tmp_path / "report.pdf")
+    text = reader.pages[0].extract_text()
+    for words in (
+        "Memory sizing report, 29 November 2026",
+        "meta-llama/Llama-3.1-8B-Instruct on RTX 4090, vLLM 0.33.0",
+        "Fits, with 1.3 GiB to spare",
+        "0.92 of 23.64 GiB",
+        "10,880 tokens",
+        "Predicted memory and the measured run",
+        "Load line: 23.64 GiB",
+        "14.99",
+        "4.12 – 5.89",
+        "CUDA context 0.36, workspaces 0.14",
+        f"1 of {len(reader.pages)}",
+        "Model revision 0e9e39f249a1",
+        "1 GiB = 1,073,741,824 bytes",
+    ):
+        assert words in text, words
+
+
+def test_that_a_search_finds_words_that_fonts_like_to_join(tmp_path: Path) -> None:
+    document = _document(Paragraph("It fits; the office finds five offers in the file."))
+    text = _text(_written(document, tmp_path / "a.pdf"))
+    assert "the office finds five offers in the file" in text.replace("\n", " ")
+
+
+def test_that_every_font_is_embedded_and_the_text_is_ours(tmp_path: Path) -> None:
+    reader = _report(tmp_path / "report.pdf")
+    names: set[str] = set()
+    for page in reader.pages:
+        for font in page["/Resources"]["/Font"].values():
+            made: DictionaryObject = font.get_object()
+            inner = made["/DescendantFonts"][0].get_object()
+            descriptor = inner["/FontDescriptor"].get_object()
+            assert "/FontFile2" in descriptor or "/FontFile3" in descriptor
+            names.add(str(made["/BaseFont"]).split("+")[-1].removeprefix("/"))
+    assert any(name.startswith("Inter") for name in names)
+    assert any(name.startswith("JetBrainsMono") for name in names)
+
+
+def test_that_the_picture_is_lines_and_not_a_bitmap(tmp_path: Path) -> None:
+    reader = _report(tmp_path / "report.pdf")
+    assert not any(page.images for page in reader.pages)
+
+
+def test_that_title_author_and_creator_are_in_the_file(tmp_path: Path) -> None:
+    found = _report(tmp_path / "report.pdf").metadata
+    assert found is not None
+    assert found.title == "Memory sizing: meta-llama/Llama-3.1-8B-Instruct on RTX 4090"
+    assert found.creator == "Plimsoll 0.1.0"
+    assert found.author == "Plimsoll"
+
+
+def test_that_the_same_document_gives_the_same_text(tmp_path: Path) -> None:
+    one = _text(_report(tmp_path / "one.pdf"))
+    assert one == _text(_report(tmp_path / "two.pdf"))
+
+
+def test_that_every_page_carries_its_number_of_how_many(tmp_path: Path) -> None:
+    reader = _report(tmp_path / "report.pdf", sizings.many_ranks(4))
+    assert len(reader.pages) > 2
+    for number, page in enumerate(reader.pages, 1):
+        assert f"{number} of {len(reader.pages)}" in page.extract_text()
+
+
+def test_that_a_long_table_repeats_its_heading_on_each_page(tmp_path: Path) -> None:
+    rows = tuple((Cell(f"row {n}"), Cell(f"{n}")) for n in range(120))
+    table = Table((Column("What it is called", 3), Column("How much", 1)), rows)
+    reader = _written(_document(Heading("Many"), table), tmp_path / "long.pdf")
+    assert len(reader.pages) > 2
+    text = _text(reader)
+    assert all(f"row {n}" in text for n in range(120))
+    for page in reader.pages:
+        assert "What it is called" in page.extract_text()
+
+
+def test_that_a_name_longer_than_a_line_wraps_and_is_all_there(tmp_path: Path) -> None:
+    name = "x" * 150 + "THEMIDDLE" + "y" * 150
+    text = _text(_written(_document(Paragraph(name)), tmp_path / "name.pdf"))
+    assert name in text.replace("\n", "")
+
+
+def test_that_a_character_no_font_has_is_shown_by_its_number(tmp_path: Path) -> None:
+    font = QFont("Inter")
+    # The last character of the last private plane: assigned by nobody, drawn by no font.
+    assert shown("a\U0010fffdb", font) == "a[U+10FFFD]b"
+    text = _text(_written(_document(Bullets(("a\U0010fffdb",))), tmp_path / "odd.pdf"))
+    assert "a[U+10FFFD]b" in text
+
+
+def test_that_a_report_that_cannot_be_written_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(PlimsollError, match="could not be written"):
+        write_pdf(_document(), tmp_path / "missing" / "report.pdf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_that_an_unknown_paper_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'A5' is no page size"):
+        write_pdf(_document(), tmp_path / "report.pdf", "A5")
+
+
+@pytest.mark.parametrize("count", [2, 5, 16])
+def test_that_any_number_of_ranks_is_reported(count: int, tmp_path: Path) -> None:
+    text = _text(_report(tmp_path / "ranks.pdf", sizings.many_ranks(count)))
+    assert "Every rank" in text
+    assert f"Ranks 1 to {count - 1}" in text or count == 2

@@ -1,0 +1,248 @@
+"""A report says what was sized, how it is known, and what would change it; always the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from engine.architecture.read import read
+from engine.deployment.spec import Deployment
+from engine.devices import catalogue
+from engine.fit.solve import Limits, limits
+from engine.report.compose import About, compose
+from engine.report.document import Bullets, Facts, Figure, Formula, Heading, ReportDocument, Table
+from engine.sizing import Sizing, size
+from engine.source.raw import RawModel
+from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, TelemetrySnapshot
+from engine.units import GIB, UnitSystem
+from tests.helpers import sizings
+from tests.helpers.sizings import gib
+
+ABOUT = About(on=date(2026, 11, 29), version="0.1.0")
+LIMITS = Limits(max_context=10_880, max_concurrency=5, best_weight_format="bf16")
+# Llama-3.1-8B: 8,030,261,248 parameters, 131,072 bytes of KV cache a token.
+LLAMA = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+    "tie_word_embeddings": False,
+}
+
+
+def _real(plan: Deployment, gpu: str = "RTX 4090", count: int = 1) -> tuple[Sizing, Limits]:
+    model = read(
+        RawModel(id="meta-llama/Llama-3.1-8B-Instruct", source="config.json", config=LLAMA)
+    )
+    machine = catalogue.machine(catalogue.find(gpu), count)
+    return size(model, plan, machine), limits(model, plan, machine)
+
+
+def _texts(document: ReportDocument) -> list[str]:
+    made: list[str] = [document.subject, document.headline, document.detail, document.footer]
+    for block in document.blocks:
+        match block:
+            case Facts():
+                made += [part for pair in block.pairs for part in pair]
+            case Table():
+                made += [c.text for row in (*block.rows, block.total) for c in row]
+            case Bullets():
+                made += block.items
+            case Formula():
+                made += [block.name, block.value, block.calculation, block.source]
+            case Heading():
+                made.append(block.text)
+            case Figure():
+                made.append(block.caption)
+            case _:
+                pass
+    return made
+
+
+def _tables(document: ReportDocument) -> list[Table]:
+    return [b for b in document.blocks if isinstance(b, Table)]
+
+
+def _run(uuid: str = "GPU-0", name: str = "RTX 4090") -> list[TelemetrySnapshot]:
+    used = [gib(0.41), gib(15.0), Missing("driver busy"), gib(23.24), gib(23.0)]
+    return [
+        TelemetrySnapshot(
+            500.0 + second,
+            1_764_413_520.0 + second,
+            (
+                DeviceReading(
+                    uuid,
+                    name,
+                    PoolKind.VRAM,
+                    sizings.RTX_4090_TOTAL,
+                    size_bytes,
+                    gib(1),
+                    0,
+                    (),
+                    "NVML 580.126",
+                ),
+            ),
+        )
+        for second, size_bytes in enumerate(used)
+    ]
+
+
+def test_that_the_same_inputs_give_the_same_text() -> None:
+    one, other = (
+        _texts(compose(*_real(Deployment(max_model_len=8192, concurrency=4)), ABOUT))
+        for _ in range(2)
+    )
+    assert one == other
+
+
+def test_that_every_region_stands_in_the_table_with_range_basis_and_how() -> None:
+    rows = _tables(compose(sizings.sizing(), LIMITS, ABOUT))[0].rows
+    cells = {row[0].text: [c.text for c in row[1:]] for row in rows}
+    assert cells["Weights"][:4] == ["14.99", "exact", "14.96", "Read"]
+    assert cells["KV cache"][:4] == ["5.32", "4.12 – 5.89", "4.00", "Exact"]
+    assert cells["CUDA graphs"][1] == "0.28 – 1.75"
+    assert cells["Recurrent state"][0] == "–"
+    assert cells["Recurrent state"][4] == "This model keeps none"
+
+
+def test_that_a_cell_keeps_the_exact_bytes_behind_its_text() -> None:
+    rows = _tables(compose(sizings.sizing(), LIMITS, ABOUT))[0].rows
+    assert rows[0][1].value_bytes == gib(14.99)
+
+
+def test_that_the_table_agrees_with_the_picture_when_the_pool_is_too_small() -> None:
+    table = _tables(compose(sizings.over_the_line(), LIMITS, ABOUT))[0]
+    kv = next(row for row in table.rows if row[0].text == "KV cache")
+    assert kv[1].text == "8.00"
+    assert kv[5].text == "Needed by the plan; 5.32 GiB are left for it"
+    assert table.total[5].text == "2.68 GiB less than the plan’s 26.32"
+
+
+def test_that_white_space_below_the_line_is_named_free() -> None:
+    rows = _tables(compose(sizings.unified(), LIMITS, ABOUT))[0].rows
+    free = next(row for row in rows if row[0].text == "Free")
+    # 37.44 - 13.85
+    assert free[1].text == "23.59"
+
+
+def test_that_the_worst_case_is_said_beside_the_likely_one() -> None:
+    detail = compose(sizings.sizing(), LIMITS, ABOUT).detail
+    assert detail.endswith("At worst, with every estimate at its high end, there is 0.1 GiB left.")
+
+
+def test_that_a_plan_that_fits_is_told_how_far_it_is_from_not() -> None:
+    # 0.92 of the card leaves room for 5 requests of 8,192 tokens, and not for 4 of 16,384.
+    document = compose(*_real(Deployment(max_model_len=8192, concurrency=4)), ABOUT)
+    assert "What would change the answer" in _texts(document)
+    rows = {row[0].text: row[1].text for row in _tables(document)[1].rows}
+    assert rows["One request more, 5 at once"].endswith("to spare")
+    # 4 x 16,384 x 131,072 B = 8.00 GiB, 4.00 more than the plan's.
+    assert rows["Context 16,384 instead of 8,192"].endswith("over")
+    assert "Every estimate at its high end" in rows
+
+
+def test_that_a_plan_that_does_not_fit_is_told_what_would() -> None:
+    plan = Deployment(max_model_len=32768, concurrency=2)
+    document = compose(*_real(plan), About(on=ABOUT.on, plan=plan))
+    assert "What would fit" in _texts(document)
+    changes = _tables(document)[1].rows
+    assert changes
+    assert all(row[1].text.endswith("to spare") for row in changes)
+
+
+def test_that_defaults_are_listed_under_assumptions() -> None:
+    texts = _texts(compose(*_real(Deployment(max_model_len=8192)), ABOUT))
+    assert "Assumptions" in texts
+    assert any("gpu_memory_utilization 0.92" in text for text in texts)
+
+
+def test_that_formulas_stand_with_their_numbers_and_sources() -> None:
+    document = compose(*_real(Deployment(max_model_len=8192, concurrency=4)), ABOUT)
+    formulas = {b.name: b for b in document.blocks if isinstance(b, Formula)}
+    assert formulas["One more token"].calculation.startswith("2 × 32 layers × 8 heads × 128 × 2 B")
+    assert all(f.calculation or f.source for f in formulas.values())
+    assert all(f.source for name, f in formulas.items() if name != "One more token")
+
+
+def test_that_every_rank_is_in_the_tables_and_like_ranks_share_one() -> None:
+    texts = _texts(compose(sizings.many_ranks(4), LIMITS, ABOUT))
+    assert "Every rank" in texts
+    assert "Rank 0" in texts
+    assert "Ranks 1 to 3" in texts
+
+
+def test_that_a_recording_is_measured_against_the_plan() -> None:
+    document = compose(sizings.sizing(), LIMITS, ABOUT, _run())
+    table = _tables(document)[-2]
+    # 23.64 planned with 0.81 headroom: 22.83 held; 23.24 at most.
+    assert [c.text for c in table.rows[0]] == [
+        "0",
+        "4",
+        "0.41",
+        "23.24",
+        "23.00",
+        "22.83",
+        "+0.41",
+        "NVML 580.126",
+    ]
+    figure = next(b for b in document.blocks if isinstance(b, Figure))
+    assert figure.runs[0].used_bytes[2] is None
+    assert figure.caption.endswith("Run of 29 November 2025, 10:52 UTC, 4 samples.")
+
+
+def test_that_a_recording_of_another_device_is_left_out() -> None:
+    document = compose(sizings.sizing(), LIMITS, ABOUT, _run(uuid="GPU-other"))
+    figure = next(b for b in document.blocks if isinstance(b, Figure))
+    assert not figure.runs
+
+
+def test_that_a_recording_from_elsewhere_finds_its_device_by_name() -> None:
+    made = sizings.sizing(sizings.rank_budget(uuid=""), is_here=False)
+    run = _run(uuid="GPU-abc", name="NVIDIA GeForce RTX 4090")
+    figure = next(b for b in compose(made, LIMITS, ABOUT, run).blocks if isinstance(b, Figure))
+    assert list(figure.runs) == [0]
+
+
+def test_that_an_unknown_answer_states_no_limits() -> None:
+    from engine.fit.verdict import Fit
+
+    made = sizings.sizing()
+    unknown = replace(made, verdict=replace(made.verdict, fit=Fit.UNKNOWN))
+    facts = next(b for b in compose(unknown, LIMITS, ABOUT).blocks if isinstance(b, Facts))
+    assert dict(facts.pairs)["Longest context, 4 at once"] == "not known"
+
+
+def test_that_control_characters_of_a_hostile_name_are_escaped() -> None:
+    made = sizings.sizing()
+    model = replace(made.budget.model, id="evil\u202ename\x1b[31m")
+    document = compose(replace(made, budget=replace(made.budget, model=model)), LIMITS, ABOUT)
+    assert "\u202e" not in document.title
+    assert "evil\\u202ename\\x1b[31m" in document.subject
+
+
+def test_that_the_command_repeats_the_plan_as_asked() -> None:
+    plan = Deployment(max_model_len=8192, concurrency=4, enforce_eager=True)
+    document = compose(*_real(plan), About(on=ABOUT.on, plan=plan))
+    command = document.blocks[-1]
+    assert getattr(command, "text", "") == (
+        "plimsoll size meta-llama/Llama-3.1-8B-Instruct --runtime vllm --max-model-len 8192 "
+        '--concurrency 4 --enforce-eager --gpu "RTX 4090" --gpu-count 1'
+    )
+
+
+@pytest.mark.parametrize(
+    ("unit", "weights"), [(UnitSystem.BINARY, "14.99"), (UnitSystem.DECIMAL, "16.10")]
+)
+def test_that_the_unit_changes_every_figure(unit: UnitSystem, weights: str) -> None:
+    assert f"{14.99 * GIB / unit.factor:.2f}" == weights
+    about = About(on=ABOUT.on, unit=unit)
+    rows = _tables(compose(sizings.sizing(), LIMITS, about))[0].rows
+    assert rows[0][1].text == weights
