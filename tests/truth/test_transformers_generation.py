@@ -1,7 +1,7 @@
 """Transformers at the end of a generation: Qwen3 on H20, FlashAttention 2.
 
-Allocated memory = weights + cache of prompt and answer + 12 to 48 MiB (33 and more in all but one) in 25 of 28 rows of the
-published table; three generations stopped before their 2,048 tokens were full.
+Allocated memory = weights + cache of prompt and answer + 12 to 48 MiB (33 and more in all but
+one) in 25 of 28 rows of the published table; three stopped before their 2,048 tokens were full.
 """
 
 from __future__ import annotations
