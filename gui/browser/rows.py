@@ -167,12 +167,20 @@ class RowModel(QAbstractListModel):
         if self._rows:
             self._tell(0, len(self._rows) - 1)
 
-    def set_chosen(self, key: str) -> None:
-        """Mark the model that is in the window now."""
-        old, self._chosen = self._chosen, key
-        for place in (self._places.get(old), self._places.get(key)):
+    def set_chosen(self, model_id: str) -> None:
+        """Mark the model that is in the window now.
+
+        One file of a repository (``org/name:file``) marks the repository's row.
+        """
+        for name in (self._chosen, model_id):
+            self._chosen = name
+            place = self._places.get(self._chosen_key)
             if place is not None:
                 self._tell(place, place)
+
+    @property
+    def _chosen_key(self) -> str:
+        return self._chosen if self._chosen in self._places else self._chosen.partition(":")[0]
 
     def _tell(self, first: int, last: int) -> None:
         self.dataChanged.emit(self.index(first), self.index(last))
@@ -204,7 +212,11 @@ class RowModel(QAbstractListModel):
             case Qt.ItemDataRole.AccessibleTextRole:
                 found = _spoken(row, badge, self._unit)
             case _:
-                known = {ROW_ROLE: row, BADGE_ROLE: badge, CHOSEN_ROLE: row.key == self._chosen}
+                known = {
+                    ROW_ROLE: row,
+                    BADGE_ROLE: badge,
+                    CHOSEN_ROLE: row.key == self._chosen_key,
+                }
                 found = known.get(role)
         return found
 

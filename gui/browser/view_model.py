@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from engine.architecture.read import read
-from engine.errors import HubOfflineError, PlimsollError
-from engine.source import catalogue, files, local
-from engine.source.resolve import nearest, resolve
+from engine.errors import HubOfflineError
+from engine.source import catalogue, files
+from engine.source.resolve import nearest
 from engine.units import UnitSystem
-from gui.browser import listing
+from gui.browser import listing, sources
 from gui.browser.badges import BadgeQueue
 from gui.browser.listing import Filters, Sort, Wanted
 from gui.browser.rows import Badge, Choice, Row, Source
@@ -25,15 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from engine.architecture.model import Model
-    from engine.cancel import CancelToken
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
-    from engine.source.catalogue import CatalogueEntry
     from engine.source.hub import HubClient
-    from engine.source.hub_models import HubModel, HubPage
-    from engine.source.local import LocalModel
-    from engine.source.raw import RawModel
+    from engine.source.hub_models import HubPage
     from gui.kit.tasks import TaskRunner
 
 TYPING_PAUSE_MS = 250
@@ -84,11 +78,11 @@ class BrowserViewModel(QObject):
     def __init__(self, runner: TaskRunner, hub: HubClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.state = State()
-        self.badges: dict[str, Badge] = {}
+        self._badges: dict[Source, dict[str, Badge]] = {source: {} for source in Source}
         self._hub = hub
         self._plan: tuple[Deployment, Machine] | None = None
         self._all: dict[Source, tuple[Row, ...]] = {
-            Source.CATALOGUE: tuple(_catalogue_row(entry) for entry in catalogue.entries())
+            Source.CATALOGUE: tuple(sources.catalogue_row(entry) for entry in catalogue.entries())
         }
         self._page: HubPage | None = None
         self._asked = ""
@@ -178,7 +172,7 @@ class BrowserViewModel(QObject):
     def open(self, what: Path | str) -> None:
         """Open a file, a folder, or whatever a text refers to."""
         if isinstance(what, str):
-            self.chosen.emit(Choice(what[:200], partial(_resolved, what, self._hub)))
+            self.chosen.emit(Choice(what[:200], partial(sources.resolved, what, self._hub)))
         else:
             self.chosen.emit(Choice(what.name, partial(files.read, what)))
 
@@ -186,7 +180,7 @@ class BrowserViewModel(QObject):
         """Ask the Hub for the next page."""
         page = self._page
         if page is not None and page.has_more and not self._search.is_busy:
-            self._search.submit(partial(_ask, self._hub, self._asked, page))
+            self._search.submit(partial(sources.ask, self._hub, self._asked, page))
 
     def formats(self) -> tuple[str, ...]:
         """Weight formats among the rows of this source, by name."""
@@ -200,7 +194,7 @@ class BrowserViewModel(QObject):
 
     def refresh_local(self) -> None:
         """Look again for models on this computer."""
-        self._look.submit(_look_here)
+        self._look.submit(sources.look_here)
 
     # --- what the rest of the window tells
 
@@ -232,6 +226,11 @@ class BrowserViewModel(QObject):
 
     # --- badges
 
+    @property
+    def badges(self) -> Mapping[str, Badge]:
+        """Badges of the source that is shown, by row key."""
+        return self._badges[self.state.source]
+
     def _start_badges(self) -> None:
         if self._plan is None:
             return
@@ -242,7 +241,7 @@ class BrowserViewModel(QObject):
 
     @Slot(object)
     def _on_badges(self, made: dict[str, Badge]) -> None:
-        self.badges.update(made)
+        self._badges[self.state.source].update(made)
         self.badges_changed.emit(made)
 
     # --- the Hub
@@ -258,14 +257,14 @@ class BrowserViewModel(QObject):
         self._asked = self.state.query.strip()
         self._page, self._trouble = None, None
         self._all.pop(Source.HUB, None)
-        self._search.submit(partial(_ask, self._hub, self._asked, None))
+        self._search.submit(partial(sources.ask, self._hub, self._asked, None))
         self._publish()
 
     @Slot(object)
     def _on_page(self, page: HubPage) -> None:
         known = self._all.get(Source.HUB, ())
         seen = {row.key for row in known}
-        new = [_hub_row(m, self._hub) for m in page.models if m.id not in seen]
+        new = [sources.hub_row(m, self._hub) for m in page.models if m.id not in seen]
         self._page, self._trouble = page, None
         self._all[Source.HUB] = (*known, *new)
         self._start_badges()
@@ -348,89 +347,3 @@ class BrowserViewModel(QObject):
             )
         detail = "Type a name. Nothing is sent before you do."
         return Message("Search the Hugging Face Hub", detail, picture="cloud")
-
-
-# --- rows of the three sources; the functions below run in workers and touch no Qt
-
-
-def _catalogue_row(entry: CatalogueEntry) -> Row:
-    return Row(
-        key=entry.id,
-        name=entry.name,
-        owner=entry.organisation,
-        fetch=lambda _token: catalogue.raw(entry),
-        parameters=entry.parameters,
-        weight_format=listing.format_label(entry.weight_format),
-        context=entry.max_position_embeddings,
-        downloads=entry.downloads,
-        gated=entry.gated,
-        model=partial(_catalogue_model, entry),
-    )
-
-
-@cache
-def _catalogue_model(entry: CatalogueEntry) -> Model:
-    return read(catalogue.raw(entry))
-
-
-def _hub_row(found: HubModel, hub: HubClient) -> Row:
-    """A row of the Hub; one that the catalogue has too can be sized without its files."""
-    owner, _, name = found.id.rpartition("/")
-    entry = catalogue.find(found.id)
-    is_known = entry is not None and entry.id.casefold() == found.id.casefold()
-    return Row(
-        key=found.id,
-        name=name,
-        owner=owner,
-        fetch=partial(_resolved, f"{hub.endpoint}/{found.id}", hub),
-        parameters=found.parameters or (entry.parameters if entry and is_known else None),
-        weight_format=found.weight_format,
-        context=found.context or (entry.max_position_embeddings if entry and is_known else None),
-        downloads=found.downloads,
-        gated=found.gated,
-        model=partial(_catalogue_model, entry) if entry and is_known else None,
-    )
-
-
-def _resolved(text: str, hub: HubClient, token: CancelToken) -> RawModel:
-    return resolve(text, token, hub)
-
-
-def _ask(hub: HubClient, query: str, after: HubPage | None, token: CancelToken) -> HubPage:
-    return hub.page(query, token, after=after)
-
-
-def _look_here(token: CancelToken) -> tuple[Row, ...]:
-    """Models of this computer, their headers read."""
-    rows: list[Row] = []
-    for found in local.find(token):
-        token.raise_if_cancelled()
-        rows.append(_local_row(found, token))
-    return tuple(rows)
-
-
-def _local_row(found: LocalModel, token: CancelToken) -> Row:
-    row = Row(
-        key=f"{found.kind}: {found.id}",
-        name=found.id.rsplit("/", 1)[-1],
-        owner=found.kind,
-        fetch=partial(files.read, found.path),
-        size_bytes=found.size_bytes or None,
-    )
-    try:
-        model = read(files.read(found.path, token))
-    except PlimsollError as error:
-        return replace(row, model=partial(_raise, error))
-    return replace(
-        row,
-        parameters=model.parameters,
-        weight_format=listing.format_label(
-            model.stored.format_label if model.stored else model.spec.weight_format
-        ),
-        context=model.spec.max_position_embeddings,
-        model=lambda: model,
-    )
-
-
-def _raise(error: PlimsollError) -> Model:
-    raise error

@@ -14,7 +14,7 @@ from engine.sizing import size
 from engine.source import catalogue
 from engine.source.hub import HubClient
 from engine.units import UnitSystem
-from gui.browser.rows import BADGE_ROLE, ROW_ROLE, Source
+from gui.browser.rows import BADGE_ROLE, CHOSEN_ROLE, ROW_ROLE, Source
 from gui.browser.view import BrowserView
 from gui.kit.tasks import TaskRunner
 from gui.kit.theme import load_theme, style_sheet
@@ -322,10 +322,11 @@ def test_that_models_of_this_computer_are_listed_with_their_fit(open_browser, qt
     view.set_plan(PLAN, card)
     view.model.set_source(Source.LOCAL)
     settle(qtbot, view)
-    badges = {key.split(": ")[-1]: b for key, b in view.model.badges.items() if ": " in key}
+    badges = view.model.badges
     assert badges["org/tiny"].fit in {Fit.FITS, Fit.TIGHT}
     assert badges["broken"].fit is Fit.UNKNOWN
     assert "broken.gguf" in badges["broken"].reason
+    assert set(badges) == {"org/tiny", "broken"}
     assert view.model.state.counts[Source.LOCAL] == 2
     texts = [b.text() for b in view.sources.findChildren(QToolButton)]
     assert "This computer 2" in texts
@@ -348,15 +349,27 @@ def test_that_a_unit_changes_every_margin(open_browser, qtbot, card):
 
 
 def test_that_the_room_fits_its_narrowest_width_and_paints_in_every_scheme(
-    open_browser, qtbot, card
+    open_browser, qtbot, card, qapp
 ):
+    before = qapp.font()
+    qapp.setFont(load_theme("light").font("body"))
     view = open_browser()
     view.set_plan(PLAN, card)
     settle(qtbot, view)
     view.setStyleSheet(style_sheet(load_theme("light")))
     assert view.minimumSizeHint().width() <= 296
+    qapp.setFont(before)
     pictures = []
     for scheme in ("light", "dark", "contrast-light", "contrast-dark"):
         view.set_theme(load_theme(scheme))
         pictures.append(view.findChild(QListView).grab().toImage())
     assert all(a != b for a, b in pairwise(pictures))
+
+
+@pytest.mark.parametrize("loaded", [LLAMA, f"{LLAMA}:model-Q4_K_M.gguf"])
+def test_that_the_model_in_the_window_is_marked_whatever_opened_it(open_browser, loaded):
+    view = open_browser()
+    view.set_chosen(loaded)
+    model = view.list.model()
+    marked = [n for n in range(model.rowCount()) if model.index(n).data(CHOSEN_ROLE)]
+    assert [shown(view)[n] for n in marked] == [LLAMA]

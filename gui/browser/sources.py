@@ -1,0 +1,116 @@
+"""Rows from the three sources. Free of Qt: some of it runs in workers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from engine.architecture.read import read
+from engine.errors import PlimsollError
+from engine.source import catalogue, files, local
+from engine.source.resolve import resolve
+from gui.browser import listing
+from gui.browser.rows import Row
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.cancel import CancelToken
+    from engine.source.catalogue import CatalogueEntry
+    from engine.source.hub import HubClient
+    from engine.source.hub_models import HubModel, HubPage
+    from engine.source.local import LocalModel
+    from engine.source.raw import RawModel
+
+
+def catalogue_row(entry: CatalogueEntry) -> Row:
+    """A row of the bundled catalogue."""
+    return Row(
+        key=entry.id,
+        name=entry.name,
+        owner=entry.organisation,
+        fetch=lambda _token: catalogue.raw(entry),
+        parameters=entry.parameters,
+        weight_format=listing.format_label(entry.weight_format),
+        context=entry.max_position_embeddings,
+        downloads=entry.downloads,
+        gated=entry.gated,
+        model=partial(_catalogue_model, entry),
+    )
+
+
+@cache
+def _catalogue_model(entry: CatalogueEntry) -> Model:
+    return read(catalogue.raw(entry))
+
+
+def hub_row(found: HubModel, hub: HubClient) -> Row:
+    """A row of the Hub; one that the catalogue has too can be sized without its files."""
+    owner, _, name = found.id.rpartition("/")
+    entry = catalogue.find(found.id)
+    is_known = entry is not None and entry.id.casefold() == found.id.casefold()
+    return Row(
+        key=found.id,
+        name=name,
+        owner=owner,
+        fetch=partial(resolved, f"{hub.endpoint}/{found.id}", hub),
+        parameters=found.parameters or (entry.parameters if entry and is_known else None),
+        weight_format=found.weight_format,
+        context=found.context or (entry.max_position_embeddings if entry and is_known else None),
+        downloads=found.downloads,
+        gated=found.gated,
+        model=partial(_catalogue_model, entry) if entry and is_known else None,
+    )
+
+
+def resolved(text: str, hub: HubClient, token: CancelToken) -> RawModel:
+    """What ``text`` refers to; for a worker."""
+    return resolve(text, token, hub)
+
+
+def ask(hub: HubClient, query: str, after: HubPage | None, token: CancelToken) -> HubPage:
+    """The page after ``after``, or the first; for a worker."""
+    return hub.page(query, token, after=after)
+
+
+def look_here(token: CancelToken) -> tuple[Row, ...]:
+    """Models of this computer, their headers read; for a worker."""
+    rows: dict[str, Row] = {}
+    for found in local.find(token):
+        token.raise_if_cancelled()
+        row = _local_row(found, token)
+        rows[f"{row.key} ({found.kind})" if row.key in rows else row.key] = row
+    return tuple(replace(row, key=key) for key, row in rows.items())
+
+
+def _local_row(found: LocalModel, token: CancelToken) -> Row:
+    fetch = partial(_read_local, found)
+    row = Row(
+        key=found.id,
+        name=found.id.rsplit("/", 1)[-1],
+        owner=found.kind,
+        fetch=fetch,
+        size_bytes=found.size_bytes or None,
+    )
+    try:
+        model = read(fetch(token))
+    except PlimsollError as error:
+        return replace(row, model=partial(_raise, error))
+    return replace(
+        row,
+        parameters=model.parameters,
+        weight_format=listing.format_label(
+            model.stored.format_label if model.stored else model.spec.weight_format
+        ),
+        context=model.spec.max_position_embeddings,
+        model=lambda: model,
+    )
+
+
+def _read_local(found: LocalModel, token: CancelToken) -> RawModel:
+    """The model under the name that its store gives it, by which its row is marked."""
+    return replace(files.read(found.path, token), id=found.id)
+
+
+def _raise(error: PlimsollError) -> Model:
+    raise error
