@@ -351,14 +351,17 @@ def test_that_a_unit_changes_every_margin(open_browser, qtbot, card):
 def test_that_the_room_fits_its_narrowest_width_and_paints_in_every_scheme(
     open_browser, qtbot, card, qapp
 ):
-    before = qapp.font()
-    qapp.setFont(load_theme("light").font("body"))
     view = open_browser()
     view.set_plan(PLAN, card)
     settle(qtbot, view)
-    view.setStyleSheet(style_sheet(load_theme("light")))
-    assert view.minimumSizeHint().width() <= 296
-    qapp.setFont(before)
+    before = qapp.font()
+    try:
+        qapp.setStyleSheet(style_sheet(load_theme("light")))
+        qapp.setFont(load_theme("light").font("body"))
+        assert view.minimumSizeHint().width() <= 296
+    finally:
+        qapp.setStyleSheet("")
+        qapp.setFont(before)
     pictures = []
     for scheme in ("light", "dark", "contrast-light", "contrast-dark"):
         view.set_theme(load_theme(scheme))
