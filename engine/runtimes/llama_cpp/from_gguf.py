@@ -30,6 +30,18 @@ _WINDOW_PATTERNS = {
 _WINDOW_DEFAULTS = {"llama4": 8192, "gemma2": 4096}
 _NO_WINDOW = frozenset({"phi3", "llama", "qwen2", "qwen2moe", "qwen3", "qwen3moe"})
 """llama.cpp ignores ``sliding_window`` there."""
+_NO_CACHE = frozenset(
+    {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "neo-bert", "modern-bert"}
+    | {"gemma-embedding", "wavtokenizer-dec", "dream", "llada", "llada-moe"}
+)
+"""Encoders and diffusion models: llama.cpp makes no memory for them."""
+_MEASURED = frozenset(
+    {"llama", "qwen2", "qwen3", "qwen3moe", "qwen3next", "qwen35", "qwen35moe", "gemma2", "gemma3"}
+    | {"gemma3n", "gemma4", "phi3", "gpt-oss", "deepseek2", "granitehybrid", "falcon-h1"}
+    | {"nemotron_h", "mamba2", "command-r", "cohere2", "glm4moe", "lfm2", "llama4", "olmo2"}
+    | {"smollm3", "minimax-m2"}
+)
+"""Architectures whose buffers were compared with measured runs."""
 _DELTA_NETS = ("qwen3next", "qwen35")
 
 
@@ -55,6 +67,8 @@ class Metadata:
             return [self._whole(key, value)] * count
         if isinstance(value, list | tuple):
             entries = cast("Sequence[object]", value)
+            if len(entries) < count:
+                raise self._bad(key, tuple(entries))
             return [self._whole(key, entry) for entry in entries]
         raise self._bad(key, value)
 
@@ -110,9 +124,16 @@ def shape_of(model: Model) -> Shape:
         context_length=meta.number("context_length"),
         tensors=tensors,
         file_type=model.stored.format_label if model.stored else "",
-        doubts=doubts,
+        doubts=doubts or _unmeasured(model, architecture),
         is_read=True,
     )
+
+
+def _unmeasured(model: Model, architecture: str) -> tuple[str, ...]:
+    """What is not understood of an architecture that no run was measured of."""
+    if architecture in _MEASURED:
+        return ()
+    return tuple(d.reason for d in model.spec.doubts)
 
 
 def _window(meta: Metadata) -> int:
@@ -162,7 +183,8 @@ def _blocks(
     for i in range(count):
         recurrent = any(f"blk.{i}.{name}" in by_name for name in _RECURRENT_TENSORS)
         states = (conv, state) if recurrent else (0, 0)
-        if not _attends(by_name, i, recurrent=recurrent) or i >= shared_from or not kv_heads[i]:
+        keeps = i < shared_from and kv_heads[i] and meta.architecture not in _NO_CACHE
+        if not keeps or not _attends(by_name, i, recurrent=recurrent):
             blocks.append(Block(CacheKind.NONE, 0, 0, *states))
             continue
         kind = CacheKind.SLIDING if slides[i] else CacheKind.FULL
@@ -217,7 +239,7 @@ def _mla(meta: Metadata) -> Mla | None:
     rank = meta.number("attention.kv_lora_rank")
     rope = meta.number("rope.dimension_count")
     has_q_rank = bool(meta.number("attention.q_lora_rank"))
-    return Mla(rank, rope, key_length - rope, has_q_rank)
+    return Mla(rank, rope, max(key_length - rope, 0), has_q_rank)
 
 
 def _dense_width(meta: Metadata, by_name: Mapping[str, FileTensor]) -> int:
@@ -230,7 +252,7 @@ def _is_gated(by_name: Mapping[str, FileTensor], meta: Metadata) -> bool:
         return True
     width = meta.number("feed_forward_length")
     ups = [t for n, t in by_name.items() if n.endswith(".ffn_up.weight")]
-    return bool(ups) and ups[0].shape[1] == 2 * width
+    return bool(ups) and ups[0].shape[1:] == (2 * width,)
 
 
 def _moe(meta: Metadata, tensors: Sequence[FileTensor]) -> Moe | None:

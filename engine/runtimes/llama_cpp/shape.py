@@ -103,11 +103,6 @@ class FileTensor(NamedTuple):
         """In a host buffer, or in a CUDA one."""
         return _held_bytes(self.ggml_type, self.shape)
 
-    @property
-    def block(self) -> int | None:
-        """Block it belongs to; None outside the blocks."""
-        return int(self.name[4 : self.name.index(".", 4)]) if self.name[:4] == "blk." else None
-
 
 class Held(NamedTuple):
     """Bytes of some tensors, by the kind of buffer they would be in."""
@@ -258,12 +253,13 @@ class Shape:
         count = self.num_layers
         sums = [[0] * count for _ in range(4)]
         for name, ggml_type, shape in self.tensors:
-            if name[:4] != "blk.":
+            prefix, _, rest = name.partition(".")
+            number, _, suffix = rest.partition(".")
+            if prefix != "blk" or not number.isdecimal():
                 continue
-            end = name.index(".", 4)
-            block = int(name[4:end])
+            block = int(number)
             if block < count:
-                first = 2 if _is_expert(name[end:]) else 0
+                first = 2 if _is_expert(suffix) else 0
                 held = _held_bytes(ggml_type, shape)
                 sums[first][block] += held.host
                 sums[first + 1][block] += held.cuda
