@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.cli.streams import columns
 from engine.fit.verdict import Fit
 from engine.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from typing import TextIO
 
 # Nearest of the 256 terminal colours to the window's region colours, legible on both grounds.
@@ -36,10 +37,6 @@ _ASCII = str.maketrans({
     "≤": "<=", "≥": ">=", "\u00a0": " ", "\u202f": " ", "Σ": "sum",
 })  # fmt: skip
 
-_NARROWEST = 60
-_USUAL = 110
-_WIDEST = 140
-
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -58,7 +55,7 @@ class Look:
         return cls(
             colour=is_terminal and not plain and sys.platform != "win32",
             unicode=encoding.startswith("utf"),
-            width=_columns(stream) if is_terminal else _USUAL,
+            width=columns(stream),
         )
 
     def region(self, text: str, region: Region) -> str:
@@ -88,14 +85,6 @@ class Look:
 
     def _paint(self, text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
-
-
-def _columns(stream: TextIO) -> int:
-    try:
-        wide = int(os.environ.get("COLUMNS") or os.get_terminal_size(stream.fileno()).columns)
-    except (ValueError, OSError):
-        return _USUAL
-    return min(max(wide, _NARROWEST), _WIDEST)
 
 
 def cells(text: str) -> int:
@@ -129,15 +118,3 @@ def wrapped(text: str, width: int, *, first: str, rest: str) -> list[str]:
         current += word if empty else " " + word
         empty = False
     return [*lines, current]
-
-
-def columns(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
-    """``rows`` of safe text in columns as wide as they need, two spaces apart."""
-    widths = [max(cells(row[i]) for row in rows) for i in range(len(right))]
-    return [
-        "  ".join(
-            fitted(cell, width, right=side)
-            for cell, width, side in zip(row, widths, right, strict=True)
-        )
-        for row in rows
-    ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+from engine.cli.streams import columns
 from engine.contract.fields import FIELDS, Field, Group, Kind
 from engine.errors import UsageError
 from engine.units import parse_bytes, parse_tokens
@@ -46,6 +48,13 @@ written 32k, sizes 24GiB.
 """
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Keeps our line breaks. Given a width, it need not load what finds one out, at each option."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=32, width=columns(sys.stdout) - 2)
+
+
 class _Parser(argparse.ArgumentParser):
     """Raises our own error, so that a slip costs one sentence and not a page of usage."""
 
@@ -64,7 +73,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         prog="plimsoll",
         usage="plimsoll [COMMAND] [options]",
         description=OVERVIEW,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="show the version and leave")
@@ -85,7 +94,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         child = commands.add_parser(
             name,
             prog=f"plimsoll {name}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Help,
             allow_abbrev=False,
         )
         if name == wanted:
@@ -175,11 +184,13 @@ def _option(group: argparse._ArgumentGroup, field: Field) -> None:  # pyright: i
         action = argparse.BooleanOptionalAction
         group.add_argument(*flags, action=action, default=None, dest=field.name, help=text)
         return
-    metavar = "{" + ",".join(field.choices) + "}" if field.choices else _METAVAR[field.kind]
+    few = 0 < len(field.choices) <= _MOST_CHOICES_SHOWN
+    metavar = "|".join(field.choices) if few else _METAVAR[field.kind]
     reader = _reader(field)
     group.add_argument(*flags, dest=field.name, type=reader, metavar=metavar, help=text)
 
 
+_MOST_CHOICES_SHOWN = 4
 _METAVAR = {Kind.TEXT: "NAME", Kind.INTEGER: "N", Kind.NUMBER: "X", Kind.SWITCH: "on|off|auto"}
 _METAVAR[Kind.NUMBERS] = "X,X"
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from engine.errors import PlimsollError
 
 _NOTICE_LIMIT = 600
+_NARROWEST = 60
+_USUAL = 110
+_WIDEST = 140
 
 
 class _Nowhere(io.TextIOBase):
@@ -38,6 +41,17 @@ def open_streams() -> None:
 def output() -> TextIO:
     """Where answers go."""
     return sys.stdout
+
+
+def columns(stream: TextIO) -> int:
+    """Width of the terminal behind ``stream``, within what reads well; as usual in a file."""
+    if not stream.isatty():
+        return _USUAL
+    try:
+        wide = int(os.environ.get("COLUMNS") or os.get_terminal_size(stream.fileno()).columns)
+    except (ValueError, OSError):
+        return _USUAL
+    return min(max(wide, _NARROWEST), _WIDEST)
 
 
 def complain(error: PlimsollError) -> None:

@@ -103,7 +103,7 @@ def _model() -> Iterable[Field]:
 def _plan() -> Iterable[Field]:
     group = Group.PLAN
     tokens, requests, ranks = (1, _MOST_TOKENS), (1, _MOST_REQUESTS), (1, _MOST_DEVICES)
-    yield _text(group, "runtime", "what serves the model", *RUNTIMES)
+    yield _text(group, "runtime", "vllm, llama.cpp or transformers (others later)", *RUNTIMES)
     yield _text(group, "runtime_version", "its version, such as 0.24.0")
     yield _text(
         group, "weight_format", "auto (as stored), bf16, fp8, awq-int4, nf4 … or a GGUF mix, Q4_K_M"

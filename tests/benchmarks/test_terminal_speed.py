@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import statistics
 import struct
 import subprocess
 import sys
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.benchmark
 
 WHOLE_PROCESS_S = 0.5
 SHARE_OF_PEER = 0.5
-ROUNDS = 5
+ROUNDS = 7
 
 # Llama-3.1-8B: the published shape, written by hand.
 CONFIG = {
@@ -127,13 +126,14 @@ def test_that_size_as_a_whole_process_takes_half_a_second_and_half_the_peers_tim
     (_, ours_said), (_, peer_said) = rounds[0]
     assert json.loads(ours_said)["model"]["weights_bytes"] == 2 * PARAMETERS
     assert json.loads(peer_said)["memory"] == 2 * PARAMETERS
-    own = statistics.median(mine[0] for mine, _ in rounds)
-    other = statistics.median(theirs[0] for _, theirs in rounds)
-    share = statistics.median(mine[0] / theirs[0] for mine, theirs in rounds)
+    # The quickest of each: what the work costs when nothing else runs.
+    own = min(mine[0] for mine, _ in rounds)
+    other = min(theirs[0] for _, theirs in rounds)
+    share = own / other
     note("plimsoll size, whole process", f"{own:.3f} s", f"{WHOLE_PROCESS_S} s")
     note("hf-mem on the same model", f"{other:.3f} s", "twice ours at least")
     note("our share of it", f"{share:.2f}", f"{SHARE_OF_PEER}")
-    assert min(mine[0] for mine, _ in rounds) <= WHOLE_PROCESS_S
+    assert own <= WHOLE_PROCESS_S
     assert share <= SHARE_OF_PEER
 
 
