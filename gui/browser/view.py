@@ -234,6 +234,10 @@ class BrowserView(Ground):
         for chip in (self._fits, self._sizes, self._formats):
             chip.setFixedHeight(theme.size("chip"))
         self.sources.setFixedHeight(theme.size("control"))
+        # A widget with a style sheet of its own doesn't follow the application's font.
+        for button in (self._fits, self._sizes, self._formats, *self.sources.buttons):
+            button.setFont(theme.font("small"))
+        self.search.setFont(theme.font("body"))
         self._order.setFont(theme.font("caption"))
         self._order.setStyleSheet(
             f"QToolButton {{ color: {theme.colors['text.secondary']}; border: none; }}"
