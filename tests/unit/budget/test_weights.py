@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.architecture.model import StoredGroup, StoredWeights
-from engine.architecture.spec import ModuleClass, Sharding
+from engine.architecture.model import Model, StoredGroup, StoredWeights
+from engine.architecture.spec import Doubt, ModuleClass, Sharding, Subject
 from engine.budget.sharding import stage_layers
 from engine.budget.weights import WeightLayout, weights
 from engine.evidence import Basis
@@ -134,3 +134,74 @@ def test_that_expert_parallelism_spreads_whole_experts() -> None:
     layout = WeightLayout(tensor_parallel_size=4, enable_expert_parallel=True)
     spread = weights(model("Qwen3-30B-A3B"), layout).stages[0].size_bytes
     assert spread == split
+
+
+def stated(parameters: dict[ModuleClass, int], **changed: object) -> Model:
+    known = model("Llama-3.1-8B")
+    spec = replace(known.spec, stated_parameters=parameters, **changed)  # type: ignore[arg-type]
+    return replace(known, spec=spec)
+
+
+LLAMA_CLASSES = {
+    ModuleClass.EMBEDDING: 525_336_576,
+    ModuleClass.LM_HEAD: 525_336_576,
+    ModuleClass.ATTENTION: 1_342_177_280,
+    ModuleClass.MLP: 5_637_144_576,
+    ModuleClass.NORM: 266_240,
+}
+
+
+def test_that_stated_class_sums_give_the_same_bytes_as_the_tensors() -> None:
+    catalogue = stated(LLAMA_CLASSES)
+    found = weights(catalogue, WeightLayout())
+    assert found.stages[0].size_bytes == 16_060_522_496
+    halves = weights(catalogue, WeightLayout(tensor_parallel_size=2)).stages[0].size_bytes
+    assert halves == pytest.approx(bytes_of("Llama-3.1-8B", tensor_parallel_size=2), rel=1e-3)
+    stages = weights(catalogue, WeightLayout(pipeline_parallel_size=4)).stages
+    assert sum(stage.size_bytes for stage in stages) == 16_060_522_496
+
+
+def test_that_stated_class_sums_are_packed_where_the_format_packs() -> None:
+    found = weights(stated(LLAMA_CLASSES), WeightLayout("awq-int4")).stages[0].size_bytes
+    assert found == pytest.approx(5_727_854_592, rel=1e-3)
+
+
+def test_that_doubted_weights_are_a_bound() -> None:
+    doubt = Doubt(Subject.WEIGHTS, "Its layers are of an unknown kind.")
+    spec = replace(model("Llama-3.1-8B").spec, doubts=(doubt,))
+    doubted = replace(model("Llama-3.1-8B"), spec=spec)
+    assert weights(doubted, WeightLayout()).basis is Basis.BOUND
+    assert weights(stated(LLAMA_CLASSES, doubts=(doubt,)), WeightLayout()).basis is Basis.BOUND
+
+
+def test_that_32_bit_checkpoints_are_halved_where_the_runtime_does() -> None:
+    wide = replace(model("Llama-3.1-8B").spec, dtype="float32", weight_format="fp32")
+    known = replace(model("Llama-3.1-8B"), spec=wide)
+    assert weights(known, WeightLayout()).stages[0].size_bytes == 4 * 8_030_261_248
+    cast = weights(known, WeightLayout(halve_float32=True)).stages[0].size_bytes
+    assert cast == 2 * 8_030_261_248
+    group = StoredGroup(0, ModuleClass.MLP, Sharding.COLUMN, "F32", 1000, 250, 1000, 1)
+    read = replace(known, stored=replace(stored(group), format_label="fp32"))
+    assert weights(read, WeightLayout(halve_float32=True)).stages[0].size_bytes == 500
+    assert weights(read, WeightLayout()).stages[0].size_bytes == 1000
+
+
+def test_that_an_unknown_format_counts_in_the_models_own_dtype() -> None:
+    odd = replace(model("Llama-3.1-8B").spec, weight_format="mixed")
+    found = weights(replace(model("Llama-3.1-8B"), spec=odd), WeightLayout())
+    assert found.stages[0].size_bytes == 16_060_522_496
+
+
+def test_that_stored_groups_go_to_the_stage_of_their_layer() -> None:
+    first = StoredGroup(0, ModuleClass.MLP, Sharding.COLUMN, "BF16", 100, 50, 100, 1)
+    last = StoredGroup(31, ModuleClass.MLP, Sharding.COLUMN, "BF16", 200, 100, 200, 1)
+    head = StoredGroup(None, ModuleClass.LM_HEAD, Sharding.VOCAB, "BF16", 7, 3, 7, 1)
+    read = replace(model("Llama-3.1-8B"), stored=stored(first, last, head))
+    layout = WeightLayout(pipeline_parallel_size=2)
+    assert [stage.size_bytes for stage in weights(read, layout).stages] == [100, 207]
+
+
+def test_that_experts_of_a_header_are_split_as_well() -> None:
+    group = StoredGroup(0, ModuleClass.EXPERTS, Sharding.EXPERT_COLUMN, "U8", 999, 999, 999, 1)
+    read = replace(model("Qwen3-30B-A3B"), stored=stored(group))
+    assert weights(read, WeightLayout(tensor_parallel_size=4)).stages[0].size_bytes == 250

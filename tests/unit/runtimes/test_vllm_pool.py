@@ -160,3 +160,42 @@ def test_that_blocks_cover_what_the_architecture_needs(name: str, tokens: int, s
     least = architecture_bytes(model(name).spec, "bfloat16", tokens)
     assert blocks * layout.bytes_per_block >= least
     assert layout.blocks_per_request(tokens + 1, RequestRule(step)) >= blocks
+
+
+def test_that_a_prediction_block_joins_the_full_layers() -> None:
+    # Logged for a 27B with MTP: 48 state layers padded to 51, groups of 17, 12 state blocks at
+    # three speculative tokens: 176 blocks a request of 262,144 tokens in blocks of 1,600.
+    state = LayerSpec((), state=delta_net(48))
+    attention = LayerSpec((), full(4, 256))
+    spec = spec_of(([state] * 3 + [attention]) * 16)
+    rule = PoolRule("fp8", tensor_parallel_size=2, speculative_tokens=3, with_mtp=True)
+    layout = pool_layout(spec, 0, 64, rule)
+    assert layout is not None
+    assert layout.padding_layers == 3
+    assert layout.bytes_per_block == 17 * 1_638_400
+    assert layout.blocks_per_request(262_144, RequestRule(8192, state_blocks=4)) == 176
+    assert int(14.68 * GIB) // layout.bytes_per_block == 565
+
+
+def test_that_a_stage_without_cache_has_no_pool() -> None:
+    assert pool_layout(spec_of([LayerSpec(())]), 0, 1, PoolRule("bfloat16")) is None
+
+
+def test_that_pages_that_do_not_divide_are_padded() -> None:
+    # Full layers of 2 x 256 and windows of 3 x 128: 1,536 B a token do not divide 2,048.
+    window = AttentionSpec(AttentionKind.SLIDING, 16, 3, 128, 128, window=1024)
+    spec = spec_of([LayerSpec((), window), LayerSpec((), full(2, 256))] * 4)
+    layout = pool_layout(spec, 0, 8, PoolRule("bfloat16"))
+    assert layout is not None
+    assert layout.num_groups == 2
+    assert layout.bytes_per_block == 4 * 16 * 2048
+
+
+def test_that_chunked_layers_are_charged_in_full() -> None:
+    # Llama 4 Scout, TP 8: vLLM asked 240.0 GiB a rank for one request of 10,485,760 tokens.
+    chunked = AttentionSpec(AttentionKind.CHUNKED, 40, 8, 128, 128, window=8192)
+    spec = spec_of([LayerSpec((), chunked)] * 36 + [LayerSpec((), full(8, 128))] * 12)
+    layout = pool_layout(spec, 0, 48, PoolRule("bfloat16", tensor_parallel_size=8))
+    assert layout is not None
+    blocks = layout.blocks_per_request(10_485_760, RequestRule(8192))
+    assert blocks * layout.bytes_per_block == 240 * GIB

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.architecture.model import GgufTensor
 from engine.architecture.spec import Doubt, Subject
 from engine.budget.model import Budget, Region
 from engine.deployment.spec import Deployment
@@ -240,3 +241,66 @@ def test_that_more_tokens_or_requests_never_need_less(
     assert many.needed.likely_bytes > few.needed.likely_bytes
     pool = Region.KV_CACHE
     assert long.regions[pool].estimate.likely_bytes <= few.regions[pool].estimate.likely_bytes
+
+
+def test_that_gguf_files_are_left_to_llama_cpp() -> None:
+    entry = GgufTensor("output.weight", "Q4_K", (256, 256), 36_864)
+    file = replace(model("Llama-3.1-8B"), gguf_tensors=(entry,))
+    for name in ("vllm", "transformers"):
+        assert get(name).weight_formats(file) == ()
+        with pytest.raises(DeploymentError) as refused:
+            get(name).plan(file, Deployment(runtime=name), HERE)
+        assert refused.value.field == "runtime"
+        assert "llama.cpp" in refused.value.message
+
+
+def test_that_adapters_take_their_slots_beside_the_weights() -> None:
+    bare = plan("Llama-3.2-3B").ranks[0].regions[Region.WEIGHTS].estimate.likely_bytes
+    adapted = plan("Llama-3.2-3B", max_loras=1, max_lora_rank=64)
+    size_bytes = adapted.ranks[0].regions[Region.WEIGHTS].estimate.likely_bytes
+    # 54,272 rows and columns a layer x 28 layers x 64 x 2 B.
+    assert size_bytes - bare == 54_272 * 28 * 64 * 2
+
+
+def test_that_a_newer_version_takes_the_newest_rules_and_says_so() -> None:
+    assert any("newer" in line for line in plan(runtime_version="0.40.1").warnings)
+
+
+def test_that_more_requests_than_rows_are_told_to_wait() -> None:
+    told = plan(concurrency=20, max_num_seqs=8, max_model_len=512).warnings
+    assert any("max_num_seqs is 8" in line for line in told)
+
+
+def test_that_replicas_share_the_requests() -> None:
+    one = plan(concurrency=8, max_model_len=2048)
+    two = plan(where=machine(RTX_4090, 2), concurrency=8, max_model_len=2048, data_parallel_size=2)
+    assert len(two.ranks) == 2
+    per_block = 2_097_152
+    needed = [budget.ranks[0].needed.likely_bytes for budget in (one, two)]
+    assert needed == [(8 * 128 + 1) * per_block, (4 * 128 + 1) * per_block]
+
+
+def test_that_a_model_without_layers_gives_its_weights_only() -> None:
+    bare = replace(model("Llama-3.1-8B").spec, layers=(), max_position_embeddings=None)
+    budget = get("vllm").plan(replace(model("Llama-3.1-8B"), spec=bare), Deployment(), HERE)
+    assert budget.sequence_state.num_blocks is None
+    assert budget.ranks[0].needed.likely_bytes == 0
+    assert any("the config states none" in line for line in budget.assumptions)
+
+
+def test_that_absorbed_projections_are_new_memory_when_quantised() -> None:
+    # Latents of 512, 64 heads of (128 + 128), 61 layers, 2 B; split over eight ranks.
+    where = machine(gpu(700.0), 8)
+    plain = plan("Kimi-K2", where, tensor_parallel_size=8, max_model_len=4096)
+    packed = plan(
+        "Kimi-K2", where, tensor_parallel_size=8, max_model_len=4096, weight_format="fp8-block"
+    )
+    labels = [
+        {
+            part.label: part.likely_bytes
+            for part in budget.ranks[0].regions[Region.WEIGHTS].estimate.parts
+        }
+        for budget in (plain, packed)
+    ]
+    assert "absorbed projections" not in labels[0]
+    assert labels[1]["absorbed projections"] == 61 * 512 * 64 * 256 * 2 // 8
