@@ -153,14 +153,16 @@ def _foreign(reading: DeviceReading, reserve_bytes: int) -> Estimate:
 def _host(reading: DeviceReading, total: int) -> Slot:
     """RAM: what the kernel holds outside any process is not to be had, the rest is others'."""
     used = reading.used_bytes
-    outside = reading.reserved_bytes if isinstance(reading.reserved_bytes, int) else 0
+    is_limited = bool(reading.note)
+    reserved = reading.reserved_bytes if isinstance(reading.reserved_bytes, int) else 0
+    outside, system = (reserved, 0) if is_limited else (0, reserved)
     if isinstance(used, Missing) or isinstance(reading.processes, Missing):
-        kernel = total // 50
+        kernel = max(system, total // 50)
         others = kernel if isinstance(used, Missing) else max(used - kernel, 0)
         basis = Basis.ASSUMED
     else:
         in_processes = _private_bytes(reading) + mapped.model_bytes(reading.processes)
-        kernel = max(used - in_processes, 0)
+        kernel = system + max(used - in_processes, 0)
         others = max(min(in_processes, used) - _own_bytes(reading), 0)
         basis = Basis.MEASURED
     size = total - kernel
@@ -172,7 +174,6 @@ def _host(reading: DeviceReading, total: int) -> Slot:
         source=f"{reading.source}: total minus what no process holds (kernel, shared)",
         formula=f"{total:,} − {kernel:,}",
     )
-    is_limited = bool(reading.note)
     device = Device(
         name=f"{format_gib(total, digits=1)} {'container' if is_limited else 'RAM'}",
         vendor=Vendor.CPU,

@@ -29,6 +29,14 @@ _SMALLEST_SHARE = 1 / 500
 """Smaller processes are folded into one row, unless a runtime is recognised in them."""
 
 
+_RESERVED_WORDS = {
+    "driver": ("driver", "Driver", "What the driver keeps for itself"),
+    "outside": ("outside", "Held outside this container", "Other programs of the machine"),
+    "system": ("system", "System", "The kernel and its tables: held in no process's name"),
+}
+"""Word in the balance, row label and reason of the reserved part, by who holds it."""
+
+
 class Kind(Enum):
     """What a row is about; decides its look."""
 
@@ -138,7 +146,7 @@ def balance(reading: DeviceReading, unit: UnitSystem) -> str:
         return ""
     terms = [f"{fmt.size_number(used, unit)} used", f"{fmt.size_number(free, unit)} free"]
     if isinstance(reading.reserved_bytes, int) and reading.reserved_bytes:
-        word = "driver" if reading.pool is PoolKind.VRAM else "outside"
+        word = _RESERVED_WORDS[_holder(reading)][0]
         terms.append(f"{fmt.size_number(reading.reserved_bytes, unit)} {word}")
     return f"{' + '.join(terms)} = {fmt.size(total, unit)}"
 
@@ -160,12 +168,19 @@ def _rows(reading: DeviceReading, total: int, models: Mapping[str, str]) -> Iter
         yield Row(Kind.FREE, "Free, below the load line", size_bytes=free, share=free / total,
                   tooltip=_exact(free))  # fmt: skip
     if isinstance(reserved, int) and reserved:
-        label = "Driver" if reading.pool is PoolKind.VRAM else "Held outside this container"
+        _, label, reason = _RESERVED_WORDS[_holder(reading)]
         yield Row(Kind.DRIVER, label, size_bytes=reserved, share=reserved / total,
-                  tooltip=_exact(reserved))  # fmt: skip
+                  tooltip=f"{_exact(reserved)}\n{reason}")  # fmt: skip
     elif isinstance(reserved, Missing) and reading.pool is PoolKind.VRAM:
         yield Row(Kind.DRIVER, "Driver", tooltip=f"Not told apart: {reserved.reason}")
     yield Row(Kind.TOTAL, _whole(reading), size_bytes=total, share=1.0, tooltip=_exact(total))
+
+
+def _holder(reading: DeviceReading) -> str:
+    """Who holds the reserved part: a key of ``_RESERVED_WORDS``."""
+    if reading.pool is PoolKind.VRAM:
+        return "driver"
+    return "outside" if reading.name == "Container" else "system"
 
 
 def _process_row(process: ProcessReading, total: int, models: Mapping[str, str]) -> Row:

@@ -62,10 +62,15 @@ def reading(
 ) -> DeviceReading:
     """The host's memory from the machine's figures and the container's limit, if any.
 
-    Mapped model files count as used (``telemetry.mapped``), whatever the system calls them.
+    What no process holds (the kernel, its tables) is reserved, as a driver's own part is on a
+    card: no program can have it. Mapped model files count as used (``telemetry.mapped``),
+    whatever the system calls them.
     """
     total, free = memory.total, memory.available
-    used, reserved, note = total - free, 0, ""
+    rows = _folded(held)
+    used, note = total - free, ""
+    reserved = max(used - sum(_size(p.used_bytes) for p in rows), 0) if rows else 0
+    used -= reserved
     if group is not None and group.limit_bytes < total:
         note = (
             f"This container may use {format_gib(group.limit_bytes)} "
@@ -74,7 +79,6 @@ def reading(
         total, used = group.limit_bytes, min(group.used_bytes, group.limit_bytes)
         free = min(total - used, memory.available)
         reserved = total - used - free
-    rows = _folded(held)
     models = min(mapped.model_bytes(rows), free)
     used, free = used + models, free - models
     return DeviceReading(

@@ -189,7 +189,9 @@ def server(pid: int, name: str, gib: int, command: str = "") -> ProcessReading:
 def test_that_a_mapped_model_counts_as_held_whatever_the_system_calls_it():
     held = (server(7, "llama-server", 11), server(8, "vllm", 2, "vllm serve org/m"))
     reading = host.reading(Memory(64 * GIB, 50 * GIB), None, held)
-    assert (reading.used_bytes, reading.free_bytes) == (25 * GIB, 39 * GIB)
+    # 14 in use: 1 + 1 in processes, 12 in none; 11 mapped come out of the 50 free
+    assert (reading.used_bytes, reading.free_bytes) == (13 * GIB, 39 * GIB)
+    assert reading.reserved_bytes == 12 * GIB
 
 
 def test_that_one_model_mapped_twice_counts_once_and_two_models_twice():
@@ -202,7 +204,8 @@ def test_that_one_model_mapped_twice_counts_once_and_two_models_twice():
 
 def test_that_more_is_never_mapped_than_the_system_calls_available():
     reading = host.reading(Memory(64 * GIB, 3 * GIB), None, (server(7, "llama-server", 11),))
-    assert (reading.used_bytes, reading.free_bytes) == (64 * GIB, 0)
+    assert (reading.used_bytes, reading.free_bytes) == (4 * GIB, 0)
+    assert reading.reserved_bytes == 60 * GIB  # 61 in use, 1 of it in a process
 
 
 def test_that_what_a_plan_predicts_is_what_must_stay_and_what_is_mapped():
