@@ -68,6 +68,10 @@ class Series:
         self._data[:, slot + self._capacity] = values
         self._count += 1
 
+    def forget_plan(self) -> None:
+        """Drop the shares of the plan: another plan is in force."""
+        self._data[2] = np.nan
+
     @property
     def values(self) -> NDArray[np.float64]:
         """The samples held. A view: valid until the next ``append``."""
