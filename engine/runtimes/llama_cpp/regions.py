@@ -13,7 +13,7 @@ from engine.runtimes.llama_cpp import ranges
 from engine.runtimes.llama_cpp.buffers import groups
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.shape import CacheKind
-from engine.units import ceil_div, format_bytes
+from engine.units import ceil_div
 
 if TYPE_CHECKING:
     from engine.devices.device import Slot
@@ -25,8 +25,6 @@ _CACHE_SOURCE = "llama.cpp b11434 llama-kv-cache.cpp and llama-kv-cache-iswa.cpp
 _STATE_SOURCE = "llama.cpp b11434 llama-memory-recurrent.cpp"
 _OUTPUT_SOURCE = "llama.cpp b11434 llama-context.cpp, output_reserve"
 _Q8_K_BYTES, _Q8_K_ELEMENTS = TYPES["Q8_K"].size_bytes, TYPES["Q8_K"].elements
-_REPACKABLE = frozenset({"Q4_0", "Q4_K", "IQ4_NL", "Q2_K", "MXFP4"})
-"""Types that the CPU backend may copy into a layout of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,6 @@ class Ranks:
     shape: Shape
     plan: Plan
     doubtful: bool
-    may_repack: bool
 
     def gpu(self, rank: int, slot: Slot, *, with_host: bool) -> RankBudget:
         """A GPU; with the host's part too where they share one memory."""
@@ -106,23 +103,7 @@ class Ranks:
         gap = "The tied embedding is held twice: here as output, on the host as input."
         if HOST in devices and plan.settings.mmap:
             note += "; mapped file pages (RssFile): resident, but reclaimable"
-            estimate = self._mapped(estimate)
         return RegionBudget(Region.WEIGHTS, estimate, size - twice, note, gap if twice else "")
-
-    def _mapped(self, weights: Estimate) -> Estimate:
-        """Repacked tensors are copied to the heap; their file pages may stay mapped."""
-        if not self.may_repack or not self.plan.placement.on_host_only:
-            return weights
-        copies = sum(
-            t.held.host
-            for t in self.shape.tensors
-            if t.name[:4] == "blk." and t.ggml_type in _REPACKABLE and len(t.shape) > 1
-        )
-        return Estimate(
-            weights.low_bytes, weights.likely_bytes, weights.high_bytes + copies, weights.basis,
-            weights.source,
-            f"{weights.formula}; up to {format_bytes(copies)} repacked beside its file pages",
-        )  # fmt: skip
 
     def _blocks(self, devices: tuple[int, ...]) -> list[tuple[Block, int]]:
         found = groups(self.shape, self.plan.placement, offload_kqv=self.plan.settings.offload_kqv)

@@ -15,6 +15,7 @@ from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.plan import Plan, gpu_slots, plan
 from engine.runtimes.llama_cpp.regions import Ranks, token_bytes
 from engine.runtimes.llama_cpp.shape import CacheKind, Shape
+from engine.units import format_bytes
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -80,7 +81,7 @@ class LlamaCpp:
             model=model,
             deployment=_filled(deployment, planned, self.versions[0]),
             machine=machine,
-            ranks=_ranks(shape, planned, deployment, machine, slots),
+            ranks=_ranks(shape, planned, machine, slots),
             sequence_state=_sequence_state(shape, planned),
             assumptions=_assumptions(model, shape, planned, deployment, slots),
             warnings=_warnings(shape, planned, deployment),
@@ -139,13 +140,9 @@ def _shape(model: Model, mix: str) -> Shape:
 
 
 def _ranks(
-    shape: Shape,
-    planned: Plan,
-    deployment: Deployment,
-    machine: Machine,
-    slots: tuple[Slot, ...],
+    shape: Shape, planned: Plan, machine: Machine, slots: tuple[Slot, ...]
 ) -> tuple[RankBudget, ...]:
-    ranks = Ranks(shape, planned, bool(shape.doubts), deployment.repack)
+    ranks = Ranks(shape, planned, bool(shape.doubts))
     if not slots:
         return (ranks.host(0, machine.host, beside_gpu=False),)
     if slots[0].device.kind is DeviceKind.UNIFIED and len(slots) == 1:
@@ -190,7 +187,7 @@ def _filled(deployment: Deployment, planned: Plan, version: str) -> Deployment:
 
 def _sequence_state(shape: Shape, planned: Plan) -> SequenceState:
     settings = planned.settings
-    ranks = Ranks(shape, planned, doubtful=False, may_repack=False)
+    ranks = Ranks(shape, planned, doubtful=False)
     everywhere = (HOST, *range(planned.placement.devices))
     pool, state = sum(planned.kv.values()), sum(planned.state.values())
     counted = [(b, shape.blocks.count(b)) for b in shape.kinds if b.cache is CacheKind.FULL]
@@ -240,6 +237,11 @@ def _assumptions(
     if slots and deployment.n_gpu_layers is None:
         notes.append(
             "All layers on the GPU; where they don't fit, llama.cpp's --fit moves some to the host."
+        )
+    if not slots and deployment.mmap and deployment.repack and shape.repackable_bytes:
+        notes.append(
+            f"Up to {format_bytes(shape.repackable_bytes, digits=1)} of weights are repacked into "
+            "copies; their file pages stay mapped until the system wants the memory."
         )
     if any(t.module.value in ("vision", "audio") for t in model.spec.outer):
         notes.append("The vision or audio tower is a file of its own (mmproj) and not counted.")

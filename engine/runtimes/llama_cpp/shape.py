@@ -21,6 +21,7 @@ CUDA_ALIGNMENT = 128
 CUDA_ROW_ELEMENTS = 512
 """CUDA and HIP pad the last row of a quantised tensor to this many elements."""
 
+_REPACKABLE = frozenset({"Q4_0", "Q4_K", "IQ4_NL", "Q2_K", "MXFP4"})
 EMBEDDINGS = frozenset({"token_embd.weight", "per_layer_token_embd.weight"})
 """Input tensors: always on the host."""
 
@@ -271,6 +272,15 @@ class Shape:
     def largest_down_bytes(self) -> int:
         """The largest down projection, experts together: what op offload copies last."""
         return max((t.size_bytes for t in self.tensors if "ffn_down" in t.name), default=0)
+
+    @cached_property
+    def repackable_bytes(self) -> int:
+        """Matrices that the CPU backend copies into a layout of its own (AVX2, AVX-512)."""
+        return sum(
+            t.held.host
+            for t in self.tensors
+            if t.ggml_type in _REPACKABLE and len(t.shape) > 1 and t.name[:4] == "blk."
+        )
 
     @cached_property
     def size_bytes(self) -> int:
