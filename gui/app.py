@@ -119,6 +119,7 @@ class App(QObject):
         self.desk.on_state_changed(self.model.state)
         self.desk.welcome()
         self.window.show()
+        self.view.setFocus()
         self.watch.start()
         here = self.model.state.here
         self.loader.load(lambda token: example.fetch(here, token))

@@ -146,7 +146,7 @@ class Desk(QObject):
         window.commands["report"].setEnabled(state.sizing is not None and not state.is_stale)
         for key in ("halve", "double", "context"):
             window.commands[key].setEnabled(state.model is not None)
-        if state.machine is not None:
+        if state.machine is not None and not state.is_stale:
             app.browser.set_plan(state.plan.deployment, state.machine)
         window.status_line.device.tell(self._device_words(state))
         offline = app.hub.offline

@@ -140,6 +140,7 @@ class MainWindow(QMainWindow):
         column.addWidget(menu_line)
         column.addLayout(across, 1)
         self.setCentralWidget(body)
+        self._overlay_edge = Hairline(body, upright=True)
         self.setStatusBar(self.status_line)
         self.commands["browser"].triggered.connect(self._on_browser_action)
 
@@ -222,9 +223,13 @@ class MainWindow(QMainWindow):
 
     def _place_overlays(self) -> None:
         body = self._body
-        if self.is_narrow and self._browser_wanted:
+        floats = self.is_narrow and self._browser_wanted
+        self._overlay_edge.setVisible(floats)
+        if floats:
             self.browser.setGeometry(QRect(0, 0, _BROWSER_WIDTH, body.height()))
             self.browser.raise_()
+            self._overlay_edge.setGeometry(_BROWSER_WIDTH, 0, 1, body.height())
+            self._overlay_edge.raise_()
         self.progress.setGeometry(0, body.y(), self.width(), 2)
         self.progress.raise_()
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
+    QListView,
     QSizePolicy,
     QStyle,
     QStyleOptionComboBox,
@@ -121,6 +122,8 @@ class Choice(QComboBox):
         super().__init__(parent)
         self.setObjectName(name)
         self.setMaxVisibleItems(20)
+        # A view of its own lets the style sheet give its rows their height.
+        self.setView(QListView())
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.activated.connect(self._on_activated)

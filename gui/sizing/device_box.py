@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent, QStandardItem, QStandardItemModel, QWheelEvent
-from PySide6.QtWidgets import QComboBox, QCompleter, QLineEdit, QWidget
+from PySide6.QtWidgets import QComboBox, QCompleter, QLineEdit, QListView, QWidget
 from typing_extensions import override
 
 from gui.kit.icons import icon
@@ -38,6 +38,7 @@ class DeviceBox(QComboBox):
         self.setMaxVisibleItems(18)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(8)
+        self.setView(QListView())
         self._items = QStandardItemModel(self)
         self.setModel(self._items)
         self._shown = ""
@@ -47,6 +48,10 @@ class DeviceBox(QComboBox):
         completer.setFilterMode(Qt.MatchFlag.MatchContains)
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         completer.setMaxVisibleItems(14)
+        popup = QListView()
+        popup.setProperty("role", "popup")
+        popup.setUniformItemSizes(True)
+        completer.setPopup(popup)
         self.setCompleter(completer)
         completer.activated.connect(self._on_completed)
         self.activated.connect(self._on_activated)

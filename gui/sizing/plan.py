@@ -89,11 +89,17 @@ def with_runtime(plan: Plan, name: str, version: str | None, model: Model | None
 
 
 def runtime_choices() -> tuple[tuple[str, tuple[str, str]], ...]:
-    """Every runtime and version whose rules are known: label and (name, version)."""
-    found: list[tuple[str, tuple[str, str]]] = []
+    """Every runtime and version whose rules are known, label and (name, version).
+
+    The newest of each come first, so that nobody scrolls past 30 versions of another.
+    """
+    newest: list[tuple[str, tuple[str, str]]] = []
+    older: list[tuple[str, tuple[str, str]]] = []
     for name, runtime in registry.RUNTIMES.items():
-        found += [(f"{runtime.label} {short_version(v)}", (name, v)) for v in runtime.versions]
-    return tuple(found)
+        found = [(f"{runtime.label} {short_version(v)}", (name, v)) for v in runtime.versions]
+        newest += found[:1]
+        older += found[1:]
+    return (*newest, *older)
 
 
 def short_version(version: str) -> str:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _SLIDER_LOW = 512
 _SLIDER_HIGH = 2**20
 """End of the slider where the model states no limit of its own."""
+_SLIDER_COLUMN = 3
+_COMBO_FRAME = 40
+"""Frame, gaps and arrow of a combo box."""
 _WIDE = 1100
 """From this width the weight format says that it is the stored one."""
 _NARROW = 950
@@ -64,7 +67,7 @@ class PlanStrip(Ground):
 
     def _build(self) -> None:
         self._add("Runtime", "Runtime", self.runtime)
-        self._add("Weights", "Weights", self.weights, stretch=2)
+        self._add("Weights", "Weights", self.weights)
         self._add("KV cache", "KV cache", self.kv)
         pair = QWidget()
         row = QHBoxLayout(pair)
@@ -90,7 +93,7 @@ class PlanStrip(Ground):
         row.addWidget(times)
         row.addWidget(self.pp)
         self._add(f"TP {TIMES} PP", f"TP {TIMES} PP", pair, self.tp)
-        self._add("Device", "Device", self.device, stretch=8)
+        self._add("Device", "Device", self.device, stretch=4)
         self.slider.setAccessibleName("Context, tokens per request")
         self.pp.setAccessibleName("Pipeline parallel size")
         self.tp.setAccessibleName("Tensor parallel size")
@@ -147,14 +150,19 @@ class PlanStrip(Ground):
             field.ensurePolished()
             field.setFixedWidth(field.text_width(sample))
         metrics = self.fontMetrics()
-        for choice, sample in (
-            (self.runtime, "llama.cpp 88"),
-            (self.weights, "BF16"),
-            (self.kv, "BF16"),
-        ):
+        for choice, sample in ((self.runtime, "llama.cpp 88"), (self.kv, "BF16")):
             choice.setMinimumContentsLength(0)
-            choice.setMinimumWidth(metrics.horizontalAdvance(sample) + 40)
-        self.device.setMinimumWidth(metrics.horizontalAdvance("RTX 4090,") + 66)
+            choice.setMinimumWidth(metrics.horizontalAdvance(sample) + _COMBO_FRAME)
+        self.weights.setMinimumContentsLength(0)
+        self._bound_widths()
+
+    def _bound_widths(self) -> None:
+        """Give the two controls with long words the room they need where there is room."""
+        metrics, width = self.fontMetrics(), self.width()
+        weights = "BF16, as stored" if width >= _WIDE else "BF16"
+        device = "RTX 4090, not this computer" if width >= _NARROW else "RTX 4090,"
+        self.weights.setMinimumWidth(metrics.horizontalAdvance(weights) + _COMBO_FRAME)
+        self.device.setMinimumWidth(metrics.horizontalAdvance(device) + _COMBO_FRAME + 26)
 
     def show_state(self, state: State) -> None:
         """Show the plan in force; tells nobody."""
@@ -191,7 +199,8 @@ class PlanStrip(Ground):
         super().resizeEvent(event)
         narrow = self.width() < _NARROW
         self._row.setSpacing(8 if narrow else 12)
-        self._row.setStretch(1, 2 if self.width() >= _WIDE else 0)
+        self._row.setStretch(_SLIDER_COLUMN, 1 if narrow else 3)
+        self._bound_widths()
         for text, (long, short) in self._captions.items():
             if isinstance(text, ElidedLabel):
                 text.set_text(short if narrow else long)

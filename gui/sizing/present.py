@@ -36,6 +36,7 @@ _ICONS = {
     Fit.UNKNOWN: "circle-help",
 }
 _PARTS_SHOWN = 8
+_WORKED_OUT = "How it is worked out"
 _BARE_FIGURE = re.compile(r"\b\d+\.\d\d\b(?! (?:GiB|GB|MiB|MB))")
 _WRITTEN_SMALL = frozenset({"psutil", "llama.cpp", "vLLM"})
 
@@ -103,7 +104,7 @@ class Words:
 def verdict(state: State) -> Words:
     """The verdict in force; or what keeps the plan from having one."""
     if state.problem:
-        headline = "This plan can't be worked out"
+        headline = "This plan can’t be worked out"
         return Words("over", "triangle-alert", headline, state.problem)
     if state.sizing is None:
         return Words("unknown", "circle-help", "Pick a model", "On the left, or drop a file here.")
@@ -254,10 +255,8 @@ def detail(budget: Budget, rank: RankBudget, region: Region | None, unit: UnitSy
     found = rank.regions[region]
     estimate = found.estimate
     passages = list(_formula(estimate, unit))
-    if region is Region.KV_CACHE and budget.sequence_state.formula:
-        passages.insert(0, Passage("One sequence", budget.sequence_state.formula, is_formula=True))
-    if region is Region.KV_CACHE and rank.has_pool:
-        passages += _formula(rank.needed.named("Needed by the plan"), unit)
+    if region is Region.KV_CACHE:
+        passages += _missing_passages(budget, rank, unit, passages)
     if found.least_bytes is not None and estimate.high_bytes:
         least = f"{fmt.size(found.least_bytes, unit)} ({fmt.exact_bytes(found.least_bytes)})"
         passages.append(Passage("Least that the architecture needs", least))
@@ -267,17 +266,33 @@ def detail(budget: Budget, rank: RankBudget, region: Region | None, unit: UnitSy
         low, high = fmt.exact_bytes(estimate.low_bytes), fmt.exact_bytes(estimate.high_bytes)
         passages.append(Passage("Between", f"{low} and {high}"))
     if not passages and found.note:
-        passages.append(Passage("How it is worked out", found.note))
+        passages.append(Passage(_WORKED_OUT, found.note))
     if estimate.source:
         passages.append(Passage(f"{estimate.basis.word}, from", estimate.source))
-    return Detail(region, region.label, fmt.exact_bytes(estimate.likely_bytes), tuple(passages))
+    exact = fmt.exact_bytes(drawn_bytes(rank, region))
+    return Detail(region, region.label, exact, tuple(passages))
+
+
+def _missing_passages(
+    budget: Budget, rank: RankBudget, unit: UnitSystem, told: list[Passage]
+) -> Iterator[Passage]:
+    """The equation of a sequence and what the plan needs, where the region tells neither."""
+    text = " ".join(passage.text for passage in told)
+    sequence = budget.sequence_state.formula
+    if sequence and sequence not in text:
+        yield Passage("One sequence", sequence, is_formula=True)
+    if rank.has_pool and rank.needed.formula and rank.needed.formula not in text:
+        yield from _formula(rank.needed.named("Needed by the plan"), unit)
 
 
 def _formula(estimate: Estimate, unit: UnitSystem) -> Iterator[Passage]:
     if estimate.formula:
-        equals = f"= {fmt.exact_bytes(estimate.likely_bytes)}"
-        text = estimate.formula if "=" in estimate.formula else f"{estimate.formula}\n{equals}"
-        yield Passage(estimate.label or "How it is worked out", text, is_formula=True)
+        steps = estimate.formula.split("; ")
+        equals = "" if "=" in estimate.formula else f"\n= {fmt.exact_bytes(estimate.likely_bytes)}"
+        for step in steps:
+            caption, colon, text = step.partition(": ")
+            head = caption[:1].upper() + caption[1:] if colon else estimate.label
+            yield Passage(head or _WORKED_OUT, (text if colon else step) + equals, is_formula=True)
     shown = [p for p in estimate.parts if p.high_bytes]
     for part in shown[:_PARTS_SHOWN]:
         head = f"{part.label or 'Part'}, {fmt.size(part.likely_bytes, unit)}"

@@ -341,7 +341,6 @@ class RegionsView(Ground):
         if not self.table.currentIndex().isValid():
             self.table.select(state.sizing.verdict.binding_region)
         self._show_detail(self.table.current_region)
-        self.setEnabled(not state.is_stale)
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:

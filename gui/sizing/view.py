@@ -51,11 +51,8 @@ class SizingView(Ground):
         self.verdict = VerdictView(model)
         self.picture = MemoryPicture(theme)
         self.picture.setObjectName("picture")
-        self._stale = QGraphicsOpacityEffect(self.picture)
-        self._stale.setOpacity(_STALE_OPACITY)
-        self._stale.setEnabled(False)
-        self.picture.setGraphicsEffect(self._stale)
         self.regions = RegionsView()
+        self._fades = tuple(_fade(part) for part in (self.picture, self.regions))
         self.tabs = TabPanel()
         self.tabs.add_page("Regions", self.regions)
         self._build()
@@ -120,7 +117,8 @@ class SizingView(Ground):
         self.regions.show_state(state)
         if state.sizing is not None:
             self.picture.set_scene(scene_for(state.sizing, state.unit))
-        self._stale.setEnabled(state.is_stale)
+        for fade in self._fades:
+            fade.setEnabled(state.is_stale)
         self._say(" ".join(state.notes), wrong=False)
 
     def _on_picture_selected(self, region: Region | None) -> None:
@@ -191,3 +189,12 @@ class SizingView(Ground):
                 self._folded_by_user = folded
             self._share_height()
         self._place_pages()
+
+
+def _fade(part: QWidget) -> QGraphicsOpacityEffect:
+    """What makes ``part`` pale while it shows an earlier plan."""
+    effect = QGraphicsOpacityEffect(part)
+    effect.setOpacity(_STALE_OPACITY)
+    effect.setEnabled(False)
+    part.setGraphicsEffect(effect)
+    return effect

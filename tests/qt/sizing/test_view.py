@@ -118,7 +118,7 @@ def test_that_an_impossible_plan_is_said_and_the_old_picture_pales(view, loaded)
     loaded.edit("tp", tensor_parallel_size=7)
     assert view.verdict.detail.full_text == loaded.state.problem
     assert view.picture.graphicsEffect().isEnabled()
-    assert not view.regions.isEnabled()
+    assert view.regions.graphicsEffect().isEnabled()
     loaded.undo_stack.undo()
     assert not view.picture.graphicsEffect().isEnabled()
 
