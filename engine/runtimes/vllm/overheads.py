@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from engine.runtimes.vllm.rules import Span, Version
 
 _PENALTIES = "vLLM 0.33 v1/worker/gpu/sample/penalties.py"
-_GRAPH_FIT = "fitted to 41 starts of vLLM 0.19 on H100; older and smaller ones took 0.4 to 1.8 ×"
 _VISION = {"gemma3": (160, 200, 300)}
 _VISION_OTHER = (50, 200, 2100)
 _PACKED_EXPERTS_IN_PLACE = frozenset({"mxfp4"})
@@ -157,15 +156,23 @@ def _has_experts(spec: ArchitectureSpec) -> bool:
 @lru_cache(maxsize=4096)
 def cuda_graphs(spec: ArchitectureSpec, layers: int, sizes: int, version: Version) -> Estimate:
     """Graphs of ``sizes`` batch sizes over ``layers`` layers of one stage."""
-    experts = 1.35 if _has_experts(spec) else 1.0
-    likely = round((0.377 + 0.0167 * layers) * experts * min(sizes / 51, 1.4) * GIB)
-    factor = f" × {experts}" if experts > 1 else ""
-    formula = f"(0.377 + 0.0167 × {layers} layers){factor} × {sizes} / 51 sizes, GiB"
-    low, high = rules.GRAPH_SPREAD.at(version)
-    if experts > 1:
-        high = max(high, 2.0)
+    law = rules.GRAPHS.at(version)
+    width = spec.hidden_size / 4096
+    gib = law.constant + law.layer * layers + law.width * layers * width
+    formula = (
+        f"({law.constant} + {law.layer} × {layers} layers + {law.width} × {layers} × {width:g}"
+    )
+    if _has_experts(spec):
+        gib += law.experts
+        formula += f" + {law.experts} for experts"
+    likely = gib * sizes / 51 * GIB
     return Estimate(
-        round(likely * low), likely, round(likely * high), Basis.FITTED, _GRAPH_FIT, formula
+        round(likely * law.low),
+        round(likely),
+        round(likely * law.high),
+        Basis.FITTED,
+        law.source,
+        f"{formula}) GiB × {sizes} / 51 sizes",
     )
 
 

@@ -126,8 +126,39 @@ SAMPLER_BUFFERS = Since[bool](((0,), False), ((0, 33), True))
 """Whether penalty counters and prompt masks are kept for every row (model runner 2): read in
 the source of 0.33, not yet seen in a log."""
 
-GRAPH_SPREAD = Since[tuple[float, float]](((0,), (0.25, 2.0)), ((0, 17), (0.4, 1.6)))
-"""How far captured graphs went from the fit: eleven starts before 0.17, 43 of 0.19."""
+
+@dataclass(frozen=True, slots=True)
+class GraphLaw:
+    """Memory of CUDA graphs at 51 capture sizes, in GiB.
+
+    constant + layer × layers + width × layers × hidden / 4096 + experts (where there are any)
+    """
+
+    constant: float
+    layer: float
+    width: float
+    experts: float
+    low: float
+    """Smallest and largest ratio to the law that a log showed."""
+    high: float
+    source: str
+
+
+_CAPTURED = (0.539, 0.0041, 0.0051, 0.723)
+
+GRAPHS: Since[GraphLaw] = Since(
+    ((0,), GraphLaw(*_CAPTURED, 0.2, 2.2, "captured: eleven starts of 0.6 to 0.16")),
+    ((0, 17), GraphLaw(*_CAPTURED, 0.75, 1.35, "captured: 41 starts of 0.19 on H100")),
+    (
+        (0, 21),
+        GraphLaw(
+            0.434, 0.0065, 0.0048, 0.401, 0.5, 1.5,
+            "estimated by vLLM itself: 41 starts of 0.19, four since 0.24",
+        ),
+    ),
+)  # fmt: skip
+"""Until 0.20 what was captured; since 0.21 vLLM's own estimate, which it takes out of the budget
+before the pool (0.3 to 1.0 of it is captured then)."""
 
 SWEEP_CAPTURES = Since[bool](((0,), True), ((0, 11), False))
 """Whether capture sizes go up in steps of 8 all the way (later: of 16 from 256 on)."""

@@ -23,21 +23,25 @@ def answer(name: str = "Llama-3.1-8B", where: object = HERE, **settings: Any) ->
     return size(model(name), Deployment(**settings), where)  # type: ignore[arg-type]
 
 
-def test_that_an_8b_with_four_requests_fits_a_24_gib_card() -> None:
-    verdict = answer(max_model_len=8192, concurrency=4).verdict
+# The drawn screens: 5.32 GiB of pool for Llama-3.1-8B on a 24 GB card, 2 MiB a block.
+DRAWN_POOL = int(5.32 * GIB)
+
+
+def test_that_a_plan_within_its_pool_reads_like_the_drawn_screen() -> None:
+    verdict = answer(max_model_len=8192, concurrency=4, kv_pool_bytes=DRAWN_POOL).verdict
     assert verdict.fit is Fit.FITS
-    assert verdict.headline == "Fits, with 1.2 GiB to spare"
-    assert verdict.detail == "vLLM reserves 5.2 GiB of KV cache; 4 × 8,192 tokens need 4.0 GiB."
+    assert verdict.headline == "Fits, with 1.3 GiB to spare"
+    assert verdict.detail == "vLLM reserves 5.3 GiB of KV cache; 4 × 8,192 tokens need 4.0 GiB."
     assert verdict.binding_region is Region.KV_CACHE
-    assert 0 <= verdict.worst_margin_bytes < verdict.margin_bytes
+    assert verdict.margin_bytes == DRAWN_POOL - 4 * GIB - 2 * MIB
 
 
-def test_that_two_long_requests_start_but_the_second_waits() -> None:
-    verdict = answer(max_model_len=32_768, concurrency=2).verdict
+def test_that_a_plan_over_its_pool_reads_like_the_drawn_screen() -> None:
+    verdict = answer(max_model_len=32_768, concurrency=2, kv_pool_bytes=DRAWN_POOL).verdict
     assert verdict.fit is Fit.DOES_NOT_FIT
-    assert verdict.headline == "Doesn’t fit: 2.8 GiB over, because of the KV cache"
+    assert verdict.headline == "Doesn’t fit: 2.7 GiB over, because of the KV cache"
     assert verdict.detail == (
-        "2 × 32,768 tokens need 8.0 GiB of KV cache; vLLM has 5.2 GiB left. "
+        "2 × 32,768 tokens need 8.0 GiB of KV cache; vLLM has 5.3 GiB left. "
         "It starts, but the second request waits."
     )
 
@@ -67,10 +71,13 @@ def test_that_others_on_the_card_are_named_when_they_leave_too_little() -> None:
 
 
 def test_that_only_the_likely_estimate_is_tight() -> None:
-    # The pool is 5.2 GiB likely and 4.3 at worst: 4.9 GiB of need lies between.
-    verdict = answer(max_model_len=1024, concurrency=39).verdict
+    pool = answer(max_model_len=1024).budget.ranks[0].regions[Region.KV_CACHE].estimate
+    assert pool.likely_bytes - pool.low_bytes > 512 * MIB
+    # 1,024 tokens are 128 MiB; the need lies between the pool's low and its likely size.
+    requests = (pool.likely_bytes - 256 * MIB) // (128 * MIB)
+    verdict = answer(max_model_len=1024, concurrency=requests).verdict
     assert verdict.fit is Fit.TIGHT
-    assert verdict.headline.startswith("Tight, with 0.4 GiB")
+    assert verdict.headline.startswith("Tight, with 0.")
     assert verdict.worst_margin_bytes < 0 < verdict.margin_bytes
 
 
