@@ -83,7 +83,8 @@ def check_splits(spec: ArchitectureSpec, deployment: Deployment) -> None:
         DeploymentError: naming the field and the sizes that work.
     """
     tp, pp = deployment.tensor_parallel_size, deployment.pipeline_parallel_size
-    if tp > 1 and not splits_evenly(spec, tp):
+    spread = deployment.enable_expert_parallel
+    if tp > 1 and not splits_evenly(spec, tp, expert_parallel=spread):
         heads = ", ".join(str(n) for n in sorted({a.num_attention_heads for a in spec.attentions}))
         works = ", ".join(str(n) for n in working_sizes(spec))
         message = (
@@ -99,8 +100,12 @@ def check_splits(spec: ArchitectureSpec, deployment: Deployment) -> None:
         raise DeploymentError(message, field="pipeline_parallel_size")
 
 
-def splits_evenly(spec: ArchitectureSpec, tp: int) -> bool:
-    """Whether heads, KV heads and layer widths divide by ``tp`` (KV heads may be replicated)."""
+def splits_evenly(spec: ArchitectureSpec, tp: int, *, expert_parallel: bool = False) -> bool:
+    """Whether heads, KV heads and layer widths divide by ``tp``.
+
+    KV heads may be replicated in place of divided; whole experts are spread, not divided, under
+    expert parallelism.
+    """
     for layer, _ in layer_kinds(spec):
         attention = layer.attention
         if attention is not None:
@@ -110,7 +115,8 @@ def splits_evenly(spec: ArchitectureSpec, tp: int) -> bool:
                 return False
         if layer.intermediate_size % tp:
             return False
-        if layer.moe is not None and layer.moe.moe_intermediate_size % tp:
+        experts = None if expert_parallel else layer.moe
+        if experts is not None and experts.moe_intermediate_size % tp:
             return False
     return True
 

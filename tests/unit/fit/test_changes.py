@@ -6,7 +6,7 @@ from engine.deployment.spec import Deployment
 from engine.fit.changes import changes, tokens_words
 from engine.fit.verdict import Fit
 from engine.sizing import size
-from tests.helpers.published import RTX_4090, machine, model
+from tests.helpers.published import RTX_4090, gpu, machine, model
 
 HERE = machine(RTX_4090)
 OVER = Deployment(max_model_len=32_768, concurrency=2)
@@ -56,3 +56,31 @@ def test_that_transformers_offers_what_transformers_can_do() -> None:
 def test_that_lengths_read_like_lengths() -> None:
     assert tokens_words(21 * 1024) == "21k"
     assert tokens_words(1280) == "1,280"
+
+
+def test_that_llama_cpp_offers_its_own_ways() -> None:
+    plan = Deployment(runtime="llama.cpp", max_model_len=32_768, concurrency=4)
+    labels = [c.label for c in changes(model("Llama-3.1-8B"), plan, HERE)]
+    assert "Q8_0 KV cache" in labels
+    assert any(label.endswith("layers on the GPU") for label in labels)
+    assert not any("TP" in label for label in labels)
+
+
+def test_that_a_plan_without_a_context_is_shortened_from_the_runtimes_default() -> None:
+    found = changes(model("Llama-3.1-8B"), Deployment(), HERE)
+    (shorter,) = [c for c in found if c.label.startswith("Context")]
+    assert 1024 <= (shorter.deployment.max_model_len or 0) < 131_072
+
+
+def test_that_a_prompt_is_shortened_with_its_context() -> None:
+    plan = Deployment(
+        runtime="transformers", max_model_len=100_000, prompt_len=90_000, concurrency=1
+    )
+    found = changes(model("Llama-3.1-8B"), plan, HERE)
+    (shorter,) = [c for c in found if c.label.startswith("Context")]
+    assert shorter.deployment.prompt_len == min(90_000, shorter.deployment.max_model_len or 0)
+
+
+def test_that_nothing_is_offered_where_nothing_fits() -> None:
+    tiny = machine(gpu(2.0))
+    assert changes(model("Llama-3.1-70B"), OVER, tiny) == ()

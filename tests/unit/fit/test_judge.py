@@ -150,3 +150,42 @@ def test_that_the_worst_margin_is_never_better_than_the_likely_one(name: str) ->
     for runtime in ("vllm", "transformers"):
         verdict = answer(name, runtime=runtime, max_model_len=4096).verdict
         assert verdict.worst_margin_bytes <= verdict.margin_bytes
+
+
+def test_that_live_tokens_are_called_so() -> None:
+    verdict = answer(max_model_len=8192, concurrency=4, live_tokens=9000, kv_pool_bytes=GIB).verdict
+    assert "9,000 live tokens need" in verdict.detail
+
+
+def test_that_a_lower_bound_that_does_not_fit_decides() -> None:
+    known = model("Llama-3.1-70B")
+    doubt = Doubt(Subject.SEQUENCE_STATE, "Only the weights are known.")
+    outer = known.spec.outer * 40
+    bare = replace(known.spec, layers=(), outer=outer, doubts=(doubt,))
+    verdict = size(replace(known, spec=bare), Deployment(max_model_len=1024), HERE).verdict
+    assert verdict.fit is Fit.DOES_NOT_FIT
+    assert verdict.binding_region is Region.WEIGHTS
+
+
+def test_that_an_uneven_machine_names_its_fullest_rank() -> None:
+    pair = machine(RTX_4090, 2)
+    small = gpu(20.0, "smaller", sm_count=100, capability=8.9)
+    uneven = replace(pair, slots=(pair.slots[0], replace(pair.slots[1], device=small)))
+    verdict = answer(where=uneven, max_model_len=4096, tensor_parallel_size=2).verdict
+    assert verdict.binding_rank == 1
+    assert "Rank 1 is the fullest and sets the pool for both." in verdict.detail
+
+
+def test_that_no_margin_is_told_when_the_pool_is_just_too_small_by_the_null_block() -> None:
+    verdict = answer(max_model_len=8192, concurrency=4, kv_pool_bytes=4 * GIB).verdict
+    assert verdict.fit is Fit.DOES_NOT_FIT
+    assert "nothing to spare" in verdict.detail
+
+
+def test_that_llama_cpp_says_what_it_does_instead() -> None:
+    plan = {"runtime": "llama.cpp", "max_model_len": 8192}
+    assert "fewer layers on the GPU" in answer("Llama-3.1-70B", **plan).verdict.detail
+    forced = answer("Llama-3.1-70B", n_gpu_layers=99, **plan).verdict
+    assert "stops at load" in forced.detail
+    cpu = replace(HERE, slots=(HERE.host,))
+    assert answer("Llama-3.1-8B", cpu, **plan).verdict.fit is Fit.FITS

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.architecture.model import StoredGroup, StoredWeights
+from engine.architecture.spec import ModuleClass, Sharding
 from engine.deployment.spec import Deployment
-from engine.fit.solve import limits, margin_bytes
+from engine.fit.solve import limits, margin_bytes, rungs
 from engine.fit.verdict import Fit
 from engine.sizing import size
 from tests.helpers.published import GIB, RTX_4090, gpu, machine, model
@@ -97,3 +100,13 @@ def test_that_limits_never_exceed_what_the_config_allows() -> None:
 def test_that_nothing_fits_where_the_weights_do_not() -> None:
     found = limits(model("Llama-3.1-70B"), deployment(), HERE)
     assert (found.max_context, found.max_concurrency) == (0, 0)
+
+
+def test_that_a_header_tells_the_bits_where_the_format_has_no_name() -> None:
+    # 5.5 bits a weight stored: only the rungs below are tried.
+    group = StoredGroup(0, ModuleClass.MLP, Sharding.COLUMN, "U8", 5500, 8000, 5500, 1)
+    odd = StoredWeights((group,), "mixed", "header of a file", 5500)
+    read = replace(model("Llama-3.1-8B"), stored=odd)
+    assert rungs(read, "vllm") == ("auto", "awq-int4")
+    empty = replace(read, stored=StoredWeights((), "mixed", "header of a file", 0))
+    assert rungs(empty, "vllm") == ("auto", "fp8", "awq-int4")
