@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from engine.errors import ConfigError, HeaderError, SourceError
 from engine.source import gguf, safetensors, shards
 from engine.source.bounded_json import parse_object
+from engine.source.gguf_cursor import FileSource
 from engine.source.raw import RawModel
 from engine.units import format_bytes
 
@@ -276,7 +277,7 @@ def _gguf(path: Path, token: CancelToken) -> RawModel:
         if not _exists(part):
             raise HeaderError(f"{name}, one of {len(names)} parts of {path.name}, is missing.")
         with opened(part) as (file, size):
-            headers[name] = gguf.read(gguf.FileSource(file, size, name), token)
+            headers[name] = gguf.read(FileSource(file, size, name), token)
             file_bytes += size
     identity, revision = _named(path.with_name(names[0]))
     return RawModel(

@@ -19,6 +19,7 @@ from engine.errors import (
 )
 from engine.source import files, gguf, local, safetensors, shards
 from engine.source.bounded_json import parse_object
+from engine.source.gguf_cursor import FileSource
 from engine.source.hub_models import HubFile
 from engine.source.hub_ranges import RemoteFile, safetensors_header
 from engine.source.raw import RawModel
@@ -270,7 +271,7 @@ class Repository:
             cached = self._cached(name)
             if cached is not None:
                 with files.opened(cached) as (file, size):
-                    return gguf.read(gguf.FileSource(file, size, name), self.token)
+                    return gguf.read(FileSource(file, size, name), self.token)
             return gguf.read(self._remote(name).known(), self.token)
 
         headers = self._headers(chosen.parts, read, progress)

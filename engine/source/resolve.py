@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +22,13 @@ from engine.source.reference import HubReference, PathReference, is_hub_name, pa
 from engine.text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from engine.cancel import CancelToken
     from engine.source.hub import HubClient
 
 _NEAREST = 3
+_WORD = re.compile(r"[a-z]{3,}|[0-9]+(?:\.[0-9]+)?b?")
 
 
 def resolve(reference: str, token: CancelToken, hub: HubClient | None = None) -> RawModel:
@@ -123,5 +127,19 @@ def nearest(name: str) -> tuple[str, ...]:
     short = {key.rsplit("/", 1)[-1]: value for key, value in full.items()}
     close = difflib.get_close_matches(wanted, full, _NEAREST, 0.6)
     close += difflib.get_close_matches(wanted.rsplit("/", 1)[-1], short, _NEAREST, 0.6)
+    close = close or _by_words(wanted, full)
     found = dict.fromkeys((full | short)[key] for key in close)
     return tuple(found)[:_NEAREST]
+
+
+def _by_words(wanted: str, names: Iterable[str]) -> list[str]:
+    """Names that share words with ``wanted``, mistyped ones too; the most shared first."""
+    words = {name: set(_WORD.findall(name)) for name in names}
+    known = {word for found in words.values() for word in found}
+    meant = {
+        match
+        for word in _WORD.findall(wanted)[:20]
+        for match in difflib.get_close_matches(word, known, 1, 0.75)
+    }
+    sharing = [name for name, found in words.items() if found & meant]
+    return sorted(sharing, key=lambda name: -len(words[name] & meant))[:_NEAREST]

@@ -48,18 +48,20 @@ def hub_row(found: HubModel, hub: HubClient) -> Row:
     """A row of the Hub; one that the catalogue has too can be sized without its files."""
     owner, _, name = found.id.rpartition("/")
     entry = catalogue.find(found.id)
-    is_known = entry is not None and entry.id.casefold() == found.id.casefold()
+    if entry is not None and entry.id.casefold() != found.id.casefold():
+        entry = None
     return Row(
         key=found.id,
         name=name,
         owner=owner,
         fetch=partial(resolved, f"{hub.endpoint}/{found.id}", hub),
-        parameters=found.parameters or (entry.parameters if entry and is_known else None),
+        # The Hub counts what is stored, a tied embedding twice where it is stored twice.
+        parameters=entry.parameters if entry else found.parameters,
         weight_format=found.weight_format,
-        context=found.context or (entry.max_position_embeddings if entry and is_known else None),
+        context=found.context or (entry.max_position_embeddings if entry else None),
         downloads=found.downloads,
         gated=found.gated,
-        model=partial(_catalogue_model, entry) if entry and is_known else None,
+        model=partial(_catalogue_model, entry) if entry else None,
     )
 
 

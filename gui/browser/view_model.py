@@ -84,6 +84,7 @@ class BrowserViewModel(QObject):
         self._all: dict[Source, tuple[Row, ...]] = {
             Source.CATALOGUE: tuple(sources.catalogue_row(entry) for entry in catalogue.entries())
         }
+        self._summaries: dict[Source, str] = {}
         self._page: HubPage | None = None
         self._asked = ""
         self._trouble: BaseException | None = None
@@ -307,10 +308,21 @@ class BrowserViewModel(QObject):
             counts=counts,
             has_more=has_more,
             is_busy=is_busy,
-            summary=listing.summary(everything, self.badges, state.source, self._plan, has_more),
+            summary=self._summary(everything, has_more=has_more),
             message=None if rows or is_busy else self._message(everything),
         )
         self.changed.emit(self.state)
+
+    def _summary(self, everything: Sequence[Row], *, has_more: bool) -> str:
+        """The count line; while badges are worked out, that of the plan before."""
+        source = self.state.source
+        if not self._queue.is_busy:
+            self._summaries[source] = listing.summary(
+                everything, self.badges, source, self._plan, has_more
+            )
+        return self._summaries.get(source) or listing.summary(
+            everything, {}, source, None, has_more
+        )
 
     def _message(self, everything: Sequence[Row]) -> Message:
         state = self.state

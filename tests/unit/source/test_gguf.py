@@ -11,10 +11,11 @@ from engine.cancel import CancelToken, JobCancelledError
 from engine.errors import HeaderError
 from engine.source import gguf
 from engine.source.ggml_types import BY_NUMBER
+from engine.source.gguf_cursor import FileSource
 
 
 def read(raw, name="model.gguf", token=None):
-    return gguf.read(gguf.FileSource(io.BytesIO(raw), len(raw), name), token or CancelToken())
+    return gguf.read(FileSource(io.BytesIO(raw), len(raw), name), token or CancelToken())
 
 
 def text(value):

@@ -1,0 +1,133 @@
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.cancel import CancelToken, JobCancelledError
+from engine.errors import (
+    ConfigError,
+    HubGatedError,
+    HubNotFoundError,
+    HubOfflineError,
+    PlimsollError,
+    SourceError,
+)
+from engine.source import catalogue
+from engine.source.hub import HubClient
+from engine.source.resolve import nearest, resolve
+from tests.helpers import fake_hub
+from tests.helpers.fake_hub import COMMIT, Repo
+
+CONFIG = {"model_type": "llama", "hidden_size": 64}
+LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    with fake_hub.serving() as running:
+        running.add(Repo("org/model", {"config.json": json.dumps(CONFIG).encode()}))
+        yield running
+
+
+def ask(text, hub=None):
+    client = HubClient(hub.url, timeout_s=5) if hub is not None else None
+    return resolve(text, CancelToken(), client)
+
+
+def test_that_a_known_name_needs_no_hub(hub):
+    for name in (LLAMA, LLAMA.lower(), "Llama-3.1-8B-Instruct", f' "{LLAMA}" '):
+        assert ask(name, hub) is catalogue.raw(catalogue.find(LLAMA))
+    assert hub.requests == []
+
+
+def test_that_a_path_is_read_however_it_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "my model"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    for text in (
+        str(folder), str(folder / "config.json"), "~/my model", "./my model", "my model",
+        f"file://{tmp_path}/my%20model/config.json", "my model/config.json",
+    ):  # fmt: skip
+        assert ask(text).config == CONFIG
+
+
+def test_that_a_pasted_config_is_read_as_it_stands():
+    raw = ask(json.dumps(CONFIG, indent=2))
+    assert (raw.id, raw.config) == ("pasted config", CONFIG)
+    with pytest.raises(ConfigError, match="pasted text"):
+        ask('{"model_type": ')
+
+
+def test_that_ids_and_links_lead_to_the_hub(hub):
+    for text in ("org/model", f"{hub.url}/org/model", f"{hub.url}/org/model/tree/{COMMIT}"):
+        raw = ask(text, hub)
+        assert (raw.id, raw.revision, raw.config) == ("org/model", COMMIT, CONFIG)
+
+
+def test_that_a_link_asks_the_hub_even_where_the_catalogue_has_the_name(hub):
+    hub.add(Repo(LLAMA, {"config.json": json.dumps(CONFIG).encode()}))
+    assert ask(f"{hub.url}/{LLAMA}", hub).config == CONFIG
+
+
+def test_that_a_gated_model_of_the_catalogue_is_sized_all_the_same_and_says_so(hub):
+    hub.add(Repo(LLAMA, {"config.json": b"{}"}, gated="manual"))
+    raw = ask(f"{hub.url}/{LLAMA}", hub)
+    assert raw.parameters_by_class == catalogue.find(LLAMA).parameters_by_class
+    assert "accept its terms" in raw.notes[-1]
+
+
+def test_that_a_gated_model_nobody_knows_is_an_error(hub):
+    hub.add(Repo("org/closed", {"config.json": b"{}"}, gated="manual"))
+    with pytest.raises(HubGatedError):
+        ask("org/closed", hub)
+
+
+def test_that_an_unknown_name_brings_the_nearest(hub):
+    with pytest.raises(SourceError, match=rf"Nearest: {LLAMA}"):
+        ask("Llama-3.1-8B-Instrukt")
+    with pytest.raises(HubNotFoundError, match=rf"no model .*Nearest: {LLAMA}"):
+        ask("meta-llama/Llama-3.1-8B-Instrukt", hub)
+
+
+def test_that_without_the_hub_an_unknown_id_says_that_nobody_was_asked(hub):
+    with pytest.raises(HubOfflineError, match="the Hub was not asked"):
+        ask("nobody/knows-this-one")
+
+
+def test_that_without_the_hub_the_cache_of_this_computer_answers(hub, tmp_path):
+    folder = tmp_path / "cache" / "models--org--cached" / "snapshots" / COMMIT
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder.parents[1] / "refs").mkdir()
+    (folder.parents[1] / "refs" / "main").write_text(COMMIT)
+    raw = ask("org/cached")
+    assert (raw.id, raw.revision, raw.config) == ("org/cached", COMMIT, CONFIG)
+
+
+def test_that_mistyped_words_find_models_that_share_them():
+    assert all("mistral" in name.casefold() for name in nearest("mistrel"))
+    assert nearest("mistrel")
+    assert nearest("zzzzzz qqqqqq") == ()
+    assert nearest("") == ()
+
+
+def test_that_a_cancelled_token_stops_before_anything():
+    token = CancelToken()
+    token.cancel()
+    with pytest.raises(JobCancelledError):
+        resolve(LLAMA, token)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=60))
+def test_that_any_text_gives_a_model_or_one_sentence(text):
+    error = None
+    try:
+        ask(text)
+    except PlimsollError as caught:
+        error = caught
+    assert error is None or (error.message.endswith(".") and "\n" not in error.message)
