@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QUrl, Slot
+from PySide6.QtCore import QLocale, QObject, Qt, QUrl, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog
 
@@ -19,7 +19,8 @@ from engine.units import UnitSystem
 from gui import watch
 from gui.kit.about import AboutDialog, own_version
 from gui.kit.format import size
-from gui.kit.settings import SCHEMES
+from gui.kit.settings import PAGES, SCHEMES
+from gui.kit.throttle import Debounce
 from gui.sizing import present
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _MODEL_FILES = "Models (*.json *.safetensors *.gguf);;All files (*)"
 _RECORDINGS = "Recordings (*.jsonl);;All files (*)"
 _HOLDS_TAB = 1
+_BADGE_PAUSE_MS = 80
+"""The browser's badges are for the plan at which an edit comes to rest."""
 
 
 class Desk(QObject):
@@ -45,6 +48,9 @@ class Desk(QObject):
         self._app = app
         self._dialog: QFileDialog | None = None
         self._written: Path | None = None
+        self._unit: UnitSystem | None = None
+        self._chosen = ""
+        self._badges = Debounce(_BADGE_PAUSE_MS, self._tell_plan, self)
         self._connect_files()
         self._connect_view()
         self._connect_plan()
@@ -146,8 +152,7 @@ class Desk(QObject):
         window.commands["report"].setEnabled(state.sizing is not None and not state.is_stale)
         for key in ("halve", "double", "context"):
             window.commands[key].setEnabled(state.model is not None)
-        if state.machine is not None and not state.is_stale:
-            app.browser.set_plan(state.plan.deployment, state.machine)
+        self._badges.request()
         window.status_line.device.tell(self._device_words(state))
         offline = app.hub.offline
         count = len(catalogue.entries())
@@ -155,12 +160,27 @@ class Desk(QObject):
             f"Off-line, catalogue of {count}" if offline else "Hub: asked only when you search",
             picture="cloud-off" if offline else "cloud",
         )
+        self._tell_unit(state)
+        name = state.model.id if state.model else ""
+        if name != self._chosen:
+            self._chosen = name
+            app.browser.set_chosen(name)
+        self.on_sampled(app.watch.last)
+
+    def _tell_unit(self, state: State) -> None:
+        app = self._app
+        if state.unit is self._unit:
+            return
+        self._unit = state.unit
         app.holds.set_unit(state.unit)
         app.browser.set_unit(state.unit)
         if app.welcome.isVisible():
             self._tell_found()
-        app.browser.set_chosen(state.model.id if state.model else "")
-        self.on_sampled(app.watch.last)
+
+    def _tell_plan(self) -> None:
+        state = self._app.model.state
+        if state.machine is not None and not state.is_stale:
+            self._app.browser.set_plan(state.plan.deployment, state.machine)
 
     @Slot(object)
     def on_sampled(self, snapshot: TelemetrySnapshot) -> None:
@@ -265,15 +285,24 @@ class Desk(QObject):
         state = self._app.model.state
         if state.model is None:
             return
-        dialog = self._ask("Export the report", "PDF (*.pdf)", self._on_report_to)
+        papers = sorted(PAGES, key=lambda page: page != self._page())
+        filters = ";;".join(f"PDF, {page} (*.pdf)" for page in papers)
+        dialog = self._ask("Export the report", filters, self._on_report_to)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setFileMode(QFileDialog.FileMode.AnyFile)
         dialog.setDefaultSuffix("pdf")
         dialog.selectFile(f"{present.title(state.model)}.pdf")
         dialog.open()
 
+    def _page(self) -> str:
+        us = QLocale.system().measurementSystem() is QLocale.MeasurementSystem.ImperialUSSystem
+        return self._app.settings.page or ("Letter" if us else "A4")
+
     def _on_report_to(self, name: str) -> None:
         path = Path(name)
+        chosen = self._dialog.selectedNameFilter() if self._dialog else ""
+        page = next((p for p in PAGES if p in chosen), self._page())
+        self._app.settings = self._app.settings.with_(page=page)
         try:
             self.write_report(path)
         except (PlimsollError, OSError) as error:
@@ -307,7 +336,7 @@ class Desk(QObject):
         )
         recorded = self._app.watch.recorded if budget.machine.is_here else None
         document = compose(state.sizing, found, about, recorded)
-        write_pdf(document, path, self._app.settings.page)
+        write_pdf(document, path, self._page())
 
     def _on_open_written(self) -> None:
         if self._written is not None:

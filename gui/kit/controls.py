@@ -112,7 +112,39 @@ class ElidedLabel(QLabel):
         self.setToolTip("\n".join(filter(None, (cut, self._tooltip))))
 
 
-class Choice(QComboBox):
+class SizedCombo(QComboBox):
+    """A combo box whose widths are told it, since its own depend on its longest entry."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._widths = (60, 120)
+        # A view of its own lets the style sheet give its rows their height.
+        self.setView(QListView())
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    def set_widths(self, least: int, wanted: int) -> None:
+        """The width it can live with, and the one it would like."""
+        if (least, wanted) != self._widths:
+            self._widths = (least, wanted)
+            self.updateGeometry()
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(self._widths[1], super().sizeHint().height())
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self._widths[0], super().minimumSizeHint().height())
+
+    @override
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
+            event.ignore()
+
+
+class Choice(SizedCombo):
     """A closed list of values with labels; an unfocused wheel never changes it."""
 
     picked = Signal(object)
@@ -122,10 +154,7 @@ class Choice(QComboBox):
         super().__init__(parent)
         self.setObjectName(name)
         self.setMaxVisibleItems(20)
-        # A view of its own lets the style sheet give its rows their height.
-        self.setView(QListView())
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.activated.connect(self._on_activated)
         self._items: tuple[tuple[str, object], ...] = ()
 
@@ -158,13 +187,6 @@ class Choice(QComboBox):
             head, comma, _rest = option.currentText.partition(",")
             option.currentText = head if comma else option.currentText.rpartition(" ")[0]
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
-
-    @override
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        if self.hasFocus():
-            super().wheelEvent(event)
-        else:
-            event.ignore()
 
     def _on_activated(self, index: int) -> None:
         self.setToolTip(self.currentText())

@@ -30,6 +30,13 @@ class LogSlider(QSlider):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.valueChanged.connect(self._on_value_changed)
         self._quiet = False
+        self._wanted_width = 150
+
+    def want_width(self, width: int) -> None:
+        """The width it would like to have."""
+        if width != self._wanted_width:
+            self._wanted_width = width
+            self.updateGeometry()
 
     def set_limits(self, minimum: int, maximum: int) -> None:
         """Run from ``minimum`` to ``maximum``; the last stop is exactly ``maximum``."""
@@ -57,7 +64,7 @@ class LogSlider(QSlider):
 
     @override
     def sizeHint(self) -> QSize:
-        return QSize(150, 28)
+        return QSize(self._wanted_width, 28)
 
     @override
     def minimumSizeHint(self) -> QSize:

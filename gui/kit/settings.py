@@ -38,7 +38,8 @@ class Settings:
 
     scheme: str = "system"
     unit: UnitSystem = UnitSystem.BINARY
-    page: str = "A4"
+    page: str = ""
+    """Paper of reports; empty for the one that is usual here."""
     welcome_closed: bool = False
     tabs_folded: bool | None = None
     """None: folded where the window is small, open elsewhere."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent, QStandardItem, QStandardItemModel, QWheelEvent
+from PySide6.QtGui import QResizeEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QCompleter, QLineEdit, QListView, QWidget
 from typing_extensions import override
 
+from gui.kit.controls import SizedCombo
 from gui.kit.icons import icon
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _NAME_ROLE = Qt.ItemDataRole.UserRole + 1
 _SEARCH_ROLE = Qt.ItemDataRole.UserRole + 2
 
 
-class DeviceBox(QComboBox):
+class DeviceBox(SizedCombo):
     """A combo box one can type into; what is typed only searches, it never becomes a value."""
 
     picked = Signal(object)
@@ -36,9 +37,6 @@ class DeviceBox(QComboBox):
         self.setLineEdit(self._edit)
         self.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.setMaxVisibleItems(18)
-        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.setMinimumContentsLength(8)
-        self.setView(QListView())
         self._items = QStandardItemModel(self)
         self.setModel(self._items)
         self._shown = ""
@@ -88,10 +86,6 @@ class DeviceBox(QComboBox):
         """Take the colours of ``theme``."""
         self._theme = theme
         self._paint_icons()
-
-    @override
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
 
     @override
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _SLIDER_LOW = 512
 _SLIDER_HIGH = 2**20
 """End of the slider where the model states no limit of its own."""
-_SLIDER_COLUMN = 3
 _COMBO_FRAME = 40
 """Frame, gaps and arrow of a combo box."""
 _WIDE = 1100
@@ -149,20 +148,21 @@ class PlanStrip(Ground):
             field.setFont(theme.font("body"))
             field.ensurePolished()
             field.setFixedWidth(field.text_width(sample))
-        metrics = self.fontMetrics()
-        for choice, sample in ((self.runtime, "llama.cpp 88"), (self.kv, "BF16")):
-            choice.setMinimumContentsLength(0)
-            choice.setMinimumWidth(metrics.horizontalAdvance(sample) + _COMBO_FRAME)
-        self.weights.setMinimumContentsLength(0)
-        self._bound_widths()
+        self._want_widths()
 
-    def _bound_widths(self) -> None:
-        """Give the two controls with long words the room they need where there is room."""
-        metrics, width = self.fontMetrics(), self.width()
-        weights = "BF16, as stored" if width >= _WIDE else "BF16"
-        device = "RTX 4090, not this computer" if width >= _NARROW else "RTX 4090,"
-        self.weights.setMinimumWidth(metrics.horizontalAdvance(weights) + _COMBO_FRAME)
-        self.device.setMinimumWidth(metrics.horizontalAdvance(device) + _COMBO_FRAME + 26)
+    def _want_widths(self) -> None:
+        """Give the controls with long words the room they want where there is room."""
+        is_wide = self.width() >= _WIDE
+        self.runtime.set_widths(*self._widths("llama.cpp 88", "llama.cpp 88"))
+        self.kv.set_widths(*self._widths("BF16", "BF16"))
+        self.weights.set_widths(*self._widths("BF16", "BF16, as stored" if is_wide else "BF16"))
+        self.device.set_widths(*self._widths("RTX 409", "RTX 4090, not this computer", icon=26))
+        self.slider.want_width(150 if is_wide else 108)
+
+    def _widths(self, least: str, wanted: str, icon: int = 0) -> tuple[int, int]:
+        frame = _COMBO_FRAME + icon
+        measure = self.fontMetrics().horizontalAdvance
+        return measure(least) + frame, measure(wanted) + frame
 
     def show_state(self, state: State) -> None:
         """Show the plan in force; tells nobody."""
@@ -199,8 +199,7 @@ class PlanStrip(Ground):
         super().resizeEvent(event)
         narrow = self.width() < _NARROW
         self._row.setSpacing(8 if narrow else 12)
-        self._row.setStretch(_SLIDER_COLUMN, 1 if narrow else 3)
-        self._bound_widths()
+        self._want_widths()
         for text, (long, short) in self._captions.items():
             if isinstance(text, ElidedLabel):
                 text.set_text(short if narrow else long)

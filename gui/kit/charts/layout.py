@@ -260,7 +260,8 @@ def _lens(panel: Panel, scale: Scale, box: QRectF, link_x: float) -> LensLayout 
     thin_bytes = THIN_PX / scale.pixels_per_byte
     first = next((s for s in above if s.size_bytes < thin_bytes), above[-1])
     start = first.bottom_bytes
-    top = panel.stack_bytes + _LENS_OVER_STACK
+    above_stack = min(_LENS_OVER_STACK, (panel.stack_bytes - start) // 2)
+    top = panel.stack_bytes + above_stack
     if panel.stack_bytes <= panel.total_bytes <= start + _LENS_TOTAL_WITHIN:
         top = panel.total_bytes
     widest = scale.high_bytes / _LEAST_MAGNIFICATION

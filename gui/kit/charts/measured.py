@@ -78,7 +78,7 @@ def paint(canvas: Canvas, place: PanelLayout, live: Live) -> None:
         rect.width() / (window.end_s - window.start_s)
     )
     theme = canvas.theme
-    others = values[_USED] - values[_PLAN]
+    others = np.maximum(values[_USED] - values[_PLAN], 0.0)
     share = theme.color("chart.share")
     share.setAlphaF(theme.alpha("share"))
     _area(canvas, place.scale, xs, values, (others, values[_USED]), share)
@@ -219,6 +219,13 @@ def is_running(panel: Panel, live: Live) -> bool:
     return bool(last and last.plan_bytes)
 
 
+def is_idle(panel: Panel, live: Live) -> bool:
+    """Whether it is known that no process of this plan holds memory on the device now."""
+    series = live.of(panel)
+    last = series.newest if series else None
+    return last is not None and last.plan_bytes == 0
+
+
 def note(
     canvas: Canvas, place: PanelLayout, live: Live, unit: UnitSystem, load_text: QRectF
 ) -> None:
@@ -228,7 +235,9 @@ def note(
         return
     font = canvas.theme.font("small.num")
     size = format_gib(used, unit)
-    texts = (f"Measured now: {size}, nothing of this plan is running", f"Measured now: {size}")
+    texts = (f"Measured now: {size}",)
+    if is_idle(place.panel, live):
+        texts = (f"{texts[0]}, nothing of this plan is running", *texts)
     text = canvas.fitting(texts, font, place.time.width() - 16)
     height, width = QFontMetricsF(font).height(), QFontMetricsF(font).horizontalAdvance(text)
     y = place.scale.y(used)
@@ -290,7 +299,7 @@ def _sample_words(sample: Sample, live: Live) -> list[str]:
         clock = time.localtime(sample.time_s + live.wall_offset_s)
         made.insert(0, time.strftime("%H:%M:%S", clock))
     if sample.plan_bytes:
-        others = sample.used_bytes - sample.plan_bytes
+        others = max(0, sample.used_bytes - sample.plan_bytes)
         made.append(f"this plan {format_gib(sample.plan_bytes, live.unit, unit=False)}")
         made.append(f"others {format_gib(others, live.unit, unit=False)}")
     if sample.kv_bytes is not None:

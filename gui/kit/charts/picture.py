@@ -20,10 +20,11 @@ from gui.kit.charts.axis import TimeWindow
 from gui.kit.charts.hits import region_at
 from gui.kit.charts.layout import PictureLayout, Style, lay_out
 from gui.kit.charts.measured import Live
+from gui.kit.charts.plan_share import plan_bytes
 from gui.kit.charts.series import Sample, Series
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 _BETWEEN_REPAINTS_MS = 250
 _BETWEEN_SLOW_REPAINTS_MS = 500
+_SILENCE_S = 10
+"""So long without a sample, and the last one is shown with its age."""
 _SLOW_FROM_S = 300
 """In a window this long half a second moves nothing by a pixel."""
 _WINDOWS_S = (60, 120, 300, 900, 3600)
@@ -57,8 +60,6 @@ class MemoryPicture(QWidget):
         self._places: PictureLayout | None = None
         self._plan: QPixmap | None = None
         self._series: dict[str, Series] = {}
-        self._plan_pids: frozenset[int] = frozenset()
-        self._run: TimeWindow | None = None
         self._window_s = _DEFAULT_WINDOW_S
         self._now_s: float | None = None
         self._held_s: float | None = None
@@ -68,6 +69,9 @@ class MemoryPicture(QWidget):
         self._since_repaint = QElapsedTimer()
         self._later = QTimer(self, singleShot=True)
         self._later.timeout.connect(self.update)
+        self._silent_s = 0
+        self._silence = QTimer(self, interval=_SILENCE_S * 1000)
+        self._silence.timeout.connect(self._on_silence)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -76,7 +80,11 @@ class MemoryPicture(QWidget):
 
     def set_scene(self, scene: PictureScene | None) -> None:
         """Show another plan; None shows an empty ground. Samples are kept."""
+        before = self._scene.planned if self._scene else None
         self._scene = scene
+        if scene is None or scene.planned != before:
+            for series in self._series.values():
+                series.forget_plan()
         if scene is not None:
             self.setAccessibleName(scene.name)
             self.setAccessibleDescription(scene.description)
@@ -94,35 +102,13 @@ class MemoryPicture(QWidget):
         offset = snapshot.wall_time_s - snapshot.monotonic_s
         self._live = replace(self._live, wall_offset_s=offset, age="")
         self._now_s = snapshot.monotonic_s
+        self._silent_s = 0
+        self._silence.start()
         for device in snapshot.devices:
             series = self._series.setdefault(device.uuid, Series())
             series.append(self._sample(snapshot.monotonic_s, device))
         if self._scene and any(p.uuid in self._series for p in self._scene.panels if p.uuid):
             self._repaint_soon()
-
-    def set_series(self, series: Mapping[str, Series], run: TimeWindow | None = None) -> None:
-        """Show these samples, by device uuid, instead of what was appended.
-
-        Args:
-            series: all samples there are.
-            run: the window to show, for a recording; None goes on following the newest.
-        """
-        self._series = dict(series)
-        self._run = run
-        newest = [s.newest for s in self._series.values()]
-        times = [sample.time_s for sample in newest if sample]
-        self._now_s = max(times) if times else None
-        self.update()
-
-    def set_plan_processes(self, pids: Iterable[int]) -> None:
-        """Which processes run this plan: their share is drawn apart from the others'."""
-        self._plan_pids = frozenset(pids)
-
-    def set_age(self, age: str) -> None:
-        """Say that sampling has stopped, and how long ago; empty when it goes on."""
-        if age != self._live.age:
-            self._live = replace(self._live, age=age)
-            self.update()
 
     def set_window_seconds(self, seconds: int) -> None:
         """Show the last ``seconds``."""
@@ -201,13 +187,11 @@ class MemoryPicture(QWidget):
 
     def _seen(self) -> Live:
         region = self._hovered if self._hovered is not None else self._selected
-        window = self._window() if self._scene and self._scene.is_here else self._run
+        window = self._window() if self._scene and self._scene.is_here else None
         unit = self._scene.unit if self._scene else self._live.unit
         return replace(self._live, series=self._series, window=window, selected=region, unit=unit)
 
-    def _window(self) -> TimeWindow | None:
-        if self._run is not None:
-            return self._run
+    def _window(self) -> TimeWindow:
         end = self._now_s if self._held_s is None else self._held_s
         if end is None:
             end = time.monotonic()
@@ -215,14 +199,17 @@ class MemoryPicture(QWidget):
 
     def _sample(self, time_s: float, device: DeviceReading) -> Sample:
         used = device.used_bytes if isinstance(device.used_bytes, int) else None
-        plan: int | None = None
-        if self._plan_pids and isinstance(device.processes, tuple):
-            plan = sum(
-                p.used_bytes
-                for p in device.processes
-                if p.pid in self._plan_pids and isinstance(p.used_bytes, int)
-            )
+        plan = plan_bytes(device, self._scene.planned) if self._scene else None
         return Sample(time_s, used, plan)
+
+    def _on_silence(self) -> None:
+        """Nothing was sampled for a while: say so, and how long."""
+        self._silent_s += _SILENCE_S
+        minutes, seconds = divmod(self._silent_s, 60)
+        age = f"{minutes} min" if minutes else f"{seconds} s"
+        if age != self._live.age:
+            self._live = replace(self._live, age=age)
+            self.update()
 
     def _repaint_soon(self) -> None:
         if self._held_s is not None or self._later.isActive():

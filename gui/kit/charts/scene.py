@@ -14,6 +14,7 @@ from engine.devices.device import DeviceKind
 from engine.evidence import Basis
 from engine.units import UnitSystem, format_gib
 from gui.kit.charts import captions
+from gui.kit.charts.plan_share import Planned
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget
@@ -105,6 +106,8 @@ class PictureScene:
     axis_max_bytes: int
     is_here: bool
     """Whether the devices are this computer's, so that a measurement can be shown."""
+    planned: Planned
+    """Whose processes are the plan's."""
     aside: str
     """What the plan holds where nothing is drawn, in a phrase; usually empty."""
     name: str
@@ -141,6 +144,7 @@ def scene_for(
         ),
         is_here=budget.machine.is_here,
         name=sizing.verdict.headline,
+        planned=Planned(budget.deployment.runtime, budget.model.id),
         aside=aside,
         description=" ".join(filter(None, (_description(panels, unit), aside))),
     )
