@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import ssl
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -69,7 +70,8 @@ class Repo:
 class FakeHub:
     """The server's content and behaviour, and what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: Path | None = None) -> None:
+        self.scheme = "http" if certificate is None else "https"
         self.repos: dict[str, Repo] = {}
         self.renamed: dict[str, str] = {}
         self.trouble = ""
@@ -78,15 +80,19 @@ class FakeHub:
         """Ends a stalled answer, so that no thread outlives its test."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
         self._server.daemon_threads = True
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{self.scheme}://127.0.0.1:{self._server.server_port}"
 
     @property
     def other_host(self) -> str:
         """The same server under a second host name: the Hub's file servers."""
-        return f"http://localhost:{self._server.server_port}"
+        return f"{self.scheme}://localhost:{self._server.server_port}"
 
     def add(self, repo: Repo) -> Repo:
         self.repos[repo.id] = repo
@@ -107,8 +113,8 @@ class FakeHub:
 
 
 @contextmanager
-def serving() -> Iterator[FakeHub]:
-    hub = FakeHub()
+def serving(certificate: Path | None = None) -> Iterator[FakeHub]:
+    hub = FakeHub(certificate)
     thread = hub.serve()
     try:
         yield hub
