@@ -10,15 +10,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.formats.gguf import TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 Shaped = tuple[str, tuple[int, ...]]
 """GGUF tensor name and shape in ggml order."""
+OUTSIDE = -1
+"""Block number of tensors outside the blocks."""
+
+
+class Unassigned(NamedTuple):
+    """A tensor before its type is chosen."""
+
+    block: int
+    """``OUTSIDE`` for none."""
+    name: str
+    """Without the block's prefix."""
+    shape: tuple[int, ...]
+    """In ggml order."""
+
 
 MIXES: Mapping[str, str] = MappingProxyType(
     {
@@ -177,32 +191,39 @@ def mix_types(
     Raises:
         KeyError: ``mix`` is not a key of ``MIXES``.
     """
+    named = {Unassigned(*_split(name), shape): name for name, shape in tensors}
+    listed = sorted(named)
+    types = types_in_order(mix, listed, facts, half)
+    return {named[item]: kind for item, kind in zip(listed, types, strict=True)}
+
+
+def types_in_order(
+    mix: str, tensors: Sequence[Unassigned], facts: MixFacts, half: str = "F16"
+) -> list[str]:
+    """The ggml type of each of ``tensors``, which are sorted by block and name.
+
+    Raises:
+        KeyError: ``mix`` is not a key of ``MIXES``.
+    """
     default = MIXES[mix]
-    listed = list(tensors)
     if mix == "F32":
-        return dict.fromkeys((name for name, _ in listed), "F32")
+        return ["F32"] * len(tensors)
     if mix in _PLAIN:
-        return {name: converted_type(_suffix(name), len(shape), mix) for name, shape in listed}
-    rules = _Rules(mix, default, facts, listed)
-    chosen: dict[str, str] = {}
-    for name, shape in sorted(listed, key=_file_order):
-        if _is_kept(_suffix(name), len(shape)):
-            chosen[name] = converted_type(_suffix(name), len(shape), half)
-        else:
-            chosen[name] = _fitting(rules.choose(name, shape), shape[0])
-    return chosen
+        return [converted_type(name, len(shape), mix) for _, name, shape in tensors]
+    rules = _Rules(mix, default, facts, tensors)
+    return [
+        converted_type(item.name, len(item.shape), half)
+        if _is_kept(item.name, len(item.shape))
+        else _fitting(rules.choose(item), item.shape[0])
+        for item in tensors
+    ]
 
 
-def _file_order(item: Shaped) -> tuple[int, str]:
-    return _block(item[0]), item[0]
-
-
-def _block(name: str) -> int:
-    return int(name[4 : name.index(".", 4)]) if name[:4] == "blk." else -1
-
-
-def _suffix(name: str) -> str:
-    return name[name.index(".", 4) + 1 :] if name[:4] == "blk." else name
+def _split(name: str) -> tuple[int, str]:
+    if name[:4] != "blk.":
+        return OUTSIDE, name
+    number, _, rest = name[4:].partition(".")
+    return int(number), rest
 
 
 @lru_cache(maxsize=4096)
@@ -239,18 +260,18 @@ class _Rules:
     mix: str
     default: str
     facts: MixFacts
-    tensors: list[Shaped]
+    tensors: Sequence[Unassigned]
     seen: dict[str, int] = field(default_factory=dict[str, int])
     values: int = 0
     is_tied: bool = False
 
     def __post_init__(self) -> None:
-        names = [name for name, _ in self.tensors]
-        self.values = sum(_category(_suffix(name)) == "v" for name in names)
-        self.is_tied = "output.weight" not in names
+        self.values = sum(_category(item.name) == "v" for item in self.tensors)
+        self.is_tied = all(item.name != "output.weight" for item in self.tensors)
 
-    def choose(self, name: str, shape: tuple[int, ...]) -> str:
-        category = _category(_suffix(name))
+    def choose(self, item: Unassigned) -> str:
+        shape = item.shape
+        category = _category(item.name)
         if category == "output" or (self.is_tied and category == "embd"):
             return self._output(shape[0])
         if self.mix == "MXFP4_MOE":
@@ -263,7 +284,7 @@ class _Rules:
         index = self.seen.get(category, 0)
         self.seen[category] = index + 1
         by_layer = self.facts.num_experts > 1 and category != "v" and self.mix not in _LOW
-        return rule(_block(name) if by_layer else index)
+        return rule(item.block if by_layer else index)
 
     def _rule(self, category: str) -> Callable[[int], str] | None:
         if self.mix in _LOW:

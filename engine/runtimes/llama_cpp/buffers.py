@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING
 from engine.formats.gguf import TYPES, row_bytes
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.settings import CELL_ROUNDING
-from engine.runtimes.llama_cpp.shape import (
-    CUDA_ALIGNMENT,
-    CUDA_ROW_ELEMENTS,
-    CacheKind,
-)  # fmt: skip
+from engine.runtimes.llama_cpp.shape import CacheKind
+from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT, CUDA_ROW_ELEMENTS
 from engine.units import align_up
 
 if TYPE_CHECKING:
@@ -39,22 +36,22 @@ def model_buffers(shape: Shape, placement: Placement, *, cuda: bool, mmap: bool)
         mmap: whether host weights are the mapped file.
     """
     held = dict.fromkeys((HOST, *range(placement.devices)), 0)
-    held[HOST] += shape.embeddings.host
+    weights = shape.weights
+    held[HOST] += weights.embeddings.host
     on_gpu = placement.output != HOST
-    held[placement.output] += shape.output.on(cuda=cuda and on_gpu)
-    if shape.is_tied and on_gpu:
-        held[placement.output] += shape.token_embedding.on(cuda=cuda)
+    held[placement.output] += weights.output.on(cuda=cuda and on_gpu)
+    if weights.is_tied and on_gpu:
+        held[placement.output] += weights.token_embedding.on(cuda=cuda)
     elif shape.architecture in _TWICE_TIED and not mmap:
-        held[HOST] += shape.token_embedding.host
+        held[HOST] += weights.token_embedding.host
     for device in set(placement.blocks):
-        held[device] += shape.rope_factors.on(cuda=cuda and device != HOST)
-    weights = shape.block_bytes
+        held[device] += weights.rope_factors.on(cuda=cuda and device != HOST)
     for device, first, last in placement.runs():
         on_cuda = cuda and device != HOST
-        held[device] += weights.between(first, last, cuda=on_cuda, experts=False)
+        held[device] += weights.blocks.between(first, last, cuda=on_cuda, experts=False)
         kept = max(first, min(last, placement.cpu_experts))
-        held[HOST] += weights.between(first, kept, cuda=False, experts=True)
-        held[device] += weights.between(kept, last, cuda=on_cuda, experts=True)
+        held[HOST] += weights.blocks.between(first, kept, cuda=False, experts=True)
+        held[device] += weights.blocks.between(kept, last, cuda=on_cuda, experts=True)
     return held
 
 

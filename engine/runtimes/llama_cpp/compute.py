@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from engine.formats.gguf import TYPES
 from engine.runtimes.llama_cpp.buffers import cells
-from engine.runtimes.llama_cpp.shape import CUDA_ALIGNMENT, HOST_ALIGNMENT, CacheKind
+from engine.runtimes.llama_cpp.shape import CacheKind
+from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT, HOST_ALIGNMENT
 from engine.units import align_up
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass, Sharding
+from engine.formats.mixes import OUTSIDE, Unassigned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,17 +36,17 @@ _ROLES = {
 }
 
 
-def file_tensors(spec: ArchitectureSpec) -> Iterator[Shaped]:
-    """Every tensor of the converted file with its shape in ggml order."""
-    for tensor in spec.outer:
-        if tensor.module not in _OUTSIDE:
-            yield _outer(tensor)
+def file_tensors(spec: ArchitectureSpec) -> list[Unassigned]:
+    """Every tensor of the converted file, in the order in which mixes assign types."""
+    outer = (_outer(t) for t in spec.outer if t.module not in _OUTSIDE)
+    found = [Unassigned(OUTSIDE, name, shape) for name, shape in sorted(outer)]
     known: dict[int, list[Shaped]] = {}
     for index, layer in enumerate(spec.layers):
-        if id(layer) not in known:
-            known[id(layer)] = list(_layer(layer))
-        for name, shape in known[id(layer)]:
-            yield f"blk.{index}.{name}", shape
+        shaped = known.get(id(layer))
+        if shaped is None:
+            shaped = known[id(layer)] = sorted(_layer(layer))
+        found += [Unassigned(index, name, shape) for name, shape in shaped]
+    return found
 
 
 def _outer(tensor: Tensor) -> Shaped:

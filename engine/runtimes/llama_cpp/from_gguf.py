@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from engine.errors import ConfigError
-from engine.runtimes.llama_cpp.shape import Block, CacheKind, FileTensor, Mla, Moe, Shape, Ssm
+from engine.runtimes.llama_cpp.shape import Block, CacheKind, Mla, Moe, Shape, Ssm
+from engine.runtimes.llama_cpp.weights import FileTensor, split_name, weigh
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.architecture.model import Model
+    from engine.architecture.model import GgufTensor, Model
 
 _WINDOW_PATTERNS = {
     "gemma2": 2,
@@ -91,8 +92,7 @@ def shape_of(model: Model) -> Shape:
     """
     architecture = str(model.gguf_metadata.get("general.architecture", ""))
     meta = Metadata(model.gguf_metadata, architecture)
-    tensors = tuple(FileTensor(t.name, t.ggml_type, t.shape) for t in model.gguf_tensors)
-    by_name = {t.name: t for t in tensors}
+    by_name = {t.name: t for t in model.gguf_tensors}
     in_file = meta.number("block_count")
     count = in_file - meta.number("nextn_predict_layers")
     if not 0 < count <= 4096:
@@ -116,13 +116,16 @@ def shape_of(model: Model) -> Shape:
         head_dim_swa=meta.number("attention.key_length_swa", head_dim),
         dense_width=_dense_width(meta, by_name),
         is_gated=_is_gated(by_name, meta),
-        moe=_moe(meta, tensors),
+        moe=_moe(meta, model.gguf_tensors),
         mla=mla,
         ssm=ssm,
         window=_window(meta),
         per_layer_embedding=_per_layer_embedding(meta, by_name, count),
         context_length=meta.number("context_length"),
-        tensors=tensors,
+        weights=weigh(
+            (FileTensor(*split_name(t.name), t.ggml_type, t.shape) for t in model.gguf_tensors),
+            count,
+        ),
         file_type=model.stored.format_label if model.stored else "",
         doubts=doubts or _unmeasured(model, architecture),
         is_read=True,
@@ -162,7 +165,7 @@ def _slides(meta: Metadata, count: int) -> tuple[list[bool], tuple[str, ...]]:
 
 
 def _blocks(
-    meta: Metadata, by_name: Mapping[str, FileTensor], count: int, head_dim: int, ssm: Ssm | None
+    meta: Metadata, by_name: Mapping[str, GgufTensor], count: int, head_dim: int, ssm: Ssm | None
 ) -> tuple[tuple[Block, ...], tuple[str, ...]]:
     heads = meta.numbers("attention.head_count", count)
     kv_heads = (
@@ -197,7 +200,7 @@ def _blocks(
 _RECURRENT_TENSORS = ("ssm_conv1d.weight", "shortconv.conv.weight", "ssm_in.weight")
 
 
-def _attends(by_name: Mapping[str, FileTensor], i: int, *, recurrent: bool) -> bool:
+def _attends(by_name: Mapping[str, GgufTensor], i: int, *, recurrent: bool) -> bool:
     if recurrent:
         # A delta net also has attn_qkv; only an output projection makes it attention.
         return f"blk.{i}.attn_output.weight" in by_name
@@ -207,7 +210,7 @@ def _attends(by_name: Mapping[str, FileTensor], i: int, *, recurrent: bool) -> b
     )
 
 
-def _ssm(meta: Metadata, by_name: Mapping[str, FileTensor]) -> Ssm | None:
+def _ssm(meta: Metadata, by_name: Mapping[str, GgufTensor]) -> Ssm | None:
     if meta.number("shortconv.l_cache"):
         return Ssm("shortconv")
     if not meta.number("ssm.inner_size"):
@@ -242,12 +245,12 @@ def _mla(meta: Metadata) -> Mla | None:
     return Mla(rank, rope, max(key_length - rope, 0), has_q_rank)
 
 
-def _dense_width(meta: Metadata, by_name: Mapping[str, FileTensor]) -> int:
+def _dense_width(meta: Metadata, by_name: Mapping[str, GgufTensor]) -> int:
     has_dense = any(n.endswith(".ffn_down.weight") for n in by_name)
     return meta.number("feed_forward_length") if has_dense else 0
 
 
-def _is_gated(by_name: Mapping[str, FileTensor], meta: Metadata) -> bool:
+def _is_gated(by_name: Mapping[str, GgufTensor], meta: Metadata) -> bool:
     if any(n.endswith(".ffn_gate.weight") for n in by_name):
         return True
     width = meta.number("feed_forward_length")
@@ -255,7 +258,7 @@ def _is_gated(by_name: Mapping[str, FileTensor], meta: Metadata) -> bool:
     return bool(ups) and ups[0].shape[1:] == (2 * width,)
 
 
-def _moe(meta: Metadata, tensors: Sequence[FileTensor]) -> Moe | None:
+def _moe(meta: Metadata, tensors: Sequence[GgufTensor]) -> Moe | None:
     experts = meta.number("expert_count")
     down = next((t for t in tensors if t.name.endswith(".ffn_down_exps.weight")), None)
     if not experts or down is None:
@@ -263,7 +266,7 @@ def _moe(meta: Metadata, tensors: Sequence[FileTensor]) -> Moe | None:
     return Moe(experts, meta.number("expert_used_count", 1), down.shape[0])
 
 
-def _per_layer_embedding(meta: Metadata, by_name: Mapping[str, FileTensor], count: int) -> int:
+def _per_layer_embedding(meta: Metadata, by_name: Mapping[str, GgufTensor], count: int) -> int:
     stated = meta.number("embedding_length_per_layer_input")
     table = by_name.get("per_layer_token_embd.weight")
     return stated or (table.shape[0] // count if table else 0)

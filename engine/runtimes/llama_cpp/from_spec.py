@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
-from engine.formats.mixes import MixFacts, mix_types
+from engine.formats.mixes import OUTSIDE, MixFacts, Unassigned, types_in_order
 from engine.runtimes.llama_cpp.converter import file_tensors
-from engine.runtimes.llama_cpp.shape import Block, CacheKind, FileTensor, Mla, Moe, Shape, Ssm
+from engine.runtimes.llama_cpp.shape import Block, CacheKind, Mla, Moe, Shape, Ssm
+from engine.runtimes.llama_cpp.weights import FileTensor, weigh
 from engine.units import ceil_div
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.architecture.spec import ArchitectureSpec, AttentionSpec, LayerSpec
-    from engine.formats.mixes import Shaped
 
 _ARCHITECTURES = {
     "qwen2_moe": "qwen2moe",
@@ -50,7 +50,7 @@ def shape_of(model: Model, mix: str) -> Shape:
     """
     spec = model.spec
     architecture = architecture_of(spec.model_type)
-    shaped = [*file_tensors(spec), *_uncounted(spec)]
+    listed = [*_uncounted(spec), *file_tensors(spec)]
     first = next((layer.attention for layer in spec.layers if layer.attention), None)
     moe = next((layer.moe for layer in spec.layers if layer.moe), None)
     facts = MixFacts(
@@ -60,7 +60,7 @@ def shape_of(model: Model, mix: str) -> Shape:
         _kv_heads(first) if first else 0,
         moe.num_experts if moe else 0,
     )
-    types = mix_types(mix, shaped, facts)
+    types = types_in_order(mix, listed, facts)
     attentions = [layer.attention for layer in spec.layers if layer.attention]
     blocks = tuple(_block(layer, architecture) for layer in spec.layers)
     dense = max((layer.intermediate_size for layer in spec.layers), default=0)
@@ -83,20 +83,28 @@ def shape_of(model: Model, mix: str) -> Shape:
         window=max((a.window for a in attentions if a.window), default=0),
         per_layer_embedding=0,
         context_length=spec.max_position_embeddings or 0,
-        tensors=tuple(FileTensor(name, types[name], shape) for name, shape in shaped),
+        weights=weigh(
+            (
+                FileTensor(block, name, ggml_type, shape)
+                for (block, name, shape), ggml_type in zip(listed, types, strict=True)
+            ),
+            len(spec.layers),
+        ),
         file_type=mix,
         doubts=tuple(d.reason for d in spec.doubts),
     )
 
 
-def _uncounted(spec: ArchitectureSpec) -> list[Shaped]:
+def _uncounted(spec: ArchitectureSpec) -> list[Unassigned]:
     """What the model is known to have beyond the tensors that are understood, as one matrix."""
     if spec.stated_parameters is None:
         return []
     listed = sum(t.parameters for t in spec.outer)
     listed += sum(t.parameters * n for layer, n in spec.layer_groups() for t in layer.tensors)
     rest = spec.parameters - listed
-    return [("blk.0.rest.weight", (_ROW, ceil_div(rest, _ROW)))] if rest > 0 else []
+    if rest <= 0:
+        return []
+    return [Unassigned(OUTSIDE, "rest.weight", (_ROW, ceil_div(rest, _ROW)))]
 
 
 def _kv_heads(attention: AttentionSpec) -> int:

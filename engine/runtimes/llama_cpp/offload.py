@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.runtimes.llama_cpp.placement import HOST
-from engine.runtimes.llama_cpp.shape import CUDA_ALIGNMENT
+from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT
 
 if TYPE_CHECKING:
     from engine.runtimes.llama_cpp.compute import Graph
@@ -42,7 +42,7 @@ def compute_buffers(graph: Graph, placement: Placement, *, cuda: bool) -> dict[i
 def _borrowed_output(graph: Graph, *, cuda: bool) -> int:
     """No layer on the GPU, but large batches borrow it: the logits and their matrix."""
     logits = graph.logits(cuda=cuda) or graph.layers(cuda=cuda)
-    return logits + graph.shape.output_matrix_bytes
+    return logits + graph.shape.weights.output_matrix_bytes
 
 
 def _pipeline(graph: Graph, used: list[int]) -> dict[int, int]:
@@ -92,7 +92,7 @@ def _split(graph: Graph, placement: Placement, used: list[int], *, cuda: bool) -
 def _copied_weights(graph: Graph) -> int:
     """The last projection of a layer whose weights are on the host, copied for a large batch."""
     shape, tokens, unit = graph.shape, graph.settings.tokens, graph.unit
-    weights = shape.largest_down_bytes
+    weights = shape.weights.largest_down_bytes
     if shape.moe is None:
         return weights + 4 * tokens * shape.dense_width + 5 * unit
     per_token = shape.moe.num_experts_per_tok

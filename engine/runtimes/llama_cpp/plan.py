@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.devices.device import DeviceKind, Vendor
@@ -18,7 +18,7 @@ from engine.runtimes.llama_cpp.settings import (
     chosen_cells,
     settle,
 )
-from engine.units import GIB
+from engine.units import GIB, ceil_div
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,35 +81,47 @@ def plan(shape: Shape, deployment: Deployment, machine: Machine) -> Plan:
         or _fits(whole, machine, deployment)
     ):
         return whole
-    return _reduced(shape, deployment, machine, trained)
+    return _reduced(shape, deployment, machine, whole)
 
 
-def _reduced(shape: Shape, deployment: Deployment, machine: Machine, trained: int) -> Plan:
-    """The largest context that leaves the margin free, never under the least one."""
-    low, high = LEAST_FITTED_CONTEXT // CELL_ROUNDING, trained // CELL_ROUNDING
-    best = _planned(shape, deployment, machine, LEAST_FITTED_CONTEXT)
-    while low < high:
-        middle = (low + high + 1) // 2
-        tried = _planned(shape, deployment, machine, middle * CELL_ROUNDING)
-        if _fits(tried, machine, deployment):
-            low, best = middle, tried
+def _reduced(shape: Shape, deployment: Deployment, machine: Machine, whole: Plan) -> Plan:
+    """The largest context that leaves the margin free, never under the least one.
+
+    The slack falls almost straight with the context, so a chord finds the spot in a few plans.
+    """
+
+    def at(steps: int) -> tuple[Plan, int]:
+        tried = _planned(shape, deployment, machine, steps * CELL_ROUNDING)
+        return tried, _slack_bytes(tried, machine, deployment)
+
+    low, high = LEAST_FITTED_CONTEXT // CELL_ROUNDING, ceil_div(whole.settings.n_ctx, CELL_ROUNDING)
+    best, above = at(low)
+    below = -_slack_bytes(whole, machine, deployment)
+    while above >= 0 and high - low > 1:
+        chord = low + (high - low) * above // (above + below)
+        middle = min(max(chord, low + 1), high - 1)
+        tried, slack = at(middle)
+        if slack >= 0:
+            low, best, above = middle, tried, slack
         else:
-            high = middle - 1
-    return Plan(
-        best.settings, best.placement, best.graph, best.model, best.kv, best.state,
-        best.compute, best.output, best.notes, is_fitted_context=True,
-    )  # fmt: skip
+            high, below = middle, -slack
+    return replace(best, is_fitted_context=True)
 
 
-def _fits(planned: Plan, machine: Machine, deployment: Deployment) -> bool:
+def _slack_bytes(planned: Plan, machine: Machine, deployment: Deployment) -> int:
+    """What is free on the fullest device beyond ``--fit``'s margin."""
     slots = gpu_slots(machine, deployment)
     if not slots:
         # Without a GPU llama.cpp compares with all of the machine's RAM.
-        return planned.projected(HOST) + FIT_MARGIN_BYTES <= machine.host.device.total_bytes
-    return all(
-        planned.projected(index) + FIT_MARGIN_BYTES <= _free(slot)
+        return machine.host.device.total_bytes - planned.projected(HOST) - FIT_MARGIN_BYTES
+    return min(
+        _free(slot) - planned.projected(index) - FIT_MARGIN_BYTES
         for index, slot in enumerate(slots)
     )
+
+
+def _fits(planned: Plan, machine: Machine, deployment: Deployment) -> bool:
+    return _slack_bytes(planned, machine, deployment) >= 0
 
 
 def _free(slot: Slot) -> int:

@@ -93,11 +93,11 @@ class Ranks:
         plan, shape = self.plan, self.shape
         size = sum(plan.model[d] for d in devices)
         basis = Basis.BOUND if self.doubtful else Basis.READ if shape.is_read else Basis.EXACT
-        copied = HOST not in devices and shape.is_tied and plan.placement.output in devices
-        twice = min(shape.token_embedding.cuda, size) if copied else 0
+        copied = HOST not in devices and shape.weights.is_tied and plan.placement.output in devices
+        twice = min(shape.weights.token_embedding.cuda, size) if copied else 0
         estimate = exactly(
             size, basis, _WEIGHTS_SOURCE,
-            f"{len(shape.tensors):,} tensors of {shape.file_type or 'the file'}, each padded",
+            f"{shape.weights.tensors:,} tensors of {shape.file_type or 'the file'}, each padded",
         )  # fmt: skip
         note = f"{shape.file_type or 'GGUF'} tensors, padded"
         gap = "The tied embedding is held twice: here as output, on the host as input."

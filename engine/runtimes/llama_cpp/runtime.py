@@ -71,7 +71,7 @@ class LlamaCpp:
             deployment = deployment.with_(n_gpu_layers=None)
         mix = _mix(model, deployment.weight_format)
         shape = _shape(model, mix)
-        if not shape.blocks or not shape.tensors:
+        if not shape.blocks or not shape.weights.tensors:
             raise DeploymentError(
                 f"{model.id} has no layers that llama.cpp could load.", field="runtime"
             )
@@ -108,7 +108,7 @@ def file_bytes(model: Model, weight_format: str) -> int:
     Raises:
         DeploymentError: no GGUF file can hold ``weight_format``.
     """
-    return _shape(model, _mix(model, weight_format)).size_bytes
+    return _shape(model, _mix(model, weight_format)).weights.size_bytes
 
 
 def _mix(model: Model, weight_format: str) -> str:
@@ -134,7 +134,7 @@ def _mix(model: Model, weight_format: str) -> str:
     return mix
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8192)
 def _shape(model: Model, mix: str) -> Shape:
     return from_spec.shape_of(model, mix) if mix else from_gguf.shape_of(model)
 
@@ -238,10 +238,11 @@ def _assumptions(
         notes.append(
             "All layers on the GPU; where they don't fit, llama.cpp's --fit moves some to the host."
         )
-    if not slots and deployment.mmap and deployment.repack and shape.repackable_bytes:
+    repacked = shape.weights.repackable_bytes
+    if not slots and deployment.mmap and deployment.repack and repacked:
         notes.append(
-            f"Up to {format_bytes(shape.repackable_bytes, digits=1)} of weights are repacked into "
-            "copies; their file pages stay mapped until the system wants the memory."
+            f"Up to {format_bytes(repacked, digits=1)} of weights are repacked into copies; their "
+            "file pages stay mapped until the system wants the memory."
         )
     if any(t.module.value in ("vision", "audio") for t in model.spec.outer):
         notes.append("The vision or audio tower is a file of its own (mmproj) and not counted.")

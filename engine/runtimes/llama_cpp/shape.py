@@ -7,23 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
-
-from engine.formats.gguf import TYPES, row_bytes, tensor_bytes
-from engine.units import align_up
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-HOST_ALIGNMENT = 32
-CUDA_ALIGNMENT = 128
-CUDA_ROW_ELEMENTS = 512
-"""CUDA and HIP pad the last row of a quantised tensor to this many elements."""
-
-_REPACKABLE = frozenset({"Q4_0", "Q4_K", "IQ4_NL", "Q2_K", "MXFP4"})
-EMBEDDINGS = frozenset({"token_embd.weight", "per_layer_token_embd.weight"})
-"""Input tensors: always on the host."""
+    from engine.runtimes.llama_cpp.weights import Weights
 
 
 class CacheKind(StrEnum):
@@ -87,63 +75,6 @@ class Ssm:
         return self.inner + 2 * self.groups * self.state
 
 
-class FileTensor(NamedTuple):
-    """One tensor of the (real or planned) file; ``shape`` in ggml order."""
-
-    name: str
-    ggml_type: str
-    shape: tuple[int, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        """As stored."""
-        return tensor_bytes(self.ggml_type, self.shape)
-
-    @property
-    def held(self) -> Held:
-        """In a host buffer, or in a CUDA one."""
-        return _held_bytes(self.ggml_type, self.shape)
-
-
-class Held(NamedTuple):
-    """Bytes of some tensors, by the kind of buffer they would be in."""
-
-    host: int = 0
-    cuda: int = 0
-
-    def on(self, *, cuda: bool) -> int:
-        """The bytes in one of the two."""
-        return self.cuda if cuda else self.host
-
-
-@lru_cache(maxsize=65536)
-def _held_bytes(ggml_type: str, shape: tuple[int, ...]) -> Held:
-    size = tensor_bytes(ggml_type, shape)
-    on_cuda = size
-    rest = shape[0] % CUDA_ROW_ELEMENTS if shape else 0
-    if rest and TYPES[ggml_type].is_quantised:
-        on_cuda += row_bytes(ggml_type, CUDA_ROW_ELEMENTS - rest)
-    return Held(align_up(size, HOST_ALIGNMENT), align_up(on_cuda, CUDA_ALIGNMENT))
-
-
-@lru_cache(maxsize=4096)
-def _is_expert(suffix: str) -> bool:
-    """Whether ``--n-cpu-moe`` moves a tensor of this name."""
-    return any(f"ffn_{part}_exps" in suffix for part in ("up", "down", "gate", "gate_up"))
-
-
-class BlockBytes(NamedTuple):
-    """Weight bytes of every block: everything but experts, and experts."""
-
-    rest: tuple[Held, ...]
-    experts: tuple[Held, ...]
-
-    def between(self, first: int, last: int, *, cuda: bool, experts: bool) -> int:
-        """The sum over blocks ``first`` to ``last - 1``."""
-        held = self.experts if experts else self.rest
-        return sum([h[cuda] for h in held[first:last]])
-
-
 @dataclass(frozen=True, eq=False)
 class Shape:
     """Everything the buffer rules ask of a model."""
@@ -167,7 +98,7 @@ class Shape:
     window: int
     per_layer_embedding: int
     context_length: int
-    tensors: tuple[FileTensor, ...]
+    weights: Weights
     file_type: str
     doubts: tuple[str, ...] = ()
     """Reasons why the buffers are only bounds."""
@@ -178,15 +109,6 @@ class Shape:
     def num_layers(self) -> int:
         """Layers that run."""
         return len(self.blocks)
-
-    @cached_property
-    def _outside(self) -> tuple[FileTensor, ...]:
-        return tuple(t for t in self.tensors if t.name[:4] != "blk.")
-
-    @cached_property
-    def is_tied(self) -> bool:
-        """Whether the head is the embedding."""
-        return all(t.name != "output.weight" for t in self._outside)
 
     @cached_property
     def is_hybrid(self) -> bool:
@@ -219,75 +141,3 @@ class Shape:
             kind: max(((b.k_width, b.v_width) for b in self.kinds if b.cache is kind), default=None)
             for kind in CacheKind
         }
-
-    @cached_property
-    def embeddings(self) -> Held:
-        """Input embeddings, per-layer ones included."""
-        return _held(t for t in self._outside if t.name in EMBEDDINGS)
-
-    @cached_property
-    def token_embedding(self) -> Held:
-        """The token embedding alone: what a tied head copies."""
-        return _held(t for t in self._outside if t.name == "token_embd.weight")
-
-    @cached_property
-    def rope_factors(self) -> Held:
-        """Rotary factors: every device with a layer has a copy."""
-        return _held(t for t in self._outside if t.name.startswith("rope_f"))
-
-    @cached_property
-    def output(self) -> Held:
-        """What is loaded with the output layer; the copy of a tied embedding apart."""
-        return _held(
-            t for t in self._outside if t.name not in EMBEDDINGS and not t.name.startswith("rope_f")
-        )
-
-    @cached_property
-    def output_matrix_bytes(self) -> int:
-        """The matrix that makes the logits."""
-        name = "token_embd.weight" if self.is_tied else "output.weight"
-        return sum(t.size_bytes for t in self._outside if t.name == name)
-
-    @cached_property
-    def block_bytes(self) -> BlockBytes:
-        """Weights of the blocks that run."""
-        count = self.num_layers
-        sums = [[0] * count for _ in range(4)]
-        for name, ggml_type, shape in self.tensors:
-            prefix, _, rest = name.partition(".")
-            number, _, suffix = rest.partition(".")
-            if prefix != "blk" or not number.isdecimal():
-                continue
-            block = int(number)
-            if block < count:
-                first = 2 if _is_expert(suffix) else 0
-                held = _held_bytes(ggml_type, shape)
-                sums[first][block] += held.host
-                sums[first + 1][block] += held.cuda
-        rest = tuple(Held(*pair) for pair in zip(sums[0], sums[1], strict=True))
-        experts = tuple(Held(*pair) for pair in zip(sums[2], sums[3], strict=True))
-        return BlockBytes(rest, experts)
-
-    @cached_property
-    def largest_down_bytes(self) -> int:
-        """The largest down projection, experts together: what op offload copies last."""
-        return max((t.size_bytes for t in self.tensors if "ffn_down" in t.name), default=0)
-
-    @cached_property
-    def repackable_bytes(self) -> int:
-        """Matrices that the CPU backend copies into a layout of its own (AVX2, AVX-512)."""
-        return sum(
-            t.held.host
-            for t in self.tensors
-            if t.ggml_type in _REPACKABLE and len(t.shape) > 1 and t.name[:4] == "blk."
-        )
-
-    @cached_property
-    def size_bytes(self) -> int:
-        """All tensors as stored, prediction blocks included."""
-        return sum(t.size_bytes for t in self.tensors)
-
-
-def _held(tensors: Iterable[FileTensor]) -> Held:
-    found = [t.held for t in tensors]
-    return Held(sum(h.host for h in found), sum(h.cuda for h in found))

@@ -47,7 +47,7 @@ def test_that_widths_come_from_the_head_counts() -> None:
     shape = shape_of(_gguf("llama"))
     assert {(b.k_width, b.v_width) for b in shape.blocks} == {(256, 256)}
     assert (shape.n_vocab, shape.head_dim, shape.dense_width) == (32000, 128, 4096)
-    assert shape.is_tied
+    assert shape.weights.is_tied
 
 
 def test_that_every_sixth_layer_of_gemma_3_keeps_everything() -> None:
@@ -122,4 +122,4 @@ def test_that_a_tensor_with_an_odd_name_is_no_blocks() -> None:
     odd = GgufTensor("blk.x.weight", "F16", (1024,), 2048)
     changed = Model("m", None, "test", _SPEC, None, (*model.gguf_tensors, odd), model.gguf_metadata)
     shape = shape_of(changed)
-    assert shape.block_bytes == shape_of(model).block_bytes
+    assert shape.weights.blocks == shape_of(model).weights.blocks
