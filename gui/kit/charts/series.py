@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -118,12 +117,12 @@ def runs(times: NDArray[np.float64], values: NDArray[np.float64]) -> list[tuple[
     intervals = np.diff(times)
     usual = float(np.median(intervals[-_ENOUGH:])) if intervals.size else 0.0
     pause = max(_LEAST_GAP_S, _GAP_FACTOR * usual)
-    missing = np.isnan(values)
-    cuts = np.flatnonzero((intervals > pause) | missing[1:] | missing[:-1]) + 1
-    edges = [0, *(int(c) for c in cuts), times.size]
-    return [
-        (start, stop) for start, stop in itertools.pairwise(edges) if not missing[start:stop].any()
-    ]
+    present = ~np.isnan(values)
+    goes_on = present[1:] & present[:-1] & (intervals <= pause)
+    # Without a loop: a series that is missing throughout would be as many cuts as samples.
+    starts = np.flatnonzero(present & np.r_[True, ~goes_on])
+    stops = np.flatnonzero(present & np.r_[~goes_on, True]) + 1
+    return list(zip(starts.tolist(), stops.tolist(), strict=True))
 
 
 def envelope(
