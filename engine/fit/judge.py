@@ -61,6 +61,9 @@ def rank_margin(rank: RankBudget) -> RankMargin:
     pool = rank.regions[Region.KV_CACHE].estimate
     likely = pool.likely_bytes - rank.needed.likely_bytes
     worst = pool.low_bytes - rank.needed.high_bytes
+    if not rank.regions[Region.HEADROOM].estimate.likely_bytes:
+        # Nothing is left beside the share: whatever grows there has no room.
+        worst = min(worst, -1)
     if free < 0:
         # Start-up already asks for more than the device has: the pool's room is no comfort.
         likely, worst = min(likely, 0) + free, min(worst, 0) + free
@@ -93,6 +96,12 @@ def binding_region(rank: RankBudget) -> Region:
     if over > 0:
         if rank.has_pool and rank.free_bytes < 0 and sizes[Region.FOREIGN] >= -rank.free_bytes:
             return Region.FOREIGN
+        if (
+            rank.has_pool
+            and rank.free_bytes < 0
+            and rank.regions[Region.KV_CACHE].estimate.likely_bytes
+        ):
+            return Region.HEADROOM
         if sizes[Region.KV_CACHE] < over:
             blamed = (Region.WEIGHTS, Region.KV_CACHE, Region.ACTIVATIONS, Region.FOREIGN)
             return max(blamed, key=sizes.__getitem__)

@@ -22,6 +22,7 @@ _CAUSES = {
     Region.RECURRENT_STATE: "the recurrent state",
     Region.ACTIVATIONS: "the activations",
     Region.FOREIGN: "what others hold",
+    Region.HEADROOM: "gpu_memory_utilization",
 }
 
 
@@ -102,33 +103,51 @@ def _pool_detail(
         share = _share_bytes(budget, rank)
         wanted = share - rank.free_bytes
         return (
-            f"{label} refuses to start: before any KV cache it needs {_one(wanted, unit)} of the "
-            f"{_one(share, unit)} it may take."
+            f"{label} refuses to start: it needs {_one(wanted, unit)} before any KV cache, and may "
+            f"take {_one(share, unit)}."
         )
+    if rank.free_bytes < 0:
+        return _too_large_a_share(budget, rank, label, unit)
     if pool.likely_bytes >= needed:
         reserved = f"{label} reserves {_one(pool.likely_bytes, unit)} of KV cache"
         lines = f"{reserved}; {tokens} need {_one(needed, unit)}."
         if len(budget.ranks) > 1:
             lines += " " + _fullest(budget, rank)
-        return lines
+        return lines + (_why_tight(rank) if fit is Fit.TIGHT else "")
     left = _one(pool.likely_bytes, unit)
     start = f"{tokens} need {_one(needed, unit)} of KV cache; {label} has {left} left."
     return f"{start} {_what_then(budget)}"
 
 
+def _why_tight(rank: RankBudget) -> str:
+    if not rank.regions[Region.HEADROOM].estimate.likely_bytes:
+        return " Nothing is left beside its share for libraries and fragmentation."
+    return " The high estimate doesn’t fit."
+
+
 def _what_then(budget: Budget) -> str:
     """Refuse when not even one request fits at full length, else queue."""
     state = budget.sequence_state
-    label = runtime_label(budget)
-    at_once = state.max_concurrency or 0.0
-    if at_once < 1:
+    blocks, at_once = state.num_blocks or 0, state.max_concurrency or 0.0
+    # One block, the null block, is never given out.
+    runs = int((blocks - 1) // round(blocks / at_once)) if at_once else 0
+    if runs < 1:
         longest = f"one request of {budget.deployment.max_model_len:,} tokens doesn’t fit"
-        return f"{label} refuses to start: {longest}."
-    runs = int(at_once)
-    if runs >= budget.deployment.concurrency:
-        return "It starts, but with nothing to spare."
+        return f"{runtime_label(budget)} refuses to start: {longest}."
     waiting = _ORDINALS[runs] if runs < len(_ORDINALS) else f"{runs + 1}th"
     return f"It starts, but the {waiting} request waits."
+
+
+def _too_large_a_share(budget: Budget, rank: RankBudget, label: str, unit: UnitSystem) -> str:
+    """The share leaves too little beside it for what lies outside the budget."""
+    allocatable = rank.slot.device.allocatable.likely_bytes
+    beside = allocatable - _share_bytes(budget, rank)
+    wanted = beside - rank.free_bytes
+    share = budget.deployment.gpu_memory_utilization
+    return (
+        f"{label} takes {share:g} of the device and leaves {_one(beside, unit)}; its context, "
+        f"libraries and what others hold need {_one(wanted, unit)}."
+    )
 
 
 def _refuses_free(budget: Budget, rank: RankBudget, label: str, unit: UnitSystem) -> str:
@@ -164,8 +183,9 @@ def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, unit: UnitSystem) 
         note = "" if fit is Fit.FITS else " The high estimate doesn’t fit."
         return f"{label} takes {_one(held, unit)}{share}.{note}"
     room = rank.slot.device.allocatable.likely_bytes - rank.slot.foreign.likely_bytes
-    whose = "of it" if rank.slot.foreign.basis is Basis.ASSUMED else "left"
-    needs = f"{label} needs {_one(held, unit)} and has {_one(room, unit)} {whose}"
+    alone = rank.slot.foreign.basis is Basis.ASSUMED
+    there = f"the device has {_one(room, unit)}" if alone else f"{_one(room, unit)} are left"
+    needs = f"{label} needs {_one(held, unit)}, and {there}"
     if budget.llama_cpp is not None:
         return f"{needs}: {_llama_cpp_then(budget, rank)}"
     return f"{needs}: it stops with an out-of-memory error, at load or when the context fills."

@@ -178,10 +178,13 @@ def cuda_graphs(spec: ArchitectureSpec, layers: int, sizes: int, version: Versio
 
 def inside(device: Device, version: Version, tp: int, pp: int) -> Estimate:
     """Growth outside PyTorch that vLLM charges to its budget."""
+    return _inside(version, tp, pp, _is_large(device))
+
+
+def _is_large(device: Device) -> bool:
+    """Hopper and data-centre Blackwell; without a name, the size tells."""
     capability = device.compute_capability
-    # Hopper and data-centre Blackwell; without a name, the size tells.
-    large = 9 <= capability < 12 or (not capability and device.total_bytes >= 70 * GIB)
-    return _inside(version, tp, pp, large)
+    return 9 <= capability < 12 or (not capability and device.total_bytes >= 70 * GIB)
 
 
 @lru_cache(maxsize=256)
@@ -198,19 +201,24 @@ def _inside(version: Version, tp: int, pp: int, large: bool) -> Estimate:  # noq
     return _spanned(span, source, "workspaces" if tp * pp == 1 else "collectives, workspaces")
 
 
-@lru_cache(maxsize=64)
-def outside(ranks: int) -> Estimate:
-    """Libraries and collectives that lie outside the budget, beside the context."""
+def collectives(device: Device, ranks: int) -> tuple[Estimate, ...]:
+    """NCCL's own context, taken before the budget starts; nothing for a single rank."""
+    return () if ranks == 1 else (_collectives(_is_large(device)),)
+
+
+@lru_cache(maxsize=2)
+def _collectives(large: bool) -> Estimate:  # noqa: FBT001 - cache key
+    span = rules.COLLECTIVES_LARGE if large else rules.COLLECTIVES
+    return _spanned(span, "free memory at the start of 2 and 4 ranks", "NCCL")
+
+
+def libraries(room_bytes: int) -> Estimate:
+    """Library handles and the first request's workspaces, as far as there is room for them."""
+    span = rules.LIBRARIES
+    likely = min(span.likely, room_bytes)
     source = "whole-card readings beyond vLLM's own terms"
-    single = _spanned(rules.OUTSIDE_SINGLE, source, "libraries")
-    if ranks == 1:
-        return single
-    return total(
-        [
-            single,
-            _spanned(rules.OUTSIDE_COLLECTIVES, "free memory at start of 2 and 4 ranks", "NCCL"),
-        ]
-    ).named("NCCL, libraries")
+    formula = f"{likely // MIB} MiB"
+    return Estimate(0, likely, span.high, Basis.ASSUMED, source, formula, "libraries")
 
 
 @lru_cache(maxsize=4096)
@@ -231,17 +239,11 @@ def sampler_buffers(vocab_size: int, rows: int, tables: int) -> Estimate:
     return exactly(size, Basis.EXACT, _PENALTIES, formula, "sampler buffers")
 
 
-@cache
-def slack() -> Estimate:
-    """What the caching allocator holds without using it."""
-    return Estimate(
-        0,
-        128 * MIB,
-        620 * MIB,
-        Basis.ASSUMED,
-        "whole-card readings beyond context and libraries: 350 to 1,000 MiB in all",
-        "128 MiB",
-    )
+def slack(room_bytes: int) -> Estimate:
+    """What the caching allocator holds without using it, as far as there is room for it."""
+    likely = min(rules.SLACK.likely, room_bytes)
+    source = "whole-card readings beyond context and libraries: 350 to 1,000 MiB in all"
+    return Estimate(0, likely, rules.SLACK.high, Basis.ASSUMED, source, f"{likely // MIB} MiB")
 
 
 @cache

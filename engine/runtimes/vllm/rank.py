@@ -34,8 +34,11 @@ def rank_budget(
 ) -> RankBudget:
     """The regions of one rank. Together they reach the load line unless the plan is over it."""
     needed = _needed(stage, need)
-    fixed = _fixed(settings, stage, slot.device)
-    pool, raw_bytes = _pool(settings, stage, fixed, slot.device, needed)
+    charged = _charged(settings, stage, slot.device)
+    inside = _inside(settings, stage, charged)
+    pool, raw_bytes = _pool(settings, stage, inside, slot.device, needed)
+    beside = _beside(settings, stage, slot, inside.likely_bytes + raw_bytes)
+    runtime = total([*beside.runtime, *charged])
     regions = {
         Region.WEIGHTS: stage.weights,
         Region.KV_CACHE: _kv_region(settings, stage, need, (pool, needed), slot.device),
@@ -47,47 +50,66 @@ def rank_budget(
             f"{settings.tokens:,} tokens a step, {settings.rows:,} sampled rows",
         ),
         Region.CUDA_GRAPHS: _graphs_region(settings, stage),
-        Region.RUNTIME: RegionBudget(
-            Region.RUNTIME, fixed.runtime, fixed.context_bytes, fixed.runtime.formula
-        ),
+        Region.RUNTIME: _runtime_region(runtime),
         Region.ALLOCATOR: RegionBudget(
-            Region.ALLOCATOR, overheads.slack(), 0, "Held but unused, outside the budget"
+            Region.ALLOCATOR, beside.slack, 0, "Held but unused, outside the budget"
         ),
     }
-    regions[Region.HEADROOM] = _headroom(settings, regions, slot, raw_bytes)
+    regions[Region.HEADROOM] = _headroom(settings, beside, runtime)
     regions[Region.FOREIGN] = RegionBudget(
         Region.FOREIGN, slot.foreign, slot.foreign.likely_bytes, slot.foreign.source
     )
     return RankBudget(rank, slot, regions, needed, has_pool=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fixed:
-    """What lies in and beside the share, pool apart."""
-
-    inside: Estimate
-    """Weights, activations, buffers and, since 0.21, graphs: taken out of the share."""
-    runtime: Estimate
-    context_bytes: int
-
-
-def _fixed(settings: Settings, stage: StagePlan, device: Device) -> _Fixed:
+def _charged(settings: Settings, stage: StagePlan, device: Device) -> list[Estimate]:
+    """Buffers outside PyTorch that are charged to the share."""
     deployment = settings.deployment
     tp, pp = deployment.tensor_parallel_size, deployment.pipeline_parallel_size
     growth = overheads.inside(device, settings.version, tp, pp)
-    context = device_overheads.context(device)
-    charged = [growth] if stage.sampler is None else [growth, stage.sampler]
-    held = [context, overheads.outside(tp * pp), *charged]
-    shown = [f"{p.label} {_gib(p.likely_bytes)}" for p in held if p.likely_bytes]
-    runtime = total(held, formula=", ".join(shown))
+    return [growth] if stage.sampler is None else [growth, stage.sampler]
+
+
+def _inside(settings: Settings, stage: StagePlan, charged: list[Estimate]) -> Estimate:
+    """Weights, activations, buffers and, since 0.21, graphs: taken out of the share."""
     parts = [stage.weights.estimate, stage.activations, *charged]
     if rules.GRAPHS_INSIDE.at(settings.version):
         parts.append(stage.graphs)
-    return _Fixed(total(parts, "vLLM", "share"), runtime, context.likely_bytes)
+    return total(parts, "vLLM", "share")
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What lies on the device beside the share."""
+
+    runtime: list[Estimate]
+    """Context, collectives, libraries."""
+    slack: Estimate
+    left_bytes: int
+    """Headroom; negative when not even context and collectives have room."""
+    formula: str
+
+
+def _beside(settings: Settings, stage: StagePlan, slot: Slot, share_bytes: int) -> _Beside:
+    """Context and collectives must fit beside the share; libraries and slack take what is left."""
+    device, ranks = slot.device, settings.deployment.ranks
+    context = device_overheads.context(device)
+    firm = [context, *overheads.collectives(device, ranks)]
+    allocatable = device.allocatable.likely_bytes
+    taken = share_bytes + slot.foreign.likely_bytes + sum(e.likely_bytes for e in firm)
+    if not rules.GRAPHS_INSIDE.at(settings.version):
+        taken += stage.graphs.likely_bytes
+    room = allocatable - taken
+    libraries = overheads.libraries(max(room, 0))
+    slack = overheads.slack(max(room - libraries.likely_bytes, 0))
+    left = room - libraries.likely_bytes - slack.likely_bytes
+    soft = libraries.likely_bytes + slack.likely_bytes
+    formula = f"{_gib(allocatable)} − {_gib(taken + soft)} = {_gib(left)} GiB"
+    return _Beside([*firm, libraries], slack, left, formula)
 
 
 def _pool(
-    settings: Settings, stage: StagePlan, fixed: _Fixed, device: Device, needed: Estimate
+    settings: Settings, stage: StagePlan, inside: Estimate, device: Device, needed: Estimate
 ) -> tuple[Estimate, int]:
     """The pool, and the same with its sign: negative when nothing is left."""
     if stage.layout is None:
@@ -100,7 +122,6 @@ def _pool(
         ceil(share * size)
         for size in (allocatable.low_bytes, allocatable.likely_bytes, allocatable.high_bytes)
     ]
-    inside = fixed.inside
     raw = asked[1] - inside.likely_bytes
     terms = " − ".join([_gib(part.likely_bytes) for part in inside.parts])
     blocks = max(raw, 0) // stage.layout.bytes_per_block
@@ -170,25 +191,23 @@ def _graphs_region(settings: Settings, stage: StagePlan) -> RegionBudget:
     return RegionBudget(Region.CUDA_GRAPHS, stage.graphs, 0, note)
 
 
-def _headroom(
-    settings: Settings, regions: dict[Region, RegionBudget], slot: Slot, raw_bytes: int
-) -> RegionBudget:
+def _runtime_region(runtime: Estimate) -> RegionBudget:
+    parts = [f"{p.label} {_gib(p.likely_bytes)}" for p in runtime.parts if p.likely_bytes]
+    return RegionBudget(Region.RUNTIME, runtime, runtime.parts[0].likely_bytes, ", ".join(parts))
+
+
+def _headroom(settings: Settings, beside: _Beside, runtime: Estimate) -> RegionBudget:
     """What is left of the device beside the share; never less than nothing."""
-    allocatable, foreign = slot.device.allocatable, slot.foreign
-    planned = sum(r.estimate.likely_bytes for r in regions.values())
-    planned += min(raw_bytes, 0) + foreign.likely_bytes
-    likely = max(allocatable.likely_bytes - planned, 0)
-    spread = sum(
-        regions[r].estimate.high_bytes - regions[r].estimate.likely_bytes
-        for r in (Region.RUNTIME, Region.ALLOCATOR)
-    )
+    left = max(beside.left_bytes, 0)
+    spread = runtime.high_bytes - runtime.likely_bytes
+    spread += beside.slack.high_bytes - beside.slack.likely_bytes
     estimate = Estimate(
-        max(likely - spread, 0),
-        likely,
-        likely + spread,
+        max(left - spread, 0),
+        left,
+        left + spread,
         Basis.SETTING,
         "what gpu_memory_utilization leaves",
-        f"{_gib(allocatable.likely_bytes)} − {_gib(planned)} = {_gib(likely)} GiB",
+        beside.formula,
     )
     note = f"1 − {settings.utilisation:g}, less context, slack, others"
     if settings.deployment.kv_pool_bytes is not None:

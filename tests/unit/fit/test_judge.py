@@ -57,7 +57,7 @@ def test_that_weights_are_named_when_they_alone_are_too_large() -> None:
     assert verdict.fit is Fit.DOES_NOT_FIT
     assert verdict.binding_region is Region.WEIGHTS
     assert verdict.headline.endswith("because of the weights")
-    assert "refuses to start: before any KV cache" in verdict.detail
+    assert "before any KV cache, and may take 21.7 GiB" in verdict.detail
     # 131.4 GiB of weights on a card of 23.64: over by 110 GiB and what start-up takes besides.
     assert 109 * GIB < -verdict.margin_bytes < 114 * GIB
 
@@ -176,10 +176,29 @@ def test_that_an_uneven_machine_names_its_fullest_rank() -> None:
     assert "Rank 1 is the fullest and sets the pool for both." in verdict.detail
 
 
-def test_that_no_margin_is_told_when_the_pool_is_just_too_small_by_the_null_block() -> None:
-    verdict = answer(max_model_len=8192, concurrency=4, kv_pool_bytes=4 * GIB).verdict
+def test_that_the_null_block_is_never_given_out() -> None:
+    # 4 GiB are 2,048 blocks of 2 MiB: four requests of 512 blocks lack the one that is unusable.
+    four = answer(max_model_len=8192, concurrency=4, kv_pool_bytes=4 * GIB).verdict
+    assert four.fit is Fit.DOES_NOT_FIT
+    assert "the fourth request waits" in four.detail
+    one = answer(max_model_len=8192, kv_pool_bytes=GIB).verdict
+    assert "refuses to start" in one.detail
+
+
+def test_that_a_desktop_on_a_small_card_makes_a_plan_tight_not_impossible() -> None:
+    # 8 % of 7.6 GiB are 0.61: a context of 0.15 and a desktop of 0.3 leave 0.16 for the rest.
+    laptop = machine(gpu(7.6, "8 GB card", sm_count=36, capability=12.0), foreign_bytes=300 * MIB)
+    verdict = answer("Qwen2-0.5B", laptop, max_model_len=4096).verdict
+    assert verdict.fit is Fit.TIGHT
+    assert "Nothing is left beside its share" in verdict.detail
+
+
+def test_that_too_large_a_share_is_named() -> None:
+    verdict = answer(max_model_len=4096, gpu_memory_utilization=0.99).verdict
     assert verdict.fit is Fit.DOES_NOT_FIT
-    assert "nothing to spare" in verdict.detail
+    assert verdict.binding_region is Region.HEADROOM
+    assert verdict.headline.endswith("because of gpu_memory_utilization")
+    assert "takes 0.99 of the device and leaves 0.2 GiB" in verdict.detail
 
 
 def test_that_llama_cpp_says_what_it_does_instead() -> None:
