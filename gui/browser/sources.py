@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from engine.source.raw import RawModel
 
 
+_REMEMBERED = 64
+"""Models of the Hub whose headers are kept for their badges."""
+
+
 def catalogue_row(entry: CatalogueEntry) -> Row:
     """A row of the bundled catalogue."""
     return Row(
@@ -98,15 +102,39 @@ def _local_row(found: LocalModel, token: CancelToken) -> Row:
         model = read(fetch(token))
     except PlimsollError as error:
         return replace(row, model=partial(_raise, error))
+    return _with_model(row, model)
+
+
+def _with_model(row: Row, model: Model) -> Row:
+    stored = model.stored.format_label if model.stored else model.spec.weight_format
     return replace(
         row,
         parameters=model.parameters,
-        weight_format=listing.format_label(
-            model.stored.format_label if model.stored else model.spec.weight_format
-        ),
+        weight_format=listing.format_label(stored),
         context=model.spec.max_position_embeddings,
         model=lambda: model,
     )
+
+
+def remembering(row: Row, memory: dict[str, RawModel]) -> Row:
+    """``row``, whose fetching leaves what it read in ``memory`` under the row's key."""
+
+    def fetch(token: CancelToken) -> RawModel:
+        raw = row.fetch(token)
+        while len(memory) >= _REMEMBERED:
+            del memory[next(iter(memory))]
+        memory[row.key] = raw
+        return raw
+
+    return replace(row, fetch=fetch)
+
+
+def learned(row: Row, raw: RawModel) -> Row:
+    """``row`` with what its files said."""
+    try:
+        return _with_model(row, read(raw))
+    except PlimsollError as error:
+        return replace(row, model=partial(_raise, error))
 
 
 def _read_local(found: LocalModel, token: CancelToken) -> RawModel:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from engine.devices.device import Machine
     from engine.source.hub import HubClient
     from engine.source.hub_models import HubPage
+    from engine.source.raw import RawModel
     from gui.kit.tasks import TaskRunner
 
 TYPING_PAUSE_MS = 250
@@ -84,6 +85,7 @@ class BrowserViewModel(QObject):
         self._all: dict[Source, tuple[Row, ...]] = {
             Source.CATALOGUE: tuple(sources.catalogue_row(entry) for entry in catalogue.entries())
         }
+        self._read: dict[str, RawModel] = {}
         self._summaries: dict[Source, str] = {}
         self._page: HubPage | None = None
         self._asked = ""
@@ -95,6 +97,8 @@ class BrowserViewModel(QObject):
         self._search.succeeded.connect(self._on_page)
         self._search.failed.connect(self._on_search_failed)
         self._search.busy_changed.connect(self._publish)
+        self._learning = LatestOnly(runner, self)
+        self._learning.succeeded.connect(self._on_learned)
         self._look = LatestOnly(runner, self)
         self._look.succeeded.connect(self._on_local)
         self._look.busy_changed.connect(self._publish)
@@ -212,8 +216,24 @@ class BrowserViewModel(QObject):
         self._publish()
 
     def set_chosen(self, key: str) -> None:
-        """Mark the model that is in the window."""
+        """Mark the model that is in the window; a row of the Hub learns from what was read."""
+        raw = self._read.pop(key, None) or self._read.pop(key.partition(":")[0], None)
+        if raw is not None:
+            self._learn(key.partition(":")[0], raw)
         self._want(replace(self.state.wanted, chosen=key))
+
+    def _learn(self, key: str, raw: RawModel) -> None:
+        row = next((r for r in self._all.get(Source.HUB, ()) if r.key == key), None)
+        if row is not None and row.model is None:
+            self._learning.submit(lambda _token: sources.learned(row, raw))
+
+    @Slot(object)
+    def _on_learned(self, row: Row) -> None:
+        rows = self._all.get(Source.HUB, ())
+        self._all[Source.HUB] = tuple(row if old.key == row.key else old for old in rows)
+        if self.state.source is Source.HUB:
+            self._start_badges()
+        self._publish()
 
     def _want(self, wanted: Wanted) -> None:
         self.state = replace(self.state, wanted=wanted)
@@ -223,7 +243,8 @@ class BrowserViewModel(QObject):
     def is_settled(self) -> bool:
         """Whether nothing is still being worked out."""
         waiting = self._queue.is_busy or self._typing.is_pending
-        return not (waiting or self._search.is_busy or self._look.is_busy)
+        jobs = (self._search, self._look, self._learning)
+        return not (waiting or any(job.is_busy for job in jobs))
 
     # --- badges
 
@@ -265,7 +286,8 @@ class BrowserViewModel(QObject):
     def _on_page(self, page: HubPage) -> None:
         known = self._all.get(Source.HUB, ())
         seen = {row.key for row in known}
-        new = [sources.hub_row(m, self._hub) for m in page.models if m.id not in seen]
+        found = (sources.hub_row(m, self._hub) for m in page.models if m.id not in seen)
+        new = [sources.remembering(row, self._read) for row in found]
         self._page, self._trouble = page, None
         self._all[Source.HUB] = (*known, *new)
         self._start_badges()

@@ -376,3 +376,26 @@ def test_that_the_model_in_the_window_is_marked_whatever_opened_it(open_browser,
     model = view.list.model()
     marked = [n for n in range(model.rowCount()) if model.index(n).data(CHOSEN_ROLE)]
     assert [shown(view)[n] for n in marked] == [LLAMA]
+
+
+def test_that_a_row_of_the_hub_gets_its_badge_once_its_files_were_read(
+    open_browser, qtbot, hub, card
+):
+    hub.add(
+        Repo(
+            "nobody/new-model",
+            {"config.json": json.dumps(CONFIG).encode()},
+            facts={"downloads": 10**9},
+        )
+    )
+    view = open_browser()
+    view.set_plan(PLAN, card)
+    to_hub(qtbot, view, "new-model")
+    picked = []
+    view.chosen.connect(picked.append)
+    view.model.choose("nobody/new-model")
+    model = read(view.fetcher(picked[0])(CancelToken()))
+    view.set_chosen(model.id)
+    settle(qtbot, view)
+    verdict = size(model, PLAN, card).verdict
+    assert view.model.badges["nobody/new-model"].margin_bytes == verdict.margin_bytes
