@@ -14,7 +14,8 @@ from engine.cancel import CancelToken
 from engine.deployment.spec import Deployment
 from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
 from engine.evidence import Basis, exactly
-from engine.formats.mixes import MixFacts, mix_types
+from engine.formats.mix_rules import MixFacts
+from engine.formats.mixes import mix_types
 from engine.runtimes.llama_cpp import LlamaCpp
 from engine.source import files
 from engine.telemetry.probe import open_sampler

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass, Sharding
-from engine.formats.mixes import OUTSIDE, Unassigned
+from engine.formats.mix_rules import OUTSIDE, Unassigned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
-from engine.formats.mixes import OUTSIDE, MixFacts, Unassigned, types_in_order
+from engine.formats.mix_rules import OUTSIDE, MixFacts, Unassigned
+from engine.formats.mixes import types_in_order
 from engine.runtimes.llama_cpp.converter import file_tensors
 from engine.runtimes.llama_cpp.shape import Block, CacheKind, Mla, Moe, Shape, Ssm
 from engine.runtimes.llama_cpp.weights import FileTensor, weigh

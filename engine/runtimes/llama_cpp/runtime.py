@@ -190,7 +190,7 @@ def _sequence_state(shape: Shape, planned: Plan) -> SequenceState:
     ranks = Ranks(shape, planned, doubtful=False)
     everywhere = (HOST, *range(planned.placement.devices))
     pool, state = sum(planned.kv.values()), sum(planned.state.values())
-    counted = [(b, shape.blocks.count(b)) for b in shape.kinds if b.cache is CacheKind.FULL]
+    counted = [(b, n) for b, n in shape.kind_counts.items() if b.cache is CacheKind.FULL]
     per_token = sum(token_bytes(settings.type_k, settings.type_v, b) * n for b, n in counted)
     states = state // settings.slots
     k = sorted({b.k_width for b, _ in counted})

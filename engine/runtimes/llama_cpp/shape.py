@@ -5,12 +5,15 @@ Read from a GGUF header (``from_gguf``) or worked out from an architecture (``fr
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from engine.runtimes.llama_cpp.weights import Weights
 
 
@@ -116,9 +119,14 @@ class Shape:
         return any(b.is_recurrent for b in self.kinds)
 
     @cached_property
+    def kind_counts(self) -> Mapping[Block, int]:
+        """The different blocks with how often each occurs."""
+        return Counter(self.blocks)
+
+    @cached_property
     def kinds(self) -> tuple[Block, ...]:
         """The different blocks."""
-        return tuple(dict.fromkeys(self.blocks))
+        return tuple(self.kind_counts)
 
     @cached_property
     def block_kinds(self) -> tuple[int, ...]:

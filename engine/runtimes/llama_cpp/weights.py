@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.formats.gguf import TYPES, row_bytes, tensor_bytes
-from engine.formats.mixes import OUTSIDE
+from engine.formats.mix_rules import OUTSIDE
 from engine.units import align_up
 
 if TYPE_CHECKING:

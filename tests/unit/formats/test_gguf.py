@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from engine.formats.gguf import TYPES, row_bytes, tensor_bytes
-from engine.formats.mixes import MIXES, MixFacts, mix_types
+from engine.formats.mix_rules import MixFacts
+from engine.formats.mixes import MIXES, mix_types
 from engine.units import GIB
 
 _LLAMA = MixFacts("llama", 32, 32, 8)
