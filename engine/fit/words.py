@@ -40,7 +40,9 @@ def headline(
     if fit is Fit.DOES_NOT_FIT:
         cause = _CAUSES.get(region, region.label.lower())
         return f"Doesn’t fit: {amount} over, because of {cause}"
-    everywhere = " on every rank" if len(budget.ranks) > 1 else ""
+    # llama.cpp keeps a part on the host: that is no rank of its own.
+    devices = [r for r in budget.ranks if r.slot is not budget.machine.host]
+    everywhere = " on every rank" if len(devices) > 1 else ""
     word = "Fits" if fit is Fit.FITS else "Tight"
     at_least = "at least " if budget.bounds else ""
     return f"{word}, with {at_least}{amount} to spare{everywhere}"

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.architecture.spec import Doubt, Subject
 from engine.budget.model import Region
@@ -208,3 +210,34 @@ def test_that_llama_cpp_says_what_it_does_instead() -> None:
     assert "stops at load" in forced.detail
     cpu = replace(HERE, slots=(HERE.host,))
     assert answer("Llama-3.1-8B", cpu, **plan).verdict.fit is Fit.FITS
+
+
+@settings(max_examples=60)
+@given(
+    name=st.sampled_from(["Llama-3.1-8B", "gpt-oss-20b", "Qwen3-32B"]),
+    runtime=st.sampled_from(["vllm", "transformers", "llama.cpp"]),
+    context=st.integers(256, 131_072),
+    concurrency=st.integers(1, 16),
+    gib=st.sampled_from([8.0, 16.0, 23.64, 44.5, 79.19]),
+    foreign=st.integers(0, 6 * GIB),
+)
+def test_that_verdict_and_stack_agree(
+    name: str, runtime: str, context: int, concurrency: int, gib: float, foreign: int
+) -> None:
+    where = machine(gpu(gib, sm_count=100, capability=8.9), foreign_bytes=foreign)
+    plan = Deployment(runtime=runtime, max_model_len=context, concurrency=concurrency)
+    sizing = size(model(name), plan, where)
+    (rank,) = [r for r in sizing.budget.ranks if r.rank == sizing.verdict.binding_rank]
+    pool = rank.regions[Region.KV_CACHE].estimate.likely_bytes
+    drawn = sum(entry.estimate.likely_bytes for entry in rank.regions.values())
+    if rank.has_pool:
+        drawn += max(rank.needed.likely_bytes - pool, 0)
+    over = drawn - rank.slot.device.allocatable.likely_bytes
+    margin = sizing.verdict.margin_bytes
+    if over > 0:
+        assert margin == -over
+    elif rank.has_pool:
+        assert over == 0
+        assert margin == pool - rank.needed.likely_bytes
+    else:
+        assert margin == -over
