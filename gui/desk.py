@@ -85,7 +85,7 @@ class Desk(QObject):
         for unit in UnitSystem:
             commands[f"unit {unit.value}"].triggered.connect(self._on_unit_action)
         app.window.status_line.unit.picked.connect(app.model.set_unit)
-        app.holds.balance_changed.connect(app.window.status_line.balance.set_text)
+        app.holds.balance_changed.connect(self._on_balance)
         app.holds.count_changed.connect(self._on_holders_counted)
         commands["hold"].triggered.connect(app.view.picture.toggle_hold)
         # Space presses the focused button everywhere else.
@@ -131,10 +131,12 @@ class Desk(QObject):
         app = self._app
         slot = app.model.state.here.slots[0]
         count = len(catalogue.entries())
+        is_host = slot.device.kind is DeviceKind.HOST
+        hint = " Pick a device to plan for a GPU." if is_host else ""
         app.welcome.tell(
             _found(slot, app.model.state.unit),
             f"From {slot.device.source}. Nothing has been sent anywhere; "
-            f"the catalogue of {count} models came with the app.",
+            f"the catalogue of {count} models came with the app.{hint}",
         )
 
     @Slot(object)
@@ -357,6 +359,13 @@ class Desk(QObject):
     def _on_tabs_folded(self, folded: bool) -> None:  # noqa: FBT001 - a signal's argument
         self._app.window.commands["tabs"].setChecked(not folded)
 
+    def _on_balance(self, text: str) -> None:
+        line = self._app.window.status_line
+        changed = len(text) != len(line.balance.full_text)
+        line.balance.set_text(text)
+        if changed:
+            line.make_room()
+
     def _on_holders_counted(self, count: str) -> None:
         self._app.view.tabs.tabs.set_count(_HOLDS_TAB, count)
 
@@ -418,7 +427,7 @@ def _found(slot: DeviceSlot, unit: UnitSystem) -> str:
     held = size(slot.foreign.likely_bytes, unit)
     if device.kind is DeviceKind.HOST:
         return (
-            f"No GPU found: the plan is for this computer's memory, {total}, {line} for programs, "
-            f"{held} in use. Pick a device to plan for a GPU."
+            f"No GPU found: the plan is for this computer’s memory, {total}, {line} for programs, "
+            f"{held} in use."
         )
     return f"Found: {device.name}, {total} by the driver, {line} for programs, {held} in use."

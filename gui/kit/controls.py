@@ -65,11 +65,18 @@ class ElidedLabel(QLabel):
     """One line that ends in an ellipsis where it must, with the whole text in the tooltip."""
 
     def __init__(
-        self, role: str, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight, name: str = ""
+        self,
+        role: str,
+        mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+        name: str = "",
+        *,
+        keeps_whole: bool = False,
     ) -> None:
+        """``keeps_whole`` is for numbers, which are never cut."""
         super().__init__()
         self._full = ""
         self._mode = mode
+        self._keeps_whole = keeps_whole
         self._tooltip = ""
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setProperty("role", role)
@@ -97,7 +104,9 @@ class ElidedLabel(QLabel):
 
     @override
     def minimumSizeHint(self) -> QSize:
-        return QSize(min(24, self.sizeHint().width()), super().minimumSizeHint().height())
+        whole = self.sizeHint().width()
+        least = whole if self._keeps_whole else min(24, whole)
+        return QSize(least, super().minimumSizeHint().height())
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QStatusBar, QWidget
 from typing_extensions import override
 
@@ -13,7 +13,12 @@ from gui.kit.controls import ElidedLabel, Segments
 from gui.kit.icons import pixmap
 
 if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
+
     from gui.kit.theme import Theme
+
+
+_GAP = 20
 
 
 class StatusItem(QWidget):
@@ -43,6 +48,11 @@ class StatusItem(QWidget):
             self._picture = picture
             self._paint_mark()
 
+    def show_words(self, *, shown: bool) -> None:
+        """Show icon and words, or the icon alone with the words in its tooltip."""
+        self.words.setVisible(shown)
+        self.setToolTip("" if shown else self.words.full_text)
+
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
         self._theme = theme
@@ -64,13 +74,13 @@ class StatusLine(QStatusBar):
         self.sampling = StatusItem("sampling", "activity")
         self.device = StatusItem("device state", "cpu")
         self.hub = StatusItem("hub state", "cloud")
-        self.balance = ElidedLabel("small", Qt.TextElideMode.ElideLeft, "balance")
+        self.balance = ElidedLabel("small", name="balance", keeps_whole=True)
         self.unit = Segments("unit", (("GiB", UnitSystem.BINARY), ("GB", UnitSystem.DECIMAL)))
         self.unit.setToolTip("GiB: powers of 1,024. GB: powers of 1,000. Changes every number.")
         body = QWidget()
         row = QHBoxLayout(body)
         row.setContentsMargins(12, 0, 12, 0)
-        row.setSpacing(20)
+        row.setSpacing(_GAP)
         for item in (self.sampling, self.device, self.hub):
             row.addWidget(item)
         row.addStretch(1)
@@ -90,3 +100,18 @@ class StatusLine(QStatusBar):
     @override
     def sizeHint(self) -> QSize:
         return QSize(super().sizeHint().width(), 28)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.make_room()
+
+    def make_room(self) -> None:
+        """Leave words away, the least needed first, until the numbers have room."""
+        items = (self.hub, self.device, self.sampling)
+        left = self.width() - self.unit.width() - self.balance.sizeHint().width() - 5 * _GAP
+        left -= sum(i.words.sizeHint().width() + 22 + _GAP for i in items if i.words.full_text)
+        for item in items:
+            item.show_words(shown=left >= 0)
+            if left < 0:
+                left += item.words.sizeHint().width()

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QAbstractSpinBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from engine.runtimes import registry
 from gui.kit.controls import Choice, ElidedLabel, Ground
@@ -33,7 +40,7 @@ _COMBO_FRAME = 40
 _WIDE = 1100
 """From this width the weight format says that it is the stored one."""
 _NARROW = 950
-"""Below this width of the strip the labels and gaps shorten."""
+"""Below this width of the strip the gaps shrink."""
 
 
 class PlanStrip(Ground):
@@ -58,30 +65,24 @@ class PlanStrip(Ground):
         self.pp = _count_field("Pipeline parallel", 1024, "pipeline parallel")
         self.device = DeviceBox()
         self.device.setObjectName("device")
-        self._captions: dict[QLabel, tuple[str, str]] = {}
+        self.device.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(16, 8, 16, 12)
         self._build()
         self._connect()
 
     def _build(self) -> None:
-        self._add("Runtime", "Runtime", self.runtime)
-        self._add("Weights", "Weights", self.weights)
-        self._add("KV cache", "KV cache", self.kv)
+        self._add("Runtime", self.runtime)
+        self._add("Weights", self.weights)
+        self._add("KV cache", self.kv)
         pair = QWidget()
         row = QHBoxLayout(pair)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(12)
         row.addWidget(self.slider, 1)
         row.addWidget(self.context)
-        self._add(
-            "Context, tokens per request",
-            "Context, tokens per request",
-            pair,
-            self.context,
-            stretch=5,
-        )
-        self._add("At once", "At once", self.at_once)
+        self._add("Context, tokens per request", pair, self.context)
+        self._add("At once", self.at_once)
         pair = QWidget()
         row = QHBoxLayout(pair)
         row.setContentsMargins(0, 0, 0, 0)
@@ -91,21 +92,13 @@ class PlanStrip(Ground):
         times.setProperty("role", "secondary")
         row.addWidget(times)
         row.addWidget(self.pp)
-        self._add(f"TP {TIMES} PP", f"TP {TIMES} PP", pair, self.tp)
-        self._add("Device", "Device", self.device, stretch=4)
+        self._add(f"TP {TIMES} PP", pair, self.tp)
+        self._add("Device", self.device)
         self.slider.setAccessibleName("Context, tokens per request")
         self.pp.setAccessibleName("Pipeline parallel size")
         self.tp.setAccessibleName("Tensor parallel size")
 
-    def _add(
-        self,
-        caption: str,
-        short: str,
-        control: QWidget,
-        buddy: QWidget | None = None,
-        *,
-        stretch: int = 0,
-    ) -> None:
+    def _add(self, caption: str, control: QWidget, buddy: QWidget | None = None) -> None:
         column = QVBoxLayout()
         column.setSpacing(2)
         text = ElidedLabel("caption")
@@ -113,10 +106,9 @@ class PlanStrip(Ground):
         target = buddy or control
         text.setBuddy(target)
         target.setAccessibleName(caption)
-        self._captions[text] = (caption, short)
         column.addWidget(text)
         column.addWidget(control)
-        self._row.addLayout(column, stretch)
+        self._row.addLayout(column)
 
     def _connect(self) -> None:
         model = self._model
@@ -157,7 +149,7 @@ class PlanStrip(Ground):
         self.kv.set_widths(*self._widths("BF16", "BF16"))
         self.weights.set_widths(*self._widths("BF16", "BF16, as stored" if is_wide else "BF16"))
         self.device.set_widths(*self._widths("RTX 409", "RTX 4090, not this computer", icon=26))
-        self.slider.want_width(150 if is_wide else 108)
+        self.slider.want_width(150 if is_wide else 76)
 
     def _widths(self, least: str, wanted: str, icon: int = 0) -> tuple[int, int]:
         frame = _COMBO_FRAME + icon
@@ -195,14 +187,11 @@ class PlanStrip(Ground):
             control.setEnabled(state.model is not None)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten captions and gaps where the strip is narrow."""
+        """Shrink gaps and wishes where the strip is narrow."""
         super().resizeEvent(event)
         narrow = self.width() < _NARROW
         self._row.setSpacing(8 if narrow else 12)
         self._want_widths()
-        for text, (long, short) in self._captions.items():
-            if isinstance(text, ElidedLabel):
-                text.set_text(short if narrow else long)
 
     def _on_runtime(self, choice: tuple[str, str]) -> None:
         self._model.choose_runtime(*choice)
