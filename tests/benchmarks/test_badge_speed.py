@@ -1,0 +1,73 @@
+"""How fast fit badges are for 5,000 rows, and how long the window ever waits for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.benchmark
+
+ROOT = Path(__file__).resolve().parents[2]
+TOTAL_S = 1.0
+LONGEST_WAIT_S = 0.05
+
+# 5,000 rows with a model of their own each: no two share what was worked out for another.
+PROGRAM = """
+import json, time
+from dataclasses import replace
+from PySide6.QtCore import QCoreApplication
+from engine.architecture.read import read
+from engine.deployment.spec import Deployment
+from engine.devices import catalogue as devices
+from engine.source import catalogue
+from gui.browser.badges import BadgeQueue
+from gui.browser.sources import catalogue_row
+
+application = QCoreApplication([])
+entries = catalogue.entries()
+rows = []
+while len(rows) < 5000:
+    entry = entries[len(rows) % len(entries)]
+    model = read(replace(catalogue.raw(entry), id=entry.id))
+    row = catalogue_row(entry)
+    rows.append(replace(row, key=f"{row.key}#{len(rows)}", model=lambda m=model: m))
+machine = devices.machine(devices.find("RTX 4090"), 1)
+queue = BadgeQueue()
+figures = {}
+for name, context in (("first plan", 8192), ("next plan", 16384)):
+    badges, longest = {}, 0.0
+    queue.ready.connect(badges.update)
+    plan = Deployment(runtime="vllm", max_model_len=context, concurrency=4)
+    begun = time.process_time()
+    queue.start(rows, plan, machine)
+    while queue.is_busy:
+        since = time.process_time()
+        application.processEvents()
+        longest = max(longest, time.process_time() - since)
+    figures[name] = {"total": time.process_time() - begun, "longest": longest, "rows": len(badges)}
+    queue.ready.disconnect(badges.update)
+print(json.dumps(figures))
+"""
+
+
+def test_that_5000_badges_take_a_second_and_the_window_never_waits(note):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=ROOT,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    figures = json.loads(done.stdout)
+    for name, figure in figures.items():
+        assert figure["rows"] == 5000
+        note(f"5,000 fit badges, {name}", f"{figure['total']:.2f} s", f"{TOTAL_S:.0f} s")
+        note("longest wait for them", f"{figure['longest'] * 1000:.0f} ms", "50 ms")
+    assert figures["next plan"]["total"] < TOTAL_S
+    assert figures["next plan"]["longest"] < LONGEST_WAIT_S
