@@ -202,6 +202,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "Mistral-7B-v0.3": _llama(4096, 14336, 32, 32, 8)
     | {"model_type": "mistral", "architectures": ["MistralForCausalLM"], "vocab_size": 32768}
     | {"max_position_embeddings": 32768, "sliding_window": None},
+    "Mixtral-8x7B": _llama(4096, 14336, 32, 32, 8)
+    | {
+        "model_type": "mixtral",
+        "architectures": ["MixtralForCausalLM"],
+        "vocab_size": 32000,
+        "max_position_embeddings": 32768,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+        "sliding_window": None,
+    },
     "Qwen2-0.5B": _qwen2(896, 4864, 24, 14, 2, vocab_size=151936, tie_word_embeddings=True),
     "Qwen2.5-7B": _qwen2(3584, 18944, 28, 28, 4),
     "Qwen2.5-7B-W8A8": _qwen2(3584, 18944, 28, 28, 4, quantization_config=_COMPRESSED_INT8),
