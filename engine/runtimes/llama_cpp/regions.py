@@ -133,6 +133,8 @@ class Ranks:
         basis = Basis.BOUND if self.doubtful else Basis.EXACT
         estimate = exactly(size, basis, _CACHE_SOURCE, formula)
         note = f"{settings.n_ctx:,} cells for {_slots(settings.slots)}, {types}"
+        if not size:
+            note = "No layer with a cache on this device"
         return RegionBudget(
             Region.KV_CACHE, estimate, least, note, self._kv_gap() if size > least else ""
         )

@@ -233,7 +233,9 @@ def _assumptions(
             "importance matrix; published files may choose other types."
         )
     if deployment.runtime_version is None:
-        notes.append("llama.cpp b11549; buffers were the same in b11434.")
+        notes.append(
+            "llama.cpp b11549; in b11434 only some compute buffers differ, by 40 MiB at most."
+        )
     if slots and deployment.n_gpu_layers is None:
         notes.append(
             "All layers on the GPU; where they don't fit, llama.cpp's --fit moves some to the host."
