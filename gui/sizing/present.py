@@ -12,10 +12,10 @@ from engine.fit.judge import judge
 from engine.fit.verdict import Fit
 from engine.units import UnitSystem
 from gui.kit import format as fmt
-from gui.kit.charts.captions import drawn_bytes
+from gui.kit.charts.captions import bound_sign, drawn_bytes
+from gui.sizing.explain import bound_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from engine.architecture.model import Model
     from engine.budget.model import Budget, RankBudget, RegionBudget
@@ -35,8 +35,6 @@ _ICONS = {
     Fit.DOES_NOT_FIT: "x",
     Fit.UNKNOWN: "circle-help",
 }
-_PARTS_SHOWN = 8
-_WORKED_OUT = "How it is worked out"
 _BARE_FIGURE = re.compile(r"\b\d+\.\d\d\b(?! (?:GiB|GB|MiB|MB))")
 _WRITTEN_SMALL = frozenset({"psutil", "llama.cpp", "vLLM"})
 
@@ -58,25 +56,6 @@ class RegionRow:
     """Tooltip of the size: the bytes."""
     per_rank: tuple[str, ...] = ()
     """The size on each rank, where there are several."""
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A caption with what it introduces; ``is_formula`` sets it in the fixed-width font."""
-
-    caption: str
-    text: str
-    is_formula: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """The pane beside the table: one region explained."""
-
-    region: Region | None
-    title: str
-    exact: str
-    passages: tuple[Passage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +93,11 @@ def verdict(state: State) -> Words:
     margin = fmt.exact_bytes(abs(found.margin_bytes))
     side = "to spare" if found.margin_bytes >= 0 else "over"
     return Words(
-        COLORS[found.fit], _ICONS[found.fit], found.headline, found.detail, f"{margin} {side}"
+        COLORS[found.fit],
+        _ICONS[found.fit],
+        found.headline,
+        _capital(found.detail),
+        f"{margin} {side}",
     )
 
 
@@ -159,50 +142,63 @@ def device_name(state: State) -> str:
     return f"{count} {fmt.TIMES} {name}" if count > 1 else name
 
 
-def region_rows(rank: RankBudget, unit: UnitSystem) -> tuple[RegionRow, ...]:
-    """The table of one rank: every region in the fixed order, then the load line."""
-    return (*_rows(rank, unit, ()), _load_line(rank, unit, ()))
+def region_rows(
+    budget: Budget, chosen: int, unit: UnitSystem, *, side_by_side: bool
+) -> tuple[RegionRow, ...]:
+    """The table: every region in the fixed order, then the load line.
+
+    Args:
+        budget: the plan's.
+        chosen: the rank whose figures are shown; with ``side_by_side`` only for the columns
+            that all ranks share.
+        unit: GiB or GB.
+        side_by_side: whether each rank has a column.
+    """
+    ranks = budget.ranks if side_by_side else ()
+    rows = (_row(budget, budget.ranks[chosen], region, unit, ranks) for region in Region)
+    return (*rows, _load_line(budget.ranks[chosen], unit, ranks))
 
 
-def rank_rows(budget: Budget, chosen: int, unit: UnitSystem) -> tuple[RegionRow, ...]:
-    """The table of several ranks side by side, with ``chosen`` for the other columns."""
-    rank = budget.ranks[chosen]
-    return (*_rows(rank, unit, budget.ranks), _load_line(rank, unit, budget.ranks))
-
-
-def _rows(rank: RankBudget, unit: UnitSystem, ranks: tuple[RankBudget, ...]) -> Iterator[RegionRow]:
-    for region in Region:
-        found = rank.regions[region]
-        estimate = found.estimate
-        drawn = drawn_bytes(rank, region)
-        is_grown = drawn > estimate.likely_bytes
-        absent = max(drawn, estimate.high_bytes) == 0
-        left = fmt.size_number(estimate.likely_bytes, unit)
-        yield RegionRow(
-            region=region,
-            label=region.label,
-            size=fmt.DASH if absent else fmt.size_number(drawn, unit),
-            span=_span(rank.needed if is_grown else estimate, unit),
-            least=_least(found, unit, absent=absent),
-            basis="" if absent else (rank.needed if is_grown else estimate).basis.word,
-            note=f"Needed by the plan; {left} are left for it"
-            if is_grown
-            else _in_words(found.note, unit),
-            is_absent=absent,
-            exact=fmt.exact_bytes(drawn),
-            per_rank=tuple(_number(r, region, unit) for r in ranks),
-        )
+def _row(
+    budget: Budget,
+    rank: RankBudget,
+    region: Region,
+    unit: UnitSystem,
+    ranks: tuple[RankBudget, ...],
+) -> RegionRow:
+    found = rank.regions[region]
+    drawn = drawn_bytes(rank, region)
+    is_grown = drawn > found.estimate.likely_bytes
+    absent = max(drawn, found.estimate.high_bytes) == 0
+    shown = rank.needed if is_grown else found.estimate
+    left = fmt.size_number(found.estimate.likely_bytes, unit)
+    note = f"Needed by the plan; {left} are left for it" if is_grown else found.note
+    bound = bound_words(budget, shown)
+    return RegionRow(
+        region=region,
+        label=region.label,
+        size=fmt.DASH if absent else bound_sign(budget, shown) + fmt.size_number(drawn, unit),
+        span=bound or _span(shown, unit),
+        least=_least(found, unit, absent=absent),
+        basis="" if absent else shown.basis.word,
+        note=_in_words(note, unit),
+        is_absent=absent,
+        exact=f"{bound} {fmt.exact_bytes(drawn)}".strip().capitalize(),
+        per_rank=tuple(_number(r, region, unit) for r in ranks),
+    )
 
 
 def _in_words(note: str, unit: UnitSystem) -> str:
-    """The note with a capital first, but not on names that are written small.
-
-    Notes give bare figures in GiB, as the table's heading usually says.
-    """
-    first = note.partition(" ")[0]
-    words = note if first in _WRITTEN_SMALL else note[:1].upper() + note[1:]
+    """The note; where it has bare figures, they are in GiB, as the heading usually says."""
+    words = _capital(note)
     is_foreign = unit is not UnitSystem.BINARY and _BARE_FIGURE.search(note)
     return f"{words} (in {UnitSystem.BINARY.value})" if is_foreign else words
+
+
+def _capital(text: str) -> str:
+    """``text`` with a capital first, but not on names that are written small."""
+    first = text.partition(" ")[0]
+    return text if first in _WRITTEN_SMALL else text[:1].upper() + text[1:]
 
 
 def _number(rank: RankBudget, region: Region, unit: UnitSystem) -> str:
@@ -246,76 +242,6 @@ def _load_line(rank: RankBudget, unit: UnitSystem, ranks: tuple[RankBudget, ...]
             fmt.size_number(r.slot.device.allocatable.likely_bytes, unit) for r in ranks
         ),
     )
-
-
-def detail(budget: Budget, rank: RankBudget, region: Region | None, unit: UnitSystem) -> Detail:
-    """The pane for ``region``, or for the load line with None."""
-    if region is None:
-        return _line_detail(rank, unit)
-    found = rank.regions[region]
-    estimate = found.estimate
-    passages = list(_formula(estimate, unit))
-    if region is Region.KV_CACHE:
-        passages += _missing_passages(budget, rank, unit, passages)
-    if found.least_bytes is not None and estimate.high_bytes:
-        least = f"{fmt.size(found.least_bytes, unit)} ({fmt.exact_bytes(found.least_bytes)})"
-        passages.append(Passage("Least that the architecture needs", least))
-    if found.gap:
-        passages.append(Passage("Why more is held", found.gap))
-    if not estimate.is_point:
-        low, high = fmt.exact_bytes(estimate.low_bytes), fmt.exact_bytes(estimate.high_bytes)
-        passages.append(Passage("Between", f"{low} and {high}"))
-    if not passages and found.note:
-        passages.append(Passage(_WORKED_OUT, found.note))
-    if estimate.source:
-        passages.append(Passage(f"{estimate.basis.word}, from", estimate.source))
-    exact = fmt.exact_bytes(drawn_bytes(rank, region))
-    return Detail(region, region.label, exact, tuple(passages))
-
-
-def _missing_passages(
-    budget: Budget, rank: RankBudget, unit: UnitSystem, told: list[Passage]
-) -> Iterator[Passage]:
-    """The equation of a sequence and what the plan needs, where the region tells neither."""
-    text = " ".join(passage.text for passage in told)
-    sequence = budget.sequence_state.formula
-    if sequence and sequence not in text:
-        yield Passage("One sequence", sequence, is_formula=True)
-    if rank.has_pool and rank.needed.formula and rank.needed.formula not in text:
-        yield from _formula(rank.needed.named("Needed by the plan"), unit)
-
-
-def _formula(estimate: Estimate, unit: UnitSystem) -> Iterator[Passage]:
-    if estimate.formula:
-        steps = estimate.formula.split("; ")
-        equals = "" if "=" in estimate.formula else f"\n= {fmt.exact_bytes(estimate.likely_bytes)}"
-        for step in steps:
-            caption, colon, text = step.partition(": ")
-            head = caption[:1].upper() + caption[1:] if colon else estimate.label
-            yield Passage(head or _WORKED_OUT, (text if colon else step) + equals, is_formula=True)
-    shown = [p for p in estimate.parts if p.high_bytes]
-    for part in shown[:_PARTS_SHOWN]:
-        head = f"{part.label or 'Part'}, {fmt.size(part.likely_bytes, unit)}"
-        yield Passage(head, part.formula or fmt.exact_bytes(part.likely_bytes), is_formula=True)
-    if len(shown) > _PARTS_SHOWN:
-        rest = sum(p.likely_bytes for p in shown[_PARTS_SHOWN:])
-        count = len(shown) - _PARTS_SHOWN
-        yield Passage(f"{count} further parts", fmt.size(rest, unit), is_formula=True)
-
-
-def _line_detail(rank: RankBudget, unit: UnitSystem) -> Detail:
-    device = rank.slot.device
-    line = device.allocatable
-    kept = device.total_bytes - line.likely_bytes
-    passages = [
-        Passage("The driver's total", fmt.exact_bytes(device.total_bytes), is_formula=True),
-        Passage("Kept by the driver or the system", fmt.size(kept, unit), is_formula=True),
-    ]
-    if device.label:
-        passages.insert(0, Passage("The maker's label", device.label))
-    if line.source:
-        passages.append(Passage(f"{line.basis.word}, from", line.source))
-    return Detail(None, "Load line", fmt.exact_bytes(line.likely_bytes), tuple(passages))
 
 
 def facts(state: State) -> tuple[Fact, Fact]:

@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from gui.kit.charts import inks
 from gui.kit.controls import ElidedLabel, Ground, Hairline, label
-from gui.sizing import present
+from gui.sizing import explain, present
 from gui.sizing.regions_model import ROW_ROLE, Index, RegionsModel
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class DetailPane(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._theme: Theme | None = None
-        self._detail: present.Detail | None = None
+        self._detail: explain.Detail | None = None
         self._swatch = _Swatch()
         self._title = label("", "strong")
         self._exact = ElidedLabel("small", name="exact bytes")
@@ -250,7 +250,7 @@ class DetailPane(QScrollArea):
             shown, self._detail = self._detail, None
             self.show_detail(shown)
 
-    def show_detail(self, detail: present.Detail) -> None:
+    def show_detail(self, detail: explain.Detail) -> None:
         """Explain one region."""
         if self._theme is None or detail == self._detail:
             self._detail = detail
@@ -269,7 +269,7 @@ class DetailPane(QScrollArea):
         for passage in detail.passages:
             self._add(passage)
 
-    def _add(self, passage: present.Passage) -> None:
+    def _add(self, passage: explain.Passage) -> None:
         caption = label(passage.caption, "caption")
         caption.setContentsMargins(0, 6, 0, 1)
         text = QLabel(passage.text)
@@ -301,6 +301,7 @@ class RegionsView(Ground):
         self.detail.setFixedWidth(337)
         self._state: State | None = None
         self._rank = 0
+        self._shown_ranks = 0
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
@@ -313,6 +314,11 @@ class RegionsView(Ground):
         """Take the colours of ``theme``."""
         self.table.set_theme(theme)
         self.detail.set_theme(theme)
+
+    @property
+    def rank(self) -> int:
+        """The rank whose figures are explained."""
+        return self._rank
 
     def set_rank(self, rank: int) -> None:
         """Explain this rank's figures."""
@@ -331,13 +337,13 @@ class RegionsView(Ground):
             self.table.show_rows((), state.unit.value, 1)
             return
         budget = state.sizing.budget
-        self._rank = min(self._rank, len(budget.ranks) - 1)
         ranks = len(budget.ranks)
-        if 1 < ranks <= _MOST_COLUMNS:
-            rows = present.rank_rows(budget, self._rank, state.unit)
-        else:
-            rows, ranks = present.region_rows(budget.ranks[self._rank], state.unit), 1
-        self.table.show_rows(rows, state.unit.value, ranks)
+        if ranks != self._shown_ranks:
+            self._shown_ranks = ranks
+            self._rank = state.sizing.verdict.binding_rank
+        together = 1 < ranks <= _MOST_COLUMNS
+        rows = present.region_rows(budget, self._rank, state.unit, side_by_side=together)
+        self.table.show_rows(rows, state.unit.value, ranks if together else 1)
         if not self.table.currentIndex().isValid():
             self.table.select(state.sizing.verdict.binding_region)
         self._show_detail(self.table.current_region)
@@ -356,4 +362,4 @@ class RegionsView(Ground):
             return
         budget = self._state.sizing.budget
         rank = budget.ranks[self._rank]
-        self.detail.show_detail(present.detail(budget, rank, region, self._state.unit))
+        self.detail.show_detail(explain.detail(budget, rank, region, self._state.unit))

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from gui.kit.charts.picture import MemoryPicture
 from gui.kit.charts.scene import scene_for
-from gui.kit.controls import ElidedLabel, Ground, Hairline
+from gui.kit.controls import Choice, ElidedLabel, Ground, Hairline
 from gui.sizing.header import HeaderBar
 from gui.sizing.plan_strip import PlanStrip
 from gui.sizing.regions_view import RegionsView
@@ -55,6 +55,10 @@ class SizingView(Ground):
         self._fades = tuple(_fade(part) for part in (self.picture, self.regions))
         self.tabs = TabPanel()
         self.tabs.add_page("Regions", self.regions)
+        self.rank = Choice("rank")
+        self.rank.setAccessibleName("Rank that is explained")
+        self.rank.setVisible(False)
+        self.tabs.add_tool(self.rank)
         self._build()
         self._connect()
         self.set_theme(theme)
@@ -93,6 +97,7 @@ class SizingView(Ground):
         self.tabs.folded_changed.connect(self._on_folded_changed)
         self.regions.region_selected.connect(self.picture.select_region)
         self.regions.region_selected.connect(self.region_selected)
+        self.rank.picked.connect(self.regions.set_rank)
         self.picture.region_selected.connect(self._on_picture_selected)
 
     def add_notice(self, notice: QWidget) -> None:
@@ -108,6 +113,8 @@ class SizingView(Ground):
         self.picture.set_theme(theme)
         self.regions.set_theme(theme)
         self.tabs.set_theme(theme)
+        width = self.fontMetrics().horizontalAdvance("Rank 88") + 40
+        self.rank.set_widths(width, width)
 
     def show_state(self, state: State) -> None:
         """Show the answer to the plan in force."""
@@ -117,6 +124,10 @@ class SizingView(Ground):
         self.regions.show_state(state)
         if state.sizing is not None:
             self.picture.set_scene(scene_for(state.sizing, state.unit))
+            ranks = state.sizing.budget.ranks
+            items = [(f"Rank {r.rank}", r.rank) for r in ranks]
+            self.rank.set_items(items, self.regions.rank)
+            self.rank.setVisible(len(ranks) > 1)
         for fade in self._fades:
             fade.setEnabled(state.is_stale)
         self._say(" ".join(state.notes), wrong=False)

@@ -13,7 +13,7 @@ from engine.devices import catalogue as devices
 from engine.fit.verdict import Fit
 from engine.units import GIB, UnitSystem
 from gui.kit.theme import load_theme
-from gui.sizing import present
+from gui.sizing import explain
 from gui.sizing.view import SizingView
 
 
@@ -162,6 +162,20 @@ def test_that_several_ranks_stand_side_by_side(view, loaded):
     assert heads[:3] == ["Region, GiB", "Rank 0", "Rank 1"]
 
 
+def test_that_the_rank_explained_can_be_chosen_and_starts_at_the_binding_one(view, loaded):
+    assert not view.rank.isVisible()
+    loaded.choose_device("L40S")
+    loaded.edit("pp", pipeline_parallel_size=2)
+    verdict = loaded.state.sizing.verdict
+    assert view.rank.isVisible()
+    assert view.regions.rank == verdict.binding_rank
+    view.rank.picked.emit(1)
+    assert view.regions.rank == 1
+    view.regions.select(Region.WEIGHTS)
+    weights = loaded.state.sizing.budget.ranks[1].regions[Region.WEIGHTS].estimate
+    assert f"{weights.likely_bytes:,} bytes" in view.regions.detail.accessibleName()
+
+
 def test_that_every_control_has_a_name_and_a_label_with_a_buddy(view):
     strip = view.strip
     for control in (
@@ -222,7 +236,7 @@ def test_that_the_model_is_sound(view, qtmodeltester):
 
 def test_that_the_detail_of_kv_shows_the_equation_and_exact_bytes(loaded):
     budget = loaded.state.sizing.budget
-    found = present.detail(budget, budget.ranks[0], Region.KV_CACHE, UnitSystem.BINARY)
+    found = explain.detail(budget, budget.ranks[0], Region.KV_CACHE, UnitSystem.BINARY)
     text = "\n".join(f"{p.caption}\n{p.text}" for p in found.passages)
     assert "131,072" in text
     assert found.exact.endswith(" bytes")

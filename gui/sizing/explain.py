@@ -1,0 +1,117 @@
+"""One region explained: the calculation step by step, exact bytes, and what it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.budget.model import Region
+from engine.evidence import Basis
+from gui.kit import format as fmt
+from gui.kit.charts.captions import drawn_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.budget.model import Budget, RankBudget
+    from engine.evidence import Estimate
+    from engine.units import UnitSystem
+
+_PARTS_SHOWN = 8
+_WORKED_OUT = "How it is worked out"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A caption with what it introduces; ``is_formula`` sets it in the fixed-width font."""
+
+    caption: str
+    text: str
+    is_formula: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """The pane beside the table: one region explained."""
+
+    region: Region | None
+    title: str
+    exact: str
+    passages: tuple[Passage, ...]
+
+
+def detail(budget: Budget, rank: RankBudget, region: Region | None, unit: UnitSystem) -> Detail:
+    """The pane for ``region``, or for the load line with None."""
+    if region is None:
+        return _line_detail(rank, unit)
+    found = rank.regions[region]
+    estimate = found.estimate
+    passages = list(_formula(estimate, unit))
+    if region is Region.KV_CACHE:
+        passages += _missing_passages(budget, rank, unit, passages)
+    if found.least_bytes is not None and estimate.high_bytes:
+        least = f"{fmt.size(found.least_bytes, unit)} ({fmt.exact_bytes(found.least_bytes)})"
+        passages.append(Passage("Least that the architecture needs", least))
+    if found.gap:
+        passages.append(Passage("Why more is held", found.gap))
+    if not estimate.is_point:
+        low, high = fmt.exact_bytes(estimate.low_bytes), fmt.exact_bytes(estimate.high_bytes)
+        passages.append(Passage("Between", f"{low} and {high}"))
+    if not passages and found.note:
+        passages.append(Passage(_WORKED_OUT, found.note))
+    if estimate.source:
+        passages.append(Passage(f"{estimate.basis.word}, from", estimate.source))
+    exact = f"{bound_words(budget, estimate)} {fmt.exact_bytes(drawn_bytes(rank, region))}".strip()
+    return Detail(region, region.label, exact, tuple(passages))
+
+
+def _missing_passages(
+    budget: Budget, rank: RankBudget, unit: UnitSystem, told: list[Passage]
+) -> Iterator[Passage]:
+    """The equation of a sequence and what the plan needs, where the region tells neither."""
+    text = " ".join(passage.text for passage in told)
+    sequence = budget.sequence_state.formula
+    if sequence and sequence not in text:
+        yield Passage("One sequence", sequence, is_formula=True)
+    if rank.has_pool and rank.needed.formula and rank.needed.formula not in text:
+        yield from _formula(rank.needed.named("Needed by the plan"), unit)
+
+
+def _formula(estimate: Estimate, unit: UnitSystem) -> Iterator[Passage]:
+    if estimate.formula:
+        steps = estimate.formula.split("; ")
+        equals = "" if "=" in estimate.formula else f"\n= {fmt.exact_bytes(estimate.likely_bytes)}"
+        for step in steps:
+            caption, colon, text = step.partition(": ")
+            head = caption[:1].upper() + caption[1:] if colon else estimate.label
+            yield Passage(head or _WORKED_OUT, (text if colon else step) + equals, is_formula=True)
+    shown = [p for p in estimate.parts if p.high_bytes]
+    for part in shown[:_PARTS_SHOWN]:
+        head = f"{part.label or 'Part'}, {fmt.size(part.likely_bytes, unit)}"
+        yield Passage(head, part.formula or fmt.exact_bytes(part.likely_bytes), is_formula=True)
+    if len(shown) > _PARTS_SHOWN:
+        rest = sum(p.likely_bytes for p in shown[_PARTS_SHOWN:])
+        count = len(shown) - _PARTS_SHOWN
+        yield Passage(f"{count} further parts", fmt.size(rest, unit), is_formula=True)
+
+
+def _line_detail(rank: RankBudget, unit: UnitSystem) -> Detail:
+    device = rank.slot.device
+    line = device.allocatable
+    kept = device.total_bytes - line.likely_bytes
+    passages = [
+        Passage("The driver's total", fmt.exact_bytes(device.total_bytes), is_formula=True),
+        Passage("Kept by the driver or the system", fmt.size(kept, unit), is_formula=True),
+    ]
+    if device.label:
+        passages.insert(0, Passage("The maker's label", device.label))
+    if line.source:
+        passages.append(Passage(f"{line.basis.word}, from", line.source))
+    return Detail(None, "Load line", fmt.exact_bytes(line.likely_bytes), tuple(passages))
+
+
+def bound_words(budget: Budget, estimate: Estimate) -> str:
+    """Which way a figure that is only a bound may be off; empty for the others."""
+    if estimate.basis is not Basis.BOUND:
+        return ""
+    return "at most" if budget.bounds_are_upper else "at least"
