@@ -85,12 +85,11 @@ def check_splits(spec: ArchitectureSpec, deployment: Deployment) -> None:
     tp, pp = deployment.tensor_parallel_size, deployment.pipeline_parallel_size
     spread = deployment.enable_expert_parallel
     if tp > 1 and not splits_evenly(spec, tp, expert_parallel=spread):
-        heads = ", ".join(str(n) for n in sorted({a.num_attention_heads for a in spec.attentions}))
+        counts = {k.attention.num_attention_heads for k, _ in layer_kinds(spec) if k.attention}
+        heads = ", ".join(str(n) for n in sorted(counts))
+        parts = f"the {heads} attention heads and the layer widths" if heads else "the layer widths"
         works = ", ".join(str(n) for n in working_sizes(spec))
-        message = (
-            f"tensor_parallel_size {tp} doesn't divide the {heads} attention heads and the layer "
-            f"widths of this model; {works} do."
-        )
+        message = f"tensor_parallel_size {tp} doesn't divide {parts} of this model; {works} do."
         raise DeploymentError(message, field="tensor_parallel_size")
     if spec.layers and pp > len(spec.layers):
         message = (
