@@ -9,10 +9,9 @@ import time
 
 from PySide6.QtGui import QPixmap
 
-from engine.telemetry.snapshot import DeviceReading, PoolKind, TelemetrySnapshot
+from engine.telemetry.snapshot import DeviceReading, PoolKind, ProcessReading, TelemetrySnapshot
 from gui.kit.charts.picture import MemoryPicture
 from gui.kit.charts.scene import scene_for
-from gui.kit.charts.series import Sample, Series
 from gui.kit.theme import load_theme
 from tests.helpers import sizings
 from tests.helpers.sizings import gib
@@ -27,20 +26,8 @@ def filled(devices: int, seconds: int) -> tuple[MemoryPicture, float]:
     picture.set_scene(scene_for(sizings.many_ranks(devices)))
     picture.set_window_seconds(seconds)
     count = seconds * SAMPLES_A_SECOND
-    picture.set_series(
-        {
-            f"GPU-{number}": Series.of(
-                Sample(
-                    i / SAMPLES_A_SECOND,
-                    gib(40 + (i * 7919 + number) % 100 / 80),
-                    gib(39.5),
-                    gib(8 + (i % 3000) / 400),
-                )
-                for i in range(count)
-            )
-            for number in range(devices)
-        }
-    )
+    for step in range(count):
+        _keep(picture, devices, step / SAMPLES_A_SECOND, step)
     return picture, float(seconds)
 
 
@@ -61,9 +48,11 @@ def live_share(devices: int = 8, seconds: int = 3600, rounds: int = 12) -> float
 
 
 def _keep(picture: MemoryPicture, devices: int, now: float, step: int) -> None:
+    used = gib(40 + step * 7919 % 100 / 80)
+    processes = (ProcessReading(7, "VLLM::EngineCore", gib(39.5), "VLLM::EngineCore"),)
     readings = tuple(
         DeviceReading(
-            f"GPU-{number}", "L40S", PoolKind.VRAM, gib(45), gib(40 + step % 3), 0, 0, (), "made"
+            f"GPU-{number}", "L40S", PoolKind.VRAM, gib(45), used, 0, 0, processes, "made"
         )
         for number in range(devices)
     )

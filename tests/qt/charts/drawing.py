@@ -44,7 +44,7 @@ def draw(
 
 def idle(uuid: str = "GPU-0", used: float = 0.41) -> Live:
     """Two minutes in which nothing of the plan runs."""
-    series = Series.of(Sample(float(second), gib(used)) for second in range(121))
+    series = Series.of(Sample(float(second), gib(used), 0) for second in range(121))
     return Live({uuid: series}, TimeWindow(0, 120))
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QCoreApplication, QPoint, Qt
 from PySide6.QtTest import QTest
 
 from engine.budget.model import Region
-from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, TelemetrySnapshot
+from engine.telemetry.snapshot import (
+    DeviceReading,
+    Missing,
+    PoolKind,
+    ProcessReading,
+    TelemetrySnapshot,
+)
 from gui.kit.charts.picture import MemoryPicture
 from gui.kit.charts.scene import scene_for
 from gui.kit.theme import load_theme
@@ -133,18 +141,59 @@ def test_that_z_closes_the_lens_and_brings_it_back(picture: MemoryPicture) -> No
     assert picture._places.lens is not None
 
 
-def test_that_the_share_of_the_plans_processes_is_kept_apart(picture: MemoryPicture) -> None:
-    from engine.telemetry.snapshot import ProcessReading
-
-    processes = (ProcessReading(7, "vllm", gib(2)), ProcessReading(8, "Xorg", gib(0.5)))
+def _with_processes(*processes: ProcessReading) -> TelemetrySnapshot:
     reading = DeviceReading(
         "GPU-0", "RTX 4090", PoolKind.VRAM, gib(24), gib(3), gib(1), 0, processes, "a test's card"
     )
-    picture.set_plan_processes([7])
-    picture.append(TelemetrySnapshot(1.0, 1.7e9, (reading,)))
+    return TelemetrySnapshot(1.0, 1.7e9, (reading,))
+
+
+@pytest.mark.parametrize(
+    ("command", "share"),
+    [
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct", 2.0),
+        ("vllm serve /models/llama-3.1-8b", 2.0),
+        ("VLLM::EngineCore", 2.0),
+        ("vllm serve Qwen/Qwen3-4B", 0.0),
+        ("llama-server -m Llama-3.1-8B-Instruct-Q4_K_M.gguf", 0.0),
+        ("/usr/lib/xorg/Xorg", 0.0),
+    ],
+)
+def test_that_the_plans_processes_are_known_by_runtime_and_model(
+    picture: MemoryPicture, command: str, share: float
+) -> None:
+    name = command.split(maxsplit=1)[0]
+    picture.append(
+        _with_processes(
+            ProcessReading(7, name, gib(2), command), ProcessReading(8, "Xorg", gib(0.5))
+        )
+    )
     newest = picture.series["GPU-0"].newest
     assert newest is not None
-    assert newest.plan_bytes == gib(2)
+    assert newest.plan_bytes == gib(share)
+
+
+def test_that_a_share_the_driver_keeps_to_itself_is_not_taken_for_nought(picture) -> None:
+    hidden = Missing("the driver doesn't say")
+    picture.append(_with_processes(ProcessReading(7, "VLLM::EngineCore", hidden)))
+    assert picture.series["GPU-0"].newest.plan_bytes is None
+
+
+def test_that_another_model_forgets_the_share_of_the_one_before(picture) -> None:
+    picture.append(_with_processes(ProcessReading(7, "VLLM::EngineCore", gib(2))))
+    other = sizings.sizing()
+    model = replace(other.budget.model, id="Qwen/Qwen3-4B")
+    picture.set_scene(scene_for(replace(other, budget=replace(other.budget, model=model))))
+    assert picture.series["GPU-0"].newest.plan_bytes is None
+    assert picture.series["GPU-0"].newest.used_bytes == gib(3)
+
+
+def test_that_a_last_sample_grown_old_says_how_old(picture) -> None:
+    picture.append(_snapshot(0, gib(3)))
+    picture._silence.timeout.emit()
+    assert picture._live.age == "10 s"
+    picture.append(_snapshot(1, gib(3)))
+    assert picture._live.age == ""
 
 
 def test_that_a_picture_without_a_plan_is_an_empty_ground(qtbot) -> None:
