@@ -10,6 +10,7 @@ from engine.architecture.read import read
 from engine.errors import PlimsollError
 from engine.source import catalogue, files, local
 from engine.source.resolve import resolve
+from engine.text import printable
 from gui.browser import listing
 from gui.browser.rows import Row
 
@@ -56,8 +57,8 @@ def hub_row(found: HubModel, hub: HubClient) -> Row:
         entry = None
     return Row(
         key=found.id,
-        name=name,
-        owner=owner,
+        name=printable(name, 200),
+        owner=printable(owner, 200),
         fetch=partial(resolved, f"{hub.endpoint}/{found.id}", hub),
         # The Hub counts what is stored, a tied embedding twice where it is stored twice.
         parameters=entry.parameters if entry else found.parameters,
@@ -93,7 +94,7 @@ def _local_row(found: LocalModel, token: CancelToken) -> Row:
     fetch = partial(_read_local, found)
     row = Row(
         key=found.id,
-        name=found.id.rsplit("/", 1)[-1],
+        name=printable(found.id.rsplit("/", 1)[-1], 200),
         owner=found.kind,
         fetch=fetch,
         size_bytes=found.size_bytes or None,

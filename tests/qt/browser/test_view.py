@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QLabel, QListView, QToolButton
+from PySide6.QtWidgets import QLabel, QListView, QMenu, QToolButton
 
 from engine.architecture.read import read
 from engine.cancel import CancelToken
@@ -399,3 +399,49 @@ def test_that_a_row_of_the_hub_gets_its_badge_once_its_files_were_read(
     settle(qtbot, view)
     verdict = size(model, PLAN, card).verdict
     assert view.model.badges["nobody/new-model"].margin_bytes == verdict.margin_bytes
+
+
+def test_that_a_chip_shows_what_doesnt_fit_and_hides_it_again(open_browser, qtbot, card):
+    view = open_browser()
+    view.set_plan(PLAN, card)
+    settle(qtbot, view)
+    few = len(shown(view))
+    chip = view.findChild(QToolButton, "fits here")
+    qtbot.mouseClick(chip, Qt.MouseButton.LeftButton)
+    assert len(shown(view)) == len(catalogue.entries())
+    qtbot.mouseClick(chip, Qt.MouseButton.LeftButton)
+    assert len(shown(view)) == few
+
+
+def test_that_check_marks_of_a_menu_narrow_the_list_and_light_their_chip(open_browser):
+    view = open_browser()
+    for name, words_of in (("formats", "FP8"), ("sizes", "Up to 4 B")):
+        menu = view.findChild(QMenu, f"{name} menu")
+        action = next(a for a in menu.actions() if a.text() == words_of)
+        action.setChecked(True)
+        chip = view.findChild(QToolButton, name)
+        assert chip.isChecked()
+        assert 0 < len(shown(view)) < len(catalogue.entries())
+        action.setChecked(False)
+        assert not chip.isChecked()
+        assert len(shown(view)) == len(catalogue.entries())
+
+
+def test_that_the_order_is_chosen_from_a_menu_and_turned_by_choosing_it_again(open_browser):
+    view = open_browser()
+    button = view.findChild(QToolButton, "order")
+    actions = {a.text(): a for a in button.findChild(QMenu).actions()}
+    actions["Parameters"].trigger()
+    assert button.text() == "Parameters \N{DOWNWARDS ARROW}"
+    most = max(e.parameters for e in catalogue.entries())
+    assert catalogue.find(shown(view)[0]).parameters == most
+    actions["Parameters"].trigger()
+    assert button.text() == "Parameters \N{UPWARDS ARROW}"
+    assert catalogue.find(shown(view)[-1]).parameters == most
+
+
+def test_that_names_from_the_hub_cannot_reorder_the_text_around_them(open_browser, qtbot, hub):
+    hub.add(Repo("evil/x\u202egpj", facts={"downloads": 10**9}))
+    view = open_browser()
+    to_hub(qtbot, view, "evil")
+    assert view.list.model().index(0).data() == "x\\u202egpj"

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.cancel import CancelToken, JobCancelledError
 from engine.errors import (
@@ -22,6 +24,7 @@ from engine.errors import (
     HubTimeoutError,
 )
 from engine.source.hub import HubClient
+from engine.source.hub_models import model_from
 from tests.helpers import fake_hub
 from tests.helpers.fake_hub import COMMIT, GOOD_TOKEN, UNGRANTED_TOKEN, Repo
 
@@ -331,6 +334,30 @@ def test_that_absurd_facts_in_a_list_are_unknown_and_never_zero(hub):
     (page,) = client(hub).search("", CancelToken())
     model = page.models[0]
     assert (model.parameters, model.downloads, model.likes) == (None, None, None)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["id", "config", "gguf", "safetensors", "parameters", "total", "gated", "downloads",
+                 "quantization_config", "quant_method", "model_type", "BF16", "context_length"]
+            ),
+            inner,
+            max_size=6,
+        )
+    ),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(JSON)
+def test_that_any_entry_of_a_list_is_a_row_or_none(item):
+    row = model_from(item)
+    assert row is None or (row.id and row.parameters != -1)
 
 
 def test_that_a_list_whose_next_page_is_itself_ends(hub):
