@@ -84,7 +84,8 @@ def _answer(number: int, line: bytes | None, desk: Desk) -> dict[str, object]:
         message = f"Line {number} is too large or too deeply nested to be a request."
         return error_answer(identity, UsageError(message))
     except Exception as error:  # noqa: BLE001 - a fault of ours must not cost the other lines
-        fault = _FaultError(f"Line {number} met a fault in Plimsoll: {type(error).__name__}.")
+        cause = f"{type(error).__name__}: {error}"[:160]
+        fault = _FaultError(f"Line {number} met a fault in Plimsoll ({cause}); please report it.")
         return error_answer(identity, fault)
 
 

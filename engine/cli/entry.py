@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -41,24 +42,37 @@ def main(argv: Sequence[str], write_pdf: PdfWriter | None = None) -> int:
         options.write_pdf = write_pdf
         status = _run(options)
         streams.output().flush()
-    except PlimsollError as error:
-        streams.complain(error)
-        return BAD_INPUT
-    except BrokenPipeError:
-        streams.abandon_output()
-        return 0
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except OSError as error:
-        name = error.filename or "a file"
-        streams.notice(f"{name}: {error.strerror or error}.")
-        return BAD_INPUT
-    except (MemoryError, RecursionError):
-        streams.notice("The input is too large or too deeply nested to be a model's.")
-        return BAD_INPUT
+    except (Exception, KeyboardInterrupt) as error:
+        status = _explain(error)
     finally:
         if collecting:
             gc.enable()
+    return status
+
+
+def _explain(error: BaseException) -> int:
+    """Say what went wrong in one sentence, or nothing where nobody listens; the exit status."""
+    status = BAD_INPUT
+    match error:
+        case KeyboardInterrupt():
+            status = INTERRUPTED
+        case BrokenPipeError():
+            streams.abandon_output()
+            status = 0
+        case PlimsollError():
+            streams.notice(error.message)
+        case OSError():
+            streams.notice(f"{error.filename or 'a file'}: {error.strerror or error}.")
+        case MemoryError() | RecursionError():
+            streams.notice("The input is too large or too deeply nested to be a model's.")
+        case _ if os.environ.get("PLIMSOLL_DEBUG"):
+            raise error
+        case _:
+            cause = f"{type(error).__name__}: {error}"[:200]
+            streams.notice(
+                f"This is a fault in Plimsoll ({cause}); please report it, with what "
+                "PLIMSOLL_DEBUG=1 shows."
+            )
     return status
 
 
