@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.runtimes.llama_cpp.buffers import block_kv_bytes
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 _PIPELINE_COPIES = 4
 _FIRST_UNITS, _INNER_UNITS, _LOGIT_UNITS = 12, 7, 5
 """Hidden states that a stage of the pipeline holds beyond the one-device rule."""
+
+_ATTENTION_UNITS = 13
+"""Hidden states alive while a copied cache is attended to."""
 
 
 def compute_buffers(graph: Graph, placement: Placement, *, cuda: bool) -> dict[int, int]:
@@ -80,7 +84,8 @@ def _split(graph: Graph, placement: Placement, used: list[int], *, cuda: bool) -
     for device in used:
         held[device] = graph.inputs(CUDA_ALIGNMENT) + graph.layers(cuda=cuda)
     first = used[0]
-    held[first] = max(held[first], graph.inputs(CUDA_ALIGNMENT) + _copied_weights(graph))
+    copied = max(_copied_weights(graph), _copied_cache(graph, placement))
+    held[first] = max(held[first], graph.inputs(CUDA_ALIGNMENT) + copied)
     if logits:
         alone = len(used) == 1
         held[placement.output] = max(
@@ -100,3 +105,15 @@ def _copied_weights(graph: Graph) -> int:
     if shape.is_hybrid:
         return 2 * weights + routed + 4 * unit
     return weights + routed + (per_token + 4) * unit
+
+
+def _copied_cache(graph: Graph, placement: Placement) -> int:
+    """K and V of a layer whose cache is on the host, copied for the GPU's attention."""
+    shape = graph.shape
+    if shape.is_hybrid or shape.mla is not None:
+        return 0
+    on_host = {b for b, d in zip(shape.blocks, placement.blocks, strict=True) if d == HOST}
+    largest = max(
+        (block_kv_bytes(shape, graph.settings, b, cuda=False) for b in on_host), default=0
+    )
+    return largest + _ATTENTION_UNITS * graph.unit if largest else 0
