@@ -42,7 +42,7 @@ def main(argv: Sequence[str], write_pdf: PdfWriter | None = None) -> int:
         options.write_pdf = write_pdf
         status = _run(options)
         streams.output().flush()
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - every fault becomes a sentence
         status = _explain(error)
     finally:
         if collecting:
