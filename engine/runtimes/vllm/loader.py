@@ -26,7 +26,7 @@ _GEMMA_3_SCALING = 8
 _JOINED = re.compile(r"\b(?:q|k|v|gate|up)_proj\b")
 
 _PARTLY_ROTARY = (
-    "phi", "gpt_neox", "stablelm", "glm", "chatglm", "minimax", "qwen3_next", "qwen3_5",
+    "phi_", "gpt_neox", "stablelm", "glm", "chatglm", "minimax", "qwen3_next", "qwen3_5",
     "nemotron", "persimmon", "gptj", "codegen",
 )  # fmt: skip
 """Families that turn a part of each head only; the part is not in the architecture."""
@@ -149,7 +149,7 @@ def _rotary_table(spec: ArchitectureSpec, element_bytes: int) -> Estimate | None
     size = positions * width * element_bytes
     formula = f"{positions:,} positions × {width} × {element_bytes} B"
     source, label = "vLLM rotary_embedding/base.py", "rotary table"
-    if spec.model_type.startswith(_PARTLY_ROTARY):
+    if f"{spec.model_type}_".startswith(_PARTLY_ROTARY):
         return Estimate(0, size // 2, size, Basis.ASSUMED, source, f"up to {formula}", label)
     return exactly(size, Basis.EXACT, source, formula, label)
 
