@@ -16,7 +16,6 @@ from gui.kit.charts.captions import bound_sign, drawn_bytes
 from gui.sizing.explain import bound_words
 
 if TYPE_CHECKING:
-
     from engine.architecture.model import Model
     from engine.budget.model import Budget, RankBudget, RegionBudget
     from engine.evidence import Estimate

@@ -181,7 +181,8 @@ class RegionTable(QTableView):
             widths[last - 1 if left > 0 else 0] += left
         for i, width in widths.items():
             head.resizeSection(i, max(40, width))
-        self.setColumnHidden(last, hidden)
+        for i in range(len(columns)):
+            self.setColumnHidden(i, hidden and i == last)
         head.resizeSection(last, max(_LEAST_FORMULA, left))
 
     def _on_current_changed(self, current: QModelIndex, _previous: QModelIndex) -> None:

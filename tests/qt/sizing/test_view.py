@@ -155,11 +155,15 @@ def test_that_a_device_nobody_knows_is_refused_and_the_plan_stays(view, loaded, 
 
 
 def test_that_several_ranks_stand_side_by_side(view, loaded):
+    view.resize(984, 700)
     loaded.choose_device("L40S")
     loaded.edit("tp", tensor_parallel_size=2)
     model = view.regions.table.model()
     heads = [model.headerData(c, Qt.Orientation.Horizontal) for c in range(model.columnCount())]
     assert heads[:3] == ["Region, GiB", "Rank 0", "Rank 1"]
+    view.resize(984, 700)
+    hidden = [c for c in range(len(heads)) if view.regions.table.isColumnHidden(c)]
+    assert [heads[c] for c in hidden] == ["How it is worked out"]
 
 
 def test_that_the_rank_explained_can_be_chosen_and_starts_at_the_binding_one(view, loaded):
