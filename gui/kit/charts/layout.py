@@ -27,7 +27,7 @@ _TIME_GAP = 44
 _TIME_GAP_SMALL = 12
 _PANEL_GAP = 27
 _LENS_GAP = 24
-_LENS_AXIS = 36
+_LENS_AXIS = 40
 _LEAST_MAGNIFICATION = 4
 _LENS_LEAD = 0.1
 _LENS_TOTAL_WITHIN = 4 * GIB
@@ -144,7 +144,7 @@ def _single(scene: PictureScene, size: QRectF, style: Style) -> PictureLayout:
     if shows_lens:
         compact = size.width() < _COMPACT_LENS_BELOW
         lens_width = theme.size("chart.lens.width.compact" if compact else "chart.lens.width")
-        lens_width = (lens_width if size.width() >= LENS_FROM_WIDTH else 178) * grown
+        lens_width *= grown
     top = size.top() + theme.size("chart.pad.top") * grown
     bottom = size.bottom() - theme.size("chart.pad.bottom") * grown
     scale = Scale(0, scene.axis_max_bytes, top, bottom)
