@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
-from engine.devices.device import DeviceKind
+from engine.devices.device import DeviceKind, Vendor
 from engine.fit import words
 from engine.fit.verdict import Fit, Verdict
 from engine.units import GIB, UnitSystem
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget, RankBudget
+    from engine.devices.device import Device
 
 _ROUNDS_TO_NOTHING = GIB // 20
 """Under 0.05 GiB a margin is shown as 0.0: too little to promise anything."""
@@ -71,8 +72,7 @@ def rank_margin(rank: RankBudget) -> RankMargin:
 
 
 def _fit(budget: Budget, likely: int, worst: int) -> Fit:
-    on_host_pool = any(r.has_pool and r.slot.device.kind is DeviceKind.HOST for r in budget.ranks)
-    if on_host_pool:
+    if any(rank.has_pool and not _has_pool_rules(rank.slot.device) for rank in budget.ranks):
         return Fit.UNKNOWN
     if budget.bounds:
         if budget.bounds_are_upper and worst >= 0:
@@ -83,6 +83,11 @@ def _fit(budget: Budget, likely: int, worst: int) -> Fit:
     if likely < 0:
         return Fit.DOES_NOT_FIT
     return Fit.FITS if worst >= 0 and likely >= _ROUNDS_TO_NOTHING else Fit.TIGHT
+
+
+def _has_pool_rules(device: Device) -> bool:
+    """Whether the rules of runtimes that take a pool (vLLM) are known for ``device``."""
+    return device.kind is not DeviceKind.HOST and device.vendor is not Vendor.APPLE
 
 
 def binding_region(rank: RankBudget) -> Region:

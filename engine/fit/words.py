@@ -98,7 +98,7 @@ def _pool_detail(
     tokens = _tokens(budget)
     if fit is Fit.UNKNOWN:
         need = f"{tokens} need {_one(needed, unit)} of KV cache"
-        return f"{label} has rules of its own on a CPU: {need}."
+        return f"{label}’s rules for this device are not known; by those for CUDA {need}."
     if rank.free_bytes < 0 and region is Region.FOREIGN:
         return _refuses_free(budget, rank, label, unit)
     if pool.likely_bytes == 0 and rank.free_bytes < 0:

@@ -144,18 +144,18 @@ def slack(cache: int, moving: Estimate) -> Estimate:
 
 
 def workspaces(*, on_gpu: bool) -> Estimate:
-    """Workspaces of cuBLAS: what 25 of 28 measured generations hold beside weights and cache."""
+    """Workspaces of cuBLAS and its like: what generations hold beside weights and cache."""
     mib = 2**20
     if not on_gpu:
-        return exactly(0, Basis.EXACT, "no cuBLAS on the CPU")
+        return exactly(0, Basis.EXACT, "no cuBLAS here")
     return Estimate(
         12 * mib,
         40 * mib,
         48 * mib,
         Basis.FITTED,
-        "28 generations of Qwen3 0.6B to 32B on H20: weights + cache + 12 to 48 MiB, mostly 33 and more",
+        "25 of 28 generations of Qwen3 on H20 held 12 to 48 MiB more, mostly 33 and over",
         "40 MiB",
-        "cuBLAS",
+        "BLAS workspaces",
     )
 
 

@@ -10,7 +10,7 @@ from engine.architecture.spec import ModuleClass
 from engine.budget import sequence_state as state
 from engine.budget.model import Budget, RankBudget, Region, RegionBudget, SequenceState
 from engine.budget.weights import AS_STORED, WeightLayout, weights
-from engine.devices.device import DeviceKind
+from engine.devices.device import Vendor
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.weights import FORMATS
 from engine.runtimes import overheads
@@ -141,7 +141,7 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
     cache = peaks.cache_bytes(layers, settings, tp)
     constant = peaks.state_bytes(layers, spec.dtype, settings.batch, tp)
     moving = peaks.activations(layers, spec.hidden_size, spec.vocab_size, settings, tp)
-    on_gpu = slot.device.kind is not DeviceKind.HOST
+    on_gpu = slot.device.vendor in (Vendor.NVIDIA, Vendor.AMD)
     runtime = total(
         [peaks.process(overheads.context(slot.device)), peaks.workspaces(on_gpu=on_gpu)]
     )
@@ -182,7 +182,12 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
             f"{settings.prompt:,} tokens read in one pass, {settings.attention}",
         ),
         _absent(Region.CUDA_GRAPHS, "Not used by Transformers by default"),
-        RegionBudget(Region.RUNTIME, runtime, None, "Context and cuBLAS workspaces"),
+        RegionBudget(
+            Region.RUNTIME,
+            runtime,
+            None,
+            "Context and BLAS workspaces" if on_gpu else "No context of its own",
+        ),
         RegionBudget(
             Region.ALLOCATOR, peaks.slack(cache, moving), 0, "Sizes change with every token"
         ),

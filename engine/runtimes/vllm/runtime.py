@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.budget import sequence_state as state
 from engine.budget.model import Budget, Region, SequenceState
 from engine.budget.weights import AS_STORED
-from engine.devices.device import DeviceKind
+from engine.devices.device import DeviceKind, Vendor
 from engine.formats.kv import KV_DTYPES
 from engine.formats.weights import FORMATS
 from engine.runtimes.vllm import rules
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.budget.model import RankBudget
     from engine.deployment.spec import Deployment
-    from engine.devices.device import Machine
+    from engine.devices.device import Device, Machine
     from engine.runtimes.vllm.pool import PoolLayout
 
 
@@ -60,11 +60,7 @@ class Vllm:
         )
         doubts = tuple(d.reason for d in model.spec.doubts)
         warnings = list(settings.warnings)
-        if machine.slots[0].device.kind is DeviceKind.HOST:
-            warnings.append(
-                "There is no GPU: vLLM's CPU backend has rules of its own, so this is its GPU "
-                "arithmetic on the machine's RAM."
-            )
+        warnings += _device_warnings(machine.slots[0].device, settings)
         return Budget(
             model=model,
             deployment=settings.deployment,
@@ -76,6 +72,26 @@ class Vllm:
             bounds=doubts,
             bounds_are_upper=bool(state.attention_kinds(model.spec)),
         )
+
+
+_ON_HOST = (
+    "There is no GPU: vLLM's CPU backend has rules of its own, so this is its GPU arithmetic on "
+    "the machine's RAM."
+)
+_ON_APPLE = (
+    "vLLM has no backend for Apple's GPU; this is its arithmetic for CUDA, on the memory that "
+    "Metal would give."
+)
+
+
+def _device_warnings(device: Device, settings: Settings) -> list[str]:
+    if device.kind is DeviceKind.HOST:
+        return [_ON_HOST]
+    if device.vendor is Vendor.APPLE:
+        return [_ON_APPLE]
+    if 0 < device.compute_capability < 8 and settings.dtype == "bfloat16":
+        return [f"{device.name} has no BF16: start vLLM with --dtype half; the sizes are the same."]
+    return []
 
 
 def _need(settings: Settings) -> Need:

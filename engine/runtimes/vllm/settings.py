@@ -39,8 +39,9 @@ class Settings:
     """``max_num_seqs``."""
     utilisation: float
     kv_dtype: str
+    dtype: str
+    """Of activations."""
     element_bytes: int
-    """Of an activation."""
     capability: float
     """CUDA compute capability of the devices; 0 where there is none."""
     assumptions: tuple[str, ...]
@@ -93,6 +94,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         rows=rows,
         utilisation=share,
         kv_dtype=kv_dtype,
+        dtype=dtype,
         element_bytes=element_bytes(dtype),
         capability=machine.slots[0].device.compute_capability,
         assumptions=tuple(assumed),

@@ -13,6 +13,7 @@ from engine.architecture.model import GgufTensor
 from engine.architecture.spec import Doubt, Subject
 from engine.budget.model import Budget, Region
 from engine.deployment.spec import Deployment
+from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.evidence import Basis
 from engine.fit.verdict import Fit
@@ -305,3 +306,15 @@ def test_that_absorbed_projections_are_new_memory_when_quantised() -> None:
     ]
     assert "absorbed projections" not in labels[0]
     assert labels[1]["absorbed projections"] == 61 * 512 * 64 * 256 * 2 // 8
+
+
+def test_that_devices_vllm_does_not_know_are_answered_with_care() -> None:
+    mac = replace(RTX_4090, name="M4 Pro 48 GB", vendor=Vendor.APPLE, kind=DeviceKind.UNIFIED)
+    answer = size(model("Llama-3.2-1B"), Deployment(max_model_len=4096), machine(mac))
+    assert answer.verdict.fit is Fit.UNKNOWN
+    assert "not known" in answer.verdict.detail
+    assert any("Apple" in line for line in answer.budget.warnings)
+    turing = replace(RTX_4090, name="T4", compute_capability=7.5)
+    told = plan(where=machine(turing)).warnings
+    assert any("--dtype half" in line for line in told)
+    assert not plan(where=machine(turing), weight_format="fp16").warnings
