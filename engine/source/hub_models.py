@@ -13,7 +13,8 @@ EXPAND = (
 )  # fmt: skip
 """Asked for with each page, so that a row needs no request of its own."""
 
-_PLAIN_DTYPES = {"F64", "F32", "F16", "BF16"}
+_PLAIN_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
+"""Of one weight, where an element is a weight."""
 _MAX_COUNT = 10**15
 
 
@@ -25,6 +26,8 @@ class HubModel:
     parameters: int | None
     """Only where the weights are plain: the Hub counts packed ones now by element, now by
     logical weight."""
+    stored_bytes: int | None
+    """Of those weights as stored."""
     weight_format: str
     """``BF16``, ``FP8``, ``GPTQ`` … or ``GGUF``; empty where unknown."""
     context: int | None
@@ -76,15 +79,18 @@ def model_from(item: object) -> HubModel | None:
     method = _text(_object(config.get("quantization_config")).get("quant_method"))
     if counts:
         weight_format = method.upper() or max(counts, key=counts.__getitem__)
-        is_plain = not method and set(counts) <= _PLAIN_DTYPES
+        is_plain = not method and set(counts) <= _PLAIN_BYTES.keys()
         parameters = sum(counts.values()) if is_plain else None
+        stored = sum(n * _PLAIN_BYTES[k] for k, n in counts.items()) if is_plain else None
     else:
         weight_format = "GGUF" if gguf else ""
+        stored = None
         parameters = _count(gguf.get("total"))
     gated = fields.get("gated")
     return HubModel(
         id=name,
         parameters=parameters,
+        stored_bytes=stored,
         weight_format=weight_format,
         context=_count(gguf.get("context_length")),
         model_type=_text(config.get("model_type")) or _text(gguf.get("architecture")),

@@ -17,6 +17,7 @@ from engine.runtimes import registry
 from engine.sizing import size
 from gui.browser.rows import Badge
 from gui.kit.format import count, tokens_short
+from gui.kit.format import size as format_size
 from gui.kit.messages import sentence
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ _log = logging.getLogger("plimsoll.gui")
 SLICE_MS = 8
 """Half a frame; the longest single sizing comes on top of it."""
 _GGUF_RUNTIME = "llama.cpp"
+_ALL_ON_GPU = {"vllm", "transformers"}
+"""Runtimes that put no weights elsewhere by themselves."""
 
 
 class BadgeQueue(QObject):
@@ -84,7 +87,7 @@ class BadgeQueue(QObject):
 def badge_for(row: Row, deployment: Deployment, machine: Machine) -> Badge:
     """The badge of one row; whatever is wrong with a model makes it unknown, not an error."""
     if row.model is None:
-        return Badge(None, None, "Size it", "Read its files to see whether it fits.")
+        return _unread(row, deployment, machine)
     try:
         return _sized(row.model(), deployment, machine)
     except PlimsollError as error:
@@ -92,6 +95,19 @@ def badge_for(row: Row, deployment: Deployment, machine: Machine) -> Badge:
     except Exception as error:  # noqa: BLE001 - one odd model must not take the list with it
         _log.exception("no badge for %s", row.key)
         return Badge(Fit.UNKNOWN, None, "Unknown", sentence(error))
+
+
+def _unread(row: Row, deployment: Deployment, machine: Machine) -> Badge:
+    """A row of which only the stored size is known: enough to say no, never to say yes."""
+    capacity = sum(slot.device.allocatable.high_bytes for slot in machine.slots)
+    resident = row.stored_bytes or 0
+    # What is stored may be more than what is loaded: a tied embedding stored twice, a block
+    # for multi-token prediction. In models that could matter here it is far under a quarter.
+    is_certain = resident * 3 // 4 > capacity
+    if is_certain and deployment.weight_format == "auto" and deployment.runtime in _ALL_ON_GPU:
+        reason = f"Its files hold {format_size(resident)} of weights, far more than there is room."
+        return Badge(Fit.DOES_NOT_FIT, None, "Too large", reason)
+    return Badge(None, None, "Size it", "Read its files to see whether it fits.")
 
 
 def _sized(model: Model, deployment: Deployment, machine: Machine) -> Badge:

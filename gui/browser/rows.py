@@ -68,6 +68,8 @@ class Row:
     downloads: int | None = None
     size_bytes: int | None = None
     gated: bool | None = None
+    stored_bytes: int | None = None
+    """Of its weights on the Hub, where only that is known."""
     model: Callable[[], Model] | None = field(repr=False, default=None)
     """Gives what can be sized without asking anybody; None where nothing is known here."""
 

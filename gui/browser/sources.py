@@ -66,6 +66,7 @@ def hub_row(found: HubModel, hub: HubClient) -> Row:
         context=found.context or (entry.max_position_embeddings if entry else None),
         downloads=found.downloads,
         gated=found.gated,
+        stored_bytes=found.stored_bytes,
         model=partial(_catalogue_model, entry) if entry else None,
     )
 

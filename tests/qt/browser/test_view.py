@@ -290,6 +290,8 @@ def test_that_a_row_of_the_hub_without_known_files_offers_to_size_it(
     open_browser, qtbot, hub, card
 ):
     hub.add(Repo("nobody/new-model", facts={"downloads": 10**9}))
+    stored = {"parameters": {"BF16": 70 * 10**9}}
+    hub.add(Repo("nobody/huge-model", facts={"downloads": 10**9, "safetensors": stored}))
     hub.add(Repo(LLAMA, facts={"downloads": 10**8}, gated="manual"))
     view = open_browser()
     view.set_plan(PLAN, card)
@@ -297,6 +299,9 @@ def test_that_a_row_of_the_hub_without_known_files_offers_to_size_it(
     badges = view.model.badges
     assert (badges["nobody/new-model"].fit, badges["nobody/new-model"].word) == (None, "Size it")
     assert badges[LLAMA].margin_bytes is not None
+    # 140 GB of stored weights can't be on a card of 24 GB; how far over isn't known.
+    huge = badges["nobody/huge-model"]
+    assert (huge.fit, huge.margin_bytes, huge.word) == (Fit.DOES_NOT_FIT, None, "Too large")
 
 
 def test_that_a_gated_model_is_sized_by_the_catalogue(open_browser, qtbot, hub):

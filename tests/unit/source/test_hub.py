@@ -315,7 +315,9 @@ def test_that_one_request_brings_all_facts_of_a_page(hub):
     assert (packed.parameters, packed.weight_format, packed.gated) == (None, "MXFP4", True)
     listed = found["org/oss-gguf"]
     assert (listed.parameters, listed.weight_format, listed.context) == (10**9, "GGUF", 4096)
-    assert (found["org/oss-plain"].parameters, found["org/oss-plain"].weight_format) == (10, "BF16")
+    full = found["org/oss-plain"]
+    assert (full.parameters, full.stored_bytes, full.weight_format) == (10, 26, "BF16")
+    assert packed.stored_bytes is None
     bare = found["org/oss-bare"]
     assert (bare.parameters, bare.weight_format, bare.context, bare.gated) == (
         None,
