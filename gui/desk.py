@@ -69,6 +69,7 @@ class Desk(QObject):
         commands["about"].triggered.connect(self._on_about)
         app.watch.recording_changed.connect(self._on_recording_changed)
         app.watch.ended.connect(self._on_replay_ended)
+        app.watch.aged.connect(self._on_aged)
         app.note.add_button("Open").clicked.connect(self._on_open_written)
         app.welcome.closed.connect(self._on_welcome_closed)
 
@@ -255,6 +256,10 @@ class Desk(QObject):
 
     def _on_replay_ended(self) -> None:
         self._app.note.tell("The recording is over", "F5 returns to this computer.")
+
+    def _on_aged(self, age: str) -> None:
+        if age:
+            self._app.window.status_line.sampling.tell(f"Last sample {age}")
 
     def _on_record(self) -> None:
         app = self._app

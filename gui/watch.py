@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal, Slot
 
 from engine.devices import plain
 from engine.devices.here import this_machine
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from engine.telemetry.snapshot import TelemetrySnapshot
 
 _MOST_KEPT = 3600
+_OLD_S = 4
+"""Without a sample for this long, what is shown is called old."""
 
 
 class Watch(QObject):
@@ -34,6 +36,8 @@ class Watch(QObject):
     ended = Signal()
     """The recording that was played is over."""
     recording_changed = Signal()
+    aged = Signal(str)
+    """``12 s ago`` while no sample comes; empty once one has come again."""
 
     def __init__(self, replay: Path | None, parent: QObject) -> None:
         """Take one sample, so that the machine is known before the window is.
@@ -48,6 +52,12 @@ class Watch(QObject):
         self._recording_path: Path | None = None
         self._kept: deque[TelemetrySnapshot] = deque(maxlen=_MOST_KEPT)
         self._poller: TelemetryPoller | None = None
+        self._trouble = ""
+        self._is_old = False
+        self._since = QElapsedTimer()
+        self._look_at_age = QTimer(self)
+        self._look_at_age.setInterval(1000)
+        self._look_at_age.timeout.connect(self._on_look_at_age)
         self.last = self._look()
 
     def start(self) -> None:
@@ -58,10 +68,13 @@ class Watch(QObject):
         poller.sampled.connect(self._on_sampled)
         poller.failed.connect(self._on_failed)
         self._poller = poller
+        self._since.start()
+        self._look_at_age.start()
         poller.start()
 
     def stop(self) -> None:
         """Stop sampling and finish the recording; waits for the thread."""
+        self._look_at_age.stop()
         if self._poller is not None:
             self._poller.stop()
             self._poller.deleteLater()
@@ -135,6 +148,10 @@ class Watch(QObject):
     def _on_sampled(self, snapshot: TelemetrySnapshot) -> None:
         self.last = snapshot
         self._kept.append(snapshot)
+        self._trouble = ""
+        self._since.restart()
+        if self._is_old:
+            self._on_look_at_age()
         if self._recorder is not None:
             try:
                 self._recorder.write(snapshot)
@@ -146,9 +163,21 @@ class Watch(QObject):
     @Slot(object)
     def _on_failed(self, error: object) -> None:
         if isinstance(error, RecordingEndedError):
+            self._look_at_age.stop()
             self.ended.emit()
-        else:
+            return
+        # A device that is gone fails every second; once is enough to say so.
+        words = str(error)
+        if words != self._trouble:
+            self._trouble = words
             self.failed.emit(error)
+
+    def _on_look_at_age(self) -> None:
+        seconds = self._since.elapsed() // 1000
+        is_old = seconds >= _OLD_S
+        if is_old or self._is_old:
+            self._is_old = is_old
+            self.aged.emit(f"{seconds} s ago" if is_old else "")
 
 
 def sampling_words(snapshot: TelemetrySnapshot) -> str:

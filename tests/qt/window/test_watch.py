@@ -1,0 +1,73 @@
+"""Watching: trouble is said once, and what is old is called old."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from PySide6.QtCore import QObject
+
+from engine.errors import TelemetryError
+from engine.telemetry import plain
+from engine.telemetry.record import SCHEMA, RecordingEndedError
+from gui.watch import Watch, sampling_words
+
+
+@pytest.fixture
+def parent(qapp):
+    return QObject()
+
+
+@pytest.fixture
+def watch(parent):
+    made = Watch(None, parent)
+    yield made
+    made.stop()
+
+
+def test_that_one_sample_is_there_before_anything_starts(watch):
+    assert watch.last.devices
+    assert watch.machine().is_here
+    assert sampling_words(watch.last) == "Sampling every 1 s, psutil"
+
+
+def test_that_the_same_trouble_is_told_once_until_a_sample_comes(watch):
+    told = []
+    watch.failed.connect(told.append)
+    for _ in range(3):
+        watch._on_failed(TelemetryError("GPU 0 is lost."))
+    watch._on_sampled(watch.last)
+    watch._on_failed(TelemetryError("GPU 0 is lost."))
+    assert len(told) == 2
+
+
+def test_that_the_end_of_a_recording_is_no_trouble(watch):
+    told, ended = [], []
+    watch.failed.connect(told.append)
+    watch.ended.connect(lambda: ended.append(1))
+    watch._on_failed(RecordingEndedError("over"))
+    assert (told, ended) == ([], [1])
+
+
+def test_that_a_recording_plays_to_its_end_and_a_wrong_one_changes_nothing(watch, qtbot, tmp_path):
+    path = tmp_path / "two.jsonl"
+    lines = [
+        {"schema": SCHEMA, "machine": {}},
+        plain.to_dict(watch.last),
+        plain.to_dict(watch.last),
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "wrong.jsonl").write_text("[]\n")
+    with pytest.raises(TelemetryError):
+        watch.watch(tmp_path / "wrong.jsonl")
+    assert watch.replay is None
+    with qtbot.waitSignal(watch.ended, timeout=10_000):
+        watch.watch(path)
+    assert len(watch.recorded) == 2
+    assert sampling_words(watch.recorded[-1]).startswith("Playing recording two.jsonl")
+
+
+def test_that_a_recording_that_cannot_be_written_is_a_sentence(watch, tmp_path):
+    with pytest.raises(TelemetryError, match="cannot be written"):
+        watch.record(tmp_path / "no" / "such" / "folder.jsonl")
+    assert not watch.is_recording
