@@ -8,6 +8,7 @@ that the user's own Hub cache already holds at the same commit is read from ther
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from engine.errors import HubOfflineError, PlimsollError
@@ -15,10 +16,10 @@ from engine.source import files, local
 from engine.source.hub_errors import translated
 from engine.source.hub_models import EXPAND, HubFile, HubPage, model_from
 from engine.source.hub_repository import Repository
-from engine.source.reference import HubReference
+from engine.source.reference import HubReference, is_hub_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from engine.cancel import CancelToken
     from engine.source.raw import RawModel
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _AGENT = ("plimsoll", "0.1.0")
 
 
@@ -179,9 +181,10 @@ class HubClient:
             info = api.model_info(
                 wanted.repo_id, revision=wanted.revision, files_metadata=True, timeout=None
             )
-            sizes = {s.rfilename: s.size for s in info.siblings or ()}
-            name, commit = str(info.id), str(info.sha or "")
-            return Repository(wanted, name, commit, sizes, self.endpoint, get, token)
+            name = info.id if is_hub_name(str(info.id)) else wanted.repo_id
+            commit = info.sha if _COMMIT.fullmatch(str(info.sha)) else ""
+            listed = ((s.rfilename, s.size) for s in info.siblings or ())
+            return Repository(wanted, name, commit or "", _sane(listed), self.endpoint, get, token)
 
         return self._asked(ask, wanted, token)
 
@@ -249,6 +252,18 @@ class HubClient:
         except (*_SENSELESS, httpx2.HTTPError, httpx2.InvalidURL) as exc:
             signed_in = self._access_token is not None
             raise translated(exc, wanted, self.endpoint, signed_in=signed_in) from exc
+
+
+def _sane(listed: Iterable[tuple[object, object]]) -> dict[str, int | None]:
+    """Files of a repository by path: only paths below it, and only sizes that are one."""
+    return {
+        path: size if type(size) is int and size >= 0 else None
+        for path, size in listed
+        if isinstance(path, str)
+        and path
+        and "\\" not in path
+        and not {"", ".", ".."} & set(path.split("/"))
+    }
 
 
 def _from_cache(wanted: HubReference, token: CancelToken) -> RawModel:

@@ -506,6 +506,18 @@ def test_that_a_file_without_a_stated_size_is_read_all_the_same(hub):
     assert (len(raw.tensors), raw.file_bytes) == (2, 0)
 
 
+def test_that_paths_sizes_and_commits_that_cannot_be_are_passed_over(hub):
+    repo = plain(hub, stated_sizes={"config.json": -5, "model.safetensors": "large"})
+    repo.files["../../etc/passwd.safetensors"] = b"x"
+    repo.files["/root/a.gguf"] = b"x"
+    repo.files["sub/../b.gguf"] = b"x"
+    raw = fetch(hub)
+    assert [t.name for t in raw.tensors] == ["a", "b"]
+    assert client(hub).files("org/model", CancelToken()) == ()
+    repo.commit = "../../main"
+    assert fetch(hub).revision is None
+
+
 def test_that_a_config_which_is_none_is_named(hub):
     repo = plain(hub)
     for content in (b"<html>", b"[]", b'{"a":' * 100_000):
