@@ -169,7 +169,7 @@ def test_that_the_output_buffer_agrees_with_every_printed_value() -> None:
         assert budget.llama_cpp.output_buffer == pytest.approx(printed, abs=0.0051 * MIB)
 
 
-def test_that_compute_buffers_are_as_close_as_the_corpus_documents() -> None:
+def test_that_compute_buffers_are_closer_than_the_corpus_documents() -> None:
     counts: Counter[str] = Counter()
     for record, budget in _answers():
         assert budget.llama_cpp is not None
@@ -181,9 +181,9 @@ def test_that_compute_buffers_are_as_close_as_the_corpus_documents() -> None:
         counts["5 %"] += off < 0.05 * want
     share = {name: count / len(_answers()) for name, count in counts.items()}
     assert share["exact"] > 0.73
-    assert share["8 MiB"] > 0.92
-    assert share["2 %"] > 0.92
-    assert share["5 %"] > 0.97
+    assert share["8 MiB"] > 0.94
+    assert share["2 %"] > 0.93
+    assert share["5 %"] > 0.98
 
 
 def test_that_the_stated_range_holds_the_measured_compute_buffer() -> None:

@@ -104,11 +104,17 @@ class Graph:
             return 0  # the freed mask leaves a hole that they fit into
         every_row = settings.outputs >= settings.tokens
         size = rows + (4 if every_row else 2) * self.unit
-        if every_row and shape.architecture == "mamba2" and cuda:
+        if every_row and cuda and self._keeps_one_more:
             size += self.unit
         if every_row and shape.architecture == "gemma3n":
             size -= self.per_layer_inputs() + (mask if cuda else 0)
         return size
+
+    @property
+    def _keeps_one_more(self) -> bool:
+        shape = self.shape
+        per_layer = shape.architecture == "gemma4" and shape.per_layer_embedding > 0
+        return shape.architecture == "mamba2" or per_layer
 
     def layers(self, *, cuda: bool) -> int:
         """The largest phase inside a layer."""
@@ -125,8 +131,9 @@ class Graph:
         size = 4 * self.unit + 4 * matrices * self.settings.tokens * shape.dense_width
         if shape.architecture in ("cohere2", "nemotron_h"):
             size += self.unit
-        if shape.per_layer_embedding and cuda:
-            size += self.per_layer_inputs() + self.unit
+        size += self._beside_per_layer(cuda=cuda)
+        if shape.architecture == "command-r" and not cuda and self.settings.is_quantised:
+            size += self.unit
         copies = max(
             (self._f16_copies(k, cuda=cuda) for k in (CacheKind.FULL, CacheKind.SLIDING)),
             default=0,
@@ -134,6 +141,15 @@ class Graph:
         if copies and shape.architecture in _PARALLEL_BLOCKS:
             size += 4 * self.settings.tokens * shape.n_head * shape.head_dim + copies
         return size
+
+    def _beside_per_layer(self, *, cuda: bool) -> int:
+        """What models with per-layer embeddings (Gemma 3n, Gemma 4 E) hold in a layer's MLP."""
+        inputs = self.per_layer_inputs()
+        if not inputs:
+            return 0
+        if cuda or self.shape.architecture == "gemma3n":
+            return inputs + self.unit
+        return inputs if TYPES[self.settings.type_k].is_quantised else 0
 
     def _experts(self) -> int:
         moe = self.shape.moe
@@ -171,7 +187,10 @@ class Graph:
         queries = 4 * tokens * shape.n_head * head
         if not self.settings.flash:
             scores = 4 * tokens * shape.n_head * cells(shape, self.settings, kind)
-            return 4 * self.unit + (queries if queries <= self.unit else 2 * queries) + scores
+            kept = queries if queries <= self.unit else 2 * queries
+            if shape.per_layer_embedding:
+                kept += (2 if cuda or shape.architecture != "gemma3n" else 3) * self.unit
+            return 4 * self.unit + kept + scores
         copies = self._f16_copies(kind, cuda=cuda)
         gated = 3 * queries if copies and shape.architecture.startswith(_OUTPUT_GATE) else 0
         return 4 * self.unit + 2 * queries + copies + gated
