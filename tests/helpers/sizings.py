@@ -246,3 +246,24 @@ def many_ranks(count: int = 4) -> Sizing:
         runtime="vllm", max_model_len=32768, concurrency=8, tensor_parallel_size=count
     )
     return sizing(*ranks, deployment=plan)
+
+
+def beside_host() -> Sizing:
+    """A card, and a little of the host's RAM beside it, as llama.cpp plans."""
+    host = card("host RAM", gib(64), 60.0, DeviceKind.HOST, Vendor.CPU)
+    zero = exactly(0, Basis.EXACT, "rule")
+    regions: dict[Region, tuple[Estimate, float | None, str]] = dict.fromkeys(
+        Region, (zero, None, "")
+    )
+    regions[Region.RUNTIME] = (estimate(0.63), None, "")
+    beside = rank_budget(1, regions, host, needed=0, has_pool=False, uuid="host")
+    return sizing(rank_budget(), beside)
+
+
+def weights_over_the_line() -> Sizing:
+    """Weights alone are twice what the card has."""
+    regions = dict(VLLM_8B)
+    regions[Region.WEIGHTS] = (estimate(52.0), 52.0, "Tensor sizes in the file header")
+    regions[Region.KV_CACHE] = (estimate(0), 4.0, "Nothing is left")
+    verdict = replace(sizing().verdict, fit=Fit.DOES_NOT_FIT, margin_bytes=-gib(31.0))
+    return sizing(rank_budget(regions=regions), verdict=verdict)

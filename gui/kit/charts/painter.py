@@ -53,8 +53,6 @@ def paint_plan(
         if panel.has_brackets and not panel.panel.over_bytes:
             stack.brackets(canvas, panel)
         stack.labels(canvas, panel)
-    if scene.aside and len(places.panels) == 1:
-        _aside(canvas, places.panels[0], scene.aside)
     if places.lens:
         lens.paint(canvas, places.panels[0], places.lens, scene.unit)
     return canvas
@@ -75,6 +73,7 @@ def paint_live(
         _load_line(canvas, panel, mark=panel is places.panels[-1])
         if only:
             text = _load_text(canvas, panel)
+            _aside(canvas, panel, scene.asides, text)
             measured.note(canvas, panel, live, scene.unit, text)
         newest = measured.newest(panel.panel, live)
         _title(canvas, panel, scene.unit, newest)
@@ -93,11 +92,14 @@ def paint_live(
     return canvas
 
 
-def _aside(canvas: Canvas, place: PanelLayout, text: str) -> None:
-    """What the picture leaves out, small over the bar."""
+def _aside(canvas: Canvas, place: PanelLayout, texts: tuple[str, ...], load_text: QRectF) -> None:
+    """What the picture leaves out, small over the bar, as far as the load line's words let it."""
     font = canvas.theme.font("caption.num")
     height = QFontMetricsF(font).height()
-    row = QRectF(place.bar.left(), place.scale.top - height - 4, place.bands.width(), height)
+    left = place.bar.left()
+    end = load_text.left() if not load_text.isEmpty() else place.bands.right()
+    text = canvas.fitting(texts, font, end - left - 8)
+    row = QRectF(left, place.scale.top - height - 4, end - left, height)
     canvas.text(row, text, font, canvas.theme.color("text.tertiary"))
 
 
@@ -184,7 +186,9 @@ def _captions(canvas: Canvas, place: PanelLayout, live: Live) -> None:
     height = QFontMetricsF(font).height()
     left = place.time_left + 4
     for caption in place.panel.captions:
-        top, bottom = place.scale.y(caption.top_bytes), place.scale.y(caption.bottom_bytes)
+        # What lies above the load line has its own words.
+        ceiling = min(caption.top_bytes, place.panel.load_line_bytes)
+        top, bottom = place.scale.y(ceiling), place.scale.y(caption.bottom_bytes)
         if bottom - top < 0.8 * height:
             continue
         text = canvas.fitting(caption.texts, font, place.bands.right() - left - 8)

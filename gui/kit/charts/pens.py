@@ -85,6 +85,8 @@ class Canvas:
         align: Qt.AlignmentFlag = LEFT,
     ) -> None:
         """One line of text in ``rect``; what has no room is the caller's to shorten first."""
+        if not text:
+            return
         self.painter.setFont(font)
         self.painter.setPen(color)
         self.painter.drawText(rect, int(align | Qt.TextFlag.TextDontClip), text)

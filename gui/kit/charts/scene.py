@@ -108,8 +108,8 @@ class PictureScene:
     """Whether the devices are this computer's, so that a measurement can be shown."""
     planned: Planned
     """Whose processes are the plan's."""
-    aside: str
-    """What the plan holds where nothing is drawn, in a phrase; usually empty."""
+    asides: tuple[str, ...]
+    """What the plan holds where nothing is drawn, longest wording first; usually none."""
     name: str
     """The verdict, for those who hear the picture."""
     description: str
@@ -127,9 +127,9 @@ def scene_for(
         rank: only this rank; None shows all that matter.
     """
     budget = sizing.budget
-    ranks, aside = _shown(sizing, unit)
+    ranks, asides = _shown(sizing, unit)
     if rank is not None:
-        ranks, aside = tuple(r for r in budget.ranks if r.rank == rank), ""
+        ranks, asides = tuple(r for r in budget.ranks if r.rank == rank), ()
     fullest = min(ranks, key=lambda r: (r.free_bytes, r.rank)).rank
     panels = tuple(_panel(budget, r, unit, is_fullest=r.rank == fullest) for r in ranks)
     return PictureScene(
@@ -145,12 +145,12 @@ def scene_for(
         is_here=budget.machine.is_here,
         name=sizing.verdict.headline,
         planned=Planned(budget.deployment.runtime, budget.model.id),
-        aside=aside,
-        description=" ".join(filter(None, (_description(panels, unit), aside))),
+        asides=asides,
+        description=" ".join((_description(panels, unit), *asides[:1])),
     )
 
 
-def _shown(sizing: Sizing, unit: UnitSystem) -> tuple[tuple[RankBudget, ...], str]:
+def _shown(sizing: Sizing, unit: UnitSystem) -> tuple[tuple[RankBudget, ...], tuple[str, ...]]:
     """The ranks to draw, and in words what is left out.
 
     The host's RAM beside GPUs is left out where the plan hardly touches it: on the scale of a
@@ -165,9 +165,10 @@ def _shown(sizing: Sizing, unit: UnitSystem) -> tuple[tuple[RankBudget, ...], st
         for r in rest
     )
     if not cards or not rest or not hardly:
-        return ranks, ""
+        return ranks, ()
     used = sum(r.planned.likely_bytes for r in rest)
-    return cards, f"Besides, {format_gib(used, unit)} of host memory"
+    size = format_gib(used, unit)
+    return cards, (f"Besides, {size} of host memory", f"+ {size} of host memory", f"+ {size}")
 
 
 def _panel(budget: Budget, rank: RankBudget, unit: UnitSystem, *, is_fullest: bool) -> Panel:

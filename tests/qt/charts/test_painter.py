@@ -30,6 +30,8 @@ PLANS: dict[str, Callable[[], Sizing]] = {
     "four ranks": lambda: sizings.many_ranks(4),
     "eight ranks": lambda: sizings.many_ranks(8),
     "sixteen ranks": lambda: sizings.many_ranks(16),
+    "beside host": sizings.beside_host,
+    "weights over": sizings.weights_over_the_line,
     "not here": lambda: sizings.sizing(is_here=False),
 }
 

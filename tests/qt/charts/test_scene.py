@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from engine.budget.model import STACK_ORDER, Region
-from engine.devices.device import DeviceKind, Vendor
 from engine.evidence import Basis, Estimate, exactly
 from engine.units import GIB, UnitSystem
 from gui.kit.charts.scene import scene_for
@@ -132,15 +131,10 @@ def test_that_a_cache_nobody_knows_is_drawn_open_and_not_as_nothing() -> None:
 
 
 def test_that_host_memory_the_plan_hardly_touches_is_words_and_not_a_panel() -> None:
-    host = sizings.card("host RAM", gib(64), 60.0, DeviceKind.HOST, Vendor.CPU)
-    zero = exactly(0, Basis.EXACT, "rule")
-    regions = dict.fromkeys(Region, (zero, None, ""))
-    regions[Region.RUNTIME] = (sizings.estimate(0.63), None, "")
-    beside = sizings.rank_budget(1, regions, host, needed=0, has_pool=False)
-    scene = scene_for(sizings.sizing(sizings.rank_budget(), beside))
+    scene = scene_for(sizings.beside_host())
     assert [p.rank for p in scene.panels] == [0]
     assert scene.panels[0].title == "RTX 4090"
-    assert scene.aside == "Besides, 0.63 GiB of host memory"
+    assert scene.asides[0] == "Besides, 0.63 GiB of host memory"
 
 
 def test_that_decimal_units_change_every_figure() -> None:
