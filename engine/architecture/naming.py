@@ -32,16 +32,16 @@ _MTP = re.compile(r"(^|\.)(mtp|nextn|mtp_layers|mtp_block)(\.|$)")
 _LAYERED = re.compile(r"(^|\.)(layers|h|blocks|block|layer)\.#\.")
 # Scales, zero points, group indices and shapes of packed formats; tables that are no parameters.
 _OTHER = re.compile(
-    r"(scale|scales|scale_inv|_scale_2|global_scale|input_scale|weight_scale\w*|qzeros|g_idx"
-    r"|weight_shape|zero_point|weight_zero_point|absmax|nested_absmax|quant_map|nested_quant_map"
-    r"|quant_state\.\w+|SCB|inv_freq|masked_bias|position_ids|e_score_correction_bias"
-    r"|k_scale|v_scale|_scales|rotary_emb\.\w+|rope_freqs\.weight|std_bias|std_scale|layer_scalar"
-    r"|(?<!scale\.)scale_fmt|attn\.bias_mask)$"
+    r"((weight|input|output|activation|k|v|q|prob|global)_(global_)?scale(_inv|_2)?|\.scales|_scales"
+    r"|(?<!router)\.scale|qzeros|g_idx|weight_shape|zero_point|absmax|quant_map|quant_state\.\w+|SCB"
+    r"|inv_freq|masked_bias|attn\.masked_bias|position_ids|token_type_ids|e_score_correction_bias"
+    r"|rotary_emb\.\w+|rope_freqs\.weight|std_bias|std_scale|layer_scalar)$"
 )
 _PACKED = re.compile(r"(qweight|weight_packed|_blocks)$")
 _SUFFIX = re.compile(
     r"\.(weight|bias|qweight|qzeros|scales|g_idx|weight_packed|weight_scale\w*|weight_shape|biases"
-    r"|input_scale|[\w.]*absmax|[\w.]*quant_\w+(\.\w+)?|SCB)$"
+    r"|input_scale|(weight\.)?(absmax|nested_absmax|quant_map|nested_quant_map|quant_state\.\w+)"
+    r"|SCB)$"
 )
 _ROLES = {
     Sharding.KV_HEADS: {"k_proj", "v_proj", "key", "value"},
@@ -99,9 +99,13 @@ _INSIDE = (
     (re.compile(r"shared_expert|shared_mlp|share_expert"), ModuleClass.SHARED_EXPERTS),
     (re.compile(r"(^|\.)(experts|moe)\.(?!.*(router|gate$))|\.experts$"), ModuleClass.EXPERTS),
     (re.compile(r"router|(^|\.)(gate|gate_inp|moe_statics|expert_bias)(\.|$)"), ModuleClass.ROUTER),
-    (re.compile(r"norm|(^|\.)ln_"), ModuleClass.NORM),
+    (re.compile(r"mixer\.(up_proj|down_proj|gate_proj|fc\d_latent_proj)$"), ModuleClass.MLP),
+    (re.compile(r"norm|LayerNorm|(^|\.)ln_"), ModuleClass.NORM),
     (re.compile(r"attn|attention|mixer|mamba|conv"), ModuleClass.ATTENTION),
-    (re.compile(r"mlp|ffn|feed_forward|fc1|fc2|_proj|w[123]$"), ModuleClass.MLP),
+    (
+        re.compile(r"mlp|ffn|feed_forward|fc1|fc2|_proj|w[123]$|intermediate|output\.dense"),
+        ModuleClass.MLP,
+    ),
 )
 """Parts of a layer; the first that matches wins."""
 

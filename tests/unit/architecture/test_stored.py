@@ -1,0 +1,269 @@
+"""Headers summed by class: packed layouts by hand, and every family's names both ways."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from engine.architecture.read import read, specify
+from engine.architecture.spec import ModuleClass, Sharding, Subject
+from engine.architecture.stored import summarise
+from engine.source import catalogue
+from engine.source.raw import HeaderTensor, RawModel
+
+if TYPE_CHECKING:
+    from engine.architecture.model import StoredWeights
+    from engine.architecture.spec import ArchitectureSpec
+
+CONFIG: dict[str, Any] = {
+    "model_type": "llama",
+    "vocab_size": 256,
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "torch_dtype": "bfloat16",
+}
+WIDTHS = {"F32": 4, "BF16": 2, "F16": 2, "I32": 4, "U32": 4, "U8": 1, "F8_E4M3": 1, "I64": 8}
+
+
+def tensor(name: str, dtype: str, *shape: int) -> HeaderTensor:
+    return HeaderTensor(name, dtype, shape, WIDTHS[dtype] * prod(shape))
+
+
+def stored(quantisation: dict[str, Any] | None, *tensors: HeaderTensor) -> StoredWeights:
+    config = CONFIG if quantisation is None else CONFIG | {"quantization_config": quantisation}
+    raw = RawModel("x", "test", config=config, tensors=tensors, tensors_source="header of x")
+    found = summarise(raw, specify(config))
+    assert found is not None
+    return found
+
+
+UP = "model.layers.0.mlp.up_proj"
+
+
+@pytest.mark.parametrize(
+    ("quantisation", "tensors", "label"),
+    [
+        (None, [tensor(f"{UP}.weight", "BF16", 256, 128)], "bf16"),
+        (None, [tensor(f"{UP}.weight", "F16", 256, 128)], "fp16"),
+        (
+            {"quant_method": "awq", "bits": 4},
+            [
+                tensor(f"{UP}.qweight", "I32", 128, 32),
+                tensor(f"{UP}.qzeros", "I32", 1, 32),
+                tensor(f"{UP}.scales", "F16", 1, 256),
+            ],
+            "awq-int4",
+        ),
+        (
+            {"quant_method": "gptq", "bits": 4},
+            [
+                tensor(f"{UP}.qweight", "I32", 16, 256),
+                tensor(f"{UP}.qzeros", "I32", 1, 32),
+                tensor(f"{UP}.scales", "F16", 1, 256),
+                tensor(f"{UP}.g_idx", "I32", 128),
+            ],
+            "gptq-int4",
+        ),
+        (
+            {"quant_method": "gptq", "bits": 8},
+            [tensor(f"{UP}.qweight", "I32", 32, 256), tensor(f"{UP}.scales", "F16", 1, 256)],
+            "gptq-int8",
+        ),
+        (
+            {"quant_method": "modelopt", "quant_algo": "NVFP4"},
+            [
+                tensor(f"{UP}.weight", "U8", 256, 64),
+                tensor(f"{UP}.weight_scale", "F8_E4M3", 256, 8),
+                tensor(f"{UP}.weight_scale_2", "F32", 1),
+                tensor(f"{UP}.input_scale", "F32", 1),
+            ],
+            "nvfp4",
+        ),
+        (
+            {"quant_method": "fp8", "weight_block_size": [128, 128]},
+            [
+                tensor(f"{UP}.weight", "F8_E4M3", 256, 128),
+                tensor(f"{UP}.weight_scale_inv", "F32", 2, 1),
+            ],
+            "fp8-block",
+        ),
+        (
+            {"quant_method": "bitsandbytes", "load_in_4bit": True},
+            [
+                tensor(f"{UP}.weight", "U8", 16_384, 1),
+                tensor(f"{UP}.weight.absmax", "F32", 512),
+                tensor(f"{UP}.weight.quant_map", "F32", 16),
+                tensor(f"{UP}.weight.quant_state.bitsandbytes__nf4", "U8", 80),
+            ],
+            "nf4-plain",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "format": "pack-quantized",
+                "config_groups": {
+                    "g": {"weights": {"num_bits": 4, "type": "int", "group_size": 128}}
+                },
+            },
+            [
+                tensor(f"{UP}.weight_packed", "I32", 256, 16),
+                tensor(f"{UP}.weight_scale", "BF16", 256, 1),
+                tensor(f"{UP}.weight_shape", "I64", 2),
+            ],
+            "w4a16",
+        ),
+    ],
+)
+def test_that_packed_values_count_one_each_and_scales_none(
+    quantisation: dict[str, Any] | None, tensors: list[HeaderTensor], label: str
+) -> None:
+    found = stored(quantisation, *tensors)
+    assert found.parameters == 256 * 128
+    assert found.size_bytes == sum(t.size_bytes for t in tensors)
+    assert found.format_label == label
+    assert {(g.layer, g.module) for g in found.groups} == {(0, ModuleClass.MLP)}
+
+
+def test_that_mxfp4_blocks_count_two_values_a_byte() -> None:
+    name = "model.layers.1.mlp.experts.gate_up_proj"
+    found = stored(
+        {"quant_method": "mxfp4"},
+        tensor(f"{name}_blocks", "U8", 4, 512, 4, 16),
+        tensor(f"{name}_scales", "U8", 4, 512, 4),
+        tensor(f"{name}_bias", "BF16", 4, 512),
+    )
+    assert found.parameters == 4 * 512 * 128 + 4 * 512
+    assert {g.module for g in found.groups} == {ModuleClass.EXPERTS}
+
+
+def test_that_tensors_that_behave_alike_are_one_group() -> None:
+    found = stored(
+        None,
+        tensor("model.layers.0.mlp.gate_proj.weight", "BF16", 256, 128),
+        tensor("model.layers.0.mlp.up_proj.weight", "BF16", 256, 128),
+        tensor("model.layers.0.mlp.down_proj.weight", "BF16", 128, 256),
+        tensor("model.layers.1.mlp.up_proj.weight", "BF16", 256, 128),
+        tensor("model.embed_tokens.weight", "BF16", 256, 128),
+        tensor("model.norm.weight", "F32", 128),
+    )
+    shown = {(g.layer, g.module, g.sharding): (g.tensors, g.size_bytes) for g in found.groups}
+    assert shown == {
+        (0, ModuleClass.MLP, Sharding.COLUMN): (2, 131_072),
+        (0, ModuleClass.MLP, Sharding.ROW): (1, 65_536),
+        (1, ModuleClass.MLP, Sharding.COLUMN): (1, 65_536),
+        (None, ModuleClass.EMBEDDING, Sharding.VOCAB): (1, 65_536),
+        (None, ModuleClass.NORM, Sharding.REPLICATED): (1, 512),
+    }
+
+
+def test_that_layers_beyond_the_model_predict_ahead() -> None:
+    found = stored(
+        None,
+        tensor("model.layers.2.mlp.up_proj.weight", "BF16", 256, 128),
+        tensor("mtp.layers.0.mlp.up_proj.weight", "BF16", 256, 128),
+    )
+    assert {(g.layer, g.module) for g in found.groups} == {(None, ModuleClass.MTP)}
+
+
+def test_that_buffers_are_no_parameters() -> None:
+    found = stored(
+        None,
+        tensor("model.layers.0.self_attn.rotary_emb.inv_freq", "F32", 64),
+        tensor("model.layers.0.mlp.gate.e_score_correction_bias", "F32", 256),
+        tensor("embeddings.position_ids", "I64", 1, 512),
+    )
+    assert found.parameters == 0
+    assert found.size_bytes == 256 + 1024 + 4096
+
+
+def test_that_no_header_is_no_weights() -> None:
+    raw = RawModel("x", "test", config=CONFIG)
+    assert summarise(raw, specify(CONFIG)) is None
+    assert read(raw).stored is None
+
+
+def header(spec: ArchitectureSpec) -> tuple[HeaderTensor, ...]:
+    """The header a checkpoint of ``spec`` would have, experts written out."""
+    found: dict[str, HeaderTensor] = {}
+
+    def add(name: str, shape: tuple[int, ...], copies: int) -> None:
+        stacked = copies > 1 and "*" not in name
+        for index in range(copies if "*" in name else 1):
+            own = name.replace("*", str(index))
+            while own in found:
+                stem, _, suffix = own.rpartition(".")
+                own = f"{stem}_part.{suffix}"
+            whole = (copies, *shape) if stacked else shape
+            found[own] = HeaderTensor(own, "BF16", whole, 2 * prod(whole))
+
+    for t in spec.outer:
+        add(t.name, t.shape, t.copies)
+    for index, layer in enumerate(spec.layers):
+        for t in layer.tensors:
+            add(f"model.layers.{index}.{t.name}", t.shape, t.copies)
+    return tuple(found.values())
+
+
+@pytest.mark.parametrize(
+    "model_id",
+    [
+        "meta-llama/Llama-3.1-8B",
+        "openai-community/gpt2-xl",
+        "tiiuae/falcon-40b",
+        "google/gemma-3-27b-it",
+        "deepseek-ai/DeepSeek-V3",
+        "nvidia/Nemotron-H-56B-Base-8K",
+        "Qwen/Qwen3-Next-80B-A3B-Instruct",
+        "meta-llama/Llama-4-Scout-17B-16E-Instruct",
+        "google/gemma-4-26B-A4B",
+        "microsoft/Phi-3.5-MoE-instruct",
+    ],
+)
+def test_that_names_say_the_same_as_the_family(model_id: str) -> None:
+    entry = catalogue.find(model_id)
+    assert entry is not None
+    config = dict(catalogue.raw(entry).config or {})
+    config.pop("quantization_config", None)
+    spec = specify(config)
+    model = read(RawModel("x", "test", config=config, tensors=header(spec)))
+    assert model.stored is not None
+    sums: dict[ModuleClass, int] = {}
+    for group in model.stored.groups:
+        sums[group.module] = sums.get(group.module, 0) + group.parameters
+    assert sums == {k: v for k, v in spec.parameters_by_class().items() if v}
+    assert model.stored.size_bytes == 2 * spec.parameters
+    assert not any(d.subject is Subject.WEIGHTS for d in model.spec.doubts)
+
+
+def test_that_a_header_settles_an_unknown_architecture() -> None:
+    config = CONFIG | {"model_type": "llama_of_tomorrow"}
+    tensors = (
+        tensor("model.layers.0.mlp.up_proj.weight", "BF16", 999, 128),
+        tensor("model.embed_tokens.weight", "BF16", 256, 128),
+    )
+    spec = read(RawModel("x", "test", config=config, tensors=tensors)).spec
+    assert spec.parameters == 999 * 128 + 256 * 128
+    assert [d.subject for d in spec.doubts] == [Subject.SEQUENCE_STATE]
+
+
+def test_that_a_header_that_contradicts_the_config_wins_and_is_said() -> None:
+    tensors = (tensor("model.layers.0.mlp.up_proj.weight", "BF16", 4096, 4096),)
+    spec = read(RawModel("x", "test", config=CONFIG, tensors=tensors)).spec
+    assert spec.parameters == 4096 * 4096
+    assert "16,777,216" in spec.doubts[0].reason
+
+
+def test_that_a_tied_head_stored_twice_is_counted_once() -> None:
+    config = CONFIG | {"tie_word_embeddings": True}
+    spec = specify(config)
+    double = tensor("lm_head.weight", "BF16", 256, 128)
+    model = read(RawModel("x", "test", config=config, tensors=(*header(spec), double)))
+    assert model.parameters == spec.parameters
+    assert model.stored is not None
+    assert model.stored.parameters == spec.parameters + 256 * 128
+    assert not model.spec.doubts
