@@ -19,6 +19,9 @@ if TYPE_CHECKING:
         StateSpec,
     )
 
+CACHED = 16384
+"""Results kept per function: a list of thousands of models is gone through twice and more."""
+
 
 @dataclass(frozen=True, slots=True)
 class CacheTerm:
@@ -78,22 +81,34 @@ def constant_state_bytes(state: StateSpec, model_dtype: str, tp: int = 1, extra:
     return conv + state.recurrent_elements // tp * state_width
 
 
-@lru_cache(maxsize=8192)
 def layer_kinds(
     spec: ArchitectureSpec, first: int = 0, stop: int | None = None
 ) -> tuple[tuple[LayerSpec, int], ...]:
     """The distinct layers from ``first`` to ``stop`` with their numbers, in order."""
+    return _layer_kinds(spec, first, len(spec.layers) if stop is None else stop)
+
+
+@lru_cache(maxsize=CACHED)
+def _layer_kinds(
+    spec: ArchitectureSpec, first: int, stop: int
+) -> tuple[tuple[LayerSpec, int], ...]:
     layers = spec.layers[first:stop]
     counts = Counter(map(id, layers))
     found = {id(layer): layer for layer in layers}
     return tuple((layer, counts[key]) for key, layer in found.items())
 
 
-@lru_cache(maxsize=4096)
 def attention_counts(
     spec: ArchitectureSpec, first: int = 0, stop: int | None = None
 ) -> tuple[tuple[AttentionSpec, int], ...]:
     """The distinct attentions of layers that keep a cache, with their numbers, in order."""
+    return _attention_counts(spec, first, len(spec.layers) if stop is None else stop)
+
+
+@lru_cache(maxsize=CACHED)
+def _attention_counts(
+    spec: ArchitectureSpec, first: int, stop: int
+) -> tuple[tuple[AttentionSpec, int], ...]:
     counts: dict[AttentionSpec, int] = {}
     for layer, count in layer_kinds(spec, first, stop):
         attention = layer.attention
@@ -107,7 +122,7 @@ def attention_kinds(spec: ArchitectureSpec) -> tuple[AttentionSpec, ...]:
     return tuple(attention for attention, _ in attention_counts(spec))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def cache_terms(spec: ArchitectureSpec, kv_dtype: str) -> tuple[CacheTerm, ...]:
     """The KV equation of the whole model, one term per kind of layer, in layer order."""
     return tuple(
@@ -177,7 +192,7 @@ def token_growth_bytes(
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def equation(spec: ArchitectureSpec, kv_dtype: str) -> str:
     """The bytes of one token in every layer, as a calculation with its inputs."""
     terms = cache_terms(spec, kv_dtype)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.model import StoredGroup
 from engine.architecture.spec import ModuleClass, Sharding, Subject
-from engine.budget.sequence_state import layer_kinds
+from engine.budget.sequence_state import CACHED, layer_kinds
 from engine.budget.sharding import outer_stages, shard, shards, stage_layers
 from engine.evidence import Basis
 from engine.formats.dtypes import canonical, element_bytes
@@ -17,7 +17,7 @@ from engine.formats.weights import FORMATS, tensor_bytes
 from engine.units import align_up, ceil_div
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from engine.architecture.model import Model
     from engine.architecture.spec import ArchitectureSpec, LayerSpec, Tensor
@@ -70,7 +70,7 @@ class Weights:
     source: str
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def parameters(spec: ArchitectureSpec) -> int:
     """Parameters of the built model, counted once."""
     if spec.stated_parameters is not None:
@@ -79,7 +79,7 @@ def parameters(spec: ArchitectureSpec) -> int:
     return inside + sum(tensor.parameters for tensor in spec.outer)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def weights(model: Model, layout: WeightLayout) -> Weights:
     """The weights of ``model`` under ``layout``, cached by identity of the model.
 
@@ -182,48 +182,77 @@ def _share(size: int, place: int | None, layers: int) -> int:
     return size * (place + 1) // layers - size * place // layers
 
 
-def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis: Basis) -> Weights:
-    base, fmt = _base_dtype(spec, name), name if name in FORMATS else _plain_name(spec)
-    if layout.halve_float32 and fmt == "fp32" and layout.weight_format == AS_STORED:
-        base, fmt = "bfloat16", "bf16"
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How tensors are cut over the ranks of one stage."""
+
+    tensor_parallel_size: int = 1
+    enable_expert_parallel: bool = False
+    vocab_multiple: int = 1
+
+
+@lru_cache(maxsize=CACHED)
+def layer_sizes(spec: ArchitectureSpec, split: Split, fmt: str) -> Mapping[int, list[int]]:
+    """Bytes of every tensor of each distinct layer on one rank, by the layer's ``id``."""
+    return {
+        id(layer): _sizes(spec, layer.tensors, layer, split, fmt) for layer, _ in layer_kinds(spec)
+    }
+
+
+def _sizes(
+    spec: ArchitectureSpec,
+    tensors: Iterable[Tensor],
+    layer: LayerSpec | None,
+    split: Split,
+    fmt: str,
+) -> list[int]:
+    chosen = FORMATS[fmt]
+    base = chosen.dtype or canonical(spec.dtype) or "bfloat16"
+    width = element_bytes(base) if chosen.is_plain else 0
     as_published = fmt == spec.weight_format
     kept = spec.unquantised if as_published else ()
-
-    def on_rank(tensors: Iterable[Tensor], layer: LayerSpec | None) -> Counter[ModuleClass]:
-        sums: Counter[ModuleClass] = Counter()
-        for tensor in tensors:
+    uncut = split.tensor_parallel_size == 1 and layer is not None
+    found: list[int] = []
+    for tensor in tensors:
+        part = tensor
+        if not uncut:
             part = shard(
                 tensor,
                 layer,
-                layout.tensor_parallel_size,
-                expert_parallel=layout.enable_expert_parallel,
-                vocab_multiple=layout.vocab_multiple,
+                split.tensor_parallel_size,
+                expert_parallel=split.enable_expert_parallel,
+                vocab_multiple=split.vocab_multiple,
             )
-            own = (part.stored_as if as_published else "") or fmt
-            sums[tensor.module] += tensor_bytes(part, own, base, kept)
-        return sums
+        own = (part.stored_as if as_published else "") or fmt
+        plain = width and own == fmt
+        found.append(part.parameters * width if plain else tensor_bytes(part, own, base, kept))
+    return found
 
+
+def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis: Basis) -> Weights:
+    fmt = name if name in FORMATS else _plain_name(spec)
+    if layout.halve_float32 and fmt == "fp32" and layout.weight_format == AS_STORED:
+        fmt = "bf16"
+    split = Split(layout.tensor_parallel_size, layout.enable_expert_parallel, layout.vocab_multiple)
+    sizes = layer_sizes(spec, split, fmt)
     ranges = stage_layers(len(spec.layers), layout.pipeline_parallel_size)
-    per_layer: dict[int, Counter[ModuleClass]] = {}
-    for layer, _ in layer_kinds(spec):
-        per_layer[id(layer)] = on_rank(layer.tensors, layer)
-    sums: list[Counter[ModuleClass]] = []
+    sums: list[dict[ModuleClass, int]] = []
     for layers in ranges:
-        stage: Counter[ModuleClass] = Counter()
+        stage: dict[ModuleClass, int] = {}
         for layer, count in layer_kinds(spec, layers.start, layers.stop):
-            for module, size in per_layer[id(layer)].items():
-                stage[module] += size * count
+            for tensor, size in zip(layer.tensors, sizes[id(layer)], strict=True):
+                stage[tensor.module] = stage.get(tensor.module, 0) + size * count
         sums.append(stage)
-    for tensor in (*spec.outer, *(spec.mtp if layout.with_mtp else ())):
-        size = on_rank((tensor,), None)
+    outer = (*spec.outer, *(spec.mtp if layout.with_mtp else ()))
+    for tensor, size in zip(outer, _sizes(spec, outer, None, split, fmt), strict=True):
         for place in outer_stages(tensor.module, len(ranges), tied=spec.tie_word_embeddings):
-            sums[place].update(size)
+            sums[place][tensor.module] = sums[place].get(tensor.module, 0) + size
     source = f"tensor shapes of the config, stored as {FORMATS[fmt].label}"
     return Weights(_stages(ranges, sums), fmt, not _is_plain(fmt), basis, source)
 
 
 def _stages(
-    ranges: tuple[range, ...], sums: list[Counter[ModuleClass]]
+    ranges: tuple[range, ...], sums: Sequence[Mapping[ModuleClass, int]]
 ) -> tuple[StageWeights, ...]:
     return tuple(
         StageWeights(layers, dict(stage), sum(stage.values()))

@@ -8,11 +8,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, ModuleClass
-from engine.budget.sequence_state import attention_kinds, layer_kinds
-from engine.budget.sharding import shard
+from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds
+from engine.budget.sharding import VOCAB_MULTIPLE
+from engine.budget.weights import Split, layer_sizes
 from engine.evidence import Basis, Estimate, exactly, total
-from engine.formats.dtypes import canonical
-from engine.formats.weights import FORMATS, tensor_bytes
+from engine.formats.weights import FORMATS
 from engine.units import MIB, align_up, ceil_div
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _additions(
     return [part for part in parts if part is not None]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def _rounding(spec: ArchitectureSpec, fmt: str, layers: range, loading: Loading) -> Estimate | None:
     """What PyTorch's allocator adds to large tensors: whole 2 MiB, unless over 1 MiB is left.
 
@@ -92,8 +92,10 @@ def _rounding(spec: ArchitectureSpec, fmt: str, layers: range, loading: Loading)
         PyTorch ``c10/cuda/CUDACachingAllocator.cpp`` (kMinLargeAlloc, kRoundLarge, should_split);
         it explains the last 0.02 to 0.12 GiB of eleven logged starts of Qwen2.5 and Gemma.
     """
+    split = Split(loading.tensor_parallel_size, loading.expert_parallel, VOCAB_MULTIPLE)
+    sizes = layer_sizes(spec, split, fmt)
     size = sum(
-        count * sum(_rest(n) for n in _fused(spec, layer, fmt, loading))
+        count * sum(_rest(n) for n in _fused(layer, sizes[id(layer)]))
         for layer, count in layer_kinds(spec, layers.start, layers.stop)
     )
     if not size:
@@ -107,28 +109,22 @@ def _rest(size_bytes: int) -> int:
     return rest if size_bytes >= 10 * MIB and rest <= MIB else 0
 
 
-def _fused(spec: ArchitectureSpec, layer: LayerSpec, fmt: str, loading: Loading) -> list[int]:
+def _fused(layer: LayerSpec, sizes: list[int]) -> list[int]:
     """Bytes of the matrices of a layer as vLLM joins them: q, k and v; gate and up."""
-    base = canonical(spec.dtype) or "bfloat16"
-    as_published = fmt == spec.weight_format
-    kept = spec.unquantised if as_published else ()
-    sizes: dict[str, int] = {}
-    for tensor in layer.tensors:
+    joined: dict[str, int] = {}
+    for tensor, size in zip(layer.tensors, sizes, strict=True):
         if tensor.linear:
-            part = shard(
-                tensor,
-                layer,
-                loading.tensor_parallel_size,
-                expert_parallel=loading.expert_parallel,
-                vocab_multiple=1,
-            )
-            name = _JOINED.sub(lambda m: "qkv" if m[0][0] in "qkv" else "gate_up", tensor.name)
-            own = (part.stored_as if as_published else "") or fmt
-            sizes[name] = sizes.get(name, 0) + tensor_bytes(part, own, base, kept)
-    return list(sizes.values())
+            name = _joined(tensor.name)
+            joined[name] = joined.get(name, 0) + size
+    return list(joined.values())
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
+def _joined(name: str) -> str:
+    return _JOINED.sub(lambda found: "qkv" if found[0][0] in "qkv" else "gate_up", name)
+
+
+@lru_cache(maxsize=CACHED)
 def _rotary_table(spec: ArchitectureSpec, element_bytes: int) -> Estimate | None:
     """Cosines and sines of every position: in the figure that vLLM prints for the weights.
 
@@ -171,7 +167,7 @@ def _padded_experts(spec: ArchitectureSpec, experts: int, tp: int) -> Estimate |
     return exactly(size, Basis.EXACT, "vLLM fused_moe mxfp4", formula, "expert padding")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def _absorbed(spec: ArchitectureSpec, layers: range, tp: int) -> Estimate | None:
     """MLA's up-projections, kept again in 16 bits when they are stored quantised.
 

@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, ModuleClass
-from engine.budget.sequence_state import layer_kinds
+from engine.budget.sequence_state import CACHED, layer_kinds
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes.vllm import rules
 from engine.units import GIB, MIB, ceil_div
@@ -41,7 +41,7 @@ class Step:
     """Whether hidden states go to another stage."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def activations(spec: ArchitectureSpec, step: Step) -> Estimate:
     """Peak of the profile run on one rank: forward pass or sampler, whichever is larger."""
     law = rules.ACTIVATIONS.at(step.version)
@@ -91,7 +91,7 @@ def _formula(
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def _forward_width(spec: ArchitectureSpec, tp: int) -> int:
     """Elements per token at the widest point of a layer."""
     return max(
@@ -148,12 +148,12 @@ def _vision(spec: ArchitectureSpec, step: Step) -> list[Estimate]:
     return [Estimate(low, likely, high, basis, source, formula, "vision or audio encoder")]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def _has_experts(spec: ArchitectureSpec) -> bool:
     return any(layer.moe for layer, _ in layer_kinds(spec))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def cuda_graphs(spec: ArchitectureSpec, layers: int, sizes: int, version: Version) -> Estimate:
     """Graphs of ``sizes`` batch sizes over ``layers`` layers of one stage."""
     law = rules.GRAPHS.at(version)
@@ -221,7 +221,7 @@ def libraries(room_bytes: int) -> Estimate:
     return Estimate(0, likely, span.high, Basis.ASSUMED, source, formula, "libraries")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def sampler_buffers(vocab_size: int, rows: int, tables: int) -> Estimate:
     """Penalty counters, prompt masks and block tables of model runner 2.
 

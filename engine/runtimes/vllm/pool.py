@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
 from engine.budget.sequence_state import (
+    CACHED,
     attention_counts,
     attention_kinds,
     constant_state_bytes,
@@ -113,7 +114,7 @@ class PoolRule:
     with_mtp: bool = False
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def pool_layout(spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule) -> PoolLayout | None:
     """The pool layout of one rank that holds layers ``first`` to ``stop``; None without cache."""
     pages = _pages(spec, first, stop, rule)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.spec import AttentionKind
 from engine.budget import sequence_state as state
 from engine.budget.model import Region, RegionBudget
+from engine.budget.sequence_state import CACHED
 from engine.budget.sharding import VOCAB_MULTIPLE
 from engine.budget.weights import WeightLayout, parameters, weights
 from engine.evidence import Basis
@@ -159,7 +160,7 @@ def _sampler(model: Model, settings: Settings, layout: PoolLayout | None) -> Est
     return overheads.sampler_buffers(model.spec.vocab_size, settings.rows, tables)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=CACHED)
 def _weights_region(
     model: Model, layout: WeightLayout, index: int, loading: Loading
 ) -> RegionBudget:
