@@ -49,11 +49,6 @@ class GgufHeader:
     header_bytes: int
 
 
-def is_part(file_name: str) -> bool:
-    """Whether ``file_name`` is one of several parts (``-00002-of-00004.gguf``)."""
-    return _PART.match(file_name) is not None
-
-
 def model_name(file_name: str) -> str:
     """The file's name without its suffix and part number."""
     match = _PART.match(file_name)
@@ -95,7 +90,7 @@ def read(source: ByteSource, token: CancelToken) -> GgufHeader:
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment <= 0 or alignment % 8:
         raise HeaderError(f"{source.name}: general.alignment is {alignment!r:.40}.")
-    start = align_up(cursor.position, alignment)
+    start = align_up(cursor.position_bytes, alignment)
     _check_offsets(source, table, start, alignment)
     return GgufHeader(metadata, tuple(t for _, t in table), start)
 
@@ -110,7 +105,7 @@ def _metadata(cursor: Cursor, count: int) -> dict[str, object]:
             raise cursor.refuse(f"names the metadata key {key[:80]!r} twice")
         seen.add(key)
         kind = cursor.number("<I")
-        before = cursor.position
+        before = cursor.position_bytes
         if kind == ARRAY:
             length, values = cursor.array(key)
             if values is None:
@@ -126,7 +121,7 @@ def _metadata(cursor: Cursor, count: int) -> dict[str, object]:
             kept[key] = cursor.number(SCALARS[kind])
         else:
             raise cursor.refuse(f"has metadata of the unknown type {kind} ({key[:80]!r})")
-        kept_bytes += cursor.position - before + len(key)
+        kept_bytes += cursor.position_bytes - before + len(key)
         if kept_bytes > _MAX_KEPT_BYTES:
             raise cursor.refuse("has more metadata than any model")
     return kept

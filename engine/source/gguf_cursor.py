@@ -80,7 +80,7 @@ class Cursor:
         self._limit = min(source.size_bytes, _MAX_HEADER_BYTES)
 
     @property
-    def position(self) -> int:
+    def position_bytes(self) -> int:
         """Bytes from the start of the file."""
         return self._begin + self._at
 
@@ -90,15 +90,15 @@ class Cursor:
 
     def _require(self, length: int) -> None:
         """Leave without reading if the header cannot hold ``length`` more bytes."""
-        if length > self._limit - self.position:
+        if length > self._limit - self.position_bytes:
             raise self.refuse(
                 f"is cut short or lies about its header: {length:,} bytes are to follow "
-                f"byte {self.position:,}, the file has {self._source.size_bytes:,}"
+                f"byte {self.position_bytes:,}, the file has {self._source.size_bytes:,}"
             )
 
     def _fill(self, length: int) -> None:
         self._token.raise_if_cancelled()
-        self._begin, self._at = self.position, 0
+        self._begin, self._at = self.position_bytes, 0
         self._chunk = self._source.read_at(self._begin, max(length, self._CHUNK_BYTES))
         if len(self._chunk) < length:
             raise self.refuse("ended while its header was read")
@@ -122,7 +122,7 @@ class Cursor:
         if self._at + length <= len(self._chunk):
             self._at += length
         else:
-            self._begin, self._at, self._chunk = self.position + length, 0, b""
+            self._begin, self._at, self._chunk = self.position_bytes + length, 0, b""
 
     def number(self, form: str) -> int:
         """One number; typed as the integer that most of them are."""
