@@ -235,6 +235,9 @@ def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segme
             )
         )
         bottom += drawn
+        if is_open and region in {Region.KV_CACHE, Region.RECURRENT_STATE}:
+            # Nobody knows where the regions above would begin.
+            break
     return tuple(made)
 
 

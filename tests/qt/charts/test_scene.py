@@ -128,6 +128,11 @@ def test_that_a_cache_nobody_knows_is_drawn_open_and_not_as_nothing() -> None:
     kv = scene_for(lower).panels[0].segment(Region.KV_CACHE)
     assert kv is not None
     assert (kv.value, kv.is_open) == ("unknown", True)
+    assert [s.region for s in scene_for(lower).panels[0].segments] == [
+        Region.FOREIGN,
+        Region.WEIGHTS,
+        Region.KV_CACHE,
+    ]
 
 
 def test_that_host_memory_the_plan_hardly_touches_is_words_and_not_a_panel() -> None:
