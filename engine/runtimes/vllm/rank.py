@@ -37,7 +37,11 @@ def rank_budget(
     charged = _charged(settings, stage, slot.device)
     inside = _inside(settings, stage, charged)
     pool, raw_bytes = _pool(settings, stage, inside, slot.device, needed)
-    beside = _beside(settings, stage, slot, inside.likely_bytes + raw_bytes)
+    share_bytes = inside.likely_bytes + raw_bytes
+    if stage.layout is None:
+        # Nothing takes the rest of the share: it stays free.
+        share_bytes = ceil(settings.utilisation * slot.device.allocatable.likely_bytes)
+    beside = _beside(settings, stage, slot, share_bytes)
     runtime = total([*beside.runtime, *charged])
     regions = {
         Region.WEIGHTS: stage.weights,
@@ -59,7 +63,7 @@ def rank_budget(
     regions[Region.FOREIGN] = RegionBudget(
         Region.FOREIGN, slot.foreign, slot.foreign.likely_bytes, slot.foreign.source
     )
-    return RankBudget(rank, slot, regions, needed, has_pool=True)
+    return RankBudget(rank, slot, regions, needed, has_pool=stage.layout is not None)
 
 
 def _charged(settings: Settings, stage: StagePlan, device: Device) -> list[Estimate]:

@@ -178,6 +178,17 @@ def test_that_an_uneven_machine_names_its_fullest_rank() -> None:
     assert "Rank 1 is the fullest and sets the pool for both." in verdict.detail
 
 
+def test_that_a_model_without_a_cache_is_judged_by_its_share() -> None:
+    bare = replace(model("Qwen2-0.5B").spec, layers=())
+    known = replace(model("Qwen2-0.5B"), spec=bare)
+    sizing = size(known, Deployment(max_model_len=512, enforce_eager=True), HERE)
+    (rank,) = sizing.budget.ranks
+    assert sizing.verdict.fit is Fit.FITS
+    share = 0.92 * RTX_4090.allocatable.likely_bytes
+    assert sizing.verdict.margin_bytes == rank.free_bytes
+    assert 0.9 * share < rank.free_bytes < share
+
+
 def test_that_the_null_block_is_never_given_out() -> None:
     # 4 GiB are 2,048 blocks of 2 MiB: four requests of 512 blocks lack the one that is unusable.
     four = answer(max_model_len=8192, concurrency=4, kv_pool_bytes=4 * GIB).verdict
