@@ -212,8 +212,9 @@ class BrowserViewModel(QObject):
 
     def set_unit(self, unit: UnitSystem) -> None:
         """Write margins in ``unit``."""
-        self.state = replace(self.state, unit=unit)
-        self._publish()
+        if unit is not self.state.unit:
+            self.state = replace(self.state, unit=unit)
+            self._publish()
 
     def set_chosen(self, key: str) -> None:
         """Mark the model that is in the window; a row of the Hub learns from what was read."""
@@ -236,8 +237,9 @@ class BrowserViewModel(QObject):
         self._publish()
 
     def _want(self, wanted: Wanted) -> None:
-        self.state = replace(self.state, wanted=wanted)
-        self._publish()
+        if wanted != self.state.wanted:
+            self.state = replace(self.state, wanted=wanted)
+            self._publish()
 
     @property
     def is_settled(self) -> bool:
