@@ -267,3 +267,11 @@ def weights_over_the_line() -> Sizing:
     regions[Region.KV_CACHE] = (estimate(0), 4.0, "Nothing is left")
     verdict = replace(sizing().verdict, fit=Fit.DOES_NOT_FIT, margin_bytes=-gib(31.0))
     return sizing(rank_budget(regions=regions), verdict=verdict)
+
+
+def unknown_cache() -> Sizing:
+    """Only the weights are known: a lower bound."""
+    regions = dict(VLLM_8B)
+    regions[Region.KV_CACHE] = (estimate(0, basis=Basis.BOUND), None, "not understood")
+    made = sizing(rank_budget(regions=regions, needed=0, has_pool=False))
+    return replace(made, budget=replace(made.budget, bounds_are_upper=False))

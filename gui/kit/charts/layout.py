@@ -254,12 +254,13 @@ def _labels(panel: Panel, scale: Scale, style: Style) -> tuple[LabelPlace, ...]:
 
 
 def _lens(panel: Panel, scale: Scale, box: QRectF, link_x: float) -> LensLayout | None:
-    above = [s for s in panel.segments if s.region is not Region.FOREIGN]
+    above = [s for s in panel.segments if s.region is not Region.FOREIGN and s.size_bytes]
     if not above:
         return None
     thin_bytes = THIN_PX / scale.pixels_per_byte
-    first = next((s for s in above if s.size_bytes < thin_bytes), above[-1])
-    start = first.bottom_bytes
+    # Where nothing is thin, the edge of the stack is what is worth a closer look.
+    edge = max(above[-1].bottom_bytes, panel.stack_bytes - round(scale.high_bytes / 20))
+    start = next((s.bottom_bytes for s in above if s.size_bytes < thin_bytes), edge)
     above_stack = min(_LENS_OVER_STACK, (panel.stack_bytes - start) // 2)
     top = panel.stack_bytes + above_stack
     if panel.stack_bytes <= panel.total_bytes <= start + _LENS_TOTAL_WITHIN:

@@ -32,6 +32,7 @@ PLANS: dict[str, Callable[[], Sizing]] = {
     "sixteen ranks": lambda: sizings.many_ranks(16),
     "beside host": sizings.beside_host,
     "weights over": sizings.weights_over_the_line,
+    "unknown": sizings.unknown_cache,
     "not here": lambda: sizings.sizing(is_here=False),
 }
 
