@@ -154,17 +154,22 @@ def _has_experts(spec: ArchitectureSpec) -> bool:
 
 
 @lru_cache(maxsize=CACHED)
-def cuda_graphs(spec: ArchitectureSpec, layers: int, sizes: int, version: Version) -> Estimate:
+def cuda_graphs(
+    spec: ArchitectureSpec, layers: int, sizes: int, tp: int, version: Version
+) -> Estimate:
     """Graphs of ``sizes`` batch sizes over ``layers`` layers of one stage."""
     law = rules.GRAPHS.at(version)
-    width = spec.hidden_size / 4096
-    gib = law.constant + law.layer * layers + law.width * layers * width
-    formula = (
-        f"({law.constant} + {law.layer} × {layers} layers + {law.width} × {layers} × {width:g}"
-    )
-    if _has_experts(spec):
-        gib += law.experts
-        formula += f" + {law.experts} for experts"
+    terms = {
+        f"{law.constant}": law.constant,
+        f"{law.layer} × {layers} layers": law.layer * layers,
+        f"{law.width} × {layers} layers × {spec.hidden_size:,} / 4,096": (
+            law.width * layers * spec.hidden_size / 4096
+        ),
+        f"{law.experts} for experts": law.experts if _has_experts(spec) else 0.0,
+        f"{law.parallel} for parallel ranks": law.parallel if tp > 1 else 0.0,
+    }
+    gib = sum(terms.values())
+    formula = "(" + " + ".join(text for text, value in terms.items() if value)
     likely = gib * sizes / 51 * GIB
     return Estimate(
         round(likely * law.low),

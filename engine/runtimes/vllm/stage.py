@@ -97,7 +97,7 @@ def _stage_plan(
         sizes = rules.capture_sizes(
             settings.rows, settings.tokens, deployment.speculative_tokens, settings.version
         )
-        graphs = overheads.cuda_graphs(spec, len(stage.layers), sizes, settings.version)
+        graphs = overheads.cuda_graphs(spec, len(stage.layers), sizes, tp, settings.version)
     adapters = deployment.max_loras and deployment.max_loras * lora_bytes(
         spec, stage.layers, tp, deployment.max_lora_rank
     )
