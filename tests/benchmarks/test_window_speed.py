@@ -19,14 +19,14 @@ SHARE_OF_A_CORE = 0.25
 
 # Prints when the first events after the first paint are handled: then it takes clicks and keys.
 START = """
-import json, os, sys, time
+import json, sys, tempfile, time
 begun = time.perf_counter()
 sys.argv = ["plimsoll"]
 from pathlib import Path
 from PySide6.QtCore import QTimer
 from gui.app import App, Options, make_application
 application = make_application(["plimsoll"])
-app = App(application, Options(offline=True, settings_folder=Path(sys.argv[0] + "-none")))
+app = App(application, Options(offline=True, settings_folder=Path(tempfile.mkdtemp())))
 app.start()
 
 def painted():

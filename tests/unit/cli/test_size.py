@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import math
+import struct
+from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
@@ -11,6 +14,9 @@ import pytest
 from engine.budget.model import Region
 from engine.cli import main
 from engine.cli.look import Look, cells
+
+if TYPE_CHECKING:
+    from pathlib import Path
 from tests.unit.cli.conftest import LLAMA_8B, published
 
 CARD = ("--gpu", "RTX 4090")
@@ -137,3 +143,68 @@ class _Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+TINY = LLAMA_8B | {
+    "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "vocab_size": 256,
+}  # fmt: skip
+
+
+def _tiny_folder(folder: Path) -> int:
+    """A model folder with real headers; returns the bytes of its tensors."""
+    shapes = {
+        "model.embed_tokens.weight": [256, 64], "lm_head.weight": [256, 64],
+        "model.norm.weight": [64],
+    }  # fmt: skip
+    for layer in range(2):
+        part = f"model.layers.{layer}."
+        shapes |= {
+            part + "self_attn.q_proj.weight": [64, 64],
+            part + "self_attn.k_proj.weight": [32, 64],
+            part + "self_attn.v_proj.weight": [32, 64],
+            part + "self_attn.o_proj.weight": [64, 64],
+            part + "mlp.gate_proj.weight": [128, 64],
+            part + "mlp.up_proj.weight": [128, 64],
+            part + "mlp.down_proj.weight": [64, 128],
+            part + "input_layernorm.weight": [64],
+            part + "post_attention_layernorm.weight": [64],
+        }
+    entries, offset = {}, 0
+    for name, shape in shapes.items():
+        span = [offset, offset + 2 * math.prod(shape)]
+        entries[name] = {"dtype": "BF16", "shape": shape, "data_offsets": span}
+        offset = span[1]
+    text = json.dumps(entries).encode()
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(TINY))
+    file = struct.pack("<Q", len(text)) + text + bytes(offset)
+    (folder / "model.safetensors").write_bytes(file)
+    return offset
+
+
+def test_that_a_model_folder_is_summed_from_its_headers(plimsoll, tmp_path):
+    size_bytes = _tiny_folder(tmp_path / "tiny")
+    answer = plimsoll("size", tmp_path / "tiny", *CARD, "-c", 1024, "--json").answer
+    jsonschema.validate(answer, published("budget"))
+    assert answer["model"]["weights_bytes"] == size_bytes
+    assert answer["model"]["parameters"] == size_bytes // 2
+    assert answer["model"]["basis"] == "read"
+
+
+def test_that_a_truncated_file_costs_one_sentence_that_names_it(plimsoll, tmp_path):
+    _tiny_folder(tmp_path / "tiny")
+    path = tmp_path / "tiny" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    ran = plimsoll("size", path, *CARD)
+    assert (ran.status, ran.output) == (2, "")
+    assert "model.safetensors" in ran.complaint
+    assert ran.complaint.count("\n") == 1
+
+
+def test_that_an_error_is_an_answer_too_where_json_is_asked_for(plimsoll):
+    ran = plimsoll("size", "no-such-model", "--offline", "--json")
+    jsonschema.validate(ran.answer, published("budget"))
+    assert ran.status == 2
+    assert ran.answer["error"]["code"] == "not_found"
+    assert "no-such-model" in ran.complaint
