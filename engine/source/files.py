@@ -213,6 +213,7 @@ def _sharded(
         with opened(path) as (file, size):
             tables[name] = safetensors.read(file, size, name)
             file_bytes += size
+        shards.bounded(tables)
     identity, revision = _named(folder)
     if absent:
         missing = f"{len(absent)} of {len(wanted)} weight files are missing ({absent[0]} …)"
@@ -279,6 +280,7 @@ def _gguf(path: Path, token: CancelToken) -> RawModel:
         with opened(part) as (file, size):
             headers[name] = gguf.read(FileSource(file, size, name), token)
             file_bytes += size
+        shards.bounded(headers)
     identity, revision = _named(path.with_name(names[0]))
     return RawModel(
         identity,

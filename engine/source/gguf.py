@@ -48,6 +48,9 @@ class GgufHeader:
     tensors: tuple[HeaderTensor, ...]
     header_bytes: int
 
+    def __len__(self) -> int:
+        return len(self.tensors)
+
 
 def model_name(file_name: str) -> str:
     """The file's name without its suffix and part number."""

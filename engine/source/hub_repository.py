@@ -25,7 +25,7 @@ from engine.source.hub_ranges import RemoteFile, safetensors_header
 from engine.source.raw import RawModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sized
     from pathlib import Path
 
     from engine.cancel import CancelToken
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Get = Callable[[str, Mapping[str, str], int], tuple[int, dict[str, str], bytes]]
 
-_Header = TypeVar("_Header")
+_Header = TypeVar("_Header", bound="Sized")
 _CONNECTIONS = 8
 _DEFAULT_QUANT = "Q4_K_M"
 """What llama.cpp takes from a repository when nothing is asked for (``common/arg.cpp``)."""
@@ -213,6 +213,7 @@ class Repository:
             try:
                 for done, future in enumerate(as_completed(waiting), 1):
                     found[waiting[future]] = future.result()
+                    shards.bounded(found)
                     if progress is not None:
                         progress(done, len(names))
             except BaseException:

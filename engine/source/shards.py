@@ -10,7 +10,7 @@ from engine.source import gguf
 from engine.source.bounded_json import parse_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sized
 
     from engine.source.raw import HeaderTensor
 
@@ -20,6 +20,8 @@ SHARD = re.compile(r"-(?P<part>\d{5})-of-(?P<parts>\d{5})\.safetensors$")
 _FOREIGN = ("adapter_", "optimizer", "training_")
 """Files that may lie beside a model's weights: adapters, training state."""
 MAX_SHARDS = 4096
+MAX_TENSORS = 1_000_000
+"""Of one model; the largest published ones have some 150,000."""
 
 
 def is_weights(name: str) -> bool:
@@ -109,6 +111,16 @@ def gguf_models(names: Iterable[str]) -> tuple[str, ...]:
 def is_projector(name: str) -> bool:
     """Whether a GGUF file is the vision or audio part that goes with a model."""
     return "mmproj" in name.rsplit("/", 1)[-1].lower()
+
+
+def bounded(tables: Mapping[str, Sized]) -> None:
+    """Stop reading shard after shard of a model that cannot be one.
+
+    Raises:
+        HeaderError: there are more tensors than ``MAX_TENSORS``.
+    """
+    if sum(map(len, tables.values())) > MAX_TENSORS:
+        raise HeaderError(f"The files hold more than {MAX_TENSORS:,} tensors; no model does.")
 
 
 def header_count(files: int) -> str:

@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 from engine.cancel import CancelToken, JobCancelledError
 from engine.errors import ConfigError, HeaderError, PlimsollError, SourceError
-from engine.source import files
+from engine.source import files, shards
 
 CONFIG = {"model_type": "llama", "hidden_size": 8}
 SHARED = Path(__file__).resolve().parents[3].parent / "shared"
@@ -134,6 +134,13 @@ def test_that_shards_without_an_index_are_found_by_their_numbers(tmp_path):
     assert len(read(tmp_path).tensors) == 3
     (tmp_path / "model-00001-of-00003.safetensors").unlink()
     assert "missing" in read(tmp_path).notes[0]
+
+
+def test_that_reading_ends_where_the_shards_hold_more_tensors_than_any_model(tmp_path, monkeypatch):
+    sharded(tmp_path)
+    monkeypatch.setattr(shards, "MAX_TENSORS", 2)
+    with pytest.raises(HeaderError, match="more than 2 tensors"):
+        read(tmp_path)
 
 
 def test_that_the_parts_of_a_split_gguf_are_joined_from_any_part(tmp_path):
