@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -84,7 +85,7 @@ def compose(
         blocks=(
             *_answer(sizing, limits, about, runs),
             PageBreak(),
-            *_reasons(budget, about),
+            *_reasons(sizing, about),
             *_evidence(budget, about, runs),
         ),
         version=about.version,
@@ -111,13 +112,8 @@ def _is_like(run: MeasuredRun, device: Device) -> bool:
 
 
 def _where(budget: Budget) -> str:
-    names = [rank.slot.device.name for rank in budget.ranks]
-    name = printable(names[0], 80)
-    if len(names) == 1:
-        return name
-    if len(set(names)) == 1:
-        return f"{len(names)} × {name}"
-    return f"{len(names)} devices"
+    counts = Counter(printable(rank.slot.device.name, 80) for rank in budget.ranks)
+    return " and ".join(n if count == 1 else f"{count} × {n}" for n, count in counts.items())
 
 
 def _runtime(budget: Budget) -> str:
@@ -168,7 +164,7 @@ def _answer(
         ),
     ]
     if len(budget.ranks) > 1:
-        made.append(Heading(f"Rank {binding.rank}, the one that decides"))
+        made.append(Heading(_binding_heading(budget, binding)))
     made.append(tables.regions(budget, binding, unit))
     plan = about.plan or budget.deployment
     if (what := what_if.table(sizing, plan, unit)) is not None:
@@ -180,6 +176,19 @@ def _answer(
 def _binding(sizing: Sizing) -> int:
     number = sizing.verdict.binding_rank
     return next(i for i, r in enumerate(sizing.budget.ranks) if r.rank == number)
+
+
+def _binding_heading(budget: Budget, binding: RankBudget) -> str:
+    alike = next(g for g in tables.alike(budget.ranks) if binding in g)
+    if len(alike) == len(budget.ranks):
+        return f"Each of the {len(alike)} ranks"
+    decides = f"Rank {binding.rank}, the one that decides"
+    others = tuple(r for r in alike if r is not binding)
+    if not others:
+        return decides
+    verb = "is" if len(others) == 1 else "are"
+    names = tables.rank_names(others)
+    return f"{decides}; {names[0].lower()}{names[1:]} {verb} like it"
 
 
 def _facts(sizing: Sizing, limits: Limits, unit: UnitSystem) -> tuple[tuple[str, str], ...]:
@@ -225,16 +234,18 @@ def _caption(
     return "Figure 1. " + " ".join(sentences)
 
 
-def _reasons(budget: Budget, about: About) -> list[Block]:
+def _reasons(sizing: Sizing, about: About) -> list[Block]:
     """Formulas with their numbers, the other ranks, assumptions and warnings."""
-    unit = about.unit
+    budget, unit = sizing.budget, about.unit
+    binding = budget.ranks[_binding(sizing)]
     made: list[Block] = [Heading("How the figures are worked out")]
-    made += _formulas(budget, budget.ranks[0], unit)
+    made += _formulas(budget, binding, unit)
     if len(budget.ranks) > 1:
         made += [Heading("Every rank"), tables.all_ranks(budget, unit)]
         for group in tables.alike(budget.ranks):
-            made.append(Heading(tables.rank_names(group)))
-            made.append(tables.regions(budget, group[0], unit))
+            if binding not in group:
+                made.append(Heading(tables.rank_names(group)))
+                made.append(tables.regions(budget, group[0], unit))
     if budget.bounds:
         made += [Heading("What is only a bound"), Bullets(_clean(budget.bounds))]
     if assumed := (*about.assumptions, *budget.assumptions):
@@ -248,7 +259,9 @@ def _formulas(budget: Budget, rank: RankBudget, unit: UnitSystem) -> list[Block]
     made: list[Block] = []
     state = budget.sequence_state
     if state.formula:
-        share = f"{state.bytes_per_token:,} B of it on one rank" if len(budget.ranks) > 1 else ""
+        share = (
+            f"{state.bytes_per_token:,} B of it on one rank" if budget.deployment.ranks > 1 else ""
+        )
         made.append(Formula("One more token", "", printable(state.formula, 400), share))
     for region in Region:
         estimate = rank.regions[region].estimate

@@ -50,7 +50,8 @@ def number(size_bytes: int, unit: UnitSystem) -> str:
 def span(estimate: Estimate, unit: UnitSystem) -> str:
     """``4.12 - 5.89`` with an en dash; ``exact`` where it is; empty for a setting or nothing."""
     if not estimate.is_point:
-        return f"{number(estimate.low_bytes, unit)} {DASH} {number(estimate.high_bytes, unit)}"
+        low, high = number(estimate.low_bytes, unit), number(estimate.high_bytes, unit)
+        return "within 0.01" if low == high else f"{low} {DASH} {high}"
     return "exact" if estimate.basis in {Basis.READ, Basis.EXACT} else ""
 
 

@@ -225,4 +225,4 @@ def test_that_an_unknown_paper_is_refused_by_name(tmp_path: Path) -> None:
 def test_that_any_number_of_ranks_is_reported(count: int, tmp_path: Path) -> None:
     text = _text(_report(tmp_path / "ranks.pdf", sizings.many_ranks(count)))
     assert "Every rank" in text
-    assert f"Ranks 1 to {count - 1}" in text or count == 2
+    assert count == 2 or f"Ranks 1 to {count - 1}" in text

@@ -94,8 +94,9 @@ def captions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Captio
     if needed > 0:
         made.append(Caption(bottom, bottom + needed, _needed_texts(budget, needed, unit)))
     if rank.has_pool and pool > needed:
-        spare = f"{format_gib(pool - needed, unit)} spare in the pool"
-        made.append(Caption(bottom + needed, bottom + pool, (spare,)))
+        spare = f"{format_gib(pool - needed, unit)} spare"
+        words = (f"{spare} in the pool", spare)
+        made.append(Caption(bottom + needed, bottom + pool, words))
     elif rank.has_pool and pool < needed:
         # Below the line of what is needed, in the same band.
         left = f"{format_gib(pool, unit)} are left for it"

@@ -8,6 +8,7 @@ from datetime import date
 import pytest
 
 from engine.architecture.read import read
+from engine.budget.model import Region
 from engine.deployment.spec import Deployment
 from engine.devices import catalogue
 from engine.fit.solve import Limits, limits
@@ -175,8 +176,29 @@ def test_that_formulas_stand_with_their_numbers_and_sources() -> None:
 def test_that_every_rank_is_in_the_tables_and_like_ranks_share_one() -> None:
     texts = _texts(compose(sizings.many_ranks(4), LIMITS, ABOUT))
     assert "Every rank" in texts
-    assert "Rank 0" in texts
+    assert "Rank 0, the one that decides" in texts
     assert "Ranks 1 to 3" in texts
+
+
+def test_that_ranks_that_are_all_alike_are_told_once() -> None:
+    plan = Deployment(max_model_len=8192, tensor_parallel_size=2)
+    texts = _texts(compose(*_real(plan, count=2), ABOUT))
+    assert "Each of the 2 ranks" in texts
+    assert "Ranks 0 and 1" not in texts
+    assert texts.count("Recurrent state") == 1
+
+
+def test_that_devices_of_two_kinds_are_both_named() -> None:
+    subject = compose(sizings.beside_host(), LIMITS, ABOUT).subject
+    assert " on RTX 4090 and host RAM, " in subject
+
+
+def test_that_a_range_too_small_to_show_is_not_called_exact() -> None:
+    regions = dict(sizings.VLLM_8B)
+    regions[Region.WEIGHTS] = (sizings.estimate(14.990, 14.9899, 14.9901), 14.96, "")
+    made = sizings.sizing(sizings.rank_budget(regions=regions))
+    rows = _tables(compose(made, LIMITS, ABOUT))[0].rows
+    assert rows[0][2].text == "within 0.01"
 
 
 def test_that_a_recording_is_measured_against_the_plan() -> None:
