@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLocale, QObject, Qt, QUrl, Slot
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
 from engine.devices import catalogue as device_catalogue
+from engine.devices import plain
 from engine.devices.device import DeviceKind
 from engine.errors import PlimsollError, UsageError
 from engine.fit.solve import limits
@@ -71,6 +73,7 @@ class Desk(QObject):
         app.watch.ended.connect(self._on_replay_ended)
         app.watch.aged.connect(self._on_aged)
         app.note.add_button("Open").clicked.connect(self._on_open_written)
+        app.welcome.add_button("Copy hardware report").clicked.connect(self._on_copy_hardware)
         app.welcome.closed.connect(self._on_welcome_closed)
 
     def _connect_view(self) -> None:
@@ -353,6 +356,10 @@ class Desk(QObject):
         dialog = AboutDialog(self._app.window)
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
+
+    def _on_copy_hardware(self) -> None:
+        report = plain.to_dict(self._app.model.state.here)
+        QGuiApplication.clipboard().setText(json.dumps(report, indent=1, ensure_ascii=False))
 
     def _on_welcome_closed(self) -> None:
         self._app.settings = self._app.settings.with_(welcome_closed=True)

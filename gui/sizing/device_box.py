@@ -104,6 +104,8 @@ class DeviceBox(SizedCombo):
             here = row == 0
             color = self._theme.color("accent" if here else "text.tertiary")
             self._items.item(row).setIcon(icon("monitor-check" if here else "monitor", color))
+        # A changed entry makes the box write the entry's own words into the field.
+        self._reset_text()
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:

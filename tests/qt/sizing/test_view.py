@@ -142,6 +142,8 @@ def test_that_a_device_is_found_by_typing_and_is_marked_as_not_here(view, loaded
     assert loaded.state.plan.device == "L40S"
     assert box.toolTip() == "L40S, not this computer"
     assert not view.verdict.baseline.isVisible()
+    view.set_theme(load_theme("dark"))
+    assert box.lineEdit().text() == "L40S, not this computer"
 
 
 def test_that_a_device_nobody_knows_is_refused_and_the_plan_stays(view, loaded, qtbot):
