@@ -128,7 +128,10 @@ def _unknown(text: Facts, why: str = "") -> list[Doubt]:
     reason = why or f"the architecture {text.model_type or '(none stated)'} is not known"
     return [
         Doubt(Subject.WEIGHTS, f"{reason}: counted as a plain decoder of these dimensions"),
-        Doubt(Subject.SEQUENCE_STATE, f"{reason}: full attention in every layer is an upper bound"),
+        Doubt(
+            Subject.SEQUENCE_STATE,
+            f"{reason}: full attention in every layer is assumed, and no other state",
+        ),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Encoders: every layer attends both ways and keeps nothing; the head is what the class says."""
+"""Encoders: layers that attend both ways and keep nothing, unless the class decodes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 _E, _HEAD, _TOP = ModuleClass.EMBEDDING, ModuleClass.LM_HEAD, ModuleClass.OTHER
 _WHOLE = Sharding.REPLICATED
+_DECODERS = ("LMHeadModel", "ForCausalLM")
 
 
 def _encode(facts: Facts, family: Family, kind: str) -> Mixed:
     mixed = attention.gqa(facts, replace(family, attention=None), kind)
     assert mixed.attention is not None  # noqa: S101 - gqa always has one
-    return Mixed(mixed.tensors, replace(mixed.attention, keeps_cache=False))
+    decodes = facts.flag("is_decoder") or first_class(facts.stated).endswith(_DECODERS)
+    return Mixed(mixed.tensors, replace(mixed.attention, keeps_cache=decodes))
 
 
 def _tables(facts: Facts, width: int) -> list[Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.architecture.families.base import Mixed, matrix, norm, vector
@@ -62,6 +63,40 @@ def gated_delta_net(facts: Facts, family: Family, kind: str) -> Mixed:
     return Mixed(tensors, state=state)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MambaTwo:
+    """Sizes of a Mamba-2 block, as the config keys of one family give them."""
+
+    heads: int
+    width: int
+    groups: int
+    states: int
+    kernel: int
+    inner: int
+    in_bias: bool
+    out_bias: bool
+    conv_bias: bool
+    has_norm: bool = True
+    state_dtype: str | None = None
+
+    def block(self, path: str, hidden: int) -> Mixed:
+        """Its tensors under ``path``, and its state."""
+        channels = self.inner + 2 * self.groups * self.states
+        rows = self.inner + channels + self.heads
+        tensors = [
+            *matrix(path + "in_proj", _A, (rows, hidden), _COLUMN, bias=self.in_bias),
+            *_convolution(path + "conv1d", channels, self.kernel, bias=self.conv_bias),
+            vector(path + "dt_bias", _A, self.heads, _COLUMN),
+            vector(path + "A_log", _A, self.heads, _COLUMN),
+            vector(path + "D", _A, self.heads, _COLUMN),
+            *(norm(path + "norm", self.inner) if self.has_norm else ()),
+            *matrix(path + "out_proj", _A, (hidden, self.inner), _ROW, bias=self.out_bias),
+        ]
+        elements = self.heads * self.width * self.states
+        state = StateSpec("mamba2", channels, self.kernel, elements, self.heads, self.state_dtype)
+        return Mixed(tensors, state=state)
+
+
 def mamba2(facts: Facts, family: Family, kind: str) -> Mixed:
     """Mamba-2 as Nemotron-H has it.
 
@@ -69,26 +104,74 @@ def mamba2(facts: Facts, family: Family, kind: str) -> Mixed:
         transformers 5.24.0, ``nemotron_h/modeling_nemotron_h.py :: NemotronHMamba2Mixer``.
     """
     del kind
-    hidden = facts.integer("hidden_size")
     heads, width = facts.integer("mamba_num_heads"), facts.integer("mamba_head_dim")
-    groups, states = facts.integer("n_groups"), facts.integer("ssm_state_size")
-    kernel = facts.integer("conv_kernel", 4)
-    inner = heads * width
-    channels = inner + 2 * groups * states
-    path = family.names.attention + "."
     bias = facts.flag("use_bias")
+    sizes = MambaTwo(
+        heads=heads, width=width, groups=facts.integer("n_groups"),
+        states=facts.integer("ssm_state_size"), kernel=facts.integer("conv_kernel", 4),
+        inner=heads * width, in_bias=bias, out_bias=bias, conv_bias=facts.flag("use_conv_bias"),
+        state_dtype=facts.word("mamba_ssm_cache_dtype") or None,
+    )  # fmt: skip
+    return sizes.block(family.names.attention + ".", facts.integer("hidden_size"))
+
+
+def bamba(facts: Facts, _family: Family, _kind: str) -> Mixed:
+    """Mamba-2 as Bamba, Granite 4 and Falcon-H1 have it.
+
+    Source:
+        transformers 5.24.0, ``bamba``, ``granitemoehybrid``, ``falcon_h1``.
+    """
+    hidden = facts.integer("hidden_size")
+    inner = facts.count("mamba_d_ssm") or facts.integer("mamba_expand", 2) * hidden
+    heads = facts.integer("mamba_n_heads")
+    stated = facts.raw("mamba_d_head")
+    width = facts.integer("mamba_d_head") if isinstance(stated, int) else max(inner // heads, 1)
+    falcon = facts.model_type == "falcon_h1"
+    bias = facts.flag("mamba_proj_bias")
+    sizes = MambaTwo(
+        heads=heads, width=width, groups=facts.integer("mamba_n_groups"),
+        states=facts.integer("mamba_d_state"), kernel=facts.integer("mamba_d_conv", 4),
+        inner=inner, in_bias=bias, out_bias=facts.flag("projectors_bias") if falcon else bias,
+        conv_bias=facts.flag("mamba_conv_bias"),
+        has_norm=facts.flag("mamba_rms_norm") if falcon else True,
+    )  # fmt: skip
+    return sizes.block("mamba.", hidden)
+
+
+def mamba1(facts: Facts, _family: Family, _kind: str) -> Mixed:
+    """Mamba, Falcon-Mamba and the recurrent layers of Jamba.
+
+    Source:
+        transformers 5.24.0, ``mamba/modeling_mamba.py``, ``jamba/modeling_jamba.py``.
+    """
+    hidden = facts.integer("hidden_size")
+    jamba = facts.has("mamba_d_state")
+    states = facts.integer("mamba_d_state" if jamba else "state_size")
+    kernel = facts.integer("mamba_d_conv" if jamba else "conv_kernel", 4)
+    expand = facts.integer("mamba_expand" if jamba else "expand", 2)
+    inner = expand * hidden if jamba else facts.integer("intermediate_size", expand * hidden)
+    key = "mamba_dt_rank" if jamba else "time_step_rank"
+    stated = facts.raw(key)
+    rank = facts.integer(key) if isinstance(stated, int) else -(-hidden // 16)
+    bias = facts.flag("mamba_proj_bias" if jamba else "use_bias")
+    conv_bias = facts.flag("mamba_conv_bias" if jamba else "use_conv_bias", default=True)
+    path = "mamba." if jamba else "mixer."
     tensors = [
-        *matrix(path + "in_proj", _A, (inner + channels + heads, hidden), _COLUMN, bias=bias),
-        *_convolution(path + "conv1d", channels, kernel, bias=facts.flag("use_conv_bias")),
-        vector(path + "dt_bias", _A, heads, _COLUMN),
-        vector(path + "A_log", _A, heads, _COLUMN),
-        vector(path + "D", _A, heads, _COLUMN),
-        *norm(path + "norm", inner),
+        *matrix(path + "in_proj", _A, (2 * inner, hidden), _COLUMN, bias=bias),
+        *_convolution(path + "conv1d", inner, kernel, bias=conv_bias),
+        *matrix(path + "x_proj", _A, (rank + 2 * states, inner), _ROW),
+        *matrix(path + "dt_proj", _A, (inner, rank), _COLUMN, bias=True),
+        Tensor(path + "A_log", _A, (inner, states), 1, _COLUMN),
+        vector(path + "D", _A, inner, _COLUMN),
         *matrix(path + "out_proj", _A, (hidden, inner), _ROW, bias=bias),
     ]
-    dtype = facts.word("mamba_ssm_cache_dtype") or None
-    state = StateSpec("mamba2", channels, kernel, heads * width * states, heads, dtype)
-    return Mixed(tensors, state=state)
+    if jamba:
+        tensors += [
+            *norm(path + "dt_layernorm", rank),
+            *norm(path + "b_layernorm", states),
+            *norm(path + "c_layernorm", states),
+        ]
+    return Mixed(tensors, state=StateSpec("mamba", inner, kernel, inner * states, 1))
 
 
 def short_convolution(facts: Facts, family: Family, kind: str) -> Mixed:

@@ -12,6 +12,7 @@ from engine.architecture.families import (
     gemma4,
     generic,
     hybrid,
+    recurrent,
     selecting,
     sparse,
 )
@@ -27,6 +28,7 @@ _OWN: Mapping[str, Family] = {
     **sparse.FAMILIES,
     **hybrid.FAMILIES,
     **selecting.FAMILIES,
+    **recurrent.FAMILIES,
     **deepseek_v4.FAMILIES,
     **gemma4.FAMILIES,
     **encoders.FAMILIES,

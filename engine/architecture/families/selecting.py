@@ -147,6 +147,9 @@ def _step_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
 
 
 def _step_feeds(facts: Facts, layers: int) -> tuple[str, ...]:
+    stated = patterns.stated_feeds(facts, layers)
+    if stated:
+        return stated
     named = facts.raw("moe_layers_enum")
     if isinstance(named, str):
         parts = [part.strip() for part in named.split(",") if part.strip()]
