@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+Asked = frozenset[str] | None
 COMMANDS = ("size", "kv", "machine", "watch", "report")
 
 OVERVIEW = """\
@@ -69,37 +70,21 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     Raises:
         UsageError: an unknown command or option, or a value that cannot be read.
     """
+    command = argv[0] if argv and argv[0] in COMMANDS else None
     parser = _Parser(
-        prog="plimsoll",
-        usage="plimsoll [COMMAND] [options]",
-        description=OVERVIEW,
+        prog=f"plimsoll {command}" if command else "plimsoll",
         formatter_class=_Help,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="store_true", help="show the version and leave")
-    # The program's name is given: argparse would load a formatter to work it out.
-    commands = parser.add_subparsers(
-        dest="command", metavar="COMMAND", help=argparse.SUPPRESS, prog="plimsoll"
-    )
-    wanted = next((a for a in argv if a in COMMANDS), None)
-    builders: dict[str, Callable[[_Parser], None]] = {
-        "size": _size,
-        "kv": _kv,
-        "machine": _machine,
-        "watch": _watch,
-        "report": _report,
-    }
-    for name, build in builders.items():
-        # Some fifty options: only the command at hand is built out.
-        child = commands.add_parser(
-            name,
-            prog=f"plimsoll {name}",
-            formatter_class=_Help,
-            allow_abbrev=False,
-        )
-        if name == wanted:
-            build(child)
-    options = parser.parse_args(argv)
+    if command is None:
+        _overview(parser)
+        options = parser.parse_args(argv)
+    else:
+        # Some fifty options: only what is asked for is built.
+        _BUILDERS[command](parser, _asked(argv))
+        options = parser.parse_args(argv[1:])
+        options.version = False
+    options.command = command
     options.given = {
         f.name: getattr(options, f.name)
         for f in FIELDS
@@ -108,7 +93,26 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _size(parser: _Parser) -> None:
+def _asked(argv: Sequence[str]) -> frozenset[str] | None:
+    """The options that ``argv`` may hold; None for all, which help shows."""
+    words = {word.split("=", 1)[0] for word in argv}
+    short = {word[:2] for word in words if not word.startswith("--")}
+    return None if words & {"-h", "--help"} else frozenset(words | short)
+
+
+def _overview(parser: _Parser) -> None:
+    parser.usage = "plimsoll [COMMAND] [options]"
+    parser.description = OVERVIEW
+    parser.add_argument("--version", action="store_true", help="show the version and leave")
+    parser.add_argument("command", nargs="?", type=_no_command, help=argparse.SUPPRESS)
+
+
+def _no_command(name: str) -> str:
+    message = f"There is no command {name[:80]!r}: say {', '.join(COMMANDS)}, or see --help."
+    raise UsageError(message)
+
+
+def _size(parser: _Parser, asked: Asked) -> None:
     parser.description = "Size a model: where every byte goes, and whether that fits."
     parser.epilog = SIZE_NOTE
     parser.usage = "plimsoll size MODEL [options]  |  plimsoll size --batch FILE|-"
@@ -116,10 +120,10 @@ def _size(parser: _Parser) -> None:
     parser.add_argument("--batch", metavar="FILE", help="JSON Lines of requests; - reads stdin")
     parser.add_argument("--json", action="store_true", help="one JSON object, as for a batch")
     _hub(parser)
-    _contract(parser, skip={"model"})
+    _contract(parser, asked)
 
 
-def _report(parser: _Parser) -> None:
+def _report(parser: _Parser, asked: Asked) -> None:
     parser.description = "Write the answer as a PDF: plan, picture, regions, assumptions."
     parser.epilog = SIZE_NOTE
     parser.usage = "plimsoll report MODEL -o FILE.pdf [options]"
@@ -128,10 +132,10 @@ def _report(parser: _Parser) -> None:
     parser.add_argument("--page", choices=("a4", "letter"), default="a4", type=str.lower)
     parser.add_argument("--recording", metavar="FILE", help="a recording to draw over the plan")
     _hub(parser)
-    _contract(parser, skip={"model"})
+    _contract(parser, asked)
 
 
-def _kv(parser: _Parser) -> None:
+def _kv(parser: _Parser, _asked: Asked) -> None:
     parser.description = "The KV cache by the book: formula, inputs, bytes per token, total."
     parser.usage = "plimsoll kv MODEL --context N [--kv-dtype D] [--json]"
     parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
@@ -147,12 +151,12 @@ def _kv(parser: _Parser) -> None:
     _hub(parser)
 
 
-def _machine(parser: _Parser) -> None:
+def _machine(parser: _Parser, _asked: Asked) -> None:
     parser.description = "This machine's devices: capacities, what is free now, how we know."
     parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
-def _watch(parser: _Parser) -> None:
+def _watch(parser: _Parser, _asked: Asked) -> None:
     parser.description = "Follow the devices once a second, until Ctrl+C."
     parser.add_argument("--jsonl", action="store_true", help="one JSON object a sample")
     parser.add_argument("--record", metavar="FILE", help="keep the samples, to replay later")
@@ -167,14 +171,25 @@ def _hub(parser: _Parser) -> None:
     group.add_argument("--endpoint", metavar="URL", help="another Hub (default: HF_ENDPOINT)")
 
 
-def _contract(parser: _Parser, skip: set[str]) -> None:
+def _contract(parser: _Parser, asked: Asked) -> None:
     for heading in Group:
-        fields = [f for f in FIELDS if f.group is heading and not f.inline and f.name not in skip]
+        fields = [
+            field
+            for field in FIELDS
+            if field.group is heading
+            and not (field.inline or field.name == "model")
+            and (asked is None or asked.intersection(_flags(field)))
+        ]
         if not fields:
             continue
         group = parser.add_argument_group(heading.value)
         for field in fields:
             _option(group, field)
+
+
+def _flags(field: Field) -> tuple[str, ...]:
+    negated = (field.option.replace("--", "--no-", 1),) if field.kind is Kind.BOOLEAN else ()
+    return (field.option, *field.aliases, *negated)
 
 
 def _option(group: argparse._ArgumentGroup, field: Field) -> None:  # pyright: ignore[reportPrivateUsage]  # argparse has no public name for it
@@ -204,6 +219,15 @@ def _reader(field: Field) -> Callable[[str], object]:
 
 
 _TOKENS = {"max_model_len", "live_tokens", "max_num_batched_tokens", "n_ctx", "prompt_len"}
+
+
+_BUILDERS: dict[str, Callable[[_Parser, Asked], None]] = {
+    "size": _size,
+    "kv": _kv,
+    "machine": _machine,
+    "watch": _watch,
+    "report": _report,
+}
 
 
 def _tokens(text: str) -> int:
