@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from engine.budget.model import Region
 from engine.devices import catalogue
 from engine.fit.verdict import Fit
-from engine.report import tables, what_if, words
+from engine.report import formulas, tables, what_if, words
 from engine.report.document import (
     Block,
     Bullets,
     Facts,
     Figure,
-    Formula,
     Heading,
     PageBreak,
     Paragraph,
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from engine.budget.model import Budget, RankBudget
     from engine.deployment.spec import Deployment
     from engine.devices.device import Device
-    from engine.evidence import Estimate
     from engine.fit.solve import Limits
     from engine.report.measured import MeasuredRun, Snapshot
     from engine.sizing import Sizing
@@ -239,7 +236,7 @@ def _reasons(sizing: Sizing, about: About) -> list[Block]:
     budget, unit = sizing.budget, about.unit
     binding = budget.ranks[_binding(sizing)]
     made: list[Block] = [Heading("How the figures are worked out")]
-    made += _formulas(budget, binding, unit)
+    made += formulas.of_rank(budget, binding, unit)
     if len(budget.ranks) > 1:
         made += [Heading("Every rank"), tables.all_ranks(budget, unit)]
         for group in tables.alike(budget.ranks):
@@ -253,40 +250,6 @@ def _reasons(sizing: Sizing, about: About) -> list[Block]:
     if warned := (*about.warnings, *budget.warnings):
         made += [Heading("Warnings"), Bullets(_clean(warned))]
     return made
-
-
-def _formulas(budget: Budget, rank: RankBudget, unit: UnitSystem) -> list[Block]:
-    made: list[Block] = []
-    state = budget.sequence_state
-    if state.formula:
-        share = (
-            f"{state.bytes_per_token:,} B of it on one rank" if budget.deployment.ranks > 1 else ""
-        )
-        made.append(Formula("One more token", "", printable(state.formula, 400), share))
-    for region in Region:
-        estimate = rank.regions[region].estimate
-        if not estimate.high_bytes:
-            continue
-        parts = [p for p in estimate.parts if p.label and p.high_bytes]
-        if len(parts) == 1 and parts[0].formula == estimate.formula:
-            parts = []
-        made.append(_formula(region.label, estimate, unit, _source(estimate, short=bool(parts))))
-        made += [_formula(f"– {part.label}", part, unit, _source(part)) for part in parts]
-    return made
-
-
-def _formula(name: str, estimate: Estimate, unit: UnitSystem, source: str) -> Formula:
-    size = format_gib(estimate.likely_bytes, unit)
-    return Formula(printable(name, 80), size, printable(estimate.formula, 400), source)
-
-
-def _source(estimate: Estimate, *, short: bool = False) -> str:
-    """Basis and source; the basis alone where the parts below name theirs."""
-    basis, source = estimate.basis.word, printable(estimate.source, 400)
-    if short or not source:
-        return basis
-    said = source.lower().startswith(basis.lower())
-    return source[0].upper() + source[1:] if said else f"{basis}: {source}"
 
 
 def _clean(sentences: Iterable[str]) -> tuple[str, ...]:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
+from PySide6.QtCore import QLineF, QRectF
+from PySide6.QtGui import QFontMetricsF
 
 from engine.budget.model import Region
 from engine.units import GIB, UnitSystem, format_gib
+from gui.kit.charts import traces
 from gui.kit.charts.pens import RIGHT
-from gui.kit.charts.series import Sample, Series, envelope, runs
+from gui.kit.charts.series import Sample, Series
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from gui.kit.charts.axis import TimeWindow
-    from gui.kit.charts.layout import LensLayout, PanelLayout, Scale
+    from gui.kit.charts.layout import LensLayout, PanelLayout
     from gui.kit.charts.pens import Canvas
     from gui.kit.charts.scene import Panel
 
@@ -30,8 +29,6 @@ _TIME, _USED, _PLAN, _KV = range(4)
 _LENS_COLUMN = 16
 _LAST_MINUTE_S = 60.0
 _LEAST_RESIDUE_BYTES = GIB // 20
-_SMOOTH_UP_TO = 240
-"""Points up to which a smooth line costs nothing to speak of; denser ones are drawn crisp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +78,21 @@ def paint(canvas: Canvas, place: PanelLayout, live: Live) -> None:
     others = np.maximum(values[_USED] - values[_PLAN], 0.0)
     share = theme.color("chart.share")
     share.setAlphaF(theme.alpha("share"))
-    _area(canvas, place.scale, xs, values, (others, values[_USED]), share)
+    traces.area(canvas, place.scale, (xs, values[_TIME]), (others, values[_USED]), share)
     kv = place.panel.segment(Region.KV_CACHE)
     if kv is not None:
         teal = theme.color("region.kv")
         teal.setAlphaF(theme.alpha("kvLive"))
         floor = np.full_like(values[_KV], float(kv.bottom_bytes))
-        _area(canvas, place.scale, xs, values, (floor, floor + values[_KV]), teal)
+        traces.area(canvas, place.scale, (xs, values[_TIME]), (floor, floor + values[_KV]), teal)
         _kv_words(canvas, place, live)
     width = theme.sizes["line.chart.foreign"]
-    _line(canvas, place.scale, (xs, values[_TIME], others), theme.color("text.tertiary"), width)
+    traces.line(
+        canvas, place.scale, (xs, values[_TIME], others), theme.color("text.tertiary"), width
+    )
     width = theme.sizes["line.chart.measured"]
     color = theme.color("chart.measured")
-    drawn = _line(canvas, place.scale, (xs, values[_TIME], values[_USED]), color, width)
+    drawn = traces.line(canvas, place.scale, (xs, values[_TIME], values[_USED]), color, width)
     _gaps(canvas, place, drawn)
     canvas.painter.restore()
 
@@ -121,75 +120,10 @@ def _kv_words(canvas: Canvas, place: PanelLayout, live: Live) -> None:
         canvas.text(row, text, font, canvas.theme.color("surface.base"))
 
 
-def _points(
-    scale: Scale, xs: NDArray[np.float64], values: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    x, kept = envelope(xs, values)
-    span = scale.high_bytes - scale.low_bytes
-    height = scale.bottom - scale.top
-    return x, scale.bottom - (kept - scale.low_bytes) * (height / span)
-
-
-def _line(
-    canvas: Canvas,
-    scale: Scale,
-    line: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
-    color: QColor,
-    width: float,
-) -> list[tuple[float, float]]:
-    """Draw places, times and values as a line; returns from where to where it was drawn."""
-    xs, times, values = line
-    drawn: list[tuple[float, float]] = []
-    for start, stop in runs(times, values):
-        x, y = _points(scale, xs[start:stop], values[start:stop])
-        drawn.append((float(x[0]), float(x[-1])))
-        _draw(canvas, x, y, color, width)
-    return drawn
-
-
-def _draw(
-    canvas: Canvas, x: NDArray[np.float64], y: NDArray[np.float64], color: QColor, width: float
-) -> None:
-    points = [QPointF(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-    if len(points) == 1:
-        points.append(points[0] + QPointF(1, 0))
-    if len(points) <= _SMOOTH_UP_TO or canvas.style.paper:
-        canvas.polyline(QPolygonF(points), color, width)
-        return
-    pen = QPen(color, width)
-    pen.setCapStyle(Qt.PenCapStyle.SquareCap)
-    canvas.painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
-    canvas.painter.setPen(pen)
-    canvas.painter.drawLines([QLineF(a, b) for a, b in itertools.pairwise(points)])
-
-
-def _area(
-    canvas: Canvas,
-    scale: Scale,
-    xs: NDArray[np.float64],
-    values: NDArray[np.float64],
-    edges: tuple[NDArray[np.float64], NDArray[np.float64]],
-    color: QColor,
-) -> None:
-    """Fill between a lower and an upper edge, run by run."""
-    low, high = edges
-    canvas.painter.setPen(Qt.PenStyle.NoPen)
-    canvas.painter.setBrush(color)
-    canvas.painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
-    for start, stop in runs(values[_TIME], high - low):
-        if stop - start < 2 or float(np.max(high[start:stop] - low[start:stop])) <= 0:
-            continue
-        upper = _points(scale, xs[start:stop], high[start:stop])
-        lower = _points(scale, xs[start:stop], low[start:stop])
-        ring = [QPointF(a, b) for a, b in zip(*(p.tolist() for p in upper), strict=True)]
-        back = [QPointF(a, b) for a, b in zip(*(p.tolist() for p in lower), strict=True)]
-        canvas.painter.drawPolygon(QPolygonF(ring + back[::-1]))
-
-
 def _gaps(canvas: Canvas, place: PanelLayout, drawn: list[tuple[float, float]]) -> None:
     """A dotted baseline where nothing was sampled."""
     y = canvas.snap(place.scale.bottom - 4)
-    for (_, left), (right, _) in itertools.pairwise(drawn):
+    for (_, left), (right, _) in pairwise(drawn):
         if right - left > 2:
             color = canvas.theme.color("text.tertiary")
             canvas.line(QLineF(left, y, right, y), color, 1, dash=(1, 3))
@@ -333,8 +267,8 @@ def in_lens(
     share = theme.color("chart.share")
     share.setAlphaF(theme.alpha("share"))
     floor = np.full_like(used, low)
-    _area(canvas, lens.scale, xs, values, (floor, np.maximum(used, low)), share)
-    _line(canvas, lens.scale, (xs, values[_TIME], used), theme.color("chart.measured"), 2)
+    traces.area(canvas, lens.scale, (xs, values[_TIME]), (floor, np.maximum(used, low)), share)
+    traces.line(canvas, lens.scale, (xs, values[_TIME], used), theme.color("chart.measured"), 2)
     canvas.painter.restore()
     if is_running(place.panel, live):
         _residue(canvas, place.panel, lens, float(seen[-1]), live.unit)
