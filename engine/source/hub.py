@@ -272,9 +272,8 @@ def _from_cache(wanted: HubReference, token: CancelToken) -> RawModel:
     Raises:
         HubOfflineError: it isn't there.
     """
-    folder = local.snapshot(wanted.repo_id, wanted.revision)
-    path = folder / wanted.file if folder is not None else None
-    if path is None or not path.exists():
+    path = local.cached(wanted.repo_id, wanted.revision, wanted.file)
+    if path is None:
         raise HubOfflineError(
             f"Offline mode is on, and {wanted.repo_id} is not in the Hub cache of this computer."
         )

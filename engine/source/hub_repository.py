@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -126,9 +125,8 @@ class Repository:
             if not fitting and wanted in self.sizes:
                 fitting = [HubFile(wanted, self.sizes[wanted], (wanted,))]
         else:
-            name = re.escape(wanted or _DEFAULT_QUANT)
-            pattern = re.compile(rf"(?:^|[-._/]){name}(?:[-._/]|$)", re.IGNORECASE)
-            fitting = [m for m in models if pattern.search(m.path)]
+            named = shards.matching([m.path for m in models], wanted or _DEFAULT_QUANT)
+            fitting = [m for m in models if m.path in named]
             if not wanted and len(fitting) != 1:
                 fitting = list(models[:1])
         if len(fitting) == 1:

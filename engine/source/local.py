@@ -76,6 +76,28 @@ def snapshot(repo_id: str, revision: str | None) -> Path | None:
     return _snapshot(hub_cache() / f"models--{repo_id.replace('/', '--')}", revision or "main")
 
 
+def cached(repo_id: str, revision: str | None, file: str = "") -> Path | None:
+    """What the Hub cache holds of a repository: its folder, or one file of it.
+
+    Args:
+        repo_id: ``org/name``.
+        revision: branch, tag or commit; the default branch if None.
+        file: a path in the repository, or the name of a quantisation.
+    """
+    folder = snapshot(repo_id, revision)
+    if folder is None or not file:
+        return folder
+    try:
+        below = sorted(p for p in folder.rglob("*") if p.is_file())
+        names = [p.relative_to(folder).as_posix() for p in below]
+    except OSError:
+        return None
+    if file in names:
+        return folder / file
+    found = shards.matching(shards.gguf_models(names), file)
+    return folder / found[0] if len(found) == 1 else None
+
+
 def _snapshot(repository: Path, revision: str) -> Path | None:
     commit = revision
     try:

@@ -78,9 +78,8 @@ def _from_hub(
 ) -> RawModel:
     """The Hub's answer, else what this computer has of it."""
     if hub is None or hub.offline:
-        folder = local.snapshot(meant.repo_id, meant.revision)
-        place = folder / meant.file if folder is not None else None
-        if place is not None and _exists(place):
+        place = local.cached(meant.repo_id, meant.revision, meant.file)
+        if place is not None:
             return files.read(place, token)
         raise HubOfflineError(
             f"{printable(name, 80)} is neither in the bundled catalogue nor in the Hub cache of "

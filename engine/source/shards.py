@@ -108,6 +108,13 @@ def gguf_models(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(gguf.parts_of(n)[0] for n in found))
 
 
+def matching(models: Iterable[str], quantisation: str) -> tuple[str, ...]:
+    """Those of ``models`` (paths) that carry the name of ``quantisation``, whatever its case."""
+    name = re.escape(quantisation)
+    pattern = re.compile(rf"(?:^|[-._/]){name}(?:[-._/]|$)", re.IGNORECASE)
+    return tuple(model for model in models if pattern.search(model))
+
+
 def is_projector(name: str) -> bool:
     """Whether a GGUF file is the vision or audio part that goes with a model."""
     return "mmproj" in name.rsplit("/", 1)[-1].lower()

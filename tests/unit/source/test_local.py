@@ -116,3 +116,19 @@ def test_that_a_cancelled_token_stops_the_search(home):
     token.cancel()
     with pytest.raises(JobCancelledError):
         local.find(token)
+
+
+def test_that_a_quantisation_is_found_in_the_hub_cache(home):
+    folder = home / ".cache/huggingface/hub/models--org--name-GGUF/snapshots" / COMMIT
+    put(folder / "m-Q4_K_M.gguf", gguf())
+    put(folder / "UD-Q3_K_XL/m-UD-Q3_K_XL-00001-of-00002.gguf", gguf())
+    put(folder / "UD-Q3_K_XL/m-UD-Q3_K_XL-00002-of-00002.gguf", gguf())
+    put(folder.parents[1] / "refs/main", COMMIT.encode())
+    place = folder / "UD-Q3_K_XL/m-UD-Q3_K_XL-00001-of-00002.gguf"
+    for file, found in (
+        ("", folder), ("q4_k_m", folder / "m-Q4_K_M.gguf"), ("UD-Q3_K_XL", place),
+        ("m-Q4_K_M.gguf", folder / "m-Q4_K_M.gguf"), ("Q8_0", None), ("Q4", None),
+    ):  # fmt: skip
+        assert local.cached("org/name-GGUF", None, file) == found
+    assert local.cached("org/name-GGUF", "v2") is None
+    assert local.cached("org/else", None) is None
