@@ -51,7 +51,8 @@ _FULL = frozenset(
     bloom mpt starcoder starcoder2 stablelm command-r olmo olmo2 olmoe internlm2 baichuan chatglm
     glm4 glm4moe minicpm granite granitemoe deepseek deepseek2 exaone smollm3 seed_oss ernie4_5
     ernie4_5-moe hunyuan-dense hunyuan-moe orion xverse arcee dots1 nemotron minicpm3 mistral3
-    bailingmoe bailingmoe2 minimax-m2 apertus llada codeshell qwen plm grok dbrx refact
+    bailingmoe bailingmoe2 minimax-m2 apertus llada codeshell qwen plm grok dbrx refact mamba mamba2
+    qwen3next qwen35 qwen35moe granitehybrid falcon-h1 nemotron_h nemotron_h_moe lfm2 lfm2moe jamba
     """.split()  # noqa: SIM905 - a list of words is easier to read as words
 )
 # Period of the pattern: every n-th layer is full, the others slide.

@@ -10,6 +10,7 @@ from engine.architecture.build import Built, UnknownKindError, build
 from engine.architecture.families.registry import FAMILIES, GENERIC
 from engine.architecture.families.towers import TOWERS, UnknownTowerError
 from engine.architecture.gguf import gguf_model
+from engine.architecture.header_only import from_header
 from engine.architecture.marking import mark
 from engine.architecture.model import Model
 from engine.architecture.spec import ArchitectureSpec, Doubt, ModuleClass, Subject
@@ -48,6 +49,9 @@ def read(raw: RawModel) -> Model:
     """
     if raw.gguf_metadata:
         return gguf_model(raw)
+    if raw.config is None and raw.tensors:
+        spec = from_header(raw)
+        return Model(raw.id, raw.revision, raw.source, spec, summarise(raw, spec))
     if raw.config is None:
         message = f"{raw.id} has no config.json; without it the model cannot be sized."
         raise UnknownArchitectureError(message)

@@ -10,6 +10,7 @@ import pytest
 from engine.architecture.read import read, specify
 from engine.architecture.spec import ModuleClass, Sharding, Subject
 from engine.architecture.stored import summarise
+from engine.errors import UnknownArchitectureError
 from engine.source import catalogue
 from engine.source.raw import HeaderTensor, RawModel
 
@@ -267,3 +268,29 @@ def test_that_a_tied_head_stored_twice_is_counted_once() -> None:
     assert model.stored is not None
     assert model.stored.parameters == spec.parameters + 256 * 128
     assert not model.spec.doubts
+
+
+def test_that_a_lone_header_is_sized_with_a_bound_on_its_state() -> None:
+    spec = specify(CONFIG)
+    model = read(RawModel("x", "test", tensors=header(spec)))
+    assert model.parameters == spec.parameters
+    assert len({id(layer) for layer in model.spec.layers}) == 1
+    # Two heads of 32 for keys and as much for values: 128 elements a token and layer.
+    assert [a.head_dim + a.v_head_dim for a in model.spec.attentions] == [128, 128]
+    assert [d.subject for d in model.spec.doubts] == [Subject.SEQUENCE_STATE]
+    assert model.spec.vocab_size == 256
+
+
+def test_that_a_lone_latent_header_is_sized() -> None:
+    entry = catalogue.find("deepseek-ai/DeepSeek-V2-Lite")
+    assert entry is not None
+    spec = specify(dict(catalogue.raw(entry).config or {}))
+    model = read(RawModel("x", "test", tensors=header(spec)))
+    found = model.spec.attentions[0]
+    assert (found.kv_lora_rank, found.qk_rope_head_dim) == (512, 64)
+    assert model.parameters == spec.parameters
+
+
+def test_that_a_header_without_attention_is_refused() -> None:
+    with pytest.raises(UnknownArchitectureError, match="no attention"):
+        read(RawModel("x", "test", tensors=(tensor("a.weight", "BF16", 2, 2),)))
