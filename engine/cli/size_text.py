@@ -114,7 +114,18 @@ def _rank(ranks: tuple[RankBudget, ...], notes: Notes, look: Look) -> Iterator[s
     yield _sum("Planned", rank.planned.likely_bytes)
     if notes.capacity_known:
         yield _sum("Load line", device.allocatable.likely_bytes)
-        yield _sum("Left" if rank.free_bytes >= 0 else "Over", abs(rank.free_bytes))
+        left = rank.free_bytes - _missing_bytes(rank)
+        yield _sum("Left" if left >= 0 else "Over", abs(left))
+
+
+def _missing_bytes(rank: RankBudget) -> int:
+    """What the plan needs beyond the pool that the runtime reserves; 0 where there is none."""
+    if not rank.has_pool:
+        return 0
+    held = (
+        rank.regions[r].estimate.likely_bytes for r in (Region.KV_CACHE, Region.RECURRENT_STATE)
+    )
+    return max(0, rank.needed.likely_bytes - sum(held))
 
 
 def _row(entry: RegionBudget, look: Look) -> str:
