@@ -32,7 +32,7 @@ PLAIN_TYPES = frozenset(
     """
     llama qwen2 qwen3 qwen3_moe mixtral gpt_oss gemma gemma2 granite olmo olmo2 gpt2 gpt_neox opt
     bloom stablelm cohere phi smollm3 seed_oss glm4 mistral exaone internlm2 olmoe arcee nemotron
-    starcoder2 ernie4_5 helium apertus
+    ernie4_5 helium apertus
     """.split()  # noqa: SIM905 - a list of words is easier to read as words
 )
 # The table gives 4,096 for closed repositories. From the model cards.
