@@ -13,6 +13,8 @@ from engine.errors import (
     HubGatedError,
     HubNotFoundError,
     HubOfflineError,
+    HubTimeoutError,
+    PlimsollError,
     SourceError,
 )
 from engine.source import catalogue, files, local
@@ -78,26 +80,39 @@ def _from_hub(
 ) -> RawModel:
     """The Hub's answer, else what this computer has of it."""
     if hub is None or hub.offline:
-        place = local.cached(meant.repo_id, meant.revision, meant.file)
-        if place is not None:
-            return files.read(place, token)
-        raise HubOfflineError(
-            f"{printable(name, 80)} is neither in the bundled catalogue nor in the Hub cache of "
-            f"this computer, and the Hub was not asked.{_hint(name)}"
-        )
+        why = "it is not in the bundled catalogue, and the Hub was not asked"
+        error = HubOfflineError(f"{printable(name, 80)} is not on this computer: {why}.")
+        return _without_hub(meant, name, token, error)
     try:
         return hub.fetch(meant.repo_id, token, meant.revision, file=meant.file)
-    except HubGatedError as exc:
-        # The files are behind terms, the shape of a known model isn't.
-        entry = catalogue.find(meant.repo_id)
-        if entry is None or meant.file:
-            raise
-        known = catalogue.raw(entry)
-        note = f"Sized by the bundled catalogue: {exc.message}"
-        return replace(known, notes=(*known.notes, note))
+    except (HubGatedError, HubOfflineError, HubTimeoutError) as exc:
+        return _without_hub(meant, name, token, exc)
     except HubNotFoundError as exc:
         hint = _hint(name) if exc.field == "model" else ""
         raise HubNotFoundError(exc.message + hint, field=exc.field) from exc
+
+
+def _without_hub(
+    meant: HubReference, name: str, token: CancelToken, error: PlimsollError
+) -> RawModel:
+    """What this computer has: the Hub's cache, else the catalogue, whose models need no files.
+
+    Raises:
+        PlimsollError: ``error``, with the nearest names, where there is nothing.
+    """
+    place = local.cached(meant.repo_id, meant.revision, meant.file)
+    if place is not None:
+        return _noted(files.read(place, token), f"Read from the Hub cache: {error.message}")
+    entry = catalogue.find(meant.repo_id)
+    if entry is not None and not meant.file and not meant.revision:
+        return _noted(catalogue.raw(entry), f"Sized by the bundled catalogue: {error.message}")
+    if isinstance(error, HubGatedError):
+        raise error
+    raise type(error)(error.message + _hint(name)) from error
+
+
+def _noted(raw: RawModel, note: str) -> RawModel:
+    return replace(raw, notes=(*raw.notes, note))
 
 
 def _expanded(path: str) -> Path:

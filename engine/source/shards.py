@@ -111,7 +111,7 @@ def gguf_models(names: Iterable[str]) -> tuple[str, ...]:
 def matching(models: Iterable[str], quantisation: str) -> tuple[str, ...]:
     """Those of ``models`` (paths) that carry the name of ``quantisation``, whatever its case."""
     name = re.escape(quantisation)
-    pattern = re.compile(rf"(?:^|[-._/]){name}(?:[-._/]|$)", re.IGNORECASE)
+    pattern = re.compile(rf"(?:^|[-._/]){name}(?:[-./]|$)", re.IGNORECASE)
     return tuple(model for model in models if pattern.search(model))
 
 

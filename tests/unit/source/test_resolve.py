@@ -104,8 +104,23 @@ def test_that_without_the_hub_the_cache_of_this_computer_answers(hub, tmp_path):
     (folder / "config.json").write_text(json.dumps(CONFIG))
     (folder.parents[1] / "refs").mkdir()
     (folder.parents[1] / "refs" / "main").write_text(COMMIT)
-    raw = ask("org/cached")
-    assert (raw.id, raw.revision, raw.config) == ("org/cached", COMMIT, CONFIG)
+    for asked in (None, "http://127.0.0.1:1"):
+        client = HubClient(asked, timeout_s=2) if asked else None
+        raw = resolve("org/cached", CancelToken(), client)
+        assert (raw.id, raw.revision, raw.config) == ("org/cached", COMMIT, CONFIG)
+        assert raw.notes[-1].startswith("Read from the Hub cache")
+
+
+def test_that_a_link_to_a_known_model_is_sized_when_the_hub_is_out_of_reach():
+    for client in (None, HubClient("http://127.0.0.1:1", timeout_s=2)):
+        raw = resolve(f"https://huggingface.co/{LLAMA}", CancelToken(), client)
+        assert raw.source == "bundled catalogue"
+        assert raw.notes[-1].startswith("Sized by the bundled catalogue")
+
+
+def test_that_a_mistyped_name_brings_the_nearest_also_when_the_hub_is_out_of_reach():
+    with pytest.raises(HubOfflineError, match=rf"cannot be reached.*Nearest: {LLAMA}"):
+        resolve(f"{LLAMA}x", CancelToken(), HubClient("http://127.0.0.1:1", timeout_s=2))
 
 
 def test_that_mistyped_words_find_models_that_share_them():
