@@ -147,11 +147,6 @@ class Facts:
         """Whether the config or its class gives ``key`` a value other than null."""
         return self.raw(key) is not None
 
-    def states(self, key: str) -> bool:
-        """Whether the config itself gives ``key`` a value other than null."""
-        value = self.raw(key)
-        return value is not None and self.origins.get(key) == "stated"
-
     def checked(self, key: str, value: object, low: int) -> int:
         """``value`` as an int within the bounds of ``key``.
 

@@ -80,9 +80,7 @@ def projections(facts: Facts, family: Family, spec: AttentionSpec) -> list[Tenso
     hidden = facts.integer("hidden_size")
     names = family.names
     path = names.attention + "."
-    q_bias = facts.says(family.q_bias)
-    kv_bias = q_bias if family.kv_bias is None else facts.says(family.kv_bias)
-    k_bias = kv_bias if family.k_bias is None else facts.says(family.k_bias)
+    bias = facts.says(family.q_bias)
     q_rows = spec.num_attention_heads * spec.head_dim
     k_rows = spec.num_key_value_heads * spec.head_dim
     v_rows = spec.num_key_value_heads * spec.v_head_dim
@@ -93,11 +91,10 @@ def projections(facts: Facts, family: Family, spec: AttentionSpec) -> list[Tenso
     gate = 2 if facts.says(family.q_gate) else 1
     kv = Sharding.KV_HEADS
     tensors = [
-        *matrix(path + query, _A, (q_rows * gate, hidden), Sharding.COLUMN, bias=q_bias),
-        *matrix(path + key, _A, (k_rows, hidden), kv, bias=k_bias),
+        *matrix(path + query, _A, (q_rows * gate, hidden), Sharding.COLUMN, bias=bias),
+        *matrix(path + key, _A, (k_rows, hidden), kv, bias=bias),
     ]
-    if not family.value_is_key:
-        tensors += matrix(path + value, _A, (v_rows, hidden), kv, bias=kv_bias)
+    tensors += matrix(path + value, _A, (v_rows, hidden), kv, bias=bias)
     o_bias = facts.says(family.o_bias)
     tensors += matrix(path + names.output, _A, (hidden, o_columns), Sharding.ROW, bias=o_bias)
     if family.qk_norm and facts.says(family.qk_norm_if):

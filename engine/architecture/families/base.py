@@ -143,10 +143,6 @@ class Family:
     """Key and value head widths of a kind of layer, where not ``head_dim`` or H / heads."""
     heads: Callable[[Facts, str], int] | None = None
     q_bias: Flag = False
-    kv_bias: Flag | None = None
-    """Bias of key and value where it differs from the query's."""
-    k_bias: Flag | None = None
-    """Bias of the key alone, where it differs from the value's."""
     o_bias: Flag = False
     qk_norm: str = ""
     """``head``: norms of one head's width; ``full``: of the whole projection's width."""
@@ -155,7 +151,6 @@ class Family:
     q_gate: Flag = False
     """Whether the query projection also yields an output gate (twice the width)."""
     sinks: Flag = False
-    value_is_key: bool = False
     gated: Flag = True
     mlp_bias: Flag = False
     gate_up_fused: bool = False
@@ -181,11 +176,8 @@ class Family:
     """Further tensors of each layer, given its mixer and feed-forward kind."""
     mtp: Callable[[Facts], int] | None = None
     """Number of multi-token-prediction blocks stored with the model."""
-    towers: OuterRule | None = None
     doubts: DoubtRule | None = None
     window: Callable[[Facts, str], int] | None = None
-    parts: tuple[str, ...] = ()
-    """Sub-configs of this text config that its rules read."""
 
 
 def matrix(
