@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.cli.look import Look, fitted, wrapped
 from engine.fit.solve import stored_format
+from engine.runtimes.registry import RUNTIMES
 from engine.units import format_gib
 
 if TYPE_CHECKING:
@@ -51,12 +52,12 @@ def _heading(budget: Budget, look: Look) -> Iterator[str]:
     context = f"{plan.max_model_len:,} tokens" if plan.max_model_len else "its default context"
     at_once = "1 request" if plan.concurrency == 1 else f"{plan.concurrency:,} requests"
     parts = [
-        f"{plan.runtime}{version} on {budget.machine.name}",
+        f"{RUNTIMES[plan.runtime].label}{version} on {budget.machine.name}",
         f"{at_once} × {context}",
         f"weights {_format(budget)}",
         f"KV {plan.kv_cache_dtype}",
     ]
-    yield fitted(" · ".join(parts), look.width).rstrip()
+    yield from wrapped(" · ".join(parts), look.width, first="", rest="  ")
 
 
 def _format(budget: Budget) -> str:
