@@ -20,6 +20,7 @@ from engine.source.hub import HubClient
 from gui import example
 from gui.browser.view import BrowserView
 from gui.desk import Desk
+from gui.filing import Filing
 from gui.kit import fonts
 from gui.kit.faults import Faults
 from gui.kit.icons import app_icon
@@ -91,6 +92,7 @@ class App(QObject):
         self.note = Notice("note", "check", "fits")
         for notice in (self.trouble, self.note, self.welcome):
             self.view.add_notice(notice)
+        self.filing = Filing(self)
         self.desk = Desk(self)
         self._connect()
         self._on_theme_changed(self.themes.current)

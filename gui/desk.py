@@ -1,33 +1,22 @@
-"""What the user's commands do, and what the window says of the state."""
+"""What the commands of view and plan do, and what the window says of the state."""
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QLocale, QObject, Qt, QUrl, Slot
-from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtCore import QObject, Qt, Slot
 
-from engine.devices import catalogue as device_catalogue
-from engine.devices import plain
 from engine.devices.device import DeviceKind
-from engine.errors import PlimsollError, UsageError
-from engine.fit.solve import limits
 from engine.source import catalogue
 from engine.units import UnitSystem
 from gui import watch
-from gui.kit.about import AboutDialog, own_version
 from gui.kit.format import size
-from gui.kit.settings import PAGES, SCHEMES
+from gui.kit.settings import SCHEMES
 from gui.kit.throttle import Debounce
 from gui.sizing import present
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from engine.devices.device import Slot as DeviceSlot
     from engine.telemetry.snapshot import TelemetrySnapshot
     from gui.app import App
@@ -35,8 +24,6 @@ if TYPE_CHECKING:
     from gui.kit.settings import Settings
     from gui.sizing.view_model import State
 
-_MODEL_FILES = "Models (*.json *.safetensors *.gguf);;All files (*)"
-_RECORDINGS = "Recordings (*.jsonl);;All files (*)"
 _HOLDS_TAB = 1
 _BADGE_PAUSE_MS = 80
 """The browser's badges are for the plan at which an edit comes to rest."""
@@ -48,33 +35,11 @@ class Desk(QObject):
     def __init__(self, app: App) -> None:
         super().__init__(app)
         self._app = app
-        self._dialog: QFileDialog | None = None
-        self._written: Path | None = None
         self._unit: UnitSystem | None = None
         self._chosen = ""
         self._badges = Debounce(_BADGE_PAUSE_MS, self._tell_plan, self)
-        self._connect_files()
         self._connect_view()
         self._connect_plan()
-
-    def _connect_files(self) -> None:
-        app, commands = self._app, self._app.window.commands
-        header = app.view.header
-        header.add_action_button(commands["record"], "circle-dot", "Record")
-        header.add_action_button(commands["report"], "file-text", "Report")
-        commands["open"].triggered.connect(self._on_open)
-        commands["open folder"].triggered.connect(self._on_open_folder)
-        commands["open recording"].triggered.connect(self._on_open_recording)
-        commands["record"].triggered.connect(self._on_record)
-        commands["report"].triggered.connect(self._on_report)
-        commands["quit"].triggered.connect(app.window.close)
-        commands["about"].triggered.connect(self._on_about)
-        app.watch.recording_changed.connect(self._on_recording_changed)
-        app.watch.ended.connect(self._on_replay_ended)
-        app.watch.aged.connect(self._on_aged)
-        app.note.add_button("Open").clicked.connect(self._on_open_written)
-        app.welcome.add_button("Copy hardware report").clicked.connect(self._on_copy_hardware)
-        app.welcome.closed.connect(self._on_welcome_closed)
 
     def _connect_view(self) -> None:
         app, commands = self._app, self._app.window.commands
@@ -104,7 +69,8 @@ class Desk(QObject):
         commands["double"].triggered.connect(self._on_double)
         commands["now"].triggered.connect(self._on_now)
         commands["emptied"].triggered.connect(self._on_emptied)
-        commands["measure"].triggered.connect(self._on_measure)
+        app.watch.aged.connect(self._on_aged)
+        app.welcome.closed.connect(self._on_welcome_closed)
         app.window.set_areas(
             (app.browser, app.view.strip, app.view.verdict, app.view.picture, app.view.tabs)
         )
@@ -155,7 +121,9 @@ class Desk(QObject):
         window.commands["emptied" if state.plan.emptied else "now"].setChecked(True)
         for key in ("now", "emptied"):
             window.commands[key].setEnabled(state.plan.device is None)
-        window.commands["report"].setEnabled(state.sizing is not None and not state.is_stale)
+        has_answer = state.sizing is not None and not state.is_stale
+        for key in ("report", "copy"):
+            window.commands[key].setEnabled(has_answer)
         for key in ("halve", "double", "context"):
             window.commands[key].setEnabled(state.model is not None)
         self._badges.request()
@@ -209,7 +177,7 @@ class Desk(QObject):
     def on_dropped(self, what: Path | str) -> None:
         """Take a file, folder, link, name or pasted config that was dropped on the window."""
         if isinstance(what, Path) and what.suffix == ".jsonl":
-            self._play(what)
+            self._app.filing.play(what)
         else:
             self._app.browser.open(what)
 
@@ -218,148 +186,9 @@ class Desk(QObject):
         note = f", {here.source.split(',')[0]}" if here.source else ""
         return f"{here.name}{note}"
 
-    def _ask(self, title: str, filters: str, taken: Callable[[str], None]) -> QFileDialog:
-        dialog = QFileDialog(self._app.window, title, self._app.settings.last_folder, filters)
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.fileSelected.connect(taken)
-        dialog.fileSelected.connect(self._on_file_selected)
-        dialog.finished.connect(dialog.deleteLater)
-        self._dialog = dialog
-        return dialog
-
-    def _on_file_selected(self, name: str) -> None:
-        self._app.settings = self._app.settings.with_(last_folder=str(Path(name).parent))
-
-    def _on_open(self) -> None:
-        self._ask("Open a model", _MODEL_FILES, self._on_model_selected).open()
-
-    def _on_open_folder(self) -> None:
-        dialog = self._ask("Open a model's folder", "", self._on_model_selected)
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.open()
-
-    def _on_model_selected(self, name: str) -> None:
-        self._app.browser.open(Path(name))
-
-    def _on_open_recording(self) -> None:
-        self._ask("Open a recording", _RECORDINGS, self._on_recording_selected).open()
-
-    def _on_recording_selected(self, name: str) -> None:
-        self._play(Path(name))
-
-    def _play(self, path: Path) -> None:
-        app = self._app
-        try:
-            app.watch.watch(path)
-        except PlimsollError as error:
-            app.trouble.report(error)
-            return
-        self._take_machine()
-        app.note.tell(f"Playing {path.name}", "F5 returns to this computer.")
-
-    def _on_replay_ended(self) -> None:
-        self._app.note.tell("The recording is over", "F5 returns to this computer.")
-
     def _on_aged(self, age: str) -> None:
         if age:
             self._app.window.status_line.sampling.tell(f"Last sample {age}")
-
-    def _on_record(self) -> None:
-        app = self._app
-        if app.watch.is_recording:
-            path = app.watch.stop_recording()
-            if path is not None:
-                self._written = path
-                app.note.tell(f"Recorded to {path}")
-            return
-        app.window.commands["record"].setChecked(False)
-        dialog = self._ask("Record to", _RECORDINGS, self._on_record_to)
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setFileMode(QFileDialog.FileMode.AnyFile)
-        dialog.setDefaultSuffix("jsonl")
-        dialog.selectFile("memory.jsonl")
-        dialog.open()
-
-    def _on_record_to(self, name: str) -> None:
-        try:
-            self._app.watch.record(Path(name))
-        except PlimsollError as error:
-            self._app.trouble.report(error)
-
-    def _on_recording_changed(self) -> None:
-        action = self._app.window.commands["record"]
-        action.setChecked(self._app.watch.is_recording)
-        action.setText("Stop &recording" if self._app.watch.is_recording else "&Record")
-
-    def _on_report(self) -> None:
-        state = self._app.model.state
-        if state.model is None:
-            return
-        papers = sorted(PAGES, key=lambda page: page != self._page())
-        filters = ";;".join(f"PDF, {page} (*.pdf)" for page in papers)
-        dialog = self._ask("Export the report", filters, self._on_report_to)
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setFileMode(QFileDialog.FileMode.AnyFile)
-        dialog.setDefaultSuffix("pdf")
-        dialog.selectFile(f"{present.title(state.model)}.pdf")
-        dialog.open()
-
-    def _page(self) -> str:
-        us = QLocale.system().measurementSystem() is QLocale.MeasurementSystem.ImperialUSSystem
-        return self._app.settings.page or ("Letter" if us else "A4")
-
-    def _on_report_to(self, name: str) -> None:
-        path = Path(name)
-        chosen = self._dialog.selectedNameFilter() if self._dialog else ""
-        page = next((p for p in PAGES if p in chosen), self._page())
-        self._app.settings = self._app.settings.with_(page=page)
-        try:
-            self.write_report(path)
-        except (PlimsollError, OSError) as error:
-            self._app.trouble.report(error)
-            return
-        self._written = path
-        self._app.note.tell(f"Report written to {path}")
-
-    def write_report(self, path: Path) -> None:
-        """Write the report on the plan in force.
-
-        Raises:
-            PlimsollError: the plan can't be worked out, or the file not be written.
-            OSError: the same, from the disk.
-        """
-        # Composer and PDF writer are needed by no one who doesn't report.
-        from engine.report.compose import About, compose  # noqa: PLC0415
-        from gui.report.pdf import write_pdf  # noqa: PLC0415
-
-        state = self._app.model.state
-        if state.sizing is None or state.is_stale:
-            raise UsageError("There is no plan to report on yet: pick a model first.")
-        budget = state.sizing.budget
-        deployment = state.plan.deployment
-        found = state.limits or limits(budget.model, deployment, budget.machine)
-        about = About(
-            on=datetime.now(tz=UTC).astimezone().date(),
-            plan=deployment,
-            unit=state.unit,
-            version=own_version(),
-        )
-        recorded = self._app.watch.recorded if budget.machine.is_here else None
-        document = compose(state.sizing, found, about, recorded)
-        write_pdf(document, path, self._page())
-
-    def _on_open_written(self) -> None:
-        if self._written is not None:
-            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._written)))
-
-    def _on_about(self) -> None:
-        dialog = AboutDialog(self._app.window)
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
-
-    def _on_copy_hardware(self) -> None:
-        report = plain.to_dict(self._app.model.state.here)
-        QGuiApplication.clipboard().setText(json.dumps(report, indent=1, ensure_ascii=False))
 
     def _on_welcome_closed(self) -> None:
         self._app.settings = self._app.settings.with_(welcome_closed=True)
@@ -414,23 +243,6 @@ class Desk(QObject):
 
     def _on_emptied(self) -> None:
         self._app.model.set_emptied(emptied=True)
-
-    def _on_measure(self) -> None:
-        app = self._app
-        if app.watch.replay is not None:
-            try:
-                app.watch.watch(None)
-            except PlimsollError as error:
-                app.trouble.report(error)
-                return
-            app.note.dismiss()
-        self._take_machine()
-
-    def _take_machine(self) -> None:
-        app = self._app
-        app.model.set_here(app.watch.machine())
-        app.view.strip.set_devices(self.here_name(), device_catalogue.devices())
-        app.view.strip.show_state(app.model.state)
 
 
 def _found(slot: DeviceSlot, unit: UnitSystem) -> str:

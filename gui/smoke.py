@@ -78,7 +78,7 @@ class Smoke(QObject):
 
     def _write(self) -> None:
         path = Path(self._folder.name) / "smoke.pdf"
-        self._app.desk.write_report(path)
+        self._app.filing.write_report(path)
         if not path.read_bytes().startswith(b"%PDF"):
             self._leave("the report is no PDF")
 

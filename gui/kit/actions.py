@@ -45,6 +45,7 @@ COMMANDS = (
     ),
     Command("report", "&File", "Export &report…", "Ctrl+E", "Write a PDF", section=True),
     Command("quit", "&File", "&Quit", "Ctrl+Q", section=True, role=QAction.MenuRole.QuitRole),
+    Command("copy", "&Edit", "&Copy as Markdown", "Ctrl+Shift+C", "Copy the answer", section=True),
     Command("search", "&View", "&Find a model", "Ctrl+F"),
     Command("browser", "&View", "&Models", "Ctrl+B", checkable=True),
     Command("tabs", "&View", "Figures &below the picture", "Ctrl+J", checkable=True),

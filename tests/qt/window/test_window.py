@@ -249,7 +249,7 @@ def test_that_a_recording_is_written_and_played_back(app, qtbot, tmp_path):
 
 def test_that_a_report_is_written(app, tmp_path):
     path = tmp_path / "report.pdf"
-    app.desk.write_report(path)
+    app.filing.write_report(path)
     assert path.read_bytes().startswith(b"%PDF")
 
 

@@ -1,0 +1,223 @@
+"""Files in and out: models, recordings, reports, and what goes to the clipboard."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QLocale, QObject, QUrl
+from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import QFileDialog
+
+from engine.devices import catalogue, plain
+from engine.errors import PlimsollError, UsageError
+from engine.fit.solve import limits
+from gui.kit.about import AboutDialog, own_version
+from gui.kit.settings import PAGES
+from gui.sizing import present
+from gui.sizing.markdown import markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gui.app import App
+
+_MODEL_FILES = "Models (*.json *.safetensors *.gguf);;All files (*)"
+_RECORDINGS = "Recordings (*.jsonl);;All files (*)"
+
+
+class Filing(QObject):
+    """The commands that open, write and copy."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self._app = app
+        self._dialog: QFileDialog | None = None
+        self._written: Path | None = None
+        self._connect()
+
+    def _connect(self) -> None:
+        app, commands = self._app, self._app.window.commands
+        header = app.view.header
+        header.add_action_button(commands["record"], "circle-dot", "Record")
+        header.add_action_button(commands["report"], "file-text", "Report")
+        commands["open"].triggered.connect(self._on_open)
+        commands["open folder"].triggered.connect(self._on_open_folder)
+        commands["open recording"].triggered.connect(self._on_open_recording)
+        commands["record"].triggered.connect(self._on_record)
+        commands["report"].triggered.connect(self._on_report)
+        commands["copy"].triggered.connect(self._on_copy)
+        commands["quit"].triggered.connect(app.window.close)
+        commands["about"].triggered.connect(self._on_about)
+        app.watch.recording_changed.connect(self._on_recording_changed)
+        app.watch.ended.connect(self._on_replay_ended)
+        self._open_button = app.note.add_button("Open")
+        self._open_button.clicked.connect(self._on_open_written)
+        app.welcome.add_button("Copy hardware report").clicked.connect(self._on_copy_hardware)
+        commands["measure"].triggered.connect(self._on_measure)
+
+    def _ask(self, title: str, filters: str, taken: Callable[[str], None]) -> QFileDialog:
+        dialog = QFileDialog(self._app.window, title, self._app.settings.last_folder, filters)
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.fileSelected.connect(taken)
+        dialog.fileSelected.connect(self._on_file_selected)
+        dialog.finished.connect(dialog.deleteLater)
+        self._dialog = dialog
+        return dialog
+
+    def _on_file_selected(self, name: str) -> None:
+        self._app.settings = self._app.settings.with_(last_folder=str(Path(name).parent))
+
+    def _on_open(self) -> None:
+        self._ask("Open a model", _MODEL_FILES, self._on_model_selected).open()
+
+    def _on_open_folder(self) -> None:
+        dialog = self._ask("Open a model's folder", "", self._on_model_selected)
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.open()
+
+    def _on_model_selected(self, name: str) -> None:
+        self._app.browser.open(Path(name))
+
+    def _on_open_recording(self) -> None:
+        self._ask("Open a recording", _RECORDINGS, self._on_recording_selected).open()
+
+    def _on_recording_selected(self, name: str) -> None:
+        self.play(Path(name))
+
+    def play(self, path: Path) -> None:
+        """Play a recording in place of this computer."""
+        app = self._app
+        try:
+            app.watch.watch(path)
+        except PlimsollError as error:
+            app.trouble.report(error)
+            return
+        self._take_machine()
+        self._tell(f"Playing {path.name}", "F5 returns to this computer.")
+
+    def _on_replay_ended(self) -> None:
+        self._tell("The recording is over", "F5 returns to this computer.")
+
+    def _on_record(self) -> None:
+        app = self._app
+        if app.watch.is_recording:
+            path = app.watch.stop_recording()
+            if path is not None:
+                self._tell(f"Recorded to {path}", written=path)
+            return
+        app.window.commands["record"].setChecked(False)
+        dialog = self._ask("Record to", _RECORDINGS, self._on_record_to)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setFileMode(QFileDialog.FileMode.AnyFile)
+        dialog.setDefaultSuffix("jsonl")
+        dialog.selectFile("memory.jsonl")
+        dialog.open()
+
+    def _on_record_to(self, name: str) -> None:
+        try:
+            self._app.watch.record(Path(name))
+        except PlimsollError as error:
+            self._app.trouble.report(error)
+
+    def _on_recording_changed(self) -> None:
+        action = self._app.window.commands["record"]
+        action.setChecked(self._app.watch.is_recording)
+        action.setText("Stop &recording" if self._app.watch.is_recording else "&Record")
+
+    def _on_report(self) -> None:
+        state = self._app.model.state
+        if state.model is None:
+            return
+        papers = sorted(PAGES, key=lambda page: page != self._page())
+        filters = ";;".join(f"PDF, {page} (*.pdf)" for page in papers)
+        dialog = self._ask("Export the report", filters, self._on_report_to)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setFileMode(QFileDialog.FileMode.AnyFile)
+        dialog.setDefaultSuffix("pdf")
+        dialog.selectFile(f"{present.title(state.model)}.pdf")
+        dialog.open()
+
+    def _page(self) -> str:
+        us = QLocale.system().measurementSystem() is QLocale.MeasurementSystem.ImperialUSSystem
+        return self._app.settings.page or ("Letter" if us else "A4")
+
+    def _on_report_to(self, name: str) -> None:
+        path = Path(name)
+        chosen = self._dialog.selectedNameFilter() if self._dialog else ""
+        page = next((p for p in PAGES if p in chosen), self._page())
+        self._app.settings = self._app.settings.with_(page=page)
+        try:
+            self.write_report(path)
+        except (PlimsollError, OSError) as error:
+            self._app.trouble.report(error)
+            return
+        self._tell(f"Report written to {path}", written=path)
+
+    def write_report(self, path: Path) -> None:
+        """Write the report on the plan in force.
+
+        Raises:
+            PlimsollError: the plan can't be worked out, or the file not be written.
+            OSError: the same, from the disk.
+        """
+        # Composer and PDF writer are needed by no one who doesn't report.
+        from engine.report.compose import About, compose  # noqa: PLC0415
+        from gui.report.pdf import write_pdf  # noqa: PLC0415
+
+        state = self._app.model.state
+        if state.sizing is None or state.is_stale:
+            raise UsageError("There is no plan to report on yet: pick a model first.")
+        budget = state.sizing.budget
+        deployment = state.plan.deployment
+        found = state.limits or limits(budget.model, deployment, budget.machine)
+        about = About(
+            on=datetime.now(tz=UTC).astimezone().date(),
+            plan=deployment,
+            unit=state.unit,
+            version=own_version(),
+        )
+        recorded = self._app.watch.recorded if budget.machine.is_here else None
+        document = compose(state.sizing, found, about, recorded)
+        write_pdf(document, path, self._page())
+
+    def _tell(self, line: str, second: str = "", *, written: Path | None = None) -> None:
+        self._written = written
+        self._open_button.setVisible(written is not None)
+        self._app.note.tell(line, second)
+
+    def _on_open_written(self) -> None:
+        if self._written is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._written)))
+
+    def _on_about(self) -> None:
+        dialog = AboutDialog(self._app.window)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def _on_copy(self) -> None:
+        QGuiApplication.clipboard().setText(markdown(self._app.model.state))
+        self._tell("Copied as Markdown")
+
+    def _on_copy_hardware(self) -> None:
+        report = plain.to_dict(self._app.model.state.here)
+        QGuiApplication.clipboard().setText(json.dumps(report, indent=1, ensure_ascii=False))
+
+    def _on_measure(self) -> None:
+        app = self._app
+        if app.watch.replay is not None:
+            try:
+                app.watch.watch(None)
+            except PlimsollError as error:
+                app.trouble.report(error)
+                return
+            app.note.dismiss()
+        self._take_machine()
+
+    def _take_machine(self) -> None:
+        app = self._app
+        app.model.set_here(app.watch.machine())
+        app.view.strip.set_devices(app.model.state.here.slots[0].device.name, catalogue.devices())
+        app.view.strip.show_state(app.model.state)
