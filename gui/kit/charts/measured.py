@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _TIME, _USED, _PLAN, _KV = range(4)
 _LENS_COLUMN = 16
+_LENS_NAMES = 112
+"""How far the longest name of a region reaches."""
 _LAST_MINUTE_S = 60.0
 _LEAST_RESIDUE_BYTES = GIB // 20
 
@@ -248,7 +250,11 @@ def _readout(words: list[str]) -> list[str]:
 def in_lens(
     canvas: Canvas, place: PanelLayout, lens: LensLayout, live: Live
 ) -> tuple[float, float] | None:
-    """The last minute in the lens; returns from and to which y it runs, None if elsewhere."""
+    """The last minute in the lens; None if it runs elsewhere.
+
+    Returns:
+        From and to which y it runs where the names of the regions stand.
+    """
     series, window = live.of(place.panel), live.window
     if series is None or window is None:
         return None
@@ -272,7 +278,10 @@ def in_lens(
     canvas.painter.restore()
     if is_running(place.panel, live):
         _residue(canvas, place.panel, lens, float(seen[-1]), live.unit)
-    return lens.scale.y(float(seen.max())) - 2, lens.scale.y(float(seen.min())) + 2
+    beside = used[(xs <= lens.box.left() + _LENS_NAMES * theme.text_scale) & ~np.isnan(used)]
+    if not beside.size:
+        return lens.box.bottom(), lens.box.bottom()
+    return lens.scale.y(float(beside.max())) - 2, lens.scale.y(float(beside.min())) + 2
 
 
 def _residue(canvas: Canvas, panel: Panel, lens: LensLayout, used: float, unit: UnitSystem) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.units import UnitSystem
     from gui.kit.charts.layout import PanelLayout, PictureLayout, Style
     from gui.kit.charts.measured import Live
-    from gui.kit.charts.scene import PictureScene, Segment
+    from gui.kit.charts.scene import PictureScene
 
 _MARK_FROM_AXIS = 17
 _MARK_RADIUS = 7
@@ -47,12 +47,9 @@ def paint_plan(
         return canvas
     for panel in places.panels:
         _bands(canvas, panel)
-        _frame(canvas, panel)
         stack.bar(canvas, panel)
-        stack.over(canvas, panel)
-        if panel.has_brackets and not panel.panel.over_bytes:
-            stack.brackets(canvas, panel)
         stack.labels(canvas, panel)
+        _marks_over_bands(canvas, panel)
     if places.lens:
         lens.paint(canvas, places.panels[0], places.lens, scene.unit)
     return canvas
@@ -66,6 +63,7 @@ def paint_live(
     for panel in places.panels:
         if live.selected is not None:
             _highlight(canvas, panel, live.selected)
+            _marks_over_bands(canvas, panel)
         measured.paint(canvas, panel, live)
         only = len(places.panels) == 1
         if only:
@@ -103,9 +101,17 @@ def _aside(canvas: Canvas, place: PanelLayout, texts: tuple[str, ...], load_text
     canvas.text(row, text, font, canvas.theme.color("text.tertiary"))
 
 
+def _marks_over_bands(canvas: Canvas, place: PanelLayout) -> None:
+    """What lies over the bands, and over the tint of a highlighted one too."""
+    _edges(canvas, place)
+    _frame(canvas, place)
+    stack.over(canvas, place)
+    if place.has_brackets and not place.panel.over_bytes:
+        stack.brackets(canvas, place)
+
+
 def _bands(canvas: Canvas, place: PanelLayout) -> None:
     theme, bands = canvas.theme, place.bands
-    edges: list[tuple[Segment, float]] = []
     for segment in place.panel.segments:
         if segment.region is Region.HEADROOM:
             continue
@@ -113,11 +119,15 @@ def _bands(canvas: Canvas, place: PanelLayout) -> None:
         name = inks.color_name(segment.region)
         rect = canvas.snapped(QRectF(QPointF(bands.left(), top), QPointF(bands.right(), bottom)))
         canvas.painter.fillRect(rect, theme.mixed(name, theme.alpha("band")))
-        if not segment.is_open:
-            edges.append((segment, top))
-    for segment, top in edges:
+
+
+def _edges(canvas: Canvas, place: PanelLayout) -> None:
+    theme, bands = canvas.theme, place.bands
+    for segment in place.panel.segments:
+        if segment.region is Region.HEADROOM or segment.is_open:
+            continue
         color = theme.mixed(inks.color_name(segment.region), theme.alpha("bandEdge"))
-        y = canvas.snap(top)
+        y = canvas.snap(place.scale.y(segment.top_bytes))
         canvas.line(QLineF(bands.left(), y, bands.right(), y), color)
 
 

@@ -190,3 +190,19 @@ def test_that_a_gap_in_sampling_is_a_gap_in_the_line() -> None:
     y = round(panel.scale.y(gib(8)))
     near = [image.pixelColor(round(panel.time.center().x()), y + d) for d in (-1, 0, 1)]
     assert not any(_is_near(color, ink) for color in near)
+
+
+def test_that_a_highlighted_band_hides_neither_range_nor_edge() -> None:
+    live = Live(selected=Region.KV_CACHE)
+    image, places, _ = draw(sizings.sizing(), live=live)
+    panel = places.panels[0]
+    plain, _, _ = draw(sizings.sizing())
+    x = round(panel.bar.right()) + 7
+    for picture in (plain, image):
+        rows = [
+            y
+            for y in range(picture.height())
+            if picture.pixelColor(x + 4, y).lightness() - picture.pixelColor(x, y).lightness() > 30
+        ]
+        # 5.89 - 4.12 = 1.77 GiB from the low end to the high one
+        assert len(rows) >= 1.77 * panel.scale.pixels_per_byte * gib(1) - 3
