@@ -1,0 +1,88 @@
+"""Files in and out through the window's own dialogs, which never block it."""
+
+from __future__ import annotations
+
+import json
+
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
+
+from gui.kit.about import AboutDialog
+
+
+def _dialog(app) -> QFileDialog:
+    dialog = next(d for d in app.window.findChildren(QFileDialog) if d.isVisible())
+    assert dialog.windowModality()
+    return dialog
+
+
+def _choose(app, path) -> None:
+    dialog = _dialog(app)
+    dialog.fileSelected.emit(str(path))
+    dialog.done(QDialog.DialogCode.Accepted)
+
+
+def test_that_a_report_is_written_where_the_dialog_said(app, tmp_path):
+    app.window.commands["report"].trigger()
+    _dialog(app).selectNameFilter("PDF, Letter (*.pdf)")
+    _choose(app, tmp_path / "a.pdf")
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+    assert app.settings.page == "Letter"
+    assert app.settings.last_folder == str(tmp_path)
+    assert "a.pdf" in app.note.line.text()
+
+
+def test_that_a_report_that_cannot_be_written_is_a_sentence(app, tmp_path):
+    app.window.commands["report"].trigger()
+    _choose(app, tmp_path / "no" / "such" / "a.pdf")
+    assert app.trouble.isVisible()
+    assert "inside Plimsoll" not in app.trouble.line.text()
+
+
+def test_that_a_model_is_opened_through_the_dialog(app, qtbot, tmp_path):
+    config = {
+        "model_type": "llama",
+        "hidden_size": 256,
+        "intermediate_size": 512,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "vocab_size": 1000,
+        "torch_dtype": "float16",
+    }
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    app.window.commands["open"].trigger()
+    _choose(app, path)
+    qtbot.waitUntil(lambda: app.model.state.model.spec.hidden_size == 256, timeout=20_000)
+
+
+def test_that_recording_starts_after_the_dialog_and_ends_by_the_same_command(app, tmp_path):
+    record = app.window.commands["record"]
+    record.trigger()
+    assert not record.isChecked()
+    _choose(app, tmp_path / "m.jsonl")
+    assert record.isChecked()
+    record.trigger()
+    assert not record.isChecked()
+    assert (tmp_path / "m.jsonl").read_text().startswith('{"schema"')
+    assert "m.jsonl" in app.note.line.text()
+
+
+def test_that_a_cancelled_dialog_changes_nothing(app):
+    app.window.commands["record"].trigger()
+    _dialog(app).reject()
+    assert not app.watch.is_recording
+
+
+def test_that_the_answer_is_copied_as_markdown(app):
+    app.window.commands["copy"].trigger()
+    assert app.model.state.sizing.verdict.headline in QApplication.clipboard().text()
+
+
+def test_that_about_names_the_licences_of_what_is_bundled(app):
+    app.window.commands["about"].trigger()
+    dialog = app.window.findChild(AboutDialog)
+    text = dialog.findChildren(object, "")
+    words = " ".join(w.toPlainText() for w in text if hasattr(w, "toPlainText"))
+    assert "SIL OPEN FONT LICENSE" in words
+    assert "ISC License" in words
+    dialog.reject()
