@@ -13,6 +13,7 @@ from engine.report import formulas, tables, what_if, words
 from engine.report.document import (
     Block,
     Bullets,
+    Command,
     Facts,
     Figure,
     Heading,
@@ -235,7 +236,11 @@ def _reasons(sizing: Sizing, about: About) -> list[Block]:
     """Formulas with their numbers, the other ranks, assumptions and warnings."""
     budget, unit = sizing.budget, about.unit
     binding = budget.ranks[_binding(sizing)]
-    made: list[Block] = [Heading("How the figures are worked out")]
+    used = {e.estimate.basis for rank in budget.ranks for e in rank.regions.values()}
+    made: list[Block] = [
+        Heading("How the figures are worked out"),
+        Paragraph(words.bases(used), Tone.QUIET),
+    ]
     made += formulas.of_rank(budget, binding, unit)
     if len(budget.ranks) > 1:
         made += [Heading("Every rank"), tables.all_ranks(budget, unit)]
@@ -274,5 +279,5 @@ def _evidence(budget: Budget, about: About, runs: Mapping[int, MeasuredRun]) -> 
     made += [Heading("Versions and sources"), Bullets(tuple(versions))]
     plan = about.plan or budget.deployment
     made.append(Heading("The same in a terminal"))
-    made.append(Paragraph(words.command(model.id, plan, budget), Tone.QUIET))
+    made.append(Command(words.command(model.id, plan, budget)))
     return made

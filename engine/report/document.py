@@ -51,6 +51,13 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
+class Command:
+    """A command line: broken between words only, so that it can be copied."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Bullets:
     """Sentences, one below the other."""
 
@@ -126,7 +133,7 @@ class PageBreak:
     """What follows begins on a new page."""
 
 
-Block = Heading | Paragraph | Bullets | Facts | Table | Formula | Figure | PageBreak
+Block = Heading | Paragraph | Command | Bullets | Facts | Table | Formula | Figure | PageBreak
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,6 +14,7 @@ from engine.text import printable
 from engine.units import UnitSystem, format_gib
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import date
 
     from engine.budget.model import Budget
@@ -35,6 +36,24 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August"),
     *("September", "October", "November", "December"),
 )
+
+
+_BASES = {
+    Basis.READ: "summed from a file header, or read from the device",
+    Basis.EXACT: "follows from whole numbers by the runtime’s own rule",
+    Basis.SETTING: "what a setting asks for",
+    Basis.MEASURED: "read from the device now",
+    Basis.LEARNED: "from this machine’s own runs",
+    Basis.FITTED: "a formula fitted to measured runs, with their spread",
+    Basis.ASSUMED: "a default without evidence for this case",
+    Basis.BOUND: "a limit, since something isn’t understood",
+}
+
+
+def bases(used: Iterable[Basis]) -> str:
+    """What the words for the basis mean, for those that are used, the surest first."""
+    there = set(used)
+    return " ".join(f"{b.word}: {meaning}." for b, meaning in _BASES.items() if b in there)
 
 
 def day(on: date) -> str:

@@ -13,6 +13,7 @@ from engine.report.document import (
     Bullets,
     Cell,
     Column,
+    Command,
     Facts,
     Figure,
     Formula,
@@ -58,6 +59,8 @@ def place(sheet: Sheet, block: Block) -> None:
         case Paragraph():
             sheet.paragraph(block.text, sheet.font("small"), _COLORS[block.tone])
             sheet.y += 4
+        case Command():
+            _command(sheet, block)
         case Bullets():
             _bullets(sheet, block)
         case Facts():
@@ -70,6 +73,21 @@ def place(sheet: Sheet, block: Block) -> None:
             figure.place(sheet, block)
         case PageBreak():
             sheet.next_part()
+
+
+def _command(sheet: Sheet, block: Command) -> None:
+    font = sheet.font("mono", 10)
+    metrics = QFontMetricsF(font)
+    lines: list[str] = []
+    for word in block.text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and metrics.horizontalAdvance(longer) <= sheet.width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    for line in lines:
+        sheet.paragraph(line, font, "text.secondary")
+        sheet.y += 2
 
 
 def _bullets(sheet: Sheet, block: Bullets) -> None:

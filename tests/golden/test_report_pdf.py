@@ -20,6 +20,7 @@ from engine.report.document import (
     Bullets,
     Cell,
     Column,
+    Command,
     Heading,
     Paragraph,
     ReportDocument,
@@ -200,6 +201,12 @@ def test_that_a_name_longer_than_a_line_wraps_and_is_all_there(tmp_path: Path) -
     name = "x" * 150 + "THEMIDDLE" + "y" * 150
     text = _text(_written(_document(Paragraph(name)), tmp_path / "name.pdf"))
     assert name in text.replace("\n", "")
+
+
+def test_that_a_command_is_broken_between_its_words_only(tmp_path: Path) -> None:
+    words = " ".join(f"--option-number-{n} {n}" for n in range(20))
+    text = _text(_written(_document(Command(words)), tmp_path / "command.pdf"))
+    assert words in text.replace("\n", " ")
 
 
 def test_that_a_character_no_font_has_is_shown_by_its_number(tmp_path: Path) -> None:

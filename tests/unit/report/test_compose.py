@@ -13,7 +13,16 @@ from engine.deployment.spec import Deployment
 from engine.devices import catalogue
 from engine.fit.solve import Limits, limits
 from engine.report.compose import About, compose
-from engine.report.document import Bullets, Facts, Figure, Formula, Heading, ReportDocument, Table
+from engine.report.document import (
+    Bullets,
+    Facts,
+    Figure,
+    Formula,
+    Heading,
+    Paragraph,
+    ReportDocument,
+    Table,
+)
 from engine.sizing import Sizing, size
 from engine.source.raw import RawModel
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, TelemetrySnapshot
@@ -171,6 +180,14 @@ def test_that_formulas_stand_with_their_numbers_and_sources() -> None:
     assert formulas["One more token"].calculation.startswith("2 × 32 layers × 8 heads × 128 × 2 B")
     assert all(f.calculation or f.source for f in formulas.values())
     assert all(f.source for name, f in formulas.items() if name != "One more token")
+
+
+def test_that_the_words_for_the_basis_are_explained_where_they_are_used() -> None:
+    blocks = compose(sizings.sizing(), LIMITS, ABOUT).blocks
+    said = next(b.text for b in blocks if isinstance(b, Paragraph))
+    assert said.startswith("Read: summed from a file header, or read from the device.")
+    assert "Setting: what a setting asks for." in said
+    assert "Bound" not in said
 
 
 def test_that_every_rank_is_in_the_tables_and_like_ranks_share_one() -> None:
