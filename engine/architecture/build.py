@@ -32,6 +32,7 @@ _PATTERN_KEYS = (
     "attention_chunk_size", "full_attn_idxs", "global_attn_every_n_layers", "max_window_layers",
     "hybrid_layer_pattern", "full_attention_interval",
 )  # fmt: skip
+_PLAIN_FEEDS: dict[str, FeedRule] = {DENSE: feed.dense, SPARSE: feed.sparse}
 _ATTENTION = frozenset({FULL, SLIDING, CHUNKED})
 
 
@@ -109,7 +110,7 @@ def _mixer(family: Family, kind: str) -> MixerRule | None:
 def _feed(family: Family, kind: str) -> FeedRule | None:
     if kind == NONE:
         return None
-    return family.feeds.get(kind) or {DENSE: feed.dense, SPARSE: feed.sparse}[kind]
+    return family.feeds.get(kind) or _PLAIN_FEEDS.get(kind) or family.feed
 
 
 def _layer(facts: Facts, family: Family, mixer_kind: str, feed_kind: str) -> LayerSpec:

@@ -132,6 +132,8 @@ class Family:
     """Mixers of layer kinds other than full, sliding and chunked attention."""
     feeds: Mapping[str, FeedRule] = field(default_factory=dict[str, FeedRule])
     """Feed-forward rules other than the plain dense and sparse ones."""
+    feed: FeedRule | None = None
+    """Feed-forward blocks of kinds that are neither dense nor sparse nor in ``feeds``."""
     pattern: PatternRule = _all_full
     """Token mixer of each layer where the config has no ``layer_types``."""
     reads_layer_types: bool = True

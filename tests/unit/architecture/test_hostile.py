@@ -46,6 +46,11 @@ SMALL: dict[str, Any] = {
     "max_position_embeddings": 128,
     "hybrid_override_pattern": "M*E-",
     "id2label": {"0": "a"},
+    "block_configs": [
+        {"attention": {"n_heads_in_group": 2}, "ffn": {"ffn_mult": 1.5}},
+        {"attention": {"no_op": True}, "ffn": {"replace_with_linear": True}},
+    ]
+    * 2,
 }
 scalars = (
     st.none()

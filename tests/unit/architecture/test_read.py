@@ -322,3 +322,24 @@ def test_that_more_parameters_than_any_model_has_are_refused() -> None:
 def test_that_more_active_experts_than_there_are_is_an_error() -> None:
     with pytest.raises(ConfigError, match="only 8 experts"):
         model_of(MIXTRAL, num_experts_per_tok=9)
+
+
+def test_that_searched_layers_may_lack_a_block() -> None:
+    blocks = [
+        {"attention": {"n_heads_in_group": 8}, "ffn": {"ffn_mult": 5.25}},
+        {"attention": {"no_op": True}, "ffn": {"ffn_mult": 1.0}},
+        {"attention": {"replace_with_linear": True}, "ffn": {"no_op": True}},
+    ]
+    spec = model_of(
+        LLAMA_8B, model_type="nemotron-nas", num_hidden_layers=3, num_key_value_heads=None,
+        intermediate_size=None, block_configs=blocks,
+    ).spec  # fmt: skip
+    hidden = 4096
+    attention = 2 * hidden * hidden + 2 * hidden * 4 * 128
+    first, second, third = (layer.parameters for layer in spec.layers)
+    assert first == attention + 3 * hidden * 14_336 + 2 * hidden
+    # 2 x 4096 / 3 = 2730, rounded up to 2816.
+    assert second == 3 * hidden * 2816 + hidden
+    assert third == hidden * hidden + hidden
+    assert [a.num_key_value_heads for a in spec.attentions] == [4]
+    assert not spec.doubts
