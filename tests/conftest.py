@@ -5,13 +5,16 @@ Set before any test imports Qt or the Hub's client, since both read the environm
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 import threading
 from pathlib import Path
 
 _HOME = Path(tempfile.mkdtemp(prefix="plimsoll-tests-"))
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 if os.environ.get("PLIMSOLL_TEST_DISPLAY") != "1":
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ.update(
