@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engine.config.facts import Facts
 
 _WHOLE = Sharding.REPLICATED
-_SHARED = ", shared"
+SHARED = ", shared"
 _WIDE = "wide"
 _GLOBAL_HEAD_DIM = 512
 
@@ -57,7 +57,7 @@ def _kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     kinds: list[tuple[str, str]] = []
     for index, kind in enumerate(types):
         if shared and index >= len(types) - shared:
-            kinds.append((kind + _SHARED, _WIDE if wide else feed_kind))
+            kinds.append((kind + SHARED, _WIDE if wide else feed_kind))
         else:
             kinds.append((kind, feed_kind))
     return tuple(kinds)
@@ -78,9 +78,10 @@ def _kv_heads(facts: Facts, kind: str) -> int:
     return heads
 
 
-def _attention(facts: Facts, family: Family, kind: str) -> Mixed:
-    if kind.endswith(_SHARED):
-        mixed = attention.gqa(facts, family, kind.removesuffix(_SHARED))
+def attention_rule(facts: Facts, family: Family, kind: str) -> Mixed:
+    """Attention that may read another layer's cache, or whose value is its key."""
+    if kind.endswith(SHARED):
+        mixed = attention.gqa(facts, family, kind.removesuffix(SHARED))
         own = ("q_proj", "o_proj", "q_norm")
         tensors = [t for t in mixed.tensors if any(name in t.name for name in own)]
         assert mixed.attention is not None  # noqa: S101 - gqa always has one
@@ -118,7 +119,8 @@ def _sparse(facts: Facts, family: Family, kind: str) -> Fed:
     return Fed(tensors, dense.intermediate_size, MoeSpec(experts, active, width))
 
 
-def _per_layer(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[Tensor]:
+def per_layer(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[Tensor]:
+    """A layer's own input from the per-layer embedding."""
     width = facts.count("hidden_size_per_layer_input")
     if not width:
         return []
@@ -131,7 +133,8 @@ def _per_layer(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[T
     ]
 
 
-def _per_layer_outer(facts: Facts, _family: Family) -> list[Tensor]:
+def per_layer_outer(facts: Facts, _family: Family) -> list[Tensor]:
+    """The per-layer embedding: one small table for all layers together."""
     width = facts.count("hidden_size_per_layer_input")
     if not width:
         return []
@@ -148,13 +151,14 @@ def _per_layer_outer(facts: Facts, _family: Family) -> list[Tensor]:
 
 GEMMA4 = Family(
     q_bias="attention_bias", o_bias="attention_bias", qk_norm="head", kinds=_kinds,
-    attention=_attention, mixers={FULL + _SHARED: _attention, SLIDING + _SHARED: _attention},
+    attention=attention_rule,
+    mixers={FULL + SHARED: attention_rule, SLIDING + SHARED: attention_rule},
     feeds={_WIDE: _wide, SPARSE: _sparse}, head_dim=_widths, kv_heads=_kv_heads,
     norms=(
         "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
         "post_feedforward_layernorm",
     ),
-    layer_extra=_per_layer, positions=_per_layer_outer, tied=True,
+    layer_extra=per_layer, positions=per_layer_outer, tied=True,
 )  # fmt: skip
 
 

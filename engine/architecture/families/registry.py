@@ -9,6 +9,7 @@ from engine.architecture.families import (
     deepseek_v4,
     dense,
     encoders,
+    gemma3n,
     gemma4,
     generic,
     hybrid,
@@ -33,6 +34,7 @@ _OWN: Mapping[str, Family] = {
     **nas.FAMILIES,
     **deepseek_v4.FAMILIES,
     **gemma4.FAMILIES,
+    **gemma3n.FAMILIES,
     **encoders.FAMILIES,
 }
 # Text parts of multimodal models, and other names of the same layers.
