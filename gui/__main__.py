@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from engine.cli import main as run_command
-from engine.cli.options import COMMANDS
+from engine.cli.options import COMMANDS, parse_window
+from engine.cli.streams import complain, open_streams
+from engine.errors import PlimsollError
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from pathlib import Path
 
     from engine.report.document import ReportDocument
@@ -23,26 +25,47 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     if arguments and (arguments[0] in _FOR_THE_TERMINAL or not arguments[0].startswith("-")):
         return run_command(arguments, write_pdf=_write_pdf)
-    options = _window_options(arguments)
-    if not _has_display():
-        return _answer_without_window()
-    return _open_window(options)
-
-
-def _window_options(arguments: list[str]) -> Namespace:
-    parser = ArgumentParser(prog="plimsoll", add_help=False, allow_abbrev=False)
-    parser.add_argument("--offline", action="store_true")
-    parser.add_argument("--endpoint", metavar="URL")
-    parser.add_argument("--replay", metavar="FILE")
-    parser.add_argument("--reset", action="store_true")
-    parser.add_argument("--smoke", action="store_true")
-    return parser.parse_args(arguments)
+    open_streams()
+    try:
+        options = parse_window(arguments)
+        return _open_window(options) if _has_display() else _answer_without_window()
+    except PlimsollError as error:
+        complain(error)
+        return 2
 
 
 def _has_display() -> bool:
     """Whether a window can be shown: always, but on Linux without a display server."""
-    names = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
-    return not sys.platform.startswith("linux") or any(os.environ.get(name) for name in names)
+    if not sys.platform.startswith("linux"):
+        return True
+    if any(os.environ.get(name) for name in ("WAYLAND_DISPLAY", "QT_QPA_PLATFORM")):
+        return True
+    return _answers(os.environ.get("DISPLAY", ""))
+
+
+def _answers(display: str) -> bool:
+    """Whether an X server listens at ``display``; Qt would abort the program if none did."""
+    host, _, numbers = display.rpartition(":")
+    number = numbers.split(".")[0]
+    if not number.isdecimal():
+        return False
+    import socket  # noqa: PLC0415 - only here
+
+    local = f"/tmp/.X11-unix/X{number}"  # noqa: S108 - where X servers listen
+    places: list[tuple[int, str | tuple[str, int]]]
+    if host in {"", "unix"}:
+        places = [(socket.AF_UNIX, local), (socket.AF_UNIX, f"\0{local}")]
+    else:
+        places = [(socket.AF_INET, (host, 6000 + int(number)))]
+    for family, place in places:
+        with socket.socket(family) as probe:
+            probe.settimeout(2)
+            try:
+                probe.connect(place)
+            except OSError:
+                continue
+            return True
+    return False
 
 
 def _answer_without_window() -> int:

@@ -39,6 +39,9 @@ Try:
   plimsoll size ./model.gguf --runtime llama.cpp --n-ctx 16384
   plimsoll kv Qwen/Qwen3-8B --context 32k --kv-dtype fp8
 
+The window takes --offline (never ask the Hub), --endpoint URL (another Hub), --replay FILE (a
+recording instead of this machine), --reset (settings as new).
+
 Exit status of size: 0 it fits (also tight), 1 it does not, 2 bad input, 3 cannot be said.
 """
 
@@ -91,6 +94,21 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         if getattr(options, f.name, None) is not None
     }
     return options
+
+
+def parse_window(argv: Sequence[str]) -> argparse.Namespace:
+    """The options of the window.
+
+    Raises:
+        UsageError: an unknown option, or one without its value.
+    """
+    parser = _Parser(prog="plimsoll", add_help=False, allow_abbrev=False, formatter_class=_Help)
+    parser.add_argument("--offline", action="store_true")
+    parser.add_argument("--endpoint")
+    parser.add_argument("--replay")
+    parser.add_argument("--reset", action="store_true")
+    parser.add_argument("--smoke", action="store_true")
+    return parser.parse_args(argv)
 
 
 def _asked(argv: Sequence[str]) -> frozenset[str] | None:

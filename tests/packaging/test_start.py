@@ -165,3 +165,29 @@ def test_that_the_locks_agree_and_hold_no_torch():
         assert pins[name].items() <= pins["dev"].items()
     assert pins["app"]["pyside6-essentials"] == "6.11.3"
     assert "torch" not in pins["dev"]
+
+
+def run_program(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    shown = {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"}
+    clean = {k: v for k, v in os.environ.items() if k not in shown} | settings
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "gui", *arguments], env=clean | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", [{}, {"DISPLAY": ":63999"}, {"DISPLAY": "nonsense"}])
+def test_that_without_a_display_the_answer_comes_in_the_terminal(settings):
+    done = run_program(**settings)
+    assert done.returncode == 0, done.stderr
+    assert "GiB" in done.stdout
+    assert "To see the window" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--ofline"], ["--replay"], ["--replay", "/no/such/file"]])
+def test_that_a_slip_in_the_windows_options_costs_one_sentence(arguments):
+    done = run_program(*arguments, QT_QPA_PLATFORM="offscreen")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("plimsoll: ")
+    assert done.stderr.count("\n") == 1
