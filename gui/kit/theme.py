@@ -173,7 +173,6 @@ class ThemeManager(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pinned: str | None = None
-        self._text_scale = 1.0
         self._hints = QGuiApplication.styleHints()
         self._hints.colorSchemeChanged.connect(self._on_desktop_changed)
         if hasattr(self._hints, "accessibility"):
@@ -186,16 +185,11 @@ class ThemeManager(QObject):
         self._pinned = scheme
         self._update()
 
-    def set_text_scale(self, text_scale: float) -> None:
-        """Draw all text ``text_scale`` times as large as usual."""
-        self._text_scale = text_scale
-        self._update()
-
     def _on_desktop_changed(self) -> None:
         self._update()
 
     def _update(self) -> None:
-        theme = load_theme(self._wanted(), self._text_scale)
+        theme = load_theme(self._wanted())
         if theme is not self.current:
             self.current = theme
             self.changed.emit(theme)
