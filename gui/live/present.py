@@ -129,16 +129,6 @@ def models_by_runtime(snapshot: TelemetrySnapshot) -> dict[str, str]:
     return {runtime: next(iter(names)) for runtime, names in found.items() if len(names) == 1}
 
 
-def runtime_pids(snapshot: TelemetrySnapshot, runtime: str) -> frozenset[int]:
-    """Processes of ``runtime`` (a key such as ``vllm``) on any device."""
-    return frozenset(
-        process.pid
-        for reading in snapshot.devices
-        for process in _processes(reading)
-        if process.pid and recognise(process.name, process.command).runtime == runtime
-    )
-
-
 def balance(reading: DeviceReading, unit: UnitSystem) -> str:
     """Used + free + reserved = total, in words for the status line; empty where one is missing."""
     total, used, free = reading.total_bytes, reading.used_bytes, reading.free_bytes

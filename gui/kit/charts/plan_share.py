@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.telemetry.commands import recognise
+from engine.telemetry.mapped import held_bytes
 
 if TYPE_CHECKING:
     from engine.telemetry.snapshot import DeviceReading, ProcessReading
@@ -30,7 +31,7 @@ def plan_bytes(reading: DeviceReading, planned: Planned) -> int | None:
     if not isinstance(reading.processes, tuple):
         return None
     ours = [p for p in reading.processes if _runs(p, planned)]
-    sizes = [p.used_bytes for p in ours if isinstance(p.used_bytes, int)]
+    sizes = [size for p in ours if isinstance(size := held_bytes(p), int)]
     # A process that is there, but whose share the driver keeps to itself, is not nought.
     return None if len(sizes) < len(ours) else sum(sizes)
 

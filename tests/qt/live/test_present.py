@@ -176,7 +176,6 @@ def test_that_a_workers_model_is_taken_from_its_parents_command():
     snapshot = moment(card(), host(processes=(parent,)))
     models = present.models_by_runtime(snapshot)
     assert shown(card(), models=models).rows[0].runtime == "vLLM, Llama-3.1-8B-Instruct"
-    assert present.runtime_pids(snapshot, "vllm") == {4210, 4211}
 
 
 def test_that_two_models_of_one_runtime_are_not_mixed_up():
