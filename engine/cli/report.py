@@ -57,6 +57,10 @@ def _target(name: str) -> Path:
     if path.is_dir():
         message = f"{name} is a folder: name the PDF to write."
         raise UsageError(message, field="output")
+    if path.exists() and not path.is_file():
+        # A finished report takes the place of what was there: never that of a device.
+        message = f"{name} is no file: name the PDF to write."
+        raise UsageError(message, field="output")
     if not path.absolute().parent.is_dir():
         message = f"There is no folder {path.absolute().parent} to write the report to."
         raise UsageError(message, field="output")

@@ -181,3 +181,25 @@ def test_that_an_interrupt_leaves_quietly():
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
         assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("target", ["/dev/null", ".", "/no/such/folder/plan.pdf"])
+def test_that_a_report_replaces_files_and_nothing_else(llama_8b, capsys, target):
+    written = []
+    status = main(
+        ["report", str(llama_8b), "--gpu", "RTX 4090", "-o", target],
+        write_pdf=lambda *args: written.append(args),
+    )
+    assert (status, written) == (2, [])
+    assert target in capsys.readouterr().err or target == "/no/such/folder/plan.pdf"
+
+
+def test_that_a_report_is_drawn_on_the_page_that_was_asked_for(llama_8b, tmp_path, capsys):
+    written = []
+    path = tmp_path / "plan.pdf"
+    argv = ["report", str(llama_8b), "--gpu", "RTX 4090", "-o", str(path), "--page", "letter"]
+    assert main(argv, write_pdf=lambda *args: written.append(args)) == 0
+    ((document, where, page),) = written
+    assert (where, page) == (path, "Letter")
+    assert "RTX 4090" in document.title
+    assert str(path) in capsys.readouterr().err
