@@ -138,3 +138,56 @@ def test_that_nominal_bits_agree_with_a_large_matrix() -> None:
     for name, chosen in FORMATS.items():
         bits = 8 * tensor_bytes(big, name, "bfloat16") / big.parameters
         assert bits == pytest.approx(chosen.bits, rel=0.002)
+
+
+# Llama-3.1-8B by hand: the linears are 6,979,321,856 weights in 224 matrices, everything else
+# 1,050,939,392 in bf16; a group of AWQ or GPTQ costs 2.5 bytes at 4 bits (fp16 scale, 4-bit zero).
+_LINEAR = 6_979_321_856
+_BF16 = 2 * 1_050_939_392
+
+
+@pytest.mark.parametrize(
+    ("weight_format", "expected_bytes"),
+    [
+        # 2.5 x linear / 32 = 545,259,520 in place of 136,314,880 at groups of 128.
+        ("awq-int4-g32", 5_727_854_592 + 545_259_520 - 136_314_880),
+        ("awq-int4-g64", 5_727_854_592 + 136_314_880),
+        # The group index, 4 bytes a column: 32 layers x (6 x 4,096 + 14,336) columns.
+        ("gptq-int4-g32", 5_727_854_592 + 408_944_640 + 32 * (6 * 4096 + 14336) * 4),
+        # One group a row: 2.5 bytes a row; 1,376,256 rows in all.
+        ("gptq-int4-channel-no-order", _LINEAR // 2 + 1_376_256 * 5 // 2 + _BF16),
+        # 3 bytes a group: fp16 scale and an 8-bit zero point.
+        ("gptq-int8-g32-no-order", _LINEAR + 3 * _LINEAR // 32 + _BF16),
+        # bf16 scales, and two int64 a matrix that say its shape.
+        ("w4a16-g64", _LINEAR // 2 + 2 * _LINEAR // 64 + 224 * 16 + _BF16),
+        ("w4a16-zp", _LINEAR // 2 + 5 * _LINEAR // 256 + 224 * 16 + _BF16),
+        ("w8a16-channel", _LINEAR + 2 * 1_376_256 + 224 * 16 + _BF16),
+        ("int8-g32", _LINEAR + 2 * _LINEAR // 32 + _BF16),
+        # A scale for 64 x 64 values: 4 bytes for 4,096.
+        ("fp8-block-64x64", _LINEAR + _LINEAR // 1024 + _BF16),
+        # 32 weights: 16 bytes of values, scale and bias in bf16: 5 bits a weight.
+        ("mlx-4bit-g32", (8_030_261_248 - 266_240) * 5 // 8 + 2 * 266_240),
+    ],
+)
+def test_that_a_group_of_another_size_takes_its_own_bytes(
+    weight_format: str, expected_bytes: int
+) -> None:
+    assert _llama_8b(weight_format) == expected_bytes
+
+
+def test_that_the_rows_of_llama_8b_are_counted_right_above() -> None:
+    assert sum(rows for _, rows, _ in _LINEARS) * 32 == 1_376_256
+
+
+@pytest.mark.parametrize(
+    "name", ["awq-int4-g0", "awq-int3", "gptq-int5", "fp8-block-0x0", "w4a16-g", "mlx-4bit-g48"]
+)
+def test_that_no_format_has_a_nonsensical_name(name: str) -> None:
+    assert name not in FORMATS
+
+
+def test_that_relatives_are_found_by_name_and_not_listed() -> None:
+    assert FORMATS["awq-int4-g32"].bits == pytest.approx(4.625)
+    assert FORMATS["awq-int4-g32"].label == "AWQ 4 bit, g32"
+    assert "awq-int4-g32" not in list(FORMATS)
+    assert all("-g32" not in name or name == "w4a16-g32" for name in FORMATS)

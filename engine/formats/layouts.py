@@ -1,0 +1,130 @@
+"""Stored layouts of quantised matrices: (rows, columns, bytes of a base element) -> bytes.
+
+Sources: vLLM's quantisation layers, bitsandbytes ``functional.py``, compressed-tensors
+``pack_quantized``, MLX ``quantize``, and the checkpoints that these write.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.units import ceil_div
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    MatrixBytes = Callable[[int, int, int], int]
+
+
+def _groups(columns: int, group: int) -> int:
+    """Groups of a row; a group of 0 is the whole row."""
+    return ceil_div(columns, group) if group else 1
+
+
+def gptq(bits: int, group: int = 128, *, act_order: bool = True) -> MatrixBytes:
+    """AutoGPTQ: packed values, fp16 scales, packed zero points, the group index of a column."""
+
+    def size(rows: int, columns: int, _base: int) -> int:
+        groups = _groups(columns, group)
+        payload = ceil_div(columns * bits, 32) * 4 * rows
+        zeros = groups * ceil_div(rows * bits, 32) * 4
+        return payload + 2 * rows * groups + zeros + (4 * columns if act_order else 0)
+
+    return size
+
+
+def awq(group: int = 128) -> MatrixBytes:
+    """AutoAWQ "gemm": values and zero points packed along the rows, fp16 scales."""
+
+    def size(rows: int, columns: int, _base: int) -> int:
+        packed = ceil_div(rows, 8) * 4
+        groups = _groups(columns, group)
+        return columns * packed + 2 * rows * groups + groups * packed
+
+    return size
+
+
+def packed(
+    bits: int, group: int = 128, *, zero_points: bool = False, act_order: bool = False
+) -> MatrixBytes:
+    """compressed-tensors "pack-quantized": no value crosses a 32-bit word.
+
+    Scales have the model's dtype; ``weight_shape`` is two int64; zero points are packed along
+    the rows; ``actorder: group`` stores the group index of a column.
+    """
+    per_word = 32 // bits
+
+    def size(rows: int, columns: int, base: int) -> int:
+        groups = _groups(columns, group)
+        zeros = ceil_div(rows, per_word) * 4 * groups if zero_points else 0
+        order = 4 * columns if act_order else 0
+        return rows * ceil_div(columns, per_word) * 4 + base * rows * groups + zeros + order + 16
+
+    return size
+
+
+def bytes_in_groups(group: int, *, zero_points: bool = False) -> MatrixBytes:
+    """compressed-tensors "int-quantized" by groups: a byte a value, scales of the model's dtype."""
+
+    def size(rows: int, columns: int, base: int) -> int:
+        groups = _groups(columns, group)
+        return rows * columns + (base + zero_points) * rows * groups
+
+    return size
+
+
+def nf4(rows: int, columns: int, _base: int) -> int:
+    """NF4 of bitsandbytes, double quantised."""
+    blocks = ceil_div(rows * columns, 64)
+    nested = 4 * ceil_div(blocks, 256) + 256 * 4 + 4
+    return ceil_div(rows * columns, 2) + blocks + nested + 16 * 4
+
+
+def nf4_plain(rows: int, columns: int, _base: int) -> int:
+    """NF4 of bitsandbytes."""
+    return ceil_div(rows * columns, 2) + 4 * ceil_div(rows * columns, 64) + 16 * 4
+
+
+def per_channel(rows: int, columns: int, _base: int) -> int:
+    """A byte a value, one fp32 scale a row."""
+    return rows * columns + 4 * rows
+
+
+def per_tensor(rows: int, columns: int, _base: int) -> int:
+    """A byte a value, one fp32 scale."""
+    return rows * columns + 4
+
+
+def fp8_blocks(high: int = 128, wide: int = 128) -> MatrixBytes:
+    """A byte a value, one fp32 scale a block."""
+
+    def size(rows: int, columns: int, _base: int) -> int:
+        return rows * columns + 4 * ceil_div(rows, high) * ceil_div(columns, wide)
+
+    return size
+
+
+def mxfp8(rows: int, columns: int, _base: int) -> int:
+    """A byte a value, a one-byte scale for 32."""
+    return rows * (columns + ceil_div(columns, 32))
+
+
+def mxfp4(rows: int, columns: int, _base: int) -> int:
+    """Half a byte a value, a one-byte scale for 32."""
+    return rows * (ceil_div(columns, 2) + ceil_div(columns, 32))
+
+
+def nvfp4(rows: int, columns: int, _base: int) -> int:
+    """Half a byte a value, a one-byte scale for 16, two fp32 scalars: global and input scale."""
+    return rows * (ceil_div(columns, 2) + ceil_div(columns, 16)) + 8
+
+
+def mlx(bits: int, group: int = 64) -> MatrixBytes:
+    """MLX affine: scale and bias of the model's dtype a group; odd widths stay unquantised."""
+
+    def size(rows: int, columns: int, base: int) -> int:
+        if columns % group:
+            return rows * columns * base
+        return rows * (ceil_div(columns * bits, 32) * 4 + 2 * base * (columns // group))
+
+    return size
