@@ -93,18 +93,20 @@ class RankBudget:
 
 @dataclass(frozen=True, slots=True)
 class SequenceState:
-    """KV cache and recurrent state per sequence and the pool that holds them (per rank).
+    """KV cache and recurrent state of a sequence, and the pool that holds them.
 
-    Counts are None where the runtime has no such thing.
+    The least is of the whole model, once. All other sizes are of one rank: the fullest, which
+    decides for all. Counts are None where the runtime has no such thing.
     """
 
     architecture_bytes_per_sequence: int
-    """At the plan's context, whole model, without any rounding."""
+    """The least at the plan's context, whole model, without any rounding or copies."""
     reserved_bytes_per_sequence: int
-    """The same as this runtime lays it out, whole model on one rank's share."""
+    """What this runtime sets aside for it on one rank."""
     bytes_per_token: int
     """Growth per further token at the plan's context, one rank."""
     pool_bytes: int | None = None
+    """All that is set aside on one rank."""
     num_blocks: int | None = None
     block_size: int | None = None
     bytes_per_block: int | None = None

@@ -136,17 +136,25 @@ def _answer() -> Schema:
 
 
 def _sequence_state() -> Schema:
+    least = "the least for a sequence of the plan's context, whole model, no rounding, no copies"
+    reserved = "what the runtime sets aside for that sequence, on the fullest rank"
     return _closed(
-        architecture_bytes_per_sequence=_SIZE,
-        reserved_bytes_per_sequence=_SIZE,
-        bytes_per_token=_SIZE,
-        pool_bytes=_or_null(_BYTES),
-        num_blocks=_or_null(_SIZE),
-        block_size=_or_null(_SIZE),
-        bytes_per_block=_or_null(_SIZE),
-        pool_tokens=_or_null(_SIZE),
-        max_concurrency=_or_null({"type": "number", "minimum": 0}),
+        architecture_bytes_per_sequence=_said(_SIZE, least),
+        reserved_bytes_per_sequence=_said(_SIZE, reserved),
+        bytes_per_token=_said(_SIZE, "growth with one more token, on the fullest rank"),
+        pool_bytes=_said(_or_null(_BYTES), "all that is set aside, on the fullest rank"),
+        num_blocks=_said(_or_null(_SIZE), "blocks of that pool"),
+        block_size=_said(_or_null(_SIZE), "tokens of a block"),
+        bytes_per_block=_said(_or_null(_SIZE), "of one block in all layers of that rank"),
+        pool_tokens=_said(_or_null(_SIZE), "tokens that the pool holds, as the runtime says it"),
+        max_concurrency=_said(
+            _or_null({"type": "number", "minimum": 0}), "requests of full context at once"
+        ),
     )
+
+
+def _said(schema: Schema, text: str) -> Schema:
+    return schema | {"description": text}
 
 
 def _kv() -> Schema:

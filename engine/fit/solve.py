@@ -81,7 +81,8 @@ def max_context(model: Model, deployment: Deployment, machine: Machine) -> int:
     most = max(most, deployment.max_model_len or 0)
 
     def fits(tokens: int) -> bool:
-        return _fits(model, deployment.with_(max_model_len=tokens, live_tokens=None), machine)
+        # A total of llama.cpp's would pin what is searched for here.
+        return _fits(model, deployment.with_(max_model_len=tokens, n_ctx=None), machine)
 
     return _largest(fits, most)
 
@@ -99,7 +100,6 @@ def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> i
             concurrency=requests,
             n_ctx=None,
             batch_size=None,
-            live_tokens=None,
         )
         return _fits(model, plan, machine)
 

@@ -82,9 +82,10 @@ def runtime_label(budget: Budget) -> str:
 
 def _tokens(budget: Budget) -> str:
     deployment = budget.deployment
-    if deployment.live_tokens is not None:
-        return f"{deployment.live_tokens:,} live tokens"
     context = deployment.max_model_len or 0
+    if budget.ranks[0].has_pool and deployment.live_tokens is not None:
+        room = "" if deployment.live_tokens >= context else f" (max_model_len {context:,})"
+        return f"{deployment.live_tokens:,} live tokens{room}"
     if deployment.concurrency == 1:
         return f"{context:,} tokens"
     return f"{deployment.concurrency} × {context:,} tokens"

@@ -123,6 +123,15 @@ class Ranks:
             per_request += tokens * row * count
         return per_request * requests
 
+    def growth_bytes(self, devices: tuple[int, ...]) -> int:
+        """What one more token takes there, where layers keep all of them."""
+        settings = self.plan.settings
+        return sum(
+            token_bytes(settings.type_k, settings.type_v, block) * count
+            for block, count in self._blocks(devices)
+            if block.cache is CacheKind.FULL
+        )
+
     def _kv(self, devices: tuple[int, ...]) -> RegionBudget:
         plan, settings = self.plan, self.plan.settings
         size = sum(plan.kv[d] for d in devices)

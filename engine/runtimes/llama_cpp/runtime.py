@@ -77,12 +77,13 @@ class LlamaCpp:
             )
         planned = plan(shape, deployment, machine)
         slots = gpu_slots(machine, deployment)
+        ranks = _ranks(shape, planned, machine, slots)
         return Budget(
             model=model,
             deployment=_filled(deployment, planned, self.versions[0]),
             machine=machine,
-            ranks=_ranks(shape, planned, machine, slots),
-            sequence_state=_sequence_state(shape, planned),
+            ranks=ranks,
+            sequence_state=_sequence_state(shape, planned, ranks, slots),
             assumptions=_assumptions(model, shape, planned, deployment, slots),
             warnings=_warnings(shape, planned, deployment),
             bounds=shape.doubts,
@@ -185,23 +186,28 @@ def _filled(deployment: Deployment, planned: Plan, version: str) -> Deployment:
     )
 
 
-def _sequence_state(shape: Shape, planned: Plan) -> SequenceState:
+def _sequence_state(
+    shape: Shape, planned: Plan, budgets: tuple[RankBudget, ...], slots: tuple[Slot, ...]
+) -> SequenceState:
     settings = planned.settings
     ranks = Ranks(shape, planned, doubtful=False)
     everywhere = (HOST, *range(planned.placement.devices))
-    pool, state = sum(planned.kv.values()), sum(planned.state.values())
+    fullest = max(budgets, key=lambda rank: rank.needed.likely_bytes)
+    devices = everywhere if len(budgets) == 1 else (fullest.rank,)
+    if len(budgets) > 1 and fullest.rank == len(slots):
+        devices = (HOST,)
     counted = [(b, n) for b, n in shape.kind_counts.items() if b.cache is CacheKind.FULL]
     per_token = sum(token_bytes(settings.type_k, settings.type_v, b) * n for b, n in counted)
-    states = state // settings.slots
+    states = sum(planned.state.values()) // settings.slots
     k = sorted({b.k_width for b, _ in counted})
     growing = sum(n for _, n in counted)
     types = f"K {settings.type_k.lower()}, V {settings.type_v.lower()}"
     widths = "/".join(str(width) for width in k) or "0"
     return SequenceState(
         architecture_bytes_per_sequence=ranks.least_kv_bytes(everywhere, 1) + states,
-        reserved_bytes_per_sequence=(pool + state) // max(settings.concurrency, 1),
-        bytes_per_token=per_token,
-        pool_bytes=pool,
+        reserved_bytes_per_sequence=fullest.needed.likely_bytes // max(settings.concurrency, 1),
+        bytes_per_token=ranks.growth_bytes(devices),
+        pool_bytes=sum(planned.kv[device] for device in devices),
         pool_tokens=settings.n_ctx,
         max_concurrency=min(settings.n_ctx / settings.context, float(settings.slots)),
         formula=(

@@ -51,7 +51,7 @@ class Transformers:
             for index, slot in enumerate(devices)
         )
         spec = model.spec
-        per_sequence = sum(r.needed.likely_bytes for r in ranks[::tp]) // settings.batch
+        fullest = max(ranks, key=lambda r: r.needed.likely_bytes)
         return Budget(
             model=model,
             deployment=settings.deployment,
@@ -61,8 +61,8 @@ class Transformers:
                 architecture_bytes_per_sequence=state.architecture_bytes(
                     spec, settings.kv_dtype, settings.context
                 ),
-                reserved_bytes_per_sequence=per_sequence,
-                bytes_per_token=_growth(model, settings, tp),
+                reserved_bytes_per_sequence=fullest.needed.likely_bytes // settings.batch,
+                bytes_per_token=_growth(model, settings, shares[fullest.rank // tp], tp),
                 formula=state.equation(spec, settings.kv_dtype),
             ),
             assumptions=settings.assumptions,
@@ -78,11 +78,12 @@ def _devices(settings: Settings, machine: Machine) -> tuple[Slot, ...]:
     return machine.slots if ranks == 1 else machine.slots[:ranks]
 
 
-def _growth(model: Model, settings: Settings, tp: int) -> int:
+def _growth(model: Model, settings: Settings, share: _Share, tp: int) -> int:
+    kept = (model.spec.layers[i].attention for i in share.layers if i < len(model.spec.layers))
     return sum(
         peaks.token_bytes(a, settings.kv_dtype, tp)
-        for a in model.spec.attentions
-        if not a.window or settings.context < a.window
+        for a in kept
+        if a is not None and a.keeps_cache and (not a.window or settings.context < a.window)
     )
 
 

@@ -148,12 +148,15 @@ def _pool(
 def _needed(stage: StagePlan, need: Need) -> Estimate:
     if stage.layout is None:
         return exactly(0, Basis.EXACT, "no layer keeps a cache")
+    requests, each = need.requests, stage.blocks_per_request
+    if requests * each < stage.blocks_at_most:
+        # However few tokens are live, vLLM refuses to start without room for a longest request.
+        requests, each = 1, stage.blocks_at_most
     # One block, the null block, is never given out.
-    blocks = need.requests * stage.blocks_per_request + 1
-    size = blocks * stage.layout.bytes_per_block
+    size = (requests * each + 1) * stage.layout.bytes_per_block
     formula = (
-        f"({need.requests} × {stage.blocks_per_request:,} blocks + 1) × "
-        f"{stage.layout.bytes_per_block:,} B = {_gib(size)} GiB"
+        f"({requests} × {each:,} blocks + 1) × {stage.layout.bytes_per_block:,} B "
+        f"= {_gib(size)} GiB"
     )
     return exactly(size, Basis.EXACT, "vLLM v1/core/kv_cache_utils.py", formula)
 
@@ -174,7 +177,10 @@ def _kv_region(
     if settings.deployment.kv_pool_bytes is not None:
         note = f"Pool as given; the plan needs {wants}"
     gap = _RESERVES
-    blocks = need.requests * stage.request_bytes
+    blocks = need.requests * stage.blocks_per_request * stage.layout.bytes_per_block
+    longest = stage.blocks_at_most * stage.layout.bytes_per_block
+    if longest > blocks:
+        gap += f" It starts only with room for one request of max_model_len: {_gib(longest)} GiB."
     if blocks > least:
         gap += f" In blocks the plan takes {_gib(blocks)} in place of {_gib(least)} GiB."
     return RegionBudget(Region.KV_CACHE, pool, least, note, gap)

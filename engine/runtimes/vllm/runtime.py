@@ -127,13 +127,10 @@ def _sequence_state(
     concurrency = Fraction(blocks, per_request)
     return SequenceState(
         architecture_bytes_per_sequence=least,
-        reserved_bytes_per_sequence=sum(
-            s.layout.blocks_per_request(context, rule) * s.layout.bytes_per_block
-            for s in stages
-            if s.layout is not None
-        ),
-        bytes_per_token=state.token_growth_bytes(
-            spec, settings.kv_dtype, context, stage.layers, tp
+        reserved_bytes_per_sequence=per_request * layout.bytes_per_block,
+        bytes_per_token=ceil_div(
+            state.token_growth_bytes(spec, settings.kv_dtype, context, stage.layers, tp),
+            rule.context_parallel,
         ),
         pool_bytes=pool,
         num_blocks=blocks,

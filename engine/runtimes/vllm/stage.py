@@ -40,12 +40,10 @@ class StagePlan:
     equation: str
     """Bytes of one token, whole model."""
     blocks_per_request: int
+    """Of a request that holds what the plan says."""
+    blocks_at_most: int
+    """Of a request at ``max_model_len``: vLLM starts only where one such fits."""
     least_per_request_bytes: int
-
-    @property
-    def request_bytes(self) -> int:
-        """Blocks of one request at the plan's context."""
-        return self.blocks_per_request * self.layout.bytes_per_block if self.layout else 0
 
 
 def stage_plans(model: Model, settings: Settings, tokens: int) -> tuple[StagePlan, ...]:
@@ -112,7 +110,10 @@ def _stage_plan(
         layout=layout,
         equation=state.equation(spec, settings.kv_dtype),
         blocks_per_request=layout.blocks_per_request(tokens, request) if layout else 0,
-        least_per_request_bytes=state.rank_bytes(spec, settings.kv_dtype, tokens, stage.layers, tp),
+        blocks_at_most=layout.blocks_per_request(settings.context, request) if layout else 0,
+        least_per_request_bytes=state.rank_bytes(
+            spec, settings.kv_dtype, ceil_div(tokens, request.context_parallel), stage.layers, tp
+        ),
     )
 
 

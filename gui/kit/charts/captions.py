@@ -123,6 +123,9 @@ def _needed_texts(budget: Budget, needed: int, unit: UnitSystem) -> tuple[str, .
     size = format_gib(needed, unit)
     if plan.max_model_len is None and plan.live_tokens is None:
         return (f"{size} needed",)
+    if plan.live_tokens is not None and plan.live_tokens < (plan.max_model_len or 0):
+        # vLLM asks for room for one request of full length, whatever is live.
+        return (f"{size} needed",)
     tokens = plan.live_tokens or plan.concurrency * (plan.max_model_len or 0)
     # Block rounding may add a little; the product must give what is shown as needed.
     if each and format_gib(tokens * each, unit) == size:

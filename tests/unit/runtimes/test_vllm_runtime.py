@@ -16,6 +16,7 @@ from engine.deployment.spec import Deployment
 from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.evidence import Basis
+from engine.fit.judge import judge
 from engine.fit.verdict import Fit
 from engine.runtimes.registry import get
 from engine.runtimes.vllm import rules
@@ -111,6 +112,45 @@ def test_that_live_tokens_lower_the_need_but_not_the_pool() -> None:
     full, live = plan(), plan(live_tokens=8192)
     assert live.ranks[0].needed.likely_bytes < full.ranks[0].needed.likely_bytes
     assert live.sequence_state.pool_bytes == full.sequence_state.pool_bytes
+
+
+def test_that_few_live_tokens_do_not_spare_the_room_for_one_longest_request() -> None:
+    # 131,072 tokens are 8,192 blocks of 2 MiB, and one block is never given out.
+    for concurrency in (1, 4):
+        budget = plan(max_model_len=131_072, concurrency=concurrency, live_tokens=1)
+        assert budget.ranks[0].needed.likely_bytes == 8193 * 2_097_152
+        verdict = judge(budget)
+        assert verdict.fit is Fit.DOES_NOT_FIT
+        assert "vLLM refuses to start: one request of 131,072 tokens" in verdict.detail
+        assert "1 live tokens (max_model_len 131,072) need 16.0 GiB" in verdict.detail
+    gap = budget.ranks[0].regions[Region.KV_CACHE].gap
+    assert "room for one request of max_model_len: 16.00 GiB" in gap
+
+
+def llama_70b(**sizes: int) -> Budget:
+    settings = {"max_model_len": 4096, "concurrency": 1} | sizes
+    count = settings.get("tensor_parallel_size", 1) * settings.get("pipeline_parallel_size", 1)
+    return plan("Llama-3.1-70B", machine(H100, count), **settings)
+
+
+@pytest.mark.parametrize(("tp", "pp"), [(2, 1), (4, 1), (1, 2), (2, 2), (4, 2)])
+def test_that_sizes_of_the_sequence_state_are_of_one_rank(tp: int, pp: int) -> None:
+    state = llama_70b(tensor_parallel_size=tp, pipeline_parallel_size=pp).sequence_state
+    # 2 x 80 layers x 8 heads x 128 x 2 B = 327,680 B a token, heads and layers shared out.
+    assert state.bytes_per_token == 327_680 // (tp * pp)
+    assert state.reserved_bytes_per_sequence == 4096 * 327_680 // (tp * pp)
+    assert state.bytes_per_block == 16 * 327_680 // (tp * pp)
+    assert state.architecture_bytes_per_sequence == 4096 * 327_680
+
+
+def test_that_ranks_that_share_a_context_each_hold_a_part_of_it() -> None:
+    whole = llama_70b(tensor_parallel_size=16)
+    split = llama_70b(tensor_parallel_size=16, decode_context_parallel_size=2)
+    # One of eight KV heads a rank, on two ranks each; with two shares each holds half the tokens.
+    assert whole.sequence_state.bytes_per_token == 327_680 // 8
+    assert split.sequence_state.bytes_per_token == 327_680 // 16
+    assert split.sequence_state.reserved_bytes_per_sequence == 4096 * 327_680 // 16
+    assert split.ranks[0].regions[Region.KV_CACHE].least_bytes == 4096 * 327_680 // 16
 
 
 def test_that_the_checkpoint_chooses_the_cache_dtype() -> None:
