@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.devices.device import DeviceKind
 from engine.evidence import Basis
 from engine.fit.judge import judge
 from engine.fit.verdict import Fit
@@ -35,7 +36,7 @@ _ICONS = {
     Fit.UNKNOWN: "circle-help",
 }
 _BARE_FIGURE = re.compile(r"\b\d+\.\d\d\b(?! (?:GiB|GB|MiB|MB))")
-_WRITTEN_SMALL = frozenset({"psutil", "llama.cpp", "vLLM"})
+_WRITTEN_SMALL = ("psutil", "llama.cpp", "vLLM")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,16 @@ def device_name(state: State) -> str:
     return f"{count} {fmt.TIMES} {name}" if count > 1 else name
 
 
+def rank_names(budget: Budget) -> tuple[str, ...]:
+    """``Rank 0``, ``Rank 1``; the host's memory beside a device is no rank, but the host."""
+    slots = [rank.slot for rank in budget.ranks]
+    mixed = any(slot.device.kind is not DeviceKind.HOST for slot in slots)
+    return tuple(
+        "Host" if mixed and rank.slot.device.kind is DeviceKind.HOST else f"Rank {rank.rank}"
+        for rank in budget.ranks
+    )
+
+
 def region_rows(
     budget: Budget, chosen: int, unit: UnitSystem, *, side_by_side: bool
 ) -> tuple[RegionRow, ...]:
@@ -197,7 +208,7 @@ def _in_words(note: str, unit: UnitSystem) -> str:
 def _capital(text: str) -> str:
     """``text`` with a capital first, but not on names that are written small."""
     first = text.partition(" ")[0]
-    return text if first in _WRITTEN_SMALL else text[:1].upper() + text[1:]
+    return text if first.startswith(_WRITTEN_SMALL) else text[:1].upper() + text[1:]
 
 
 def _number(rank: RankBudget, region: Region, unit: UnitSystem) -> str:
@@ -213,7 +224,7 @@ def _span(estimate: Estimate, unit: UnitSystem) -> str:
 
 
 def _least(found: RegionBudget, unit: UnitSystem, *, absent: bool) -> str:
-    if found.least_bytes is None:
+    if absent or found.least_bytes is None:
         return fmt.DASH if absent else ""
     return fmt.size_number(found.least_bytes, unit) if found.least_bytes else "0"
 

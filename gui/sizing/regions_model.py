@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
-from PySide6.QtGui import QBrush, QFont
+from PySide6.QtGui import QBrush, QColor, QFont
 from typing_extensions import override
 
 if TYPE_CHECKING:
@@ -33,11 +33,34 @@ class Column:
     is_number: bool = False
     is_strong: bool = False
 
+    @property
+    def alignment(self) -> Qt.AlignmentFlag:
+        """Numbers stand at the right, words at the left."""
+        return _RIGHT if self.is_number else _LEFT
 
-def columns(unit: str, ranks: int) -> tuple[Column, ...]:
-    """The columns for one rank, or for several side by side."""
-    if ranks > 1:
-        sizes = tuple(_rank_column(rank) for rank in range(ranks))
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell as it is painted."""
+
+    row: RegionRow
+    text: str
+    font: QFont
+    color: QColor
+    alignment: Qt.AlignmentFlag
+
+
+_LOOKS: dict[int, Callable[[Cell], object]] = {
+    Qt.ItemDataRole.TextAlignmentRole: lambda cell: cell.alignment,
+    Qt.ItemDataRole.FontRole: lambda cell: cell.font,
+    Qt.ItemDataRole.ForegroundRole: lambda cell: QBrush(cell.color),
+}
+
+
+def columns(unit: str, ranks: tuple[str, ...]) -> tuple[Column, ...]:
+    """The columns for one rank (no names), or for several side by side, under their names."""
+    if ranks:
+        sizes = tuple(_rank_column(rank, name) for rank, name in enumerate(ranks))
         head = Column("region", f"Region, {unit}", lambda r: r.label)
         tail = (
             Column("least", "Least", lambda r: r.least, is_number=True),
@@ -55,11 +78,11 @@ def columns(unit: str, ranks: int) -> tuple[Column, ...]:
     )
 
 
-def _rank_column(rank: int) -> Column:
+def _rank_column(rank: int, name: str) -> Column:
     def text(row: RegionRow) -> str:
         return row.per_rank[rank]
 
-    return Column("rank", f"Rank {rank}", text, is_number=True, is_strong=rank == 0)
+    return Column("rank", name, text, is_number=True, is_strong=rank == 0)
 
 
 class RegionsModel(QAbstractTableModel):
@@ -68,8 +91,8 @@ class RegionsModel(QAbstractTableModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._rows: tuple[RegionRow, ...] = ()
-        self._columns = columns("GiB", 1)
-        self._ranks = 1
+        self._columns = columns("GiB", ())
+        self._ranks: tuple[str, ...] = ()
         self._unit = "GiB"
         self._theme: Theme | None = None
         self._fonts: dict[tuple[bool, bool], QFont] = {}
@@ -91,8 +114,11 @@ class RegionsModel(QAbstractTableModel):
         }
         self._tell_all()
 
-    def set_rows(self, rows: tuple[RegionRow, ...], unit: str, ranks: int) -> bool:
-        """Show ``rows``. Returns whether the columns changed."""
+    def set_rows(self, rows: tuple[RegionRow, ...], unit: str, ranks: tuple[str, ...]) -> bool:
+        """Show ``rows``; ``ranks`` names the columns where each rank has its own.
+
+        Returns whether the columns changed.
+        """
         changed = (unit, ranks) != (self._unit, self._ranks)
         if changed or len(rows) != len(self._rows):
             self.beginResetModel()
@@ -100,8 +126,8 @@ class RegionsModel(QAbstractTableModel):
             self._columns = columns(unit, ranks)
             self.endResetModel()
             return True
-        self._rows = rows
-        self._tell_all()
+        before, self._rows = self._rows, rows
+        self._tell_changed(before)
         return False
 
     def row_at(self, index: int) -> RegionRow | None:
@@ -111,6 +137,16 @@ class RegionsModel(QAbstractTableModel):
     def index_of(self, region: object) -> int:
         """The row number of ``region``; -1 where there is none."""
         return next((i for i, row in enumerate(self._rows) if row.region == region), -1)
+
+    def _tell_changed(self, before: tuple[RegionRow, ...]) -> None:
+        """Have painted only what reads differently: most edits change two rows of ten."""
+        for number, (old, new) in enumerate(zip(before, self._rows, strict=True)):
+            if old == new:
+                continue
+            for place, column in enumerate(self._columns):
+                if old.is_absent != new.is_absent or column.text(old) != column.text(new):
+                    cell = self.index(number, place)
+                    self.dataChanged.emit(cell, cell)
 
     def _tell_all(self) -> None:
         if self._rows:
@@ -132,22 +168,22 @@ class RegionsModel(QAbstractTableModel):
         row, column = self._rows[index.row()], self._columns[index.column()]
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return column.text(row)
-        if role in (Qt.ItemDataRole.FontRole, Qt.ItemDataRole.ForegroundRole):
-            return self._look(row, column, role)
-        plain = {
-            ROW_ROLE: row,
-            Qt.ItemDataRole.TextAlignmentRole: _RIGHT if column.is_number else _LEFT,
-            Qt.ItemDataRole.ToolTipRole: self._tooltip(row, column),
-        }
-        return plain.get(role)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self._tooltip(row, column)
+        if role in _LOOKS:
+            cell = self.cell(index)
+            return cell and _LOOKS[role](cell)
+        return row if role == ROW_ROLE else None
 
-    def _look(self, row: RegionRow, column: Column, role: int) -> object:
+    def cell(self, index: Index) -> Cell | None:
+        """All that painting a cell takes, in one call: the roles one by one cost ten."""
         if self._theme is None:
             return None
-        if role == Qt.ItemDataRole.FontRole:
-            totals = row.region is None and column.key in _TOTALS
-            return self._fonts[column.is_number, column.is_strong or totals]
-        return QBrush(self._theme.color(self._color(row, column)))
+        row, column = self._rows[index.row()], self._columns[index.column()]
+        totals = row.region is None and column.key in _TOTALS
+        font = self._fonts[column.is_number, column.is_strong or totals]
+        color = self._theme.color(self._color(row, column))
+        return Cell(row, column.text(row), font, color, column.alignment)
 
     @staticmethod
     def _tooltip(row: RegionRow, column: Column) -> str:
@@ -176,7 +212,7 @@ class RegionsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return column.heading
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _RIGHT if column.is_number else _LEFT
+            return column.alignment
         if role == Qt.ItemDataRole.ToolTipRole:
             return _EXPLAINED.get(column.key, "")
         return None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QModelIndex, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtCore import QModelIndex, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -24,7 +24,7 @@ from typing_extensions import override
 from gui.kit.charts import inks
 from gui.kit.controls import ElidedLabel, Ground, Hairline, label
 from gui.sizing import explain, present
-from gui.sizing.regions_model import ROW_ROLE, Index, RegionsModel
+from gui.sizing.regions_model import Index, RegionsModel
 
 if TYPE_CHECKING:
     from engine.budget.model import Region
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _SWATCH = 12
 _FORMULA_FROM = 1100
 """Width of the whole room from which the table has room for how each figure is worked out."""
-_LEAST_FORMULA = 120
+_LEAST_FORMULA = 160
 _MOST_COLUMNS = 8
 """Ranks side by side; more are shown one at a time."""
 _WIDTHS = {"region": 144, "size": 72, "rank": 72, "span": 104, "least": 76, "basis": 100}
@@ -62,16 +62,16 @@ class _RowDelegate(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         if self.theme is None:
             return
-        shown = QStyleOptionViewItem(option)
-        self.initStyleOption(shown, index)
-        row: present.RegionRow = index.data(ROW_ROLE)
-        theme = self.theme
-        place = shown.rect
-        selected = bool(shown.state & QStyle.StateFlag.State_Selected)
-        if selected:
+        model = cast("RegionsModel", index.model())
+        cell = model.cell(index)
+        if cell is None:
+            return
+        row, theme = cell.row, self.theme
+        place: QRect = option.rect  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]  # public in Qt, absent from the stubs
+        state = option.state  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]  # public in Qt, absent from the stubs
+        if state & QStyle.StateFlag.State_Selected:
             painter.fillRect(place, theme.color("surface.selected"))
-        last = index.row() == index.model().rowCount() - 1
-        if not last:
+        if row.region is not None:
             painter.setPen(theme.color("line.hair"))
             painter.drawLine(place.bottomLeft(), place.bottomRight())
         inside = place.adjusted(16 if index.column() == 0 else 8, 0, -8, -1)
@@ -83,12 +83,13 @@ class _RowDelegate(QStyledItemDelegate):
             paint_swatch(painter, square, row.region, theme)
             painter.restore()
             inside.adjust(_SWATCH + 8, 0, 0, 0)
-        painter.setFont(shown.font)
-        painter.setPen(shown.palette.color(shown.palette.ColorRole.Text))
-        text = shown.text
-        if not shown.displayAlignment & Qt.AlignmentFlag.AlignRight:
-            text = shown.fontMetrics.elidedText(text, Qt.TextElideMode.ElideRight, inside.width())
-        painter.drawText(inside, shown.displayAlignment, text)
+        painter.setFont(cell.font)
+        painter.setPen(cell.color)
+        text = cell.text
+        if not cell.alignment & Qt.AlignmentFlag.AlignRight:
+            metrics = QFontMetrics(cell.font)
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, inside.width())
+        painter.drawText(inside, cell.alignment, text)
 
 
 class RegionTable(QTableView):
@@ -119,6 +120,7 @@ class RegionTable(QTableView):
         head = self.horizontalHeader()
         head.setHighlightSections(False)
         head.setSectionsClickable(False)
+        head.setTextElideMode(Qt.TextElideMode.ElideRight)
         head.setStyleSheet("QHeaderView::section:first { padding-left: 16px; }")
         head.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self.selectionModel().currentRowChanged.connect(self._on_current_changed)
@@ -138,7 +140,9 @@ class RegionTable(QTableView):
         self.horizontalHeader().setFixedHeight(theme.size("header.table"))
         self.horizontalHeader().setFont(theme.font("caption.medium"))
 
-    def show_rows(self, rows: tuple[present.RegionRow, ...], unit: str, ranks: int) -> None:
+    def show_rows(
+        self, rows: tuple[present.RegionRow, ...], unit: str, ranks: tuple[str, ...] = ()
+    ) -> None:
         """Show ``rows`` and keep the region that was selected."""
         kept = self.current_region
         had_any = self.currentIndex().isValid()
@@ -223,6 +227,8 @@ class DetailPane(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._theme: Theme | None = None
         self._detail: explain.Detail | None = None
+        self._labels: list[tuple[QLabel, QLabel]] = []
+        self._kinds: list[bool] = []
         self._swatch = _Swatch()
         self._title = label("", "strong")
         self._exact = ElidedLabel("small", name="exact bytes")
@@ -256,34 +262,42 @@ class DetailPane(QScrollArea):
         if self._theme is None or detail == self._detail:
             self._detail = detail
             return
-        self._detail = detail
-        self._swatch.region = detail.region
-        self._swatch.update()
+        before, self._detail = self._detail, detail
+        if before is None or before.region is not detail.region:
+            self._swatch.region = detail.region
+            self._swatch.update()
         self._title.setText(detail.title)
         self._exact.set_text(detail.exact)
         self.setAccessibleName(f"{detail.title}: {detail.exact}")
+        if [p.is_formula for p in detail.passages] != self._kinds:
+            self._make_labels(detail)
+        for (caption, text), passage in zip(self._labels, detail.passages, strict=True):
+            caption.setText(passage.caption)
+            text.setText(passage.text)
+            text.setAccessibleName(f"{passage.caption}: {passage.text}")
+
+    def _make_labels(self, detail: explain.Detail) -> None:
+        """Labels are kept from edit to edit; only other kinds of passages need others."""
         while (item := self._passages.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
                 widget.hide()
                 widget.deleteLater()
-        for passage in detail.passages:
-            self._add(passage)
+        self._kinds = [passage.is_formula for passage in detail.passages]
+        self._labels = [self._add(is_formula=kind) for kind in self._kinds]
 
-    def _add(self, passage: explain.Passage) -> None:
-        caption = label(passage.caption, "caption")
+    def _add(self, *, is_formula: bool) -> tuple[QLabel, QLabel]:
+        caption = label("", "caption")
         caption.setContentsMargins(0, 6, 0, 1)
-        text = QLabel(passage.text)
-        text.setTextFormat(Qt.TextFormat.PlainText)
+        text = label("", "formula" if is_formula else "small")
         text.setWordWrap(True)
         text.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
-        text.setProperty("role", "formula" if passage.is_formula else "small")
-        text.setAccessibleName(f"{passage.caption}: {passage.text}")
         self._passages.addWidget(caption)
         self._passages.addWidget(text)
+        return caption, text
 
     @override
     def sizeHint(self) -> QSize:
@@ -335,7 +349,7 @@ class RegionsView(Ground):
         """Show the budget of ``state``."""
         self._state = state
         if state.sizing is None:
-            self.table.show_rows((), state.unit.value, 1)
+            self.table.show_rows((), state.unit.value)
             return
         budget = state.sizing.budget
         ranks = len(budget.ranks)
@@ -344,7 +358,8 @@ class RegionsView(Ground):
             self._rank = state.sizing.verdict.binding_rank
         together = 1 < ranks <= _MOST_COLUMNS
         rows = present.region_rows(budget, self._rank, state.unit, side_by_side=together)
-        self.table.show_rows(rows, state.unit.value, ranks if together else 1)
+        names = present.rank_names(budget) if together else ()
+        self.table.show_rows(rows, state.unit.value, names)
         if not self.table.currentIndex().isValid():
             self.table.select(state.sizing.verdict.binding_region)
         self._show_detail(self.table.current_region)

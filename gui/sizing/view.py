@@ -11,6 +11,7 @@ from typing_extensions import override
 from gui.kit.charts.picture import MemoryPicture
 from gui.kit.charts.scene import scene_for
 from gui.kit.controls import Choice, ElidedLabel, Ground, Hairline
+from gui.sizing import present
 from gui.sizing.header import HeaderBar
 from gui.sizing.plan_strip import PlanStrip
 from gui.sizing.regions_view import RegionsView
@@ -125,7 +126,8 @@ class SizingView(Ground):
         if state.sizing is not None:
             self.picture.set_scene(scene_for(state.sizing, state.unit))
             ranks = state.sizing.budget.ranks
-            items = [(f"Rank {r.rank}", r.rank) for r in ranks]
+            names = present.rank_names(state.sizing.budget)
+            items = [(name, r.rank) for name, r in zip(names, ranks, strict=True)]
             self.rank.set_items(items, self.regions.rank)
             self.rank.setVisible(len(ranks) > 1)
         for fade in self._fades:
