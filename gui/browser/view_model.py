@@ -71,6 +71,8 @@ class BrowserViewModel(QObject):
 
     changed = Signal(object)
     """The new ``State``."""
+    settled = Signal()
+    """The badges of all rows are worked out."""
     badges_changed = Signal(object)
     """``dict`` of the badges that are new."""
     chosen = Signal(object)
@@ -93,6 +95,7 @@ class BrowserViewModel(QObject):
         self._queue = BadgeQueue(self)
         self._queue.ready.connect(self._on_badges)
         self._queue.finished.connect(self._publish)
+        self._queue.finished.connect(self.settled)
         self._search = LatestOnly(runner, self)
         self._search.succeeded.connect(self._on_page)
         self._search.failed.connect(self._on_search_failed)
