@@ -26,7 +26,6 @@ os.environ.update(
     HF_HUB_DISABLE_TELEMETRY="1",
     HF_HUB_DISABLE_PROGRESS_BARS="1",
     QT_ACCESSIBILITY="0",
-    PYTHON_KEYRING_BACKEND="keyring.backends.null.Keyring",
 )
 for _name in (
     "HF_TOKEN",

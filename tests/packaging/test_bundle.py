@@ -91,7 +91,7 @@ def test_that_it_carries_the_licences_of_what_is_inside(bundle):
     ours = {file.name for file in licences.iterdir()}
     assert {"Inter-OFL.txt", "JetBrainsMono-OFL.txt", "Lucide-ISC.txt", "Qt-LGPL-3.0.txt"} <= ours
     packages = {folder.name for folder in (licences / "python").iterdir()}
-    assert {"numpy", "psutil", "huggingface_hub", "keyring", "platformdirs"} <= packages
+    assert {"numpy", "psutil", "huggingface_hub", "platformdirs"} <= packages
 
 
 def test_that_it_leaves_out_what_only_developers_need(bundle):
