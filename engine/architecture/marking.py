@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass
+from engine.architecture.targets import Targets
 from engine.formats.weights import excluded, plain_format
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from engine.config.quantisation import Stored
 
 _LAYER = re.compile(r"(?:re:)?\^?(?:.*?[.*])?layers(?:\.|\\\.)(\d{1,4})(.*)", re.DOTALL)
+_ELSEWHERE = re.compile(r"mtp|vision|visual|audio|speech|encoder|tower")
+"""In a path: its layers are not those of the decoder."""
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 _PARTS = frozenset({ModuleClass.VISION, ModuleClass.AUDIO, ModuleClass.MTP})
 
@@ -36,7 +39,7 @@ def split(patterns: Iterable[str]) -> tuple[tuple[str, ...], dict[str, set[str]]
     by_layer: dict[str, set[str]] = {}
     for pattern in patterns:
         match = _LAYER.fullmatch(pattern)
-        if match is None:
+        if match is None or _ELSEWHERE.search(pattern[: match.start(1)]):
             everywhere.append(pattern)
             continue
         number, rest = match[1], match[2]
@@ -59,19 +62,24 @@ def mark(built: Built, stored: Stored) -> tuple[Built, tuple[str, ...]]:
     """``built`` with ``stored_as`` set where layers differ, and the patterns left for all."""
     everywhere, by_layer = split(stored.unquantised)
     formats = _formats(stored.by_module)
-    if not by_layer and not formats and not stored.experts_as:
+    if not by_layer and not formats and not stored.experts_as and not stored.targets:
         return built, everywhere
+    targets = Targets(stored.targets) if stored.targets else None
     plain = plain_format(stored.dtype) or "bf16"
     made: dict[tuple[int, frozenset[str], frozenset[tuple[str, str]]], LayerSpec] = {}
     layers: list[LayerSpec] = []
     for index, layer in enumerate(built.layers):
         kept = _of_layer(by_layer, index)
-        own = formats.get(index, frozenset()) if formats else frozenset[tuple[str, str]]()
+        own = formats.get(index, frozenset[tuple[str, str]]())
+        if targets is not None:
+            own = frozenset(targets.of_layer(layer, index, plain))
         key = id(layer), kept, own
         found = made.get(key)
         if found is None:
             tensors = tuple(
-                _marked(t, tuple(sorted(kept)), dict(own) if formats else None, stored, plain)
+                _marked(
+                    t, tuple(sorted(kept)), dict(own) if formats or targets else None, stored, plain
+                )
                 for t in layer.tensors
             )
             found = made[key] = replace(layer, tensors=tensors)

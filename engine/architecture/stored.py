@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.model import StoredGroup, StoredWeights
 from engine.architecture.naming import Named, layer_of, named, pattern_of
 from engine.architecture.spec import ModuleClass, Sharding
+from engine.formats.weights import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _INTEGERS = frozenset({"I64", "I32", "I16", "U64", "U16", "BOOL", "U32"})
 _PLAIN = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
 _BITS_PER_ELEMENT = {"I32": 32, "U32": 32, "U8": 8, "I8": 8, "I16": 16, "I64": 64}
-_VALUE_BITS = {"gptq-int8": 8, "mlx-5bit": 5, "mlx-6bit": 6, "mlx-8bit": 8}
+_IN_WORDS = ("awq-", "gptq-", "w2a", "w3a", "w4a", "w8a", "mlx-")
 _BYTE_PACKED = frozenset({"nvfp4", "mxfp4", "nf4", "nf4-plain"})
 
 Key = tuple[int | None, ModuleClass, Sharding, str]
@@ -43,12 +44,21 @@ def summarise(raw: RawModel, spec: ArchitectureSpec) -> StoredWeights | None:
             (_key(tensor, pattern, len(spec.layers)), tensor, pattern)
             for tensor, pattern in _with_patterns(raw.tensors)
         ),
-        _VALUE_BITS.get(spec.weight_format, 4),
+        _packed_bits(spec),
         packs_bytes=spec.weight_format in _BYTE_PACKED,
         packs_words=spec.weight_format.startswith("mlx-"),
     )
     label = format_label(raw.tensors, spec)
     return StoredWeights(groups, label, raw.tensors_source or "header", raw.file_bytes)
+
+
+def _packed_bits(spec: ArchitectureSpec) -> int:
+    """Bits of a value where several share a 32-bit word."""
+    names = {spec.weight_format}
+    for layer, _ in spec.layer_groups():
+        names.update(tensor.stored_as for tensor in layer.tensors)
+    widths = (FORMATS[n].value_bits for n in names if n.startswith(_IN_WORDS) and n in FORMATS)
+    return min(widths, default=4)
 
 
 def _with_patterns(tensors: Iterable[HeaderTensor]) -> Iterable[tuple[HeaderTensor, Named]]:

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.architecture.model import Model
 from engine.architecture.read import specify
+from engine.budget.weights import WeightLayout
+from engine.budget.weights import weights as budget_weights
+from engine.evidence import Basis
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama",
@@ -74,3 +78,76 @@ def test_that_mixed_formats_are_kept_module_by_module() -> None:
 def test_that_a_broken_pattern_is_harmless() -> None:
     spec = spec_of(quant_method="fp8", ignore=["re:(", "model.layers.99999.x", "", "layers."])
     assert not any(stored_as(layer) for layer in spec.layers)
+
+
+def test_that_layers_beside_the_decoder_are_not_taken_for_its_own() -> None:
+    ignore = ["mtp.layers.0*", "vision_tower.encoder.layers.3.*"]
+    spec = spec_of(quant_method="modelopt", quant_algo="NVFP4", ignore=ignore)
+    assert not any(stored_as(layer) for layer in spec.layers)
+    assert spec.unquantised == tuple(ignore)
+
+
+def weights(strategy: str, kind: str, bits: int, **rest: Any) -> dict[str, Any]:
+    return {"num_bits": bits, "type": kind, "strategy": strategy, **rest}
+
+
+INT4 = weights("group", "int", 4, group_size=128)
+FP8 = weights("channel", "float", 8)
+
+
+def mixed_spec(config: dict[str, Any], *groups: tuple[list[str], dict[str, Any]]) -> Any:
+    listed = {
+        f"group_{i}": {"targets": targets, "weights": own}
+        for i, (targets, own) in enumerate(groups)
+    }
+    statement = {"quant_method": "compressed-tensors", "ignore": ["lm_head"]}
+    return specify(config | {"quantization_config": statement | {"config_groups": listed}})
+
+
+def test_that_targets_give_modules_their_own_format() -> None:
+    spec = mixed_spec(CONFIG, (["re:.*q_proj"], INT4), (["Linear"], FP8))
+    assert spec.weight_format == "fp8-channel"
+    assert stored_as(spec.layers[5]) == {"self_attn.q_proj.weight": "w4a16"}
+    assert len({id(layer) for layer in spec.layers}) == 1
+
+
+def test_that_a_module_outside_every_target_stays_unquantised() -> None:
+    spec = mixed_spec(CONFIG, (["re:.*mlp.*"], INT4))
+    assert spec.weight_format == "w4a16"
+    assert set(stored_as(spec.layers[0])) == {
+        f"self_attn.{name}_proj.weight" for name in ("q", "k", "v", "o")
+    }
+
+
+def test_that_a_path_goes_before_an_expression() -> None:
+    path = "model.layers.7.mlp.down_proj"
+    spec = mixed_spec(CONFIG, (["re:.*down_proj"], INT4), ([path, "Linear"], FP8))
+    assert stored_as(spec.layers[6]) == {"mlp.down_proj.weight": "w4a16"}
+    assert stored_as(spec.layers[7]) == {}
+
+
+def test_that_an_expression_may_name_layers() -> None:
+    spec = mixed_spec(CONFIG, ([r"re:.*layers\.(1|11)\.mlp.*"], INT4), (["Linear"], FP8))
+    assert [i for i, layer in enumerate(spec.layers) if stored_as(layer)] == [1, 11]
+
+
+def test_that_llama_8b_in_two_formats_takes_the_bytes_of_both() -> None:
+    llama = CONFIG | {
+        "vocab_size": 128256,
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "tie_word_embeddings": False,
+    }
+    spec = mixed_spec(llama, (["re:.*q_proj"], INT4), (["Linear"], FP8))
+    found = budget_weights(Model("m", None, "config", spec), WeightLayout())
+    # q_proj: half a byte a weight, a bf16 scale for 128, two int64; the rest a byte a weight
+    # and 4 bytes a row (43,008 rows a layer, 4,096 of them q_proj's); others bf16.
+    query = 4096 * 4096 // 2 + 2 * 4096 * 4096 // 128 + 16
+    rest = 6_979_321_856 // 32 - 4096 * 4096 + 4 * (43_008 - 4096)
+    assert sum(stage.size_bytes for stage in found.stages) == (
+        32 * (query + rest) + 2 * 1_050_939_392
+    )
+    assert found.basis is Basis.EXACT

@@ -6,6 +6,7 @@ import pytest
 
 from engine.config.nesting import root_facts, text_facts
 from engine.config.quantisation import Stored, stored_format
+from engine.errors import ConfigError
 from engine.formats.weights import FORMATS
 
 
@@ -19,6 +20,15 @@ def stored(quantisation: dict[str, Any] | None, **rest: Any) -> Stored:
 
 def group(**weights: Any) -> dict[str, Any]:
     return {"group_0": {"weights": weights, "targets": ["Linear"]}}
+
+
+def packed(layout: str = "pack-quantized", **weights: Any) -> dict[str, Any]:
+    weights = {"type": "int", **weights}
+    return {
+        "quant_method": "compressed-tensors",
+        "format": layout,
+        "config_groups": group(**weights),
+    }
 
 
 @pytest.mark.parametrize(
@@ -123,24 +133,170 @@ def test_that_an_unknown_layout_is_said_to_be_unknown(config: dict[str, Any]) ->
     assert "not known" in found.reason
 
 
-def test_that_garbage_in_the_place_of_a_quantisation_is_none() -> None:
-    for garbage in ("fp8", [], {}, 3, None):
-        assert stored(None, quantization_config=garbage).weight_format == "bf16"
+@pytest.mark.parametrize("garbage", ["awq", [], [1], {}, 3, True])
+def test_that_garbage_in_the_place_of_a_quantisation_is_refused(garbage: object) -> None:
+    with pytest.raises(ConfigError, match=r"^quantization_config is .*quant_method") as caught:
+        stored(None, quantization_config=garbage)
+    assert caught.value.field == "quantization_config"
+
+
+def test_that_null_is_no_quantisation() -> None:
+    assert stored(None, quantization_config=None) == stored(None)
 
 
 @pytest.mark.parametrize(
     ("dtype", "wanted"),
-    [("float16", "fp16"), ("torch.bfloat16", "bf16"), ("float32", "fp32"), ("weird", "bf16")],
+    [("float16", "fp16"), ("torch.bfloat16", "bf16"), ("float32", "fp32"), ("auto", "bf16")],
 )
 def test_that_the_dtype_is_the_format_of_plain_weights(dtype: str, wanted: str) -> None:
     assert stored(None, torch_dtype=dtype).weight_format == wanted
+    assert stored(None, torch_dtype=dtype).reason == ""
 
 
-def test_that_mlx_bits_are_read() -> None:
-    found = stored(None, quantization={"bits": 4, "group_size": 64})
-    assert found.weight_format == "mlx-4bit"
-    odd = stored(None, quantization={"bits": 3, "group_size": 64})
-    assert odd.reason
+@pytest.mark.parametrize("dtype", ["float3", "int8", "weird", ""])
+def test_that_no_dtype_of_weights_is_refused_with_those_there_are(dtype: str) -> None:
+    with pytest.raises(ConfigError, match="bfloat16, float16 or float32 is needed") as caught:
+        stored(None, torch_dtype=dtype)
+    assert caught.value.field == "torch_dtype"
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "torch.float4_e2m1fn_x2"])
+def test_that_a_narrow_dtype_without_a_layout_is_a_doubt(dtype: str) -> None:
+    found = stored(None, torch_dtype=dtype)
+    assert found.weight_format == "bf16"
+    assert dtype.removeprefix("torch.") in found.reason
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        ({"quant_method": "awq", "bits": 4, "group_size": 32}, "awq-int4-g32"),
+        ({"quant_method": "awq", "w_bit": 4, "q_group_size": 64}, "awq-int4-g64"),
+        ({"quant_method": "awq", "bits": 4, "group_size": -1}, "awq-int4-channel"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": True}, "gptq-int4-g32"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": -1}, "gptq-int4-channel"),
+        ({"quant_method": "gptq", "bits": 8, "group_size": 32}, "gptq-int8-g32"),
+        ({"quant_method": "gptq", "bits": 3, "group_size": 128}, "gptq-int3"),
+        ({"quant_method": "fp8", "weight_block_size": [64, 64]}, "fp8-block-64x64"),
+        ({"quant_method": "fp8", "weight_block_size": [1, 128]}, "fp8-block-1x128"),
+        (packed(num_bits=4, group_size=64, strategy="group"), "w4a16-g64"),
+        (packed(num_bits=4, strategy="channel"), "w4a16-channel"),
+        (packed(num_bits=4, group_size=128, strategy="group", symmetric=False), "w4a16-zp"),
+        (packed(num_bits=4, group_size=128, strategy="group", actorder="group"), "w4a16-order"),
+        (packed(num_bits=4, group_size=128, strategy="group", actorder="weight"), "w4a16"),
+        (packed(num_bits=8, group_size=32, strategy="group"), "w8a16-g32"),
+        (packed("int-quantized", num_bits=8, group_size=32, strategy="group"), "int8-g32"),
+        (packed("int-quantized", num_bits=8, strategy="channel", symmetric=False), "int8-zp"),
+        (
+            packed(
+                "float-quantized",
+                num_bits=8,
+                type="float",
+                strategy="block",
+                block_structure=[64, 128],
+            ),
+            "fp8-block-64x128",
+        ),
+    ],
+)
+def test_that_the_stated_group_is_part_of_the_format(config: dict[str, Any], wanted: str) -> None:
+    found = stored(config)
+    assert found.weight_format == wanted
+    assert found.reason == ""
+    assert wanted in FORMATS
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ({"quant_method": "awq", "bits": 4, "group_size": 0}, "group_size"),
+        ({"quant_method": "awq", "bits": 4, "group_size": -2}, "group_size"),
+        ({"quant_method": "awq", "bits": 4, "group_size": "128"}, "group_size"),
+        ({"quant_method": "awq", "bits": "x"}, "bits"),
+        ({"quant_method": "gptq", "bits": 0}, "bits"),
+        ({"quant_method": "gptq", "bits": 4.5}, "bits"),
+        ({"quant_method": "gptq", "bits": 4, "desc_act": "maybe"}, "desc_act"),
+        ({"quant_method": "fp8", "weight_block_size": [0, 0]}, "weight_block_size"),
+        ({"quant_method": "fp8", "weight_block_size": [128]}, "weight_block_size"),
+        ({"quant_method": "fp8", "weight_block_size": "x"}, "weight_block_size"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": "yes"}, "load_in_4bit"),
+        (
+            packed(num_bits=4, group_size=0, strategy="group"),
+            "config_groups.group_0.weights.group_size",
+        ),
+        ({"quant_method": "compressed-tensors", "config_groups": 4}, "config_groups"),
+    ],
+)
+def test_that_nonsense_in_a_quantisation_names_the_field(
+    config: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(ConfigError, match="needed") as caught:
+        stored(config)
+    assert caught.value.field == f"quantization_config.{field}"
+
+
+@pytest.mark.parametrize(
+    ("config", "part"),
+    [
+        ({"quant_method": "awq", "bits": 4, "version": "gemv"}, "gemv"),
+        ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, "marlin"),
+        ({"quant_method": "gptq", "bits": 4, "dynamic": {"+:.*up.*": {"bits": 8}}}, "dynamic"),
+        ({"quant_method": "gptq", "bits": 4, "lm_head": True}, "modules"),
+        (packed("marlin-24", num_bits=4, group_size=128), "sparsity"),
+        (
+            {
+                **packed(num_bits=4, group_size=128),
+                "sparsity_config": {"format": "sparse-24-bitmask"},
+            },
+            "sparsity",
+        ),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 32}, "32"),
+        (
+            {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}
+            | {"quantized_layers": {"a": {"quant_algo": "W4A8_AWQ"}}},
+            "w4a8_awq",
+        ),
+    ],
+)
+def test_that_a_layout_beyond_these_rules_is_a_doubt_with_its_reason(
+    config: dict[str, Any], part: str
+) -> None:
+    found = stored(config)
+    assert found.weight_format == "bf16"
+    assert part in found.reason
+
+
+def test_that_modules_a_dynamic_rule_leaves_out_stay_unquantised() -> None:
+    found = stored({"quant_method": "gptq", "bits": 4, "dynamic": {"-:.*down.*": {}}})
+    assert found.weight_format == "gptq-int4"
+    assert found.unquantised == ("re:.*down.*",)
+
+
+@pytest.mark.parametrize(
+    ("quantisation", "wanted"),
+    [
+        ({"bits": 4, "group_size": 64}, "mlx-4bit"),
+        ({"bits": 4, "group_size": 32}, "mlx-4bit-g32"),
+        ({"bits": 3, "group_size": 64, "mode": "affine"}, "mlx-3bit"),
+    ],
+)
+def test_that_mlx_bits_and_groups_are_read(quantisation: dict[str, Any], wanted: str) -> None:
+    assert stored(None, quantization=quantisation).weight_format == wanted
+    # mlx-lm writes the same object under both names.
+    assert stored(quantisation, quantization=quantisation).weight_format == wanted
+
+
+@pytest.mark.parametrize(
+    "quantisation",
+    [
+        {"bits": 4, "group_size": 48},
+        {"bits": 7, "group_size": 64},
+        {"bits": 4, "group_size": 32, "mode": "mxfp4"},
+        {"bits": 4, "group_size": 64, "model.layers.0.mlp.gate": {"bits": 8, "group_size": 64}},
+    ],
+)
+def test_that_an_mlx_layout_beyond_these_rules_is_a_doubt(quantisation: dict[str, Any]) -> None:
+    assert "MLX" in stored(None, quantization=quantisation).reason
 
 
 def test_that_the_cache_dtype_of_a_checkpoint_is_read() -> None:
