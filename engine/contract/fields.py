@@ -108,7 +108,7 @@ def _plan() -> Iterable[Field]:
     yield _text(
         group, "weight_format", "auto (as stored), bf16, fp8, awq-int4, nf4 … or a GGUF mix, Q4_K_M"
     )
-    yield _text(group, "kv_cache_dtype", "auto, bf16, fp8, q8_0 … as the runtime names it")
+    yield _text(group, "kv_cache_dtype", "auto, bf16, fp8 … of vLLM; f16, q8_0 … of llama.cpp")
     yield _integer(
         group, "max_model_len", "context of one request, in tokens", tokens, ("--context", "-c")
     )

@@ -11,7 +11,7 @@ from engine.fit.judge import judge
 from engine.fit.solve import max_concurrency, max_context, rungs
 from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
-from engine.runtimes import llama_cpp, registry
+from engine.runtimes import foreign, llama_cpp, registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -134,7 +134,7 @@ def _shorter(model: Model, deployment: Deployment, machine: Machine) -> Iterator
     asked = _context(model, deployment, machine)
     most = _round_down(_quietly(max_context, model, deployment, machine))
     if _SHORTEST <= most < asked:
-        plan = deployment.with_(max_model_len=most, live_tokens=None)
+        plan = deployment.with_(max_model_len=most, n_ctx=None)
         if deployment.prompt_len is not None:
             plan = plan.with_(prompt_len=min(deployment.prompt_len, most))
         yield _Idea(f"Context {tokens_words(most)}", plan, 2.5 * (1 - most / asked))
@@ -142,7 +142,7 @@ def _shorter(model: Model, deployment: Deployment, machine: Machine) -> Iterator
 
 def _context(model: Model, deployment: Deployment, machine: Machine) -> int:
     """The plan's context, the runtime's default where none was given."""
-    if deployment.max_model_len is not None:
+    if deployment.max_model_len is not None and not deployment.n_ctx:
         return deployment.max_model_len
     plan = registry.get(deployment.runtime).plan(model, deployment, machine)
     return plan.deployment.max_model_len or 0
@@ -160,7 +160,10 @@ def _fewer(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_
     most = _quietly(max_concurrency, model, deployment, machine)
     if 0 < most < deployment.concurrency:
         label = "1 at a time" if most == 1 else f"{most} at once"
-        plan = deployment.with_(concurrency=most, batch_size=None, live_tokens=None)
+        plan = deployment.with_(concurrency=most, batch_size=None)
+        if deployment.n_ctx:
+            context = _context(model, deployment, machine)
+            plan = plan.with_(max_model_len=context, n_ctx=None)
         yield _Idea(label, plan, 1.2 + 1 - most / deployment.concurrency)
 
 
@@ -197,7 +200,7 @@ def _other_runtime(model: Model, deployment: Deployment, machine: Machine) -> It
         return
     if machine.slots[0].device.kind is not DeviceKind.HOST and deployment.ranks > 1:
         return
-    plan = deployment.with_(
+    plan = foreign.without(deployment, "llama.cpp").with_(
         runtime="llama.cpp",
         runtime_version=None,
         kv_cache_dtype="auto",

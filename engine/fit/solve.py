@@ -93,6 +93,8 @@ def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> i
     most = _MOST_REQUESTS
     if settled.runtime == "vllm" and settled.max_num_seqs is not None:
         most = settled.max_num_seqs * settled.data_parallel_size
+    if deployment.runtime == "llama.cpp" and deployment.n_parallel is not None:
+        most = deployment.n_parallel
 
     def fits(requests: int) -> bool:
         plan = deployment.with_(

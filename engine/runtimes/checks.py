@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import AttentionKind
+from engine.architecture.spec import AttentionKind, ModuleClass
 from engine.budget.sequence_state import layer_kinds
 from engine.errors import DeploymentError
 
@@ -97,6 +97,27 @@ def check_splits(spec: ArchitectureSpec, deployment: Deployment) -> None:
             f"1 to {len(spec.layers)} work."
         )
         raise DeploymentError(message, field="pipeline_parallel_size")
+
+
+def check_positions(spec: ArchitectureSpec, deployment: Deployment) -> None:
+    """Refuse more tokens than a model has learned positions: there is no further row to read.
+
+    Raises:
+        DeploymentError: naming ``max_model_len``.
+    """
+    asked, most = deployment.max_model_len, spec.max_position_embeddings
+    if asked is None or most is None or asked <= most or not _learns_positions(spec):
+        return
+    message = (
+        f"max_model_len {asked:,} is more than the {most:,} positions this model has learned; "
+        "they can't be stretched."
+    )
+    raise DeploymentError(message, field="max_model_len")
+
+
+def _learns_positions(spec: ArchitectureSpec) -> bool:
+    tables = (t.name for t in spec.outer if t.module is ModuleClass.EMBEDDING)
+    return any("position" in name or ".wpe." in name for name in tables)
 
 
 def splits_evenly(spec: ArchitectureSpec, tp: int, *, expert_parallel: bool = False) -> bool:

@@ -161,8 +161,11 @@ def test_that_the_pool_is_cut_as_the_log_says(name: str) -> None:
 @pytest.mark.parametrize("name", with_reported("kv_needed_gib_for_len"))
 def test_that_a_refusal_names_the_bytes_we_compute(name: str) -> None:
     wanted = record(name)["reported"]["kv_needed_gib_for_len"]
-    state = plan(name, max_model_len=wanted["len"]).sequence_state
-    assert state.reserved_bytes_per_sequence / GIB == pytest.approx(wanted["gib"], abs=0.0051)
+    budget = plan(name, max_model_len=wanted["len"])
+    # The one refusal of a pipeline, by 0.15, counts all stages together: a fault of its own.
+    stages = budget.deployment.pipeline_parallel_size
+    size_bytes = budget.sequence_state.reserved_bytes_per_sequence * stages
+    assert size_bytes / GIB == pytest.approx(wanted["gib"], abs=0.0051)
 
 
 @pytest.mark.parametrize("name", with_reported("weights_gib"))

@@ -9,6 +9,7 @@ from engine.budget.model import Budget, LlamaCppBuffers, SequenceState
 from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.formats.mixes import MIXES
+from engine.runtimes import foreign
 from engine.runtimes.llama_cpp import from_gguf, from_spec
 from engine.runtimes.llama_cpp import plan as plans
 from engine.runtimes.llama_cpp.placement import HOST
@@ -259,7 +260,16 @@ def _assumptions(
 
 def _warnings(shape: Shape, planned: Plan, deployment: Deployment) -> tuple[str, ...]:
     settings = planned.settings
-    found: list[str] = []
+    found = foreign.warnings(deployment, "llama.cpp")
+    asked = deployment.max_model_len
+    if asked is not None and asked != settings.context:
+        found.append(
+            f"n_ctx {deployment.n_ctx:,} counts, not max_model_len {asked:,}: a request may have "
+            f"{settings.context:,} tokens."
+        )
+    types = (deployment.cache_type_k, deployment.cache_type_v)
+    if deployment.kv_cache_dtype != "auto" and None not in types:
+        found.append("cache_type_k and cache_type_v count, not kv_cache_dtype.")
     if shape.context_length and settings.context > shape.context_length:
         found.append(
             f"{settings.context:,} tokens are more than the {shape.context_length:,} that the "

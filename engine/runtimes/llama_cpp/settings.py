@@ -68,9 +68,11 @@ def chosen_cells(deployment: Deployment) -> int | None:
     """Total context that the user asks for (``-c``); None where llama.cpp decides."""
     if deployment.n_ctx:
         return deployment.n_ctx
-    if deployment.max_model_len is not None:
-        return deployment.max_model_len * deployment.concurrency
-    return None
+    if deployment.max_model_len is None:
+        return None
+    slots, unified = _slots(deployment, [])
+    # Slots with caches of their own take equal parts, however few of them are used.
+    return deployment.max_model_len * (min(deployment.concurrency, slots) if unified else slots)
 
 
 def settle(

@@ -9,7 +9,8 @@ from engine.budget.weights import AS_STORED
 from engine.errors import DeploymentError
 from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.weights import FORMATS
-from engine.runtimes.checks import check_devices, check_numbers, check_splits
+from engine.runtimes import foreign
+from engine.runtimes.checks import check_devices, check_numbers, check_positions, check_splits
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -48,9 +49,13 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     check_numbers(deployment)
     check_devices(deployment, machine)
     check_splits(model.spec, deployment)
+    check_positions(model.spec, deployment)
     _check_choices(model, deployment)
     assumed: list[str] = []
-    warned: list[str] = []
+    warned = foreign.warnings(deployment, "transformers")
+    batch = deployment.batch_size or deployment.concurrency
+    if deployment.concurrency not in (1, batch):
+        warned.append(f"batch_size {batch} counts, not concurrency {deployment.concurrency}.")
     context = deployment.max_model_len
     most = model.spec.max_position_embeddings
     if context is None:
@@ -74,13 +79,13 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         max_model_len=context,
         prompt_len=prompt,
         attn_implementation=attention,
-        batch_size=deployment.batch_size or deployment.concurrency,
+        batch_size=batch,
     )
     return Settings(
         deployment=filled,
         context=context,
         prompt=min(prompt, context),
-        batch=filled.batch_size or 1,
+        batch=batch,
         attention=attention,
         static_cache=deployment.cache_implementation == "static",
         kv_dtype=dtype,

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from engine.architecture.spec import AttentionKind
 from engine.budget.sequence_state import attention_kinds, resolve_kv_dtype
 from engine.budget.weights import AS_STORED
 from engine.devices.device import DeviceKind
 from engine.errors import DeploymentError
 from engine.formats.dtypes import canonical, element_bytes
-from engine.formats.kv import KV_DTYPES, is_known
+from engine.formats.kv import KV_DTYPES
 from engine.formats.weights import FORMATS
-from engine.runtimes.checks import check_devices, check_numbers, check_splits
+from engine.runtimes import foreign
+from engine.runtimes.checks import check_devices, check_numbers, check_positions, check_splits
 from engine.runtimes.vllm import rules
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from engine.devices.device import Device, Machine
     from engine.runtimes.vllm.rules import Version
 
+_SPELLINGS = ("bfloat16", "float16")
 _NO_CONTEXT_STATED = 2048
 """What vLLM takes when no length key is in the config (``_get_and_verify_max_len``)."""
 
@@ -58,7 +61,12 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     _check(model, deployment, machine)
     version = rules.parse_version(deployment.runtime_version)
     assumed: list[str] = []
-    warned: list[str] = []
+    warned = foreign.warnings(deployment, "vllm")
+    if deployment.speculative_tokens and not spec.mtp:
+        warned.append(
+            "speculative_tokens: this model has no prediction layers of its own; the memory of a "
+            "draft model is not counted."
+        )
     if deployment.runtime_version is None:
         assumed.append(f"vLLM {rules.NEWEST}, the newest version whose rules are known.")
     elif version > rules.parse_version(rules.NEWEST):
@@ -106,6 +114,7 @@ def _check(model: Model, deployment: Deployment, machine: Machine) -> None:
     check_numbers(deployment)
     check_devices(deployment, machine)
     check_splits(model.spec, deployment)
+    check_positions(model.spec, deployment)
     name = deployment.weight_format
     if model.is_gguf and name == AS_STORED:
         message = (
@@ -116,9 +125,34 @@ def _check(model: Model, deployment: Deployment, machine: Machine) -> None:
         choices = ", ".join(n for n in FORMATS if not n.startswith("mlx"))
         message = f"vLLM doesn't load weights as {name}; it loads {choices}."
         raise DeploymentError(message, field="weight_format")
+    _check_context_parallel(model.spec, deployment)
+
+
+def _check_context_parallel(spec: ArchitectureSpec, deployment: Deployment) -> None:
+    """A context is shared out only among ranks that would else hold copies of a KV head.
+
+    Source:
+        vLLM ``config/model.py :: verify_with_parallel_config`` and ``config/parallel.py``.
+    """
     dcp, tp = deployment.decode_context_parallel_size, deployment.tensor_parallel_size
+    kinds = [a for a in attention_kinds(spec) if a.kind is not AttentionKind.LATENT]
+    message = ""
     if tp % dcp:
         message = f"decode_context_parallel_size {dcp} has to divide tensor_parallel_size {tp}."
+    elif dcp > 1 and kinds:
+        heads = max(a.num_key_value_heads for a in kinds)
+        queries = max(a.num_attention_heads for a in kinds) // heads
+        if tp <= heads or dcp > tp // heads:
+            message = (
+                f"decode_context_parallel_size {dcp} takes tensor_parallel_size {heads * dcp} or "
+                f"more with this model's {heads} KV heads: vLLM refuses {tp}."
+            )
+        elif queries % dcp:
+            message = (
+                f"decode_context_parallel_size {dcp} has to divide the {queries} attention heads "
+                "that share each KV head of this model."
+            )
+    if message:
         raise DeploymentError(message, field="decode_context_parallel_size")
 
 
@@ -170,7 +204,7 @@ def _kv_dtype(
     spec: ArchitectureSpec, deployment: Deployment, dtype: str, assumed: list[str]
 ) -> str:
     asked = deployment.kv_cache_dtype
-    if asked != AS_STORED and not is_known(asked):
+    if asked not in KV_DTYPES and asked not in _SPELLINGS:
         message = f"{asked!r} is no KV cache dtype of vLLM; it takes {', '.join(KV_DTYPES)}."
         raise DeploymentError(message, field="kv_cache_dtype")
     found = resolve_kv_dtype(spec, asked, dtype)

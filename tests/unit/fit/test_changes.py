@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from engine.deployment.spec import Deployment
 from engine.fit.changes import changes, tokens_words
 from engine.fit.verdict import Fit
@@ -79,6 +84,49 @@ def test_that_a_prompt_is_shortened_with_its_context() -> None:
     found = changes(model("Llama-3.1-8B"), plan, HERE)
     (shorter,) = [c for c in found if c.label.startswith("Context")]
     assert shorter.deployment.prompt_len == min(90_000, shorter.deployment.max_model_len or 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    name=st.sampled_from(["Llama-3.1-8B", "gpt-oss-20b", "gemma-3-4b", "Qwen3-32B"]),
+    context=st.integers(256, 131_072),
+    concurrency=st.integers(1, 16),
+    changed=st.sampled_from(
+        [
+            {"runtime": "vllm"},
+            {"runtime": "vllm", "live_tokens": 50_000, "gpu_memory_utilization": 0.8},
+            {"runtime": "vllm", "kv_pool_bytes": 2**31},
+            {"runtime": "llama.cpp", "n_ctx": 131_072},
+            {"runtime": "llama.cpp", "n_parallel": 4, "kv_unified": False},
+            {"runtime": "transformers", "batch_size": 8, "attn_implementation": "eager"},
+        ]
+    ),
+    cards=st.sampled_from([(12.0, 1), (23.64, 1), (23.64, 4)]),
+)
+def test_that_every_change_truly_fits(
+    name: str, context: int, concurrency: int, changed: dict[str, Any], cards: tuple[float, int]
+) -> None:
+    known, here = model(name), machine(gpu(cards[0], sm_count=100), cards[1])
+    plan = Deployment(max_model_len=context, concurrency=concurrency, **changed)
+    for change in changes(known, plan, here):
+        sized = size(known, change.deployment, here)
+        assert sized.verdict == change.verdict
+        assert change.verdict.fit in (Fit.FITS, Fit.TIGHT)
+        assert change.verdict.margin_bytes >= 0
+        if change.label.startswith("Context"):
+            promised = change.deployment.max_model_len or 0
+            assert change.label == f"Context {tokens_words(promised)}"
+            assert sized.budget.deployment.max_model_len == promised
+        if change.deployment.runtime != plan.runtime:
+            assert not any("is a setting of" in line for line in sized.budget.warnings)
+
+
+def test_that_a_total_given_to_llama_cpp_is_replaced_by_a_context_that_fits() -> None:
+    plan = Deployment(runtime="llama.cpp", n_ctx=131_072)
+    found = changes(model("Llama-3.1-8B"), plan, HERE)
+    (shorter,) = [c for c in found if c.label.startswith("Context")]
+    assert shorter.deployment.n_ctx is None
+    assert 32_768 < (shorter.deployment.max_model_len or 0) < 131_072
 
 
 def test_that_nothing_is_offered_where_nothing_fits() -> None:

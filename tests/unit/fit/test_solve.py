@@ -32,6 +32,70 @@ def test_that_the_limits_of_a_known_pool_follow_from_its_blocks() -> None:
     assert found.max_concurrency == 2047 // 512
 
 
+@pytest.mark.parametrize("n_ctx", [4096, 131_072])
+def test_that_a_total_given_to_llama_cpp_does_not_pin_the_limits(n_ctx: int) -> None:
+    plan = Deployment(runtime="llama.cpp", n_ctx=n_ctx)
+    free = Deployment(runtime="llama.cpp", max_model_len=n_ctx)
+    found, known = limits(model("Llama-3.1-8B"), plan, HERE), model("Llama-3.1-8B")
+    assert found == limits(known, free, HERE)
+    # 16 GiB of a 23.64 GiB card go to weights and compute: at 128 KiB a token about 8 GiB are
+    # left, so neither 131,072 tokens nor none.
+    assert 32_768 < (found.max_context or 0) < 65_536 + 16_384
+
+
+def test_that_slots_bound_the_requests_that_run_at_once() -> None:
+    plan = Deployment(runtime="llama.cpp", max_model_len=1024, n_parallel=3)
+    assert limits(model("Llama-3.1-8B"), plan, HERE).max_concurrency == 3
+
+
+def test_that_live_tokens_stay_as_they_are_told() -> None:
+    # 8,192 tokens live in all: however long a request may be, one of them at full length has to
+    # have room. 4 GiB are 2,048 blocks of 16 tokens, one never given out.
+    plan = deployment(live_tokens=8192, kv_pool_bytes=4 * GIB)
+    assert limits(model("Llama-3.1-8B"), plan, HERE).max_context == 2047 * 16
+
+
+PLANS = st.fixed_dictionaries(
+    {"runtime": st.just("vllm"), "live_tokens": st.integers(1, 100_000)}
+) | st.fixed_dictionaries(
+    {"runtime": st.just("llama.cpp"), "n_parallel": st.none() | st.integers(1, 8)},
+    optional={"n_ctx": st.integers(256, 65_536), "kv_unified": st.booleans()},
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    name=st.sampled_from(["Llama-3.1-8B", "gpt-oss-20b", "gemma-3-4b"]),
+    concurrency=st.integers(1, 8),
+    context=st.integers(256, 32_768),
+    changed=PLANS,
+    gib=st.sampled_from([12.0, 16.0, 23.64, 44.5]),
+)
+def test_that_a_limit_fits_and_one_more_does_not_whatever_else_is_set(
+    name: str, concurrency: int, context: int, changed: dict[str, Any], gib: float
+) -> None:
+    here, known = machine(gpu(gib, sm_count=100)), model(name)
+    plan = Deployment(max_model_len=context, concurrency=concurrency, **changed)
+    found = limits(known, plan, here)
+    most = max(known.spec.max_position_embeddings or 0, context)
+
+    def margin(**settings: Any) -> int:
+        return margin_bytes(known, plan.with_(n_ctx=None, **settings), here)
+
+    longest = found.max_context or 0
+    if longest:
+        assert margin(max_model_len=longest) >= 0
+    if longest < most:
+        assert margin(max_model_len=longest + 1) < 0
+    settled = size(known, plan, here).budget.deployment.max_model_len
+    at_once = found.max_concurrency or 0
+    slots = plan.n_parallel or 256
+    if at_once:
+        assert margin(max_model_len=settled, concurrency=at_once) >= 0
+    if at_once < slots:
+        assert margin(max_model_len=settled, concurrency=at_once + 1) < 0
+
+
 @settings(max_examples=25)
 @given(
     name=st.sampled_from(["Llama-3.1-8B", "gpt-oss-20b", "Qwen2.5-7B"]),

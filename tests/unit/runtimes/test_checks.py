@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,14 +12,23 @@ from engine.architecture.spec import (
     AttentionKind,
     AttentionSpec,
     LayerSpec,
+    ModuleClass,
     MoeSpec,
+    Tensor,
 )
 from engine.deployment.spec import Deployment
 from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
-from engine.runtimes import overheads
-from engine.runtimes.checks import check_numbers, check_splits, splits_evenly, working_sizes
-from tests.helpers.published import MIB, gpu, model
+from engine.runtimes import foreign, overheads
+from engine.runtimes.checks import (
+    check_numbers,
+    check_positions,
+    check_splits,
+    splits_evenly,
+    working_sizes,
+)
+from engine.runtimes.registry import get
+from tests.helpers.published import MIB, RTX_4090, gpu, machine, model
 
 
 def spec_of(layer: LayerSpec) -> ArchitectureSpec:
@@ -56,6 +66,76 @@ def test_that_a_pipeline_is_no_longer_than_the_model() -> None:
     with pytest.raises(DeploymentError, match="1 to 1 work") as refused:
         check_splits(short, Deployment(pipeline_parallel_size=2))
     assert refused.value.field == "pipeline_parallel_size"
+
+
+def test_that_learned_positions_cannot_be_stretched() -> None:
+    table = Tensor("embeddings.position_embeddings.weight", ModuleClass.EMBEDDING, (512, 64))
+    rotary = replace(model("Llama-3-8B").spec, max_position_embeddings=512)
+    learned = replace(rotary, outer=(*rotary.outer, table))
+    check_positions(learned, Deployment(max_model_len=512))
+    check_positions(rotary, Deployment(max_model_len=513))
+    with pytest.raises(DeploymentError, match="513 is more than the 512 positions") as refused:
+        check_positions(learned, Deployment(max_model_len=513))
+    assert refused.value.field == "max_model_len"
+
+
+def test_that_positions_of_a_vision_tower_say_nothing_of_the_context() -> None:
+    table = Tensor("vision.position_embedding.weight", ModuleClass.VISION, (577, 64))
+    spec = replace(model("Llama-3-8B").spec, max_position_embeddings=512, outer=(table,))
+    check_positions(spec, Deployment(max_model_len=513))
+
+
+STATED: dict[str, dict[str, Any]] = {
+    "vLLM": {"kv_pool_bytes": 2**30, "max_num_seqs": 8, "enforce_eager": True},
+    "SGLang": {"mem_fraction_static": 0.5},
+    "llama.cpp": {"n_ctx": 4096, "mmap": False, "tensor_split": (3.0, 1.0), "n_gpu_layers": 0},
+    "Transformers": {"batch_size": 9, "attn_implementation": "eager"},
+}
+
+
+@pytest.mark.parametrize(
+    ("runtime", "label"),
+    [("vllm", "vLLM"), ("llama.cpp", "llama.cpp"), ("transformers", "Transformers")],
+)
+def test_that_settings_of_other_runtimes_are_told_and_left_out(runtime: str, label: str) -> None:
+    every = {name: value for found in STATED.values() for name, value in found.items()}
+    plan = Deployment(runtime=runtime, max_model_len=2048, **every)
+    told = foreign.warnings(plan, runtime)
+    expected = {
+        f"{name} is a setting of {owner}; {label} ignores it."
+        for owner, found in STATED.items()
+        for name in found
+        if owner != label
+    }
+    assert set(told) == expected
+    assert len(told) == len(expected)
+    kept = foreign.without(plan, runtime)
+    assert kept == Deployment(runtime=runtime, max_model_len=2048, **STATED[label])
+    assert foreign.warnings(kept, runtime) == []
+
+
+@pytest.mark.parametrize("runtime", ["vllm", "llama.cpp", "transformers"])
+def test_that_every_runtime_says_what_it_ignores(runtime: str) -> None:
+    plan = Deployment(runtime=runtime, max_model_len=2048, mem_fraction_static=0.5)
+    budget = get(runtime).plan(model("Llama-3-8B"), plan, machine(RTX_4090))
+    assert any("mem_fraction_static is a setting of SGLang" in line for line in budget.warnings)
+
+
+def test_that_a_setting_that_yields_to_another_is_told() -> None:
+    def told(**settings: Any) -> str:
+        plan = Deployment(**settings)
+        made = get(plan.runtime).plan(model("Llama-3-8B"), plan, machine(RTX_4090))
+        again = get(plan.runtime).plan(model("Llama-3-8B"), made.deployment, machine(RTX_4090))
+        assert "counts, not" not in " ".join(again.warnings) or plan.runtime == "transformers"
+        return " ".join(made.warnings)
+
+    longer = {"runtime": "llama.cpp", "n_ctx": 4096, "max_model_len": 65_536}
+    assert "n_ctx 4,096 counts, not max_model_len 65,536" in told(**longer)
+    caches = {"cache_type_k": "q8_0", "cache_type_v": "q8_0", "kv_cache_dtype": "f16"}
+    assert "not kv_cache_dtype" in told(runtime="llama.cpp", n_ctx=4096, **caches)
+    batch = told(runtime="transformers", batch_size=8, concurrency=2)
+    assert "batch_size 8 counts, not concurrency 2" in batch
+    assert "counts, not" not in told(runtime="transformers", batch_size=8)
 
 
 def test_that_absurd_numbers_are_named() -> None:

@@ -113,6 +113,35 @@ def test_that_slots_asked_for_do_not_share_their_cache() -> None:
     assert settled.max_model_len == 2048
 
 
+@pytest.mark.parametrize(
+    ("fields", "cells"),
+    [
+        ({"n_parallel": 4}, 4 * 8192),
+        ({"n_parallel": 4, "kv_unified": True}, 8192),
+        ({"n_parallel": 2, "kv_unified": True, "concurrency": 3}, 2 * 8192),
+        ({"kv_unified": False}, 4 * 8192),
+    ],
+)
+def test_that_each_slot_of_its_own_has_room_for_the_context(
+    fields: dict[str, Any], cells: int
+) -> None:
+    settled = _plan(_gpus(24), max_model_len=8192, **fields).deployment
+    assert settled.n_ctx == cells
+    assert settled.max_model_len == 8192
+
+
+def test_that_sizes_of_the_sequence_state_are_of_the_fullest_device() -> None:
+    # 32 layers on two equal cards: with the output layer 33 units, so 17 and 15 layers of cache.
+    state = _plan(_gpus(24, 24), max_model_len=8192).sequence_state
+    assert state.bytes_per_token == 17 * 4096
+    assert state.pool_bytes == state.reserved_bytes_per_sequence == 8192 * 17 * 4096
+    assert state.architecture_bytes_per_sequence == GIB
+    # Without a GPU, or with all layers kept off it, everything is on the host.
+    for machine, layers in ((_host(64), None), (_gpus(24), 0)):
+        held = _plan(machine, max_model_len=8192, n_gpu_layers=layers).sequence_state
+        assert (held.pool_bytes, held.bytes_per_token) == (GIB, 131_072)
+
+
 def test_that_a_context_that_fits_is_the_models_own() -> None:
     budget = _plan(_gpus(48))
     assert budget.deployment.n_ctx == 131072

@@ -30,7 +30,7 @@ HERE = machine(RTX_4090)
 
 
 def plan(name: str = "Llama-3.1-8B", where: Machine = HERE, **settings: Any) -> Budget:
-    chosen = {"max_model_len": 8192, "concurrency": 4} | settings
+    chosen: dict[str, Any] = {"max_model_len": 8192, "concurrency": 4} | settings
     return get("vllm").plan(model(name), Deployment(**chosen), where)
 
 
@@ -151,6 +151,67 @@ def test_that_ranks_that_share_a_context_each_hold_a_part_of_it() -> None:
     assert split.sequence_state.bytes_per_token == 327_680 // 16
     assert split.sequence_state.reserved_bytes_per_sequence == 4096 * 327_680 // 16
     assert split.ranks[0].regions[Region.KV_CACHE].least_bytes == 4096 * 327_680 // 16
+
+
+@pytest.mark.parametrize(
+    ("name", "tp", "dcp", "works"),
+    [
+        # 8 KV heads and 32 query heads: copies exist only beyond 8 ranks.
+        ("Llama-3.1-8B", 8, 2, False),
+        ("Llama-3.1-8B", 16, 2, True),
+        ("Llama-3.1-8B", 16, 4, False),
+        ("Llama-3.1-8B", 32, 4, True),
+        # vLLM's documentation: Qwen3-235B-A22B has 4 KV heads, so TP 8 goes with DCP 2.
+        ("Qwen3-235B-A22B", 8, 2, True),
+        ("Qwen3-235B-A22B", 8, 4, False),
+        # And latents are one on every rank: DCP 8 and 16 go with TP 8 and 16.
+        ("Kimi-K2", 8, 8, True),
+        ("Kimi-K2", 16, 16, True),
+        ("Kimi-K2", 16, 3, False),
+    ],
+)
+def test_that_a_context_is_shared_only_where_heads_are_copied(
+    name: str, tp: int, dcp: int, works: bool
+) -> None:
+    settings = {"tensor_parallel_size": tp, "decode_context_parallel_size": dcp}
+    if works:
+        assert plan(name, machine(H100, tp), **settings).ranks
+        return
+    with pytest.raises(DeploymentError) as refused:
+        plan(name, machine(H100, tp), **settings)
+    assert refused.value.field == "decode_context_parallel_size"
+
+
+@pytest.mark.parametrize(("each", "works"), [(6, True), (5, False)])
+def test_that_query_heads_of_a_kv_head_are_shared_evenly(each: int, works: bool) -> None:
+    known = model("Llama-3.1-8B")
+    attention = known.spec.layers[0].attention
+    assert attention is not None
+    heads = replace(attention, num_attention_heads=2 * each, num_key_value_heads=2)
+    layer = replace(known.spec.layers[0], attention=heads, intermediate_size=0)
+    odd = replace(known, spec=replace(known.spec, layers=(layer,)))
+    tp = 2 * each
+    split = Deployment(max_model_len=64, tensor_parallel_size=tp, decode_context_parallel_size=2)
+    if works:
+        assert get("vllm").plan(odd, split, machine(H100, tp)).ranks
+        return
+    with pytest.raises(DeploymentError, match="divide the 5 attention heads"):
+        get("vllm").plan(odd, split, machine(H100, tp))
+
+
+@pytest.mark.parametrize("dtype", ["q8_0", "q4_0", "iq4_nl", "f16", "f32", "fp32", "int1"])
+def test_that_cache_dtypes_of_other_runtimes_are_refused(dtype: str) -> None:
+    with pytest.raises(DeploymentError, match="no KV cache dtype of vLLM; it takes auto, bf16"):
+        plan(kv_cache_dtype=dtype)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("bfloat16", 131_072), ("fp8_e5m2", 65_536)])
+def test_that_its_own_cache_dtypes_are_taken(dtype: str, size: int) -> None:
+    assert plan(kv_cache_dtype=dtype).sequence_state.bytes_per_token == size
+
+
+def test_that_draft_tokens_without_prediction_layers_are_told() -> None:
+    assert any("draft model is not counted" in line for line in plan(speculative_tokens=5).warnings)
 
 
 def test_that_the_checkpoint_chooses_the_cache_dtype() -> None:

@@ -1,0 +1,68 @@
+"""Settings that a runtime does not have: told, and left out, so that none is swallowed silently."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from engine.deployment.spec import Deployment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_VLLM = (
+    "live_tokens", "data_parallel_size", "enable_expert_parallel", "decode_context_parallel_size",
+    "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "enforce_eager",
+    "enable_prefix_caching", "speculative_tokens", "max_loras", "max_lora_rank", "kv_pool_bytes",
+)  # fmt: skip
+_SGLANG = ("mem_fraction_static",)
+_LLAMA_CPP = (
+    "n_ctx", "n_parallel", "kv_unified", "n_batch", "n_ubatch", "cache_type_k", "cache_type_v",
+    "flash_attn", "swa_full", "n_gpu_layers", "n_cpu_moe", "split_mode", "tensor_split", "mmap",
+    "repack", "offload_kqv", "op_offload", "n_outputs_max",
+)  # fmt: skip
+_TRANSFORMERS = ("batch_size", "prompt_len", "attn_implementation", "cache_implementation")
+_OWNERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "vllm": ("vLLM", _VLLM),
+    "sglang": ("SGLang", _SGLANG),
+    "llama.cpp": ("llama.cpp", _LLAMA_CPP),
+    "transformers": ("Transformers", _TRANSFORMERS),
+}
+_DEFAULTS = {field.name: field.default for field in fields(Deployment)}
+
+
+class _Foreign:
+    """The settings of all other runtimes, read in one go: this runs in every budget."""
+
+    def __init__(self, runtime: str) -> None:
+        self.label = _OWNERS[runtime][0]
+        others = [entry for name, entry in _OWNERS.items() if name != runtime]
+        self.owners = {name: label for label, names in others for name in names}
+        self.read = attrgetter(*self.owners)
+        self.defaults = tuple(_DEFAULTS[name] for name in self.owners)
+
+    def stated(self, deployment: Deployment) -> tuple[str, ...]:
+        values = self.read(deployment)
+        if values == self.defaults:
+            return ()
+        found = zip(self.owners, values, self.defaults, strict=True)
+        return tuple(name for name, value, default in found if value != default)
+
+
+_FOREIGN = {runtime: _Foreign(runtime) for runtime in _OWNERS}
+
+
+def warnings(deployment: Deployment, runtime: str) -> list[str]:
+    """One sentence for each setting of another runtime that ``deployment`` states."""
+    foreign = _FOREIGN[runtime]
+    return [
+        f"{name} is a setting of {foreign.owners[name]}; {foreign.label} ignores it."
+        for name in foreign.stated(deployment)
+    ]
+
+
+def without(deployment: Deployment, runtime: str) -> Deployment:
+    """``deployment`` with only those settings that ``runtime`` has."""
+    stated = _FOREIGN[runtime].stated(deployment)
+    return deployment.with_(**{name: _DEFAULTS[name] for name in stated})
