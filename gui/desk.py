@@ -105,7 +105,7 @@ class Desk(QObject):
         hint = " Pick a device to plan for a GPU." if is_host else ""
         app.welcome.tell(
             _found(slot, app.model.state.unit),
-            f"From {slot.device.source}. Nothing has been sent anywhere; "
+            f"From {slot.device.source}. Nothing has been sent; "
             f"the catalogue of {count} models came with the app.{hint}",
         )
 

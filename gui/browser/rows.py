@@ -108,11 +108,19 @@ class Badge:
 
 def parameters_short(number: int) -> str:
     """``8.0 B``, ``752 M``: one decimal from a billion on."""
-    if number >= 10**12:
-        return f"{number / 10**12:.2f} T"
-    if number >= 10**9:
-        return f"{number / 10**9:.1f} B"
-    return f"{number / 10**6:.0f} M" if number >= 10**6 else f"{number / 10**3:.0f} k"
+    for scale, least, decimals, letter in _SCALES:
+        # From the rounded figure on, or 999.9 M would read "1000 M".
+        if number >= least:
+            return f"{number / scale:.{decimals}f} {letter}"
+    return f"{number / 10**3:.0f} k"
+
+
+_SCALES = (
+    (10**12, 999_950_000_000, 2, "T"),
+    (10**9, 999_500_000, 1, "B"),
+    (10**6, 999_500, 0, "M"),
+)
+"""Unit, the least number that is written in it, decimals, letter."""
 
 
 class RowModel(QAbstractListModel):

@@ -23,7 +23,7 @@ from gui.browser.listing import SIZES, Filters, Sort
 from gui.browser.parts import MessagePanel, SearchField
 from gui.browser.rows import ROW_ROLE, Choice, Row, RowModel, Source
 from gui.browser.view_model import BrowserViewModel, State
-from gui.kit.controls import ElidedLabel, Ground, Segments
+from gui.kit.controls import ElidedLabel, Ground, Hairline, Segments
 from gui.kit.format import count
 from gui.kit.icons import icon
 from gui.kit.progress import ProgressLine
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from gui.kit.tasks import TaskRunner
     from gui.kit.theme import Theme
 
+_GAP = 2
+"""More room between the check mark and its word than the style leaves."""
 DOWN, UP = "\N{DOWNWARDS ARROW}", "\N{UPWARDS ARROW}"
 _SOURCES = (
     ("Catalogue", Source.CATALOGUE),
@@ -85,6 +87,7 @@ class BrowserView(Ground):
         self.sources.setStyleSheet("QToolButton { padding: 0 4px; }")
         self._fits = self._chip("Fits here", "fits here")
         self._fits.setCheckable(True)
+        self._fits.setIconSize(QSize(12 + _GAP, 12))
         self._fits.setStyleSheet("QToolButton { padding: 0 4px; }")
         self._fits.setToolTip("Hide models that don't fit the plan; unknown ones stay")
         self._sizes = self._menu_chip("Size", "sizes", tuple(text for text, _, _ in SIZES))
@@ -161,10 +164,11 @@ class BrowserView(Ground):
         top.addLayout(chips)
         column.addLayout(top)
         line = QHBoxLayout()
-        line.setContentsMargins(12, 11, 8, 6)
-        line.addWidget(self._summary, 1)
-        line.addWidget(self._order)
+        line.setContentsMargins(12, 11, 8, 5)
+        line.addWidget(self._summary, 1, Qt.AlignmentFlag.AlignBaseline)
+        line.addWidget(self._order, 0, Qt.AlignmentFlag.AlignBaseline)
         column.addLayout(line)
+        column.addWidget(Hairline())
         self.list.setObjectName("models")
         self.list.setAccessibleName("Models")
         self.list.setFrameShape(QListView.Shape.NoFrame)
@@ -255,11 +259,8 @@ class BrowserView(Ground):
             button.setText(text if number is None else f"{text} {count(number)}")
         filters = state.wanted.filters
         self._fits.setChecked(filters.fits_here)
-        self._fits.setIcon(
-            icon("check", self._theme.color("accent.text"), 12)
-            if filters.fits_here
-            else icon("check", self._theme.color("text.tertiary"), 12)
-        )
+        ink = self._theme.color("accent.text" if filters.fits_here else "text.tertiary")
+        self._fits.setIcon(icon("check", ink, 12, _GAP))
         self._sizes.setChecked(bool(filters.sizes))
         self._formats.setChecked(bool(filters.formats))
         self._offer_formats()

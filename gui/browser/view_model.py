@@ -360,6 +360,9 @@ class BrowserViewModel(QObject):
             where = "the caches of Hugging Face, Ollama, LM Studio and llama.cpp"
             detail = f"Looked in {where}. Open a file or folder with Ctrl+O, or drop it here."
             return Message("No models found on this computer", detail, LOOK, "hard-drive")
+        if query and listing.is_reference(query, self._hub.endpoint):
+            detail = "It reads like a path, a link, or a config, not like a word to search for."
+            return Message("Press Enter to open this", detail, picture="search")
         if query and not listing.arranged(everything, self.badges, query, Wanted(ALL)):
             near = ", ".join(name.rsplit("/", 1)[-1] for name in nearest(query))
             detail = f"Nearest: {near}" if near else "Nothing here is called like that."

@@ -14,14 +14,17 @@ _RATIOS = (1.0, 1.25, 1.5, 2.0, 3.0)
 _MARK_SIZES = (16, 32, 48, 128, 512)
 
 
-def icon(name: str, color: QColor, size: int = 16) -> QIcon:
-    """The Lucide icon ``name`` (file name without ending) drawn in ``color``."""
-    return QIcon(_icon(name, color.name(), size))
+def icon(name: str, color: QColor, size: int = 16, gap: int = 0) -> QIcon:
+    """The Lucide icon ``name`` (file name without ending) drawn in ``color``.
+
+    ``gap`` is kept free to the right of it: styles put the text of a button too near.
+    """
+    return QIcon(_icon(name, color.name(), size, gap))
 
 
 def pixmap(name: str, color: QColor, size: int = 16, ratio: float = 1.0) -> QPixmap:
     """One picture of ``size`` device-independent pixels at a device pixel ratio."""
-    return _render(svg(name, color), size, ratio)
+    return _render(svg(name, color), size, ratio, 0)
 
 
 def svg(name: str, color: QColor) -> bytes:
@@ -46,16 +49,16 @@ def app_icon() -> QIcon:
 
 
 @cache
-def _icon(name: str, color: str, size: int) -> QIcon:
+def _icon(name: str, color: str, size: int, gap: int) -> QIcon:
     made = QIcon()
     text = svg(name, QColor(color))
     for ratio in _RATIOS:
-        made.addPixmap(_render(text, size, ratio))
+        made.addPixmap(_render(text, size, ratio, gap))
     return made
 
 
-def _render(text: bytes, size: int, ratio: float) -> QPixmap:
-    picture = QPixmap(QSize(size, size) * ratio)
+def _render(text: bytes, size: int, ratio: float, gap: int) -> QPixmap:
+    picture = QPixmap(QSize(size + gap, size) * ratio)
     picture.setDevicePixelRatio(ratio)
     picture.fill(Qt.GlobalColor.transparent)
     painter = QPainter(picture)

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from gui.sizing.view_model import State
 
 
+_GAP = 3
+"""More room between icon and words than the style leaves."""
+
+
 class HeaderBar(Ground):
     """Name, organisation, parameters, revision; right, the actions."""
 
@@ -38,7 +42,7 @@ class HeaderBar(Ground):
         """Put a button for ``action`` at the right end."""
         button = QPushButton(text)
         button.setObjectName(f"{action.objectName()} button")
-        button.setIconSize(QSize(15, 15))
+        button.setIconSize(QSize(15 + _GAP, 15))
         button.setCheckable(action.isCheckable())
         button.clicked.connect(action.trigger)
         button.setToolTip(action.toolTip())
@@ -72,4 +76,4 @@ class HeaderBar(Ground):
             if self._theme is not None:
                 name = "over" if picture == "circle-dot" else "text.primary"
                 color = self._theme.color(name if action.isEnabled() else "text.disabled")
-                button.setIcon(icon(picture, color))
+                button.setIcon(icon(picture, color, 15, _GAP))

@@ -75,9 +75,11 @@ class FactView(QWidget):
         row.addStretch(1)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(1)
+        column.setSpacing(0)
+        column.addStretch(1)
         column.addWidget(self._caption)
         column.addLayout(row)
+        column.addStretch(1)
 
     def show_fact(self, fact: present.Fact, *, narrow: bool) -> None:
         """Show ``fact``, in short where it is narrow."""
@@ -242,7 +244,7 @@ class VerdictView(Ground):
 
     def _build(self) -> None:
         words = QVBoxLayout()
-        words.setSpacing(0)
+        words.setSpacing(2)
         words.addWidget(self.headline)
         words.addWidget(self.detail)
         row = QHBoxLayout()
@@ -286,9 +288,10 @@ class VerdictView(Ground):
         self.headline.set_text(words.headline, words.tooltip)
         self.detail.set_text(words.detail)
         self._show_facts()
-        has_answer = state.fit is not None
+        # Beside a bound they would promise what nobody knows.
+        has_answer = state.fit in (Fit.FITS, Fit.TIGHT)
         for widget in (self.longest, self.most, self._between):
-            widget.setVisible(has_answer and state.fit is not Fit.DOES_NOT_FIT)
+            widget.setVisible(has_answer)
         self.baseline.set_current(state.plan.emptied)
         self.baseline.setVisible(state.plan.device is None)
         offered = state.fit is Fit.DOES_NOT_FIT
