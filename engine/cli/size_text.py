@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.cli.look import Look, fitted, wrapped
-from engine.fit.solve import stored_format
+from engine.runtimes.loading import in_words, loaded
 from engine.runtimes.registry import RUNTIMES
 from engine.units import format_gib
 
@@ -62,7 +62,10 @@ def _heading(budget: Budget, look: Look) -> Iterator[str]:
 
 def _format(budget: Budget) -> str:
     chosen = budget.deployment.weight_format
-    return f"as stored ({stored_format(budget.model)})" if chosen == "auto" else chosen
+    if chosen != "auto":
+        return chosen
+    found = loaded(budget.model, budget.deployment.runtime)
+    return f"as stored ({found.name})" if found.is_stored else in_words(found, found.name)
 
 
 def _verdict(sizing: Sizing, notes: Notes, look: Look) -> Iterator[str]:

@@ -9,6 +9,7 @@ from engine.errors import DeploymentError
 from engine.fit.judge import rank_margin
 from engine.formats.weights import FORMATS
 from engine.runtimes import registry
+from engine.runtimes.loading import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +35,7 @@ LADDERS: Mapping[str, Mapping[str, float]] = {
 }
 """Weight formats that people choose among with their bits a weight, best first."""
 
+_GGUF_BITS = {"BF16": 16, "F16": 16, "MXFP4_MOE": 4.6}
 _NO_LIMIT_STATED = 2**22
 _MOST_REQUESTS = 2**16
 
@@ -109,10 +111,10 @@ def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> i
 
 
 def best_weight_format(model: Model, deployment: Deployment, machine: Machine) -> str | None:
-    """The stored format if it fits, else the best lower rung that does."""
+    """What ``auto`` loads if it fits, else the best lower rung that does."""
     for name in rungs(model, deployment.runtime):
         if _fits(model, deployment.with_(weight_format=name), machine):
-            return stored_format(model) if name == "auto" else name
+            return loaded(model, deployment.runtime).name if name == "auto" else name
     return None
 
 
@@ -124,15 +126,10 @@ def _fits(model: Model, plan: Deployment, machine: Machine) -> bool:
         return False
 
 
-def stored_format(model: Model) -> str:
-    """The name of the format the model is stored in."""
-    return model.stored.format_label if model.stored else model.spec.weight_format
-
-
 def rungs(model: Model, runtime: str) -> tuple[str, ...]:
-    """``auto`` and the formats below the stored one that ``runtime`` loads, best first."""
+    """``auto`` and the formats below what it loads that ``runtime`` loads, best first."""
     offered = registry.get(runtime).weight_formats(model)
-    bits = _stored_bits(model)
+    bits = _bits(model, loaded(model, runtime).name)
     lower = tuple(
         name
         for name, rung in LADDERS.get(runtime, {}).items()
@@ -141,10 +138,13 @@ def rungs(model: Model, runtime: str) -> tuple[str, ...]:
     return ("auto", *lower) if "auto" in offered else lower
 
 
-def _stored_bits(model: Model) -> float:
-    known = FORMATS.get(stored_format(model))
+def _bits(model: Model, name: str) -> float:
+    """Bits a weight of what is loaded where no format is chosen."""
+    known = FORMATS.get(name)
     if known is not None:
         return known.bits
+    if name in _GGUF_BITS and not model.is_gguf:
+        return _GGUF_BITS[name]
     if model.stored and model.stored.parameters:
         return 8 * model.stored.size_bytes / model.stored.parameters
     return 16.0

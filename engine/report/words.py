@@ -10,6 +10,7 @@ from engine.devices.device import Device, DeviceKind, Vendor
 from engine.evidence import Basis, Estimate
 from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
+from engine.runtimes.loading import in_words, loaded
 from engine.text import printable
 from engine.units import UnitSystem, format_gib
 
@@ -90,11 +91,11 @@ def dtype(name: str) -> str:
 def weights(budget: Budget) -> str:
     """The weight format: ``BF16, as stored``."""
     chosen = budget.deployment.weight_format
-    stored = budget.model.stored.format_label if budget.model.stored else None
-    name = (stored or budget.model.spec.weight_format) if chosen == "auto" else chosen
+    found = loaded(budget.model, budget.deployment.runtime)
+    name = found.name if chosen == "auto" else chosen
     known = FORMATS.get(name)
     label = known.label if known else dtype(name)
-    return f"{label}, as stored" if chosen == "auto" else label
+    return in_words(found, label) if chosen == "auto" else label
 
 
 def kv_cache(budget: Budget) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from engine.deployment.spec import Deployment
 from engine.devices import catalogue
 from engine.runtimes import registry
+from engine.runtimes.loading import in_words, loaded
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -68,7 +69,8 @@ def adapted(plan: Plan, model: Model) -> tuple[Plan, tuple[str, ...]]:
         deployment = with_runtime(plan, GGUF_RUNTIME, None, model).deployment
     runtime = registry.get(deployment.runtime)
     if deployment.weight_format not in runtime.weight_formats(model):
-        notes.append(f"{model.id} can't be loaded as {deployment.weight_format}: as stored.")
+        auto = _auto_label(runtime, model)
+        notes.append(f"{model.id} can't be loaded as {deployment.weight_format}: {auto}.")
         deployment = deployment.with_(weight_format="auto")
     longest = model.spec.max_position_embeddings
     if longest and deployment.max_model_len and deployment.max_model_len > longest:
@@ -109,11 +111,16 @@ def short_version(version: str) -> str:
 
 def format_choices(runtime: Runtime, model: Model) -> tuple[tuple[str, str], ...]:
     """Weight formats that ``runtime`` can load: label and key; as stored first."""
-    stored = model.stored.format_label if model.stored else model.spec.weight_format
     return tuple(
-        (f"{format_label(stored)}, as stored" if key == "auto" else format_label(key), key)
+        (_auto_label(runtime, model) if key == "auto" else format_label(key), key)
         for key in runtime.weight_formats(model)
     )
+
+
+def _auto_label(runtime: Runtime, model: Model) -> str:
+    """What the runtime loads where no format is chosen: ``BF16, as stored``."""
+    found = loaded(model, runtime.name)
+    return in_words(found, format_label(found.name))
 
 
 def kv_choices(runtime: Runtime, model: Model, resolved: str) -> tuple[tuple[str, str], ...]:

@@ -16,6 +16,7 @@ from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.plan import Plan, gpu_slots, plan
 from engine.runtimes.llama_cpp.regions import Ranks, token_bytes
 from engine.runtimes.llama_cpp.shape import CacheKind, Shape
+from engine.runtimes.loading import conversion, loaded
 from engine.units import format_bytes
 
 if TYPE_CHECKING:
@@ -116,9 +117,7 @@ def file_bytes(model: Model, weight_format: str) -> int:
 def _mix(model: Model, weight_format: str) -> str:
     """The mix to plan for; empty = the tensors of the GGUF file as they are."""
     if weight_format == "auto":
-        if model.is_gguf:
-            return ""
-        return "F16" if model.spec.dtype == "float16" else "BF16"
+        return "" if model.is_gguf else loaded(model, "llama.cpp").name
     mix = _SAME.get(weight_format, weight_format.upper())
     if model.is_gguf and model.stored is not None and mix == model.stored.format_label:
         return ""
@@ -234,7 +233,9 @@ def _assumptions(
         notes.insert(
             0, f"Context {settings.n_ctx:,}: llama.cpp's default, the model's trained length."
         )
-    if not shape.is_read:
+    if deployment.weight_format == "auto" and not shape.is_read:
+        notes.append(conversion(model))
+    elif not shape.is_read:
         notes.append(
             f"Converted and quantised to {shape.file_type} by llama.cpp's own tools without an "
             "importance matrix; published files may choose other types."
