@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from engine.source.ggml_types import BY_NUMBER as READABLE
+from engine.source.ggml_types import BY_NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
-@dataclass(frozen=True, slots=True)
-class BlockType:
-    """How a ggml type packs a row."""
-
-    name: str
-    number: int
-    """Its id in a tensor table."""
-    elements: int
-    """Per block; 1 for plain types."""
-    size_bytes: int
-    """Per block."""
-
-    @property
-    def is_quantised(self) -> bool:
-        """Whether elements share a block."""
-        return self.elements > 1
-
-    @property
-    def bits(self) -> float:
-        """Bits per weight."""
-        return 8 * self.size_bytes / self.elements
+    from engine.source.ggml_types import GgmlType
 
 
-TYPES: Mapping[str, BlockType] = MappingProxyType(
-    {
-        kind.name: BlockType(kind.name, number, kind.elements, kind.size_bytes)
-        for number, kind in READABLE.items()
-    }
-)
+TYPES: Mapping[str, GgmlType] = MappingProxyType({kind.name: kind for kind in BY_NUMBER.values()})
 """Block types by name."""
 
 

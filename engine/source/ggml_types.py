@@ -17,6 +17,16 @@ class GgmlType(NamedTuple):
     size_bytes: int
     """Per block."""
 
+    @property
+    def is_quantised(self) -> bool:
+        """Whether elements share a block."""
+        return self.elements > 1
+
+    @property
+    def bits(self) -> float:
+        """Bits per weight."""
+        return 8 * self.size_bytes / self.elements
+
 
 BY_NUMBER = {
     0: GgmlType("F32", 1, 4),
