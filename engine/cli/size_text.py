@@ -71,7 +71,7 @@ def _format(budget: Budget) -> str:
 def _verdict(sizing: Sizing, notes: Notes, look: Look) -> Iterator[str]:
     verdict = sizing.verdict
     if not notes.capacity_known:
-        yield look.strong("? Unknown: no device is named")
+        yield look.strong("? Unknown: the device is not known")
         return
     headline = fitted(verdict.headline, look.width - 2).rstrip()
     yield look.verdict(headline, verdict.fit)

@@ -16,8 +16,10 @@ from engine.devices import catalogue
 from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeviceError, HubOfflineError, HubTimeoutError, SourceError
 from engine.runtimes.registry import RUNTIMES
+from engine.source import catalogue as catalogue_of_models
 from engine.source.raw import RawModel
 from engine.source.resolve import resolve
+from engine.text import printable
 from engine.units import GIB
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from engine.source.hub import HubClient
 
 _KEPT_MODELS = 32
-# Only its kind matters: the answer then states no capacity and no verdict.
+# The answer then states no capacity and no verdict; the steps of a server follow from it.
 _UNNAMED_GPU_BYTES = 80 * GIB
 
 
@@ -71,7 +73,7 @@ class Desk:
             machine=machine,
             notes=Notes(
                 assumptions=(*about_plan, *about_machine.assumptions),
-                warnings=about_machine.warnings,
+                warnings=(*_about_source(model), *about_machine.warnings),
                 capacity_known=about_machine.capacity_known,
             ),
         )
@@ -101,6 +103,9 @@ class Desk:
         try:
             return resolve(name, self._token, None)
         except (SourceError, HubOfflineError):
+            copied = catalogue_of_models.mirrored(name) if self._open_hub is None else None
+            if copied is not None:
+                return copied
             if self._open_hub is None:
                 raise
         try:
@@ -117,11 +122,19 @@ class Desk:
             return self._cpu_alone(), Notes()
         if request.gpu is None and request.gpu_total_bytes is None:
             return self._this_machine(count)
-        device = _named(request.gpu, request.gpu_total_bytes)
         assumed: tuple[str, ...] = ()
         if count is None:
             count = request.deployment.ranks * request.deployment.data_parallel_size
             assumed = (f"gpu_count {count}: as many devices as the parallel sizes need.",)
+        try:
+            device = _named(request.gpu, request.gpu_total_bytes)
+        except DeviceError as exc:
+            if request.gpu is None or request.deployment.kv_pool_bytes is None:
+                raise
+            # The pool's arithmetic needs no device: answer it, and say what isn't known.
+            device = catalogue.custom(_UNNAMED_GPU_BYTES, printable(request.gpu.strip(), 80))
+            told = (f"{exc.message} Without the device only the pool's arithmetic is known.",)
+            return catalogue.machine(device, count), Notes(assumed, told, capacity_known=False)
         return catalogue.machine(device, count), Notes(assumptions=assumed)
 
     def _this_machine(self, count: int | None) -> tuple[Machine, Notes]:
@@ -149,6 +162,13 @@ class Desk:
 
             self._here = this_machine()
         return self._here
+
+
+def _about_source(model: Model) -> tuple[str, ...]:
+    """A model that is known by its name alone."""
+    if not model.source.startswith(catalogue_of_models.MIRRORED):
+        return ()
+    return (f"{model.id} could not be read; sized by the {model.source}.",)
 
 
 def _named(name: str | None, total_bytes: int | None) -> Device:

@@ -8,7 +8,7 @@ pairs under ``{"runs": …}``, and a name that recurs layer by layer as ``{"each
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -75,6 +75,27 @@ def _by_name() -> dict[str, CatalogueEntry]:
 def find(name: str) -> CatalogueEntry | None:
     """The entry with the id ``name``, or whose name after the slash it is; case does not matter."""
     return _by_name().get(name.strip().lower())
+
+
+MIRRORS = frozenset(
+    {"huggyllama", "meta-llama", "neuralmagic", "nousresearch", "redhatai", "unsloth"}
+)
+"""Organisations on the Hub that publish copies of others' models under the same names."""
+MIRRORED = "catalogue entry of "
+
+
+def mirrored(name: str) -> RawModel | None:
+    """The entry that ``name`` seems to copy: of a mirror, with the same name after the slash.
+
+    Only the name is compared, so the source says that nothing else was checked.
+    """
+    organisation, _, rest = name.strip().partition("/")
+    entry = _by_name().get(rest.lower()) if organisation.lower() in MIRRORS else None
+    if entry is None or "/" in rest:
+        return None
+    return replace(
+        raw(entry), id=name.strip(), source=f"{MIRRORED}{entry.id}; same name, not checked"
+    )
 
 
 @cache

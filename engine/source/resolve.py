@@ -79,23 +79,33 @@ def _from_hub(
     meant: HubReference, name: str, token: CancelToken, hub: HubClient | None
 ) -> RawModel:
     """The Hub's answer, else what this computer has of it."""
+    # A mirror's copy is guessed only when the Hub has been tried, or may not be.
+    copied = None
+    if hub is not None and not meant.file and not meant.revision:
+        copied = catalogue.mirrored(meant.repo_id)
     if hub is None or hub.offline:
         why = "it is not in the bundled catalogue, and the Hub was not asked"
         error = HubOfflineError(f"{printable(name, 80)} is not on this computer: {why}.")
-        return _without_hub(meant, name, token, error)
+        return _without_hub(meant, name, token, error, copied)
     try:
         return hub.fetch(meant.repo_id, token, meant.revision, file=meant.file)
     except (HubGatedError, HubOfflineError, HubTimeoutError) as exc:
-        return _without_hub(meant, name, token, exc)
+        return _without_hub(meant, name, token, exc, copied)
     except HubNotFoundError as exc:
         hint = _hint(name) if exc.field == "model" else ""
         raise HubNotFoundError(exc.message + hint, field=exc.field) from exc
 
 
 def _without_hub(
-    meant: HubReference, name: str, token: CancelToken, error: PlimsollError
+    meant: HubReference,
+    name: str,
+    token: CancelToken,
+    error: PlimsollError,
+    copied: RawModel | None,
 ) -> RawModel:
     """What this computer has: the Hub's cache, else the catalogue, whose models need no files.
+
+    ``copied`` is the catalogue's model of the same name, where there is one.
 
     Raises:
         PlimsollError: ``error``, with the nearest names, where there is nothing.
@@ -106,6 +116,8 @@ def _without_hub(
     entry = catalogue.find(meant.repo_id)
     if entry is not None and not meant.file and not meant.revision:
         return _noted(catalogue.raw(entry), f"Sized by the bundled catalogue: {error.message}")
+    if copied is not None:
+        return _noted(copied, f"Sized by the bundled catalogue: {error.message}")
     if isinstance(error, HubGatedError):
         raise error
     raise type(error)(error.message + _hint(name)) from error

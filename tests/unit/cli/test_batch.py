@@ -82,6 +82,30 @@ def test_that_a_last_line_without_an_end_is_answered(batch):
     assert len(batch(lines(GOOD).rstrip(b"\n"))) == 1
 
 
+@pytest.mark.parametrize("device", ["24 GB class", "A100", "Ascend NPU"])
+def test_that_a_known_pool_is_answered_on_a_device_nobody_knows(batch, device):
+    asked = {"config": LLAMA_8B, "gpu": device, "runtime": "vllm", "max_model_len": 8192}
+    known, bare = batch(lines(asked | {"kv_pool_bytes": 4 * 2**30}, asked))
+    # 16 tokens a block of 2 MiB: 4 GiB are 2,048 blocks, four requests of 8,192 tokens.
+    state = known["sequence_state"]
+    assert (state["num_blocks"], state["pool_tokens"]) == (2048, 32_768)
+    assert state["max_concurrency"] == 4.0
+    assert known["verdict"] == "unknown"
+    (rank,) = known["ranks"]
+    assert rank["device"] == device
+    assert rank["total_bytes"] is rank["allocatable_bytes"] is rank["free_bytes"] is None
+    assert any(device in line and "only the pool" in line for line in known["warnings"])
+    assert bare["error"]["code"] == "unknown_device"
+
+
+def test_that_a_model_known_by_its_name_alone_says_so(batch):
+    asked = {"model": "unsloth/Llama-3.2-3B-Instruct", "gpu": "RTX 4090", "max_model_len": 4096}
+    (answer,) = batch(lines(asked))
+    assert answer["model"]["id"] == "unsloth/Llama-3.2-3B-Instruct"
+    assert answer["model"]["parameters"] == 3_212_749_824
+    assert any("same name, not checked" in line for line in answer["warnings"])
+
+
 def test_that_an_empty_file_has_no_answers(batch):
     assert batch(b"") == []
 

@@ -51,3 +51,23 @@ def test_that_names_of_layers_are_written_out() -> None:
     assert catalogue.unfold(folded) == ["lm_head", "layers.0.mlp", "layers.1.mlp", "layers.3.mlp"]
     by_name = {"by_name": [[{"each": "layers.#", "over": [[0, 1]]}, {"a": 1}]]}
     assert catalogue.unfold(by_name) == {"layers.0": {"a": 1}, "layers.1": {"a": 1}}
+
+
+def test_that_a_mirrors_copy_is_found_by_its_name_and_says_that_only_the_name_was_compared() -> (
+    None
+):
+    found = catalogue.mirrored(" unsloth/Llama-3.2-3B-Instruct ")
+    original = catalogue.find("meta-llama/Llama-3.2-3B-Instruct")
+    assert found is not None
+    assert original is not None
+    assert found.id == "unsloth/Llama-3.2-3B-Instruct"
+    assert found.config == catalogue.raw(original).config
+    assert found.source == (
+        "catalogue entry of meta-llama/Llama-3.2-3B-Instruct; same name, not checked"
+    )
+    # Others give their own models old names; a suffix makes another model.
+    assert catalogue.mirrored("someone/Llama-3.2-3B-Instruct") is None
+    assert catalogue.mirrored("unsloth/Llama-3.2-3B-Instruct-bnb-4bit") is None
+    assert catalogue.mirrored("Llama-3.2-3B-Instruct") is None
+    assert catalogue.mirrored("unsloth/") is None
+    assert catalogue.mirrored("unsloth/meta-llama/Llama-3.2-3B-Instruct") is None

@@ -118,6 +118,20 @@ def test_that_a_link_to_a_known_model_is_sized_when_the_hub_is_out_of_reach():
         assert raw.notes[-1].startswith("Sized by the bundled catalogue")
 
 
+def test_that_a_mirror_is_asked_first_and_known_by_its_name_only_out_of_reach(hub):
+    name = "unsloth/Llama-3.2-3B-Instruct"
+    hub.add(Repo(name, {"config.json": json.dumps(CONFIG).encode()}))
+    assert ask(name, hub).config == CONFIG
+    for client in (
+        HubClient("http://127.0.0.1:1", timeout_s=2),
+        HubClient(hub.url, offline=True, timeout_s=2),
+    ):
+        found = resolve("unsloth/Llama-3.2-1B-Instruct", CancelToken(), client)
+        assert found.source.endswith("meta-llama/Llama-3.2-1B-Instruct; same name, not checked")
+    with pytest.raises(SourceError):
+        resolve("unsloth/Llama-3.2-1B-Instruct", CancelToken(), None)
+
+
 def test_that_a_mistyped_name_brings_the_nearest_also_when_the_hub_is_out_of_reach():
     with pytest.raises(HubOfflineError, match=rf"cannot be reached.*Nearest: {LLAMA}"):
         resolve(f"{LLAMA}x", CancelToken(), HubClient("http://127.0.0.1:1", timeout_s=2))
