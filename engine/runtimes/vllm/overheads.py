@@ -181,6 +181,12 @@ def cuda_graphs(
     )
 
 
+def not_decoding(graphs: Estimate) -> Estimate:
+    """The same for a model that keeps no cache: fewer graphs or none, but nobody has measured."""
+    source = "no start of an encoder is on record: at most as much as a decoder's"
+    return Estimate(0, graphs.likely_bytes, graphs.high_bytes, Basis.ASSUMED, source)
+
+
 def inside(device: Device, version: Version, tp: int, pp: int) -> Estimate:
     """Growth outside PyTorch that vLLM charges to its budget."""
     return _inside(version, tp, pp, _is_large(device))

@@ -96,6 +96,8 @@ def _stage_plan(
             settings.rows, settings.tokens, deployment.speculative_tokens, settings.version
         )
         graphs = overheads.cuda_graphs(spec, len(stage.layers), sizes, tp, settings.version)
+        if layout is None:
+            graphs = overheads.not_decoding(graphs)
     adapters = deployment.max_loras and deployment.max_loras * lora_bytes(
         spec, stage.layers, tp, deployment.max_lora_rank
     )

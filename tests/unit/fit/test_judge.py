@@ -9,12 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.architecture.read import read
 from engine.architecture.spec import Doubt, Subject
 from engine.budget.model import Region
 from engine.deployment.spec import Deployment
+from engine.errors import DeploymentError
 from engine.fit.judge import judge
+from engine.fit.solve import limits
 from engine.fit.verdict import Fit
 from engine.sizing import Sizing, size
+from engine.source import catalogue
 from tests.helpers.published import GIB, RTX_4090, gpu, machine, model
 
 HERE = machine(RTX_4090)
@@ -187,6 +191,25 @@ def test_that_a_model_without_a_cache_is_judged_by_its_share() -> None:
     share = 0.92 * RTX_4090.allocatable.likely_bytes
     assert sizing.verdict.margin_bytes == rank.free_bytes
     assert 0.9 * share < rank.free_bytes < share
+
+
+@pytest.mark.parametrize("name", ["BAAI/bge-large-en-v1.5", "google-bert/bert-base-uncased"])
+def test_that_an_encoder_fits_a_card_many_times_its_size(name: str) -> None:
+    entry = catalogue.find(name)
+    assert entry is not None
+    encoder = read(catalogue.raw(entry))
+    sizing = size(encoder, Deployment(), HERE)
+    (rank,) = sizing.budget.ranks
+    assert sizing.verdict.fit is Fit.FITS
+    # vLLM loads float32 weights in 16 bits: 0.62 or 0.20 GiB of the 21.7 it may take.
+    assert sizing.verdict.margin_bytes == rank.free_bytes > 18 * GIB
+    assert sizing.verdict.binding_region is Region.WEIGHTS
+    # Nobody has measured the graphs of an encoder: there may be none.
+    assert rank.regions[Region.CUDA_GRAPHS].estimate.low_bytes == 0
+    found = limits(encoder, Deployment(), HERE)
+    assert found.max_context == 512
+    with pytest.raises(DeploymentError, match="512 positions"):
+        size(encoder, Deployment(max_model_len=4096), HERE)
 
 
 def test_that_the_null_block_is_never_given_out() -> None:

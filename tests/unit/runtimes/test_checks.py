@@ -21,6 +21,7 @@ from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.runtimes import foreign, overheads
 from engine.runtimes.checks import (
+    check_devices,
     check_numbers,
     check_positions,
     check_splits,
@@ -136,6 +137,16 @@ def test_that_a_setting_that_yields_to_another_is_told() -> None:
     batch = told(runtime="transformers", batch_size=8, concurrency=2)
     assert "batch_size 8 counts, not concurrency 2" in batch
     assert "counts, not" not in told(runtime="transformers", batch_size=8)
+
+
+def test_that_a_plan_for_more_devices_than_there_are_is_told_as_a_product_of_its_sizes() -> None:
+    with pytest.raises(DeploymentError, match="takes 4 devices; 1 × RTX 4090 has 1 device") as one:
+        check_devices(Deployment(tensor_parallel_size=4), machine(RTX_4090))
+    assert one.value.field == "tensor_parallel_size"
+    both = Deployment(tensor_parallel_size=2, pipeline_parallel_size=4)
+    with pytest.raises(DeploymentError, match="takes 2 × 4 = 8 devices") as two:
+        check_devices(both, machine(RTX_4090, 4))
+    assert two.value.field == "pipeline_parallel_size"
 
 
 def test_that_absurd_numbers_are_named() -> None:
