@@ -10,7 +10,7 @@ Source:
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from engine.architecture.gguf_names import GGUF_MTP, place, role_of
 from engine.architecture.model import GgufTensor, Model, StoredWeights
@@ -18,6 +18,7 @@ from engine.architecture.spec import (
     ArchitectureSpec,
     AttentionKind,
     AttentionSpec,
+    Direction,
     Doubt,
     LayerSpec,
     ModuleClass,
@@ -28,7 +29,7 @@ from engine.architecture.spec import (
 )
 from engine.architecture.stored import collect
 from engine.config.facts import Facts
-from engine.errors import UnknownArchitectureError
+from engine.errors import HeaderError, UnknownArchitectureError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -59,6 +60,21 @@ _FULL = frozenset(
 _PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4, "exaone4": 4, "olmo3": 4}
 _CHUNKED = {"llama4": (4, 8_192)}
 _MOST_LAYERS = 4_096
+_RANGES = {
+    "embedding_length": (1, 2**20),
+    "context_length": (1, 2**40),
+    "feed_forward_length": (0, 2**24),
+    "vocab_size": (1, 2**27),
+    "attention.head_count": (0, 2**16),
+    "attention.head_count_kv": (0, 2**16),
+    "attention.key_length": (1, 2**16),
+    "attention.value_length": (1, 2**16),
+    "attention.sliding_window": (0, 2**40),
+    "rope.dimension_count": (0, 2**16),
+    "expert_count": (0, 2**17),
+    "expert_used_count": (0, 2**17),
+}
+"""What a value may be, one for all blocks or one for each."""
 
 Window = tuple[AttentionKind, int]
 """Kind of attention and the tokens it keeps; 0 for all."""
@@ -69,6 +85,7 @@ def gguf_model(raw: RawModel) -> Model:
 
     Raises:
         ConfigError: a metadata value is of the wrong type or absurd.
+        HeaderError: the tensor table lacks blocks that the metadata states.
         UnknownArchitectureError: the metadata has no dimensions.
     """
     architecture = raw.gguf_metadata.get("general.architecture")
@@ -79,7 +96,9 @@ def gguf_model(raw: RawModel) -> Model:
     blocks = facts.integer("block_count")
     if blocks > _MOST_LAYERS:
         raise facts.bad("block_count", blocks, f"at most {_MOST_LAYERS} blocks are possible")
+    _check_ranges(facts)
     count = max(blocks - facts.count("nextn_predict_layers"), 1)
+    _require_blocks(raw, count)
     spec = _spec(raw, facts, architecture, count)
     tensors = tuple(GgufTensor(t.name, t.dtype, t.shape, t.size_bytes) for t in raw.tensors)
     stored = _stored(raw, count, spec.weight_format)
@@ -90,6 +109,34 @@ def _facts(metadata: Mapping[str, object], architecture: str) -> Facts:
     prefix = architecture + "."
     stated = {k.removeprefix(prefix): v for k, v in metadata.items() if k.startswith(prefix)}
     return Facts(stated, architecture, None, architecture)
+
+
+def _check_ranges(facts: Facts) -> None:
+    for key, (low, high) in _RANGES.items():
+        value = facts.stated.get(key)
+        several = isinstance(value, list | tuple)
+        for number in cast("Sequence[object]", value) if several else (value,):
+            if number is not None and not low <= facts.checked(key, number, 0) <= high:
+                raise facts.bad(key, number, f"a value from {low} to {high} is needed")
+
+
+def _require_blocks(raw: RawModel, count: int) -> None:
+    """Every block that the metadata counts has tensors; else the file, or a part, is missing."""
+    there = {int(found[1]) for t in raw.tensors if (found := _BLOCK.match(t.name))}
+    if not raw.tensors or any(_STACK.match(t.name) for t in raw.tensors):
+        return
+    held = sum(i in there for i in range(count))
+    if held < count:
+        message = (
+            f"{raw.id} has tensors for {held} of its {count} blocks: the file is not complete, or "
+            "a part of it is missing. Download it again."
+        )
+        raise HeaderError(message, field="block_count")
+
+
+_BLOCK = re.compile(r"blk\.(\d{1,6})\.")
+_STACK = re.compile(r"(enc|dec)\.blk\.")
+"""Blocks of an encoder-decoder, which are named another way."""
 
 
 def _label(raw: RawModel) -> str:
@@ -198,6 +245,8 @@ def _layers(
         attention = None
         # Without a tensor table every block is taken to attend.
         attends = not tensors or any(_ATTENDS.search(name) for name in names)
+        if any(_KEEPS.search(name) for name in names):
+            _require_heads(facts)
         if attends and kv_heads[index]:
             attention = _attention(
                 facts, heads[index], kv_heads[index], windows[index], kept=index < shared_from
@@ -214,10 +263,18 @@ def _layers(
         found.append(layer)
     if any(layer.state for layer in found):
         reason = "its recurrent layers keep a state that is read from the metadata as a bound"
-        doubts.append(Doubt(Subject.SEQUENCE_STATE, reason))
+        doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER))
     return tuple(found)
 
 
+def _require_heads(facts: Facts) -> None:
+    """A block has keys and values: the one number of heads for all blocks cannot be 0."""
+    for key in ("attention.head_count", "attention.head_count_kv"):
+        if facts.stated.get(key) == 0:
+            raise facts.bad(key, 0, "1 or more is needed")
+
+
+_KEEPS = re.compile(r"attn\.(qkv_proj|k_proj|v_proj|kv_b_proj)\b")
 _ATTENDS = re.compile(r"attn\.(q_proj|qkv_proj|k_proj|q_b_proj|kv_b_proj|o_proj)")
 
 
@@ -270,8 +327,8 @@ def _windows(facts: Facts, architecture: str, count: int, doubts: list[Doubt]) -
     if window and period:
         return [sliding if (i + 1) % period else full for i in range(count)]
     if architecture not in _FULL and architecture not in _PERIODS:
-        reason = f"the GGUF architecture {architecture} is not known: full attention is a bound"
-        doubts.append(Doubt(Subject.SEQUENCE_STATE, reason))
+        reason = f"the GGUF architecture {architecture} is not known: full attention is assumed"
+        doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER))
     return [full] * count
 
 

@@ -14,6 +14,7 @@ from engine.architecture.spec import (
     ArchitectureSpec,
     AttentionKind,
     AttentionSpec,
+    Direction,
     Doubt,
     LayerSpec,
     ModuleClass,
@@ -70,8 +71,16 @@ def from_header(raw: RawModel) -> ArchitectureSpec:
         dtype=_DTYPES.get(dtype, "bfloat16"),
         tie_word_embeddings=not any(t.module is ModuleClass.LM_HEAD for t in outer),
         weight_format=_FORMATS.get(dtype, "bf16"),
-        doubts=(Doubt(Subject.SEQUENCE_STATE, _REASON),),
+        doubts=(_doubt(specs),),
     )
+
+
+def _doubt(layers: tuple[LayerSpec, ...]) -> Doubt:
+    silent = sum(layer.attention is None for layer in layers)
+    if silent:
+        reason = f"without a config.json the state of {silent} layers is not known: not counted"
+        return Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER)
+    return Doubt(Subject.SEQUENCE_STATE, _REASON, Direction.UPPER)
 
 
 def _tensors(counts: Counter[tuple[str, Named, tuple[int, ...]]]) -> tuple[Tensor, ...]:

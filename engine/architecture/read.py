@@ -13,9 +13,10 @@ from engine.architecture.gguf import gguf_model
 from engine.architecture.header_only import from_header
 from engine.architecture.marking import mark
 from engine.architecture.model import Model
-from engine.architecture.spec import ArchitectureSpec, Doubt, ModuleClass, Subject
+from engine.architecture.reconcile import reconcile
+from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, ModuleClass, Subject
 from engine.architecture.stored import summarise
-from engine.architecture.unread import unread_doubts
+from engine.architecture.unread import second_stack_doubts, unread_doubts
 from engine.config.context import context_length
 from engine.config.facts import MissingFieldError, is_mapping
 from engine.config.nesting import root_facts, text_facts
@@ -26,15 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.architecture.families.base import Family
-    from engine.architecture.model import StoredWeights
     from engine.architecture.spec import Tensor
     from engine.config.facts import Facts
     from engine.source.raw import RawModel
 
 _BESIDE = re.compile(r"vision|visual|audio|speech|image|img|tower|projector")
 _MOST_PARAMETERS = 10**15
-_WHOLE_MODEL = 0.02
-"""Share by which a header may differ from the config before one of them is not believed."""
 
 
 def read(raw: RawModel) -> Model:
@@ -44,7 +42,7 @@ def read(raw: RawModel) -> Model:
 
     Raises:
         ConfigError: a field is of the wrong type or absurd.
-        HeaderError: the header contradicts itself.
+        HeaderError: the header contradicts itself or lacks what the config requires.
         UnknownArchitectureError: neither dimensions nor a header: not even a bound is possible.
     """
     if raw.gguf_metadata:
@@ -57,9 +55,10 @@ def read(raw: RawModel) -> Model:
         raise UnknownArchitectureError(message)
     spec = specify(raw.config, raw.parameters_by_class)
     stored = summarise(raw, spec)
+    notes: tuple[str, ...] = ()
     if stored is not None:
-        spec = reconcile(spec, stored)
-    return Model(raw.id, raw.revision, raw.source, spec, stored)
+        spec, notes = reconcile(spec, stored, raw)
+    return Model(raw.id, raw.revision, raw.source, spec, stored, notes=notes)
 
 
 def specify(
@@ -85,13 +84,14 @@ def specify(
         built = _bound(text, root)
     else:
         built = _build(text, family, root, doubts)
+    doubts += second_stack_doubts(root, text)
     extra = _towers(root, text, doubts)
     if extra:
         built = replace(built, outer=(*built.outer, *extra))
     built, unquantised = mark(built, stored)
     stored = replace(stored, unquantised=unquantised)
     if stored.reason:
-        doubts.append(Doubt(Subject.WEIGHTS, stored.reason))
+        doubts.append(Doubt(Subject.WEIGHTS, stored.reason, Direction.UPPER))
     spec = _spec(text, built, stored, tuple(doubts), sums)
     if spec.parameters > _MOST_PARAMETERS:
         message = f"The config describes {spec.parameters:,} parameters; no model is that large."
@@ -109,7 +109,7 @@ def _build(text: Facts, family: Family, root: Facts, doubts: list[Doubt]) -> Bui
         doubts += family.doubts(text)
     if any(layer.state for layer in built.layers):
         reason = "its recurrent layers keep a state that runtimes page by rules not planned here"
-        doubts.append(Doubt(Subject.SEQUENCE_STATE, reason))
+        doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER))
     doubts += unread_doubts(text)
     return built
 
@@ -131,10 +131,15 @@ def _bound(text: Facts, root: Facts) -> Built:
 def _unknown(text: Facts, why: str = "") -> list[Doubt]:
     reason = why or f"the architecture {text.model_type or '(none stated)'} is not known"
     return [
-        Doubt(Subject.WEIGHTS, f"{reason}: counted as a plain decoder of these dimensions"),
+        Doubt(
+            Subject.WEIGHTS,
+            f"{reason}: counted as a plain decoder of these dimensions",
+            Direction.EITHER,
+        ),
         Doubt(
             Subject.SEQUENCE_STATE,
             f"{reason}: full attention in every layer is assumed, and no other state",
+            Direction.EITHER,
         ),
     ]
 
@@ -145,7 +150,7 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
         beside = [k for k, v in root.stated.items() if is_mapping(v) and _BESIDE.search(k)]
         if beside:
             reason = f"{beside[0]} of {root.model_type or 'this type'} is not known: not counted"
-            doubts.append(Doubt(Subject.WEIGHTS, reason))
+            doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
         return []
     rule = TOWERS.get(root.model_type)
     if rule is not None:
@@ -166,7 +171,7 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
             return []
         named = root.model_type or "this type"
         reason = f"what {named} has beside its text model is not known and not counted"
-    doubts.append(Doubt(Subject.WEIGHTS, reason))
+    doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
     return []
 
 
@@ -199,31 +204,3 @@ def _spec(
 
 def _by_class(sums: Mapping[str, int]) -> dict[ModuleClass, int]:
     return {ModuleClass(name): count for name, count in sums.items()}
-
-
-def reconcile(spec: ArchitectureSpec, stored: StoredWeights) -> ArchitectureSpec:
-    """``spec`` checked against the header: where the tensors are in doubt, the header's counts.
-
-    A header wins over a config that describes another number of parameters. The head of a tied
-    model may be stored a second time, and prediction blocks are not part of the built model.
-    """
-    by_class: dict[ModuleClass, int] = {}
-    for group in stored.groups:
-        if group.module is not ModuleClass.MTP:
-            by_class[group.module] = by_class.get(group.module, 0) + group.parameters
-    if spec.tie_word_embeddings:
-        by_class.pop(ModuleClass.LM_HEAD, None)
-    counted = sum(by_class.values())
-    in_doubt = any(doubt.subject is Subject.WEIGHTS for doubt in spec.doubts)
-    described = spec.parameters
-    apart = abs(counted - described) > _WHOLE_MODEL * max(described, 1)
-    if not in_doubt and not apart:
-        return spec
-    kept = tuple(doubt for doubt in spec.doubts if doubt.subject is not Subject.WEIGHTS)
-    if apart and not in_doubt:
-        reason = (
-            f"the header holds {counted:,} parameters where the config describes {described:,}:"
-            " the header is counted"
-        )
-        kept = (*kept, Doubt(Subject.WEIGHTS, reason))
-    return replace(spec, stated_parameters=by_class, doubts=kept)

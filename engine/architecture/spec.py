@@ -15,7 +15,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 class ModuleClass(StrEnum):
@@ -152,12 +152,42 @@ class Subject(StrEnum):
     ACTIVATIONS = "activations"
 
 
+class Direction(StrEnum):
+    """On which side of the truth a figure in doubt lies."""
+
+    UPPER = "upper"
+    """Counted at its most: the truth is this or less."""
+    LOWER = "lower"
+    """Something that is stored or held is not counted: the truth is this or more."""
+    EITHER = "either"
+    """Counted by the nearest rule known: the truth may be less or more."""
+
+    @property
+    def sign(self) -> str:
+        """What stands before the figure."""
+        return {"upper": "≤ ", "lower": "≥ "}.get(self.value, "≈ ")
+
+    @property
+    def words(self) -> str:
+        """The sign in words."""
+        return {"upper": "at most", "lower": "at least"}.get(self.value, "about")
+
+
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a figure is a bound: what is not understood, and in one sentence why."""
+    """Why a figure is a bound: what is not understood, in one sentence why, and which way."""
 
     subject: Subject
     reason: str
+    direction: Direction
+
+
+def direction_of(doubts: Iterable[Doubt], subject: Subject) -> Direction | None:
+    """Which way all that is in doubt about ``subject`` goes; None where nothing is."""
+    found = {doubt.direction for doubt in doubts if doubt.subject is subject}
+    if len(found) > 1:
+        return Direction.EITHER
+    return next(iter(found), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,6 +219,10 @@ class ArchitectureSpec:
     """Config key -> ``stated``, ``class default`` or ``derived``."""
     stated_parameters: Mapping[ModuleClass, int] | None = None
     """Per-class parameter sums known from elsewhere (catalogue), where the tensors are in doubt."""
+
+    def direction(self, subject: Subject) -> Direction | None:
+        """Which way the figures of ``subject`` are in doubt; None where they are not."""
+        return direction_of(self.doubts, subject)
 
     @property
     def num_hidden_layers(self) -> int:

@@ -1,13 +1,20 @@
-"""Fields that change memory and that nothing asked for: what is stated and not understood."""
+"""What a config states and nothing asked for: fields that may change memory, not understood.
+
+Every whole number, list or object that is unread and not known to be harmless is taken to
+describe something that was not counted.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import Doubt, Subject
+from engine.architecture.spec import Direction, Doubt, Subject
+from engine.config.facts import is_mapping
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from engine.config.facts import Facts
 
 _WEIGHTS = re.compile(
@@ -16,44 +23,123 @@ _WEIGHTS = re.compile(
     r"|^(q|kv|o)_lora_rank$|^block_configs$|^ffn_mult|^layer_ffn|_per_layer$|^num_(query|kv)_heads$"
     r"|^use_double_wide_mlp$|^hidden_size_per_layer_input$|^altup|^laurel|^hc_mult$|^engram"
 )
-_STATE = re.compile(
-    r"^(ssm|mamba|linear|kda|lightning|gdn)_\w+|_block_type$|^hybrid_|^attn_layer_|^full_attn"
-    r"|^num_kv_shared_layers$|^cross_attention_layers$|^(index|sparse)_(head_dim|n_heads)$"
-    r"|^sparse_attention_config$|^linear_attn_config$|^compress_|^conv_L_cache$|^kv_sharing|^yoco"
-    r"|^sliding_window$|^attention_chunk_size$|^layer_types$|^sliding_window_pattern$|^swa_"
-    r"|^cla_|^global_attn_every|^recurrent|^rwkv"
+# Another kind of layer: weights of its own and a state of its own.
+_LAYERS = re.compile(
+    r"^(ssm|mamba|linear|kda|lightning|gdn)_\w+|_block_type$|^hybrid_|^attn_layer_"
+    r"|^cross_attention|^(index|sparse)_(head_dim|n_heads)$|^sparse_attention_config$"
+    r"|^linear_attn_config$|^conv_L_cache$|^recurrent|^rwkv"
+)
+# Layers that keep less than full attention does.
+_LESS_STATE = re.compile(
+    r"^full_attn|^num_kv_shared_layers$|^compress_|^kv_sharing|^yoco|^sliding_window$"
+    r"|^attention_chunk_size$|^layer_types$|^sliding_window_pattern$|^swa_|^cla_"
+    r"|^global_attn_every|^attention_(types|layers)$"
+)
+# Fields that change neither weights nor state, whatever they hold.
+_HARMLESS = re.compile(
+    # tokens, labels, training, generation, storage (read elsewhere)
+    r"_token_ids?$|_token_index$|^(architectures|auto_map|id2label|label2id|transformers_version)$"
+    r"|^(quantization|compression)_config$|^task_specific_params$|^init(_config|ializer\w*)$"
+    r"|^(min|max)_\w*(length|len|tokens|positions?|embeddings|truncation)$|_(max|min)_length$"
+    r"|^(n_positions|n_ctx|seq_length|seq_len|initial_context_length|pretraining_tp|seed)$"
+    r"|^num_(beams|beam_groups|return_sequences|logits_to_keep)$|no_repeat_ngram_size$|_words_ids$"
+    r"|^(top_k|prefix|pruned_heads|chunk_size_feed_forward|keys_to_ignore_at_inference)$"
+    r"|^(begin_)?suppress_tokens$|^forced_|^exponential_decay|^original_max_position_embeddings$"
+    # positions and rotation
+    r"|rope|rotary|theta|^nope_|^qk_head_dim$"
+    # routing, selection and scaling: which values, not how many
+    r"|^(n_group|topk_group|experts_per_token|attn_type_list|mask_value)$"
+    r"|^index_(topk|skip)|^(dim_model_base|scale_emb|mup_\w+|query_pre_attn_scalar)$"
+    r"|^time_step_|^num_hash_layers$|chunk_size$|_multipliers$|^mamba_expand$|coef_clip$"
+    r"|_sparsity_pattern$|^per_layer_config$|^_"
+    r"|_(factor|multiplier|scale|scalar|seed|version)$|_act$|^mtp_|^num_sliding_window_layers$"
+    r"|^attention_chunk_size$|^linear_(bias|scale)"
+    # a width that the type has, and that none of this model's layers uses
+    r"|^intermediate_size(_mlp)?$|^num_key_value_heads$"
+)
+_BESIDE = re.compile(r"^mm_|vision|visual|audio|speech|image|img|video|tower|projector")
+_SECOND_STACK = re.compile(
+    r"^(num_)?encoder_(layers|ffn_dim|attention_heads|config)$|^num_decoder_layers$"
+    r"|^(encoder|decoder)$|^(add_)?cross_?attention"
 )
 
 
 def unread_doubts(text: Facts) -> list[Doubt]:
-    """One doubt for each subject that a stated but unread field puts in question."""
-    weights: list[str] = []
-    state: list[str] = []
+    """One doubt for each subject that stated but unread fields of a known type put in question."""
+    uncounted: list[str] = []
+    layers: list[str] = []
+    less: list[str] = []
     for key, value in text.stated.items():
-        if key in text.asked or _says_nothing(value) or _HARMLESS.search(key):
+        if text.is_asked(key) or _says_nothing(value) or _HARMLESS.search(key):
             continue
-        if _WEIGHTS.search(key):
-            weights.append(key)
-        elif _STATE.search(key):
-            state.append(key)
+        if _LAYERS.search(key):
+            layers.append(key)
+        elif _LESS_STATE.search(key):
+            less.append(key)
+        elif _WEIGHTS.search(key) or (_may_count(value) and not _is_known(text, key)):
+            uncounted.append(key)
     found: list[Doubt] = []
-    if weights:
-        found.append(Doubt(Subject.WEIGHTS, _reason(text, weights)))
-    if state:
-        found.append(Doubt(Subject.SEQUENCE_STATE, _reason(text, state)))
+    if uncounted or layers:
+        reason = _not_counted(text, [*uncounted, *layers])
+        found.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
+    if layers:
+        reason = _not_counted(text, layers)
+        found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER))
+    if less:
+        are = "is" if len(less) == 1 else "are"
+        reason = f"{_named(less)} {are} not known for {_type(text)}: all layers count in full"
+        found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER))
     return found
 
 
-# Fields that match a pattern above and change nothing.
-_HARMLESS = re.compile(
-    r"theta|_act$|^mtp_|^num_sliding_window_layers$|^attention_chunk_size$|^linear_(bias|scale)"
-)
+def second_stack_doubts(root: Facts, text: Facts) -> list[Doubt]:
+    """Doubts of an encoder-decoder: the encoder and the cross-attention are not counted."""
+    keys = [
+        key
+        for facts in dict.fromkeys((root, text))
+        for key, value in facts.stated.items()
+        if value
+        and not text.is_asked(key)
+        and (_SECOND_STACK.search(key) or (key == "is_encoder_decoder" and value is True))
+    ]
+    if not keys:
+        return []
+    reason = (
+        f"{_type(text)} has an encoder or cross-attention ({_named(list(dict.fromkeys(keys)))}), "
+        "which is not counted"
+    )
+    return [
+        Doubt(subject, reason, Direction.LOWER)
+        for subject in (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
+    ]
+
+
+def _may_count(value: object) -> bool:
+    """Whether ``value`` could be a number of things, or a description of some."""
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int | list) or is_mapping(value)
+
+
+def _is_known(text: Facts, key: str) -> bool:
+    """Whether the field is the type's own, or describes what is beside the text model."""
+    own = text.defaults
+    fields: Iterable[str] = (*own.values, *own.aliases, *own.sub_types, *own.absent)
+    return key in fields or bool(_BESIDE.search(key))
 
 
 def _says_nothing(value: object) -> bool:
     return value is None or value is False or value in (0, 1, "", []) or value == {}
 
 
-def _reason(text: Facts, keys: list[str]) -> str:
-    named = ", ".join(keys[:3]) + (" …" if len(keys) > 3 else "")
-    return f"{named} is not known for {text.model_type or 'this type'} and was not counted"
+def _not_counted(text: Facts, keys: list[str]) -> str:
+    are, were = ("is", "was") if len(keys) == 1 else ("are", "were")
+    return f"{_named(keys)} {are} not known for {_type(text)} and {were} not counted"
+
+
+def _named(keys: list[str]) -> str:
+    return ", ".join(keys[:3]) + (" …" if len(keys) > 3 else "")
+
+
+def _type(text: Facts) -> str:
+    return text.model_type or "this type"

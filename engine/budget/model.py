@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from engine.architecture.spec import Direction, Subject, direction_of
 from engine.evidence import Estimate, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.architecture.model import Model
+    from engine.architecture.spec import Doubt
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine, Slot
 
@@ -45,6 +47,13 @@ _LABELS = {
     Region.ALLOCATOR: "Allocator slack",
     Region.HEADROOM: "Headroom",
     Region.FOREIGN: "Others",
+}
+
+_SUBJECTS = {
+    Region.WEIGHTS: Subject.WEIGHTS,
+    Region.KV_CACHE: Subject.SEQUENCE_STATE,
+    Region.RECURRENT_STATE: Subject.SEQUENCE_STATE,
+    Region.ACTIVATIONS: Subject.ACTIVATIONS,
 }
 
 STACK_ORDER = (Region.FOREIGN, *(r for r in Region if r is not Region.FOREIGN))
@@ -140,8 +149,21 @@ class Budget:
     assumptions: tuple[str, ...] = ()
     """Every default used, one sentence each."""
     warnings: tuple[str, ...] = ()
-    bounds: tuple[str, ...] = ()
-    """Reasons why a figure is only a bound; non-empty makes the verdict careful."""
-    bounds_are_upper: bool = True
-    """Whether the bounded figures are upper bounds (state) or lower ones (weights only)."""
+    doubts: tuple[Doubt, ...] = ()
+    """Why figures are only bounds, and in which direction; they make the verdict careful."""
     llama_cpp: LlamaCppBuffers | None = None
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """The reasons of all doubts, one sentence each."""
+        return tuple(dict.fromkeys(doubt.reason for doubt in self.doubts))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left out: every figure in doubt is counted at its most."""
+        return all(doubt.direction is Direction.UPPER for doubt in self.doubts)
+
+    def direction(self, region: Region) -> Direction | None:
+        """Which way the figure of ``region`` is in doubt; None where it is not."""
+        subject = _SUBJECTS.get(region)
+        return direction_of(self.doubts, subject) if subject else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from engine.architecture.model import Model
-    from engine.architecture.spec import ArchitectureSpec, LayerSpec, Tensor
+    from engine.architecture.spec import ArchitectureSpec, Direction, LayerSpec, Tensor
 
 AS_STORED = "auto"
 
@@ -68,6 +68,8 @@ class Weights:
     quantised: bool
     basis: Basis
     source: str
+    direction: Direction | None = None
+    """Which way the sizes are in doubt; None where they are not."""
 
 
 @lru_cache(maxsize=CACHED)
@@ -92,13 +94,15 @@ def weights(model: Model, layout: WeightLayout) -> Weights:
         name = stored.format_label if stored else spec.weight_format
     if stored is not None and name in (stored.format_label, spec.weight_format):
         return _from_groups(model, layout, stored.groups, name, Basis.READ, stored.source)
-    doubted = any(d.subject is Subject.WEIGHTS for d in spec.doubts)
+    direction = spec.direction(Subject.WEIGHTS)
+    basis = Basis.BOUND if direction else Basis.EXACT
     if spec.stated_parameters is not None:
         groups = _stated_groups(spec, spec.stated_parameters, name)
-        basis = Basis.BOUND if doubted else Basis.EXACT
         source = "parameters per class from the catalogue × bits of the format"
-        return _from_groups(model, layout, groups, name, basis, source)
-    return _from_tensors(spec, layout, name, Basis.BOUND if doubted else Basis.EXACT)
+        found = _from_groups(model, layout, groups, name, basis, source)
+    else:
+        found = _from_tensors(spec, layout, name, basis)
+    return replace(found, direction=direction)
 
 
 def _from_groups(

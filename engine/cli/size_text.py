@@ -39,15 +39,15 @@ def describe(sizing: Sizing, limits: Limits, notes: Notes, look: Look) -> Iterat
     yield from _paragraph("KV", [budget.sequence_state.formula], look)
     yield from _paragraph("Limits", [_limits(limits)] if notes.capacity_known else [], look)
     yield from _paragraph("Assumed", [*notes.assumptions, *budget.assumptions], look)
-    yield from _paragraph("Careful", [*budget.bounds, *notes.warnings, *budget.warnings], look)
+    yield from _paragraph("Careful", _cautions(budget, notes), look)
 
 
 def _heading(budget: Budget, look: Look) -> Iterator[str]:
     model, plan = budget.model, budget.deployment
     revision = f" at {model.revision[:12]}" if model.revision else ""
     parameters = f"{model.parameters:,} parameters"
-    yield look.strong(fitted(f"{model.id} · {parameters}", look.width).rstrip())
-    yield look.faint(fitted(f"from {model.source}{revision}", look.width).rstrip())
+    yield look.strong(look.line(f"{model.id} · {parameters}"))
+    yield look.faint(look.line(f"from {model.source}{revision}"))
     version = f" {plan.runtime_version}" if plan.runtime_version else ""
     context = f"{plan.max_model_len:,} tokens" if plan.max_model_len else "its default context"
     at_once = "1 request" if plan.concurrency == 1 else f"{plan.concurrency:,} requests"
@@ -73,8 +73,7 @@ def _verdict(sizing: Sizing, notes: Notes, look: Look) -> Iterator[str]:
     if not notes.capacity_known:
         yield look.strong("? Unknown: the device is not known")
         return
-    headline = fitted(verdict.headline, look.width - 2).rstrip()
-    yield look.verdict(headline, verdict.fit)
+    yield look.verdict(look.line(verdict.headline, look.width - 2), verdict.fit)
     if verdict.detail:
         yield from wrapped(verdict.detail, look.width, first="  ", rest="  ")
 
@@ -147,7 +146,7 @@ def _row(entry: RegionBudget, look: Look) -> str:
     )  # fmt: skip
     name = fitted(entry.region.label, _NAME)
     left = look.width - _TABLE - 2
-    how = "  " + fitted(entry.note, left).rstrip() if left >= 22 and entry.note else ""
+    how = "  " + look.line(entry.note, left) if left >= 22 and entry.note else ""
     if not estimate.high_bytes:
         return look.faint(f"  {name}{figures}{how}")
     return look.region("■ ", entry.region) + name + figures + look.faint(how)
@@ -201,7 +200,13 @@ def _mib(size_bytes: int | None) -> str:
     return "" if size_bytes is None else f"{size_bytes / 2**20:,.2f}"
 
 
+def _cautions(budget: Budget, notes: Notes) -> list[str]:
+    return [*budget.bounds, *budget.model.notes, *notes.warnings, *budget.warnings]
+
+
 def _limits(limits: Limits) -> str:
+    if limits.max_context is None or limits.max_concurrency is None:
+        return "not known"
     context = f"{limits.max_context:,} tokens" if limits.max_context else "none fits"
     requests = f"{limits.max_concurrency:,}" if limits.max_concurrency else "none"
     best = limits.best_weight_format or "none fits"

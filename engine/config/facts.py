@@ -139,6 +139,10 @@ class Facts:
                 return values[spelling]
         return None
 
+    def is_asked(self, key: str) -> bool:
+        """Whether ``key``, or the same under another spelling, was looked up."""
+        return any(spelling in self.asked for spelling in self._spellings(key))
+
     def settle(self, *keys: str) -> None:
         """Mark ``keys`` as understood although their values do not matter here."""
         self.asked.update(keys)

@@ -56,13 +56,19 @@ def answer(
         "llama_cpp": _buffers(budget.llama_cpp) if budget.llama_cpp else None,
         "verdict": verdict.fit.value if notes.capacity_known else Fit.UNKNOWN.value,
         "binding": {"rank": verdict.binding_rank, "region": verdict.binding_region.value},
-        "limits": {
-            "max_context": limits.max_context,
-            "max_concurrency": limits.max_concurrency,
-            "best_weight_format": limits.best_weight_format,
-        },
+        "limits": _limits(limits, notes),
         "assumptions": [*notes.assumptions, *budget.assumptions],
-        "warnings": [*budget.bounds, *notes.warnings, *budget.warnings],
+        "warnings": [*budget.bounds, *model.notes, *notes.warnings, *budget.warnings],
+    }
+
+
+def _limits(limits: Limits, notes: Notes) -> dict[str, object]:
+    """How far the plan can go; null where that is not known."""
+    known = notes.capacity_known
+    return {
+        "max_context": limits.max_context if known else None,
+        "max_concurrency": limits.max_concurrency if known else None,
+        "best_weight_format": limits.best_weight_format if known else None,
     }
 
 

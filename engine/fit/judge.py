@@ -32,15 +32,20 @@ def judge(budget: Budget, unit: UnitSystem = UnitSystem.BINARY) -> Verdict:
     """The verdict on ``budget``.
 
     A plan fits when even the high estimates do, is tight when only the likely ones do. A bound
-    decides only in its own direction: an upper bound that fits, fits; a lower bound that
-    doesn't, doesn't. ``unit`` is what the sentences write sizes in.
+    decides only in its own direction: what is counted at its most and fits, fits; where
+    something isn't counted, nothing is promised; and what is certain and too much doesn't fit,
+    whatever else is in doubt. ``unit`` is what the sentences write sizes in.
     """
     margins = [rank_margin(rank) for rank in budget.ranks]
-    poorest = min(margins, key=lambda m: (m.likely_bytes, m.worst_bytes))
+    likely = min(m.likely_bytes for m in margins)
     worst = min(m.worst_bytes for m in margins)
-    fit = _fit(budget, poorest.likely_bytes, worst)
+    fit = _fit(budget, likely, worst)
+    certain = bool(budget.doubts) and fit is Fit.DOES_NOT_FIT
+    if certain:
+        margins = [certain_margin(budget, rank) for rank in budget.ranks]
+    poorest = min(margins, key=lambda m: (m.likely_bytes, m.worst_bytes))
     rank = budget.ranks[margins.index(poorest)]
-    region = binding_region(rank)
+    region = binding_region(rank, certain=certain)
     return Verdict(
         fit=fit,
         margin_bytes=poorest.likely_bytes,
@@ -71,15 +76,33 @@ def rank_margin(rank: RankBudget) -> RankMargin:
     return RankMargin(rank.rank, likely, worst)
 
 
+def certain_margin(budget: Budget, rank: RankBudget) -> RankMargin:
+    """The most that one rank can have to spare: of what is in doubt only what is certain counts."""
+    eased = 0
+    for region, entry in rank.regions.items():
+        pooled = rank.has_pool and region in (Region.KV_CACHE, Region.RECURRENT_STATE)
+        if budget.direction(region) is not None and not pooled:
+            eased += entry.estimate.likely_bytes - entry.estimate.low_bytes
+    free = rank.free_bytes
+    if not rank.has_pool:
+        return RankMargin(rank.rank, free + eased, free + eased)
+    pool = rank.regions[Region.KV_CACHE].estimate.likely_bytes
+    if free < 0:
+        # With a pool the share itself is too large; without, start-up takes more than the share.
+        room = free if pool else free + eased
+        spare = min(room, -1) if room <= 0 else room - rank.needed.low_bytes
+    else:
+        spare = pool + eased - rank.needed.low_bytes
+    return RankMargin(rank.rank, spare, spare)
+
+
 def _fit(budget: Budget, likely: int, worst: int) -> Fit:
     if any(rank.has_pool and not _has_pool_rules(rank.slot.device) for rank in budget.ranks):
         return Fit.UNKNOWN
-    if budget.bounds:
-        if budget.bounds_are_upper and worst >= 0:
-            return Fit.FITS
-        if not budget.bounds_are_upper and likely < 0:
+    if budget.doubts:
+        if any(certain_margin(budget, rank).likely_bytes < 0 for rank in budget.ranks):
             return Fit.DOES_NOT_FIT
-        return Fit.UNKNOWN
+        return Fit.FITS if budget.is_complete and worst >= 0 else Fit.UNKNOWN
     if likely < 0:
         return Fit.DOES_NOT_FIT
     return Fit.FITS if worst >= 0 and likely >= _ROUNDS_TO_NOTHING else Fit.TIGHT
@@ -90,10 +113,16 @@ def _has_pool_rules(device: Device) -> bool:
     return device.kind is not DeviceKind.HOST and device.vendor is not Vendor.APPLE
 
 
-def binding_region(rank: RankBudget) -> Region:
-    """The region to blame when a rank is too small, or nearest to the edge."""
-    sizes = {region: entry.estimate.likely_bytes for region, entry in rank.regions.items()}
-    sizes[Region.KV_CACHE] = rank.needed.likely_bytes
+def binding_region(rank: RankBudget, *, certain: bool = False) -> Region:
+    """The region to blame when a rank is too small, or nearest to the edge.
+
+    With ``certain``, of the cache only what is certainly needed is to blame.
+    """
+    sizes = {
+        region: entry.estimate.low_bytes if certain else entry.estimate.likely_bytes
+        for region, entry in rank.regions.items()
+    }
+    sizes[Region.KV_CACHE] = rank.needed.low_bytes if certain else rank.needed.likely_bytes
     allocatable = rank.slot.device.allocatable.likely_bytes
     if sizes[Region.WEIGHTS] >= allocatable:
         return Region.WEIGHTS

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.errors import DeploymentError
-from engine.fit.judge import rank_margin
+from engine.fit.judge import judge, rank_margin
+from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
 from engine.runtimes import registry
 from engine.runtimes.loading import loaded
@@ -42,11 +43,14 @@ _MOST_REQUESTS = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far a plan can go before it stops fitting. 0 or None: not even the least fits."""
+    """How far a plan can go before it stops fitting.
 
-    max_context: int
+    0: not even the least fits. None: not known, and for the format also that none fits.
+    """
+
+    max_context: int | None
     """Tokens per request, at the plan's concurrency."""
-    max_concurrency: int
+    max_concurrency: int | None
     """Requests at once, at the plan's context."""
     best_weight_format: str | None
     """Of the stored format and those a rung lower."""
@@ -55,16 +59,38 @@ class Limits:
 def limits(model: Model, deployment: Deployment, machine: Machine) -> Limits:
     """The largest context, the highest concurrency, the best weight format that still fit.
 
-    A limit is exact: one token, or one request, more would not fit.
+    A limit is exact: one token, or one request, more would not fit. Of a plan in doubt it is
+    the least that is sure, and None where nothing is.
 
     Raises:
         DeploymentError: the deployment itself is impossible.
     """
+    budget = registry.get(deployment.runtime).plan(model, deployment, machine)
+    if judge(budget).fit is Fit.UNKNOWN:
+        return Limits(None, None, None)
+    context = max_context(model, deployment, machine)
+    requests = max_concurrency(model, deployment, machine)
+    best = best_weight_format(model, deployment, machine)
+    if not budget.doubts:
+        return Limits(context, requests, best)
+    shortest = deployment.with_(max_model_len=1, n_ctx=None)
+    single = deployment.with_(concurrency=1, n_ctx=None, batch_size=None)
+    if not budget.is_complete:
+        context, requests, best = 0, 0, None
     return Limits(
-        max_context=max_context(model, deployment, machine),
-        max_concurrency=max_concurrency(model, deployment, machine),
-        best_weight_format=best_weight_format(model, deployment, machine),
+        context or _none_fits(model, shortest, machine),
+        requests or _none_fits(model, single, machine),
+        best,
     )
+
+
+def _none_fits(model: Model, least: Deployment, machine: Machine) -> int | None:
+    """0 where even the least plan certainly doesn't fit, else None: that is not known."""
+    try:
+        verdict = judge(registry.get(least.runtime).plan(model, least, machine))
+    except DeploymentError:
+        return None
+    return 0 if verdict.fit is Fit.DOES_NOT_FIT else None
 
 
 def margin_bytes(model: Model, deployment: Deployment, machine: Machine) -> int:

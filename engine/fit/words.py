@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.architecture.spec import Direction
 from engine.budget.model import Region
 from engine.devices.device import DeviceKind
 from engine.evidence import Basis
@@ -37,21 +38,23 @@ def headline(
     amount = format_gib(abs(margin_bytes), unit, digits=1)
     if fit is Fit.UNKNOWN:
         return _unknown(budget, unit)
+    at_least = "at least " if budget.doubts else ""
     if fit is Fit.DOES_NOT_FIT:
         cause = _CAUSES.get(region, region.label.lower())
-        return f"Doesn’t fit: {amount} over, because of {cause}"
+        return f"Doesn’t fit: {at_least}{amount} over, because of {cause}"
     # llama.cpp keeps a part on the host: that is no rank of its own.
     devices = [r for r in budget.ranks if r.slot is not budget.machine.host]
     everywhere = " on every rank" if len(devices) > 1 else ""
     word = "Fits" if fit is Fit.FITS else "Tight"
-    at_least = "at least " if budget.bounds else ""
     return f"{word}, with {at_least}{amount} to spare{everywhere}"
 
 
 def _unknown(budget: Budget, unit: UnitSystem) -> str:
-    if budget.bounds and budget.bounds_are_upper:
-        most = max(_wanted_bytes(rank) for rank in budget.ranks)
-        return f"Unknown: at most {format_gib(most, unit, digits=1)} of each device"
+    counted = format_gib(max(_wanted_bytes(rank) for rank in budget.ranks), unit, digits=1)
+    if budget.doubts and budget.is_complete:
+        return f"Unknown: at most {counted} of each device"
+    if budget.direction(Region.WEIGHTS) in (Direction.UPPER, Direction.EITHER):
+        return f"Unknown: {counted} if nothing is left out"
     least = max(rank.regions[Region.WEIGHTS].estimate.low_bytes for rank in budget.ranks)
     return f"Unknown: at least {format_gib(least, unit, digits=1)}"
 
@@ -67,11 +70,17 @@ def _wanted_bytes(rank: RankBudget) -> int:
 
 def detail(budget: Budget, fit: Fit, rank: RankBudget, region: Region, unit: UnitSystem) -> str:
     """What the runtime will do, in whole sentences."""
-    if budget.bounds and fit is Fit.UNKNOWN:
-        return budget.bounds[0]
+    if budget.doubts and fit is Fit.UNKNOWN:
+        return _first_reason(budget)
     if rank.has_pool:
         return _pool_detail(budget, fit, rank, region, unit)
     return _plain_detail(budget, fit, rank, unit)
+
+
+def _first_reason(budget: Budget) -> str:
+    """The reason that weighs most: what is not counted before what may be too much."""
+    order = (Direction.LOWER, Direction.EITHER, Direction.UPPER)
+    return min(budget.doubts, key=lambda doubt: order.index(doubt.direction)).reason
 
 
 def runtime_label(budget: Budget) -> str:

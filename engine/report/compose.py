@@ -248,11 +248,11 @@ def _reasons(sizing: Sizing, about: About) -> list[Block]:
             if binding not in group:
                 made.append(Heading(tables.rank_names(group)))
                 made.append(tables.regions(budget, group[0], unit))
-    if budget.bounds:
+    if budget.doubts:
         made += [Heading("What is only a bound"), Bullets(_clean(budget.bounds))]
     if assumed := (*about.assumptions, *budget.assumptions):
         made += [Heading("Assumptions"), Bullets(_clean(assumed))]
-    if warned := (*about.warnings, *budget.warnings):
+    if warned := (*budget.model.notes, *about.warnings, *budget.warnings):
         made += [Heading("Warnings"), Bullets(_clean(warned))]
     return made
 

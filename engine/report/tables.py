@@ -75,7 +75,8 @@ def _region_row(
         size = rank.needed.likely_bytes
         basis, spread = rank.needed.basis.word, words.span(rank.needed, unit)
     least = entry.least_bytes
-    bound = "" if basis != "Bound" else "≤ " if budget.bounds_are_upper else "≥ "
+    direction = budget.direction(region)
+    bound = direction.sign if direction and basis == "Bound" else ""
     return (
         Cell(region.label, region=region),
         Cell(bound + words.number(size, unit), size),

@@ -61,7 +61,8 @@ def detail(budget: Budget, rank: RankBudget, region: Region | None, unit: UnitSy
         passages.append(Passage(_WORKED_OUT, found.note))
     if estimate.source:
         passages.append(Passage(f"{estimate.basis.word}, from", estimate.source))
-    exact = f"{bound_words(budget, estimate)} {fmt.exact_bytes(drawn_bytes(rank, region))}".strip()
+    bound = bound_words(budget, region, estimate)
+    exact = f"{bound} {fmt.exact_bytes(drawn_bytes(rank, region))}".strip()
     return Detail(region, region.label, exact, tuple(passages))
 
 
@@ -110,8 +111,7 @@ def _line_detail(rank: RankBudget, unit: UnitSystem) -> Detail:
     return Detail(None, "Load line", fmt.exact_bytes(line.likely_bytes), tuple(passages))
 
 
-def bound_words(budget: Budget, estimate: Estimate) -> str:
+def bound_words(budget: Budget, region: Region, estimate: Estimate) -> str:
     """Which way a figure that is only a bound may be off; empty for the others."""
-    if estimate.basis is not Basis.BOUND:
-        return ""
-    return "at most" if budget.bounds_are_upper else "at least"
+    direction = budget.direction(region)
+    return direction.words if direction and estimate.basis is Basis.BOUND else ""

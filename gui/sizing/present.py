@@ -183,11 +183,13 @@ def _row(
     shown = rank.needed if is_grown else found.estimate
     left = fmt.size_number(found.estimate.likely_bytes, unit)
     note = f"Needed by the plan; {left} are left for it" if is_grown else found.note
-    bound = bound_words(budget, shown)
+    bound = bound_words(budget, region, shown)
     return RegionRow(
         region=region,
         label=region.label,
-        size=fmt.DASH if absent else bound_sign(budget, shown) + fmt.size_number(drawn, unit),
+        size=fmt.DASH
+        if absent
+        else bound_sign(budget, region, shown) + fmt.size_number(drawn, unit),
         span=bound or _span(shown, unit),
         least=_least(found, unit, absent=absent),
         basis="" if absent else shown.basis.word,

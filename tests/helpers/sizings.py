@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.architecture.model import Model
-from engine.architecture.spec import ArchitectureSpec, ModuleClass
+from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, ModuleClass, Subject
 from engine.budget.model import Budget, RankBudget, Region, RegionBudget, SequenceState
 from engine.deployment.spec import Deployment
 from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
@@ -274,4 +274,10 @@ def unknown_cache() -> Sizing:
     regions = dict(VLLM_8B)
     regions[Region.KV_CACHE] = (estimate(0, basis=Basis.BOUND), None, "not understood")
     made = sizing(rank_budget(regions=regions, needed=0, has_pool=False))
-    return replace(made, budget=replace(made.budget, bounds_are_upper=False))
+    return doubted(made, Subject.SEQUENCE_STATE, Direction.LOWER)
+
+
+def doubted(made: Sizing, subject: Subject, direction: Direction) -> Sizing:
+    """``made`` with a doubt about one of its figures."""
+    doubt = Doubt(subject, "A part is not understood.", direction)
+    return replace(made, budget=replace(made.budget, doubts=(doubt,)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import Doubt, ModuleClass, Sharding, Subject, Tensor
+from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject, Tensor
 
 if TYPE_CHECKING:
     from engine.architecture.spec import AttentionSpec, MoeSpec, StateSpec
@@ -213,9 +213,9 @@ def norm(name: str, width: int, *, bias: bool = False) -> list[Tensor]:
     return found
 
 
-def state_doubt(reason: str) -> list[Doubt]:
+def state_doubt(reason: str, direction: Direction = Direction.UPPER) -> list[Doubt]:
     """The one doubt of a family whose sequence state is bounded for ``reason``."""
-    return [Doubt(Subject.SEQUENCE_STATE, reason)]
+    return [Doubt(Subject.SEQUENCE_STATE, reason, direction)]
 
 
 def vector(name: str, module: ModuleClass, width: int, sharding: Sharding) -> Tensor:

@@ -121,6 +121,7 @@ def _falcon_kv(facts: Facts, _kind: str) -> int:
     new = facts.flag("new_decoder_architecture")
     if new:
         return facts.integer("num_kv_heads", heads)
+    facts.settle("num_kv_heads")
     return 1 if facts.flag("multi_query", default=True) else heads
 
 

@@ -10,6 +10,7 @@ from engine.architecture.families.sparse import nextn
 from engine.architecture.spec import AttentionKind, AttentionSpec, ModuleClass, Sharding, Tensor
 
 if TYPE_CHECKING:
+    from engine.architecture.spec import Doubt
     from engine.config.facts import Facts
 
 _A = ModuleClass.ATTENTION
@@ -105,6 +106,13 @@ def _v4_outer(facts: Facts, _family: Family) -> list[Tensor]:
     ]
 
 
+def _v4_doubts(facts: Facts) -> list[Doubt]:
+    # Every layer is sparse, and what its rate would save is the doubt itself.
+    facts.settle("mlp_layer_types", "compress_rates")
+    reason = "its compressed layers keep one entry for 4 or 128 tokens: counted at full length"
+    return state_doubt(reason)
+
+
 DEEPSEEK_V4 = Family(
     names=Names(mlp="ffn", gate="w1", up="w3", down="w2"), attention=_v4_attention,
     mixers={"compressed_sparse": _v4_attention, "heavily_compressed": _v4_attention},
@@ -116,9 +124,7 @@ DEEPSEEK_V4 = Family(
         shared_width=lambda f: f.count("n_shared_experts") * f.integer("moe_intermediate_size"),
     ),
     mtp=nextn,
-    doubts=lambda _f: state_doubt(
-        "its compressed layers keep one entry for 4 or 128 tokens: counted at full length"
-    ),
+    doubts=_v4_doubts,
 )  # fmt: skip
 
 FAMILIES = {"deepseek_v4": DEEPSEEK_V4, "deepseek_ref": DEEPSEEK_V4}

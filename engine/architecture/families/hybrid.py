@@ -23,7 +23,7 @@ from engine.architecture.families.base import (
 from engine.architecture.families.dense import AB
 from engine.architecture.families.mixers import gated_delta_net, mamba2, short_convolution
 from engine.architecture.families.sparse import QWEN2_MOE
-from engine.architecture.spec import ModuleClass, MoeSpec, Sharding, Tensor
+from engine.architecture.spec import Direction, ModuleClass, MoeSpec, Sharding, Tensor
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -168,7 +168,8 @@ def _cross_gates(_facts: Facts, _family: Family, mixer: str, _feed: str) -> list
 MLLAMA = Family(
     pattern=_mllama_pattern, mixers={_CROSS: _cross_attention}, layer_extra=_cross_gates,
     embedding_extra=8, doubts=lambda _f: state_doubt(
-        "its cross-attention layers keep the image's tokens, not the text's: counted as the text's"
+        "its cross-attention layers keep the image's tokens, not the text's: counted as the text's",
+        Direction.EITHER,
     ),
 )  # fmt: skip
 

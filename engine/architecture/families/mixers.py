@@ -179,6 +179,8 @@ def short_convolution(facts: Facts, family: Family, kind: str) -> Mixed:
     del family, kind
     hidden = facts.integer("hidden_size")
     kernel = facts.integer("conv_L_cache")
+    # Stated in some configs; the class takes the hidden width.
+    facts.settle("block_dim", "conv_dim", "conv_dim_out")
     bias = facts.flag("conv_bias")
     tensors = [
         *matrix("conv.in_proj", _A, (3 * hidden, hidden), _COLUMN, bias=bias),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from engine.architecture.spec import Direction, Doubt, Subject
 from engine.errors import ConfigError
 from engine.runtimes.llama_cpp.shape import Block, CacheKind, Mla, Moe, Shape, Ssm
 from engine.runtimes.llama_cpp.weights import FileTensor, split_name, weigh
@@ -132,11 +133,11 @@ def shape_of(model: Model) -> Shape:
     )
 
 
-def _unmeasured(model: Model, architecture: str) -> tuple[str, ...]:
+def _unmeasured(model: Model, architecture: str) -> tuple[Doubt, ...]:
     """What is not understood of an architecture that no run was measured of."""
     if architecture in _MEASURED:
         return ()
-    return tuple(d.reason for d in model.spec.doubts)
+    return model.spec.doubts
 
 
 def _window(meta: Metadata) -> int:
@@ -145,7 +146,7 @@ def _window(meta: Metadata) -> int:
     return meta.number("attention.sliding_window", _WINDOW_DEFAULTS.get(meta.architecture, 0))
 
 
-def _slides(meta: Metadata, count: int) -> tuple[list[bool], tuple[str, ...]]:
+def _slides(meta: Metadata, count: int) -> tuple[list[bool], tuple[Doubt, ...]]:
     """Which layers keep a window only, and why that may be wrong."""
     key = "attention.sliding_window_pattern"
     if not _window(meta):
@@ -161,12 +162,13 @@ def _slides(meta: Metadata, count: int) -> tuple[list[bool], tuple[str, ...]]:
         f"llama.cpp's window pattern for the architecture {meta.architecture!r} is not known: "
         "every layer is counted with the full context."
     )
-    return [False] * count, (reason,)
+    doubt = Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER)
+    return [False] * count, (doubt,)
 
 
 def _blocks(
     meta: Metadata, by_name: Mapping[str, GgufTensor], count: int, head_dim: int, ssm: Ssm | None
-) -> tuple[tuple[Block, ...], tuple[str, ...]]:
+) -> tuple[tuple[Block, ...], tuple[Doubt, ...]]:
     heads = meta.numbers("attention.head_count", count)
     kv_heads = (
         meta.numbers("attention.head_count_kv", count)

@@ -92,7 +92,7 @@ def shape_of(model: Model, mix: str) -> Shape:
             len(spec.layers),
         ),
         file_type=mix,
-        doubts=tuple(d.reason for d in spec.doubts),
+        doubts=spec.doubts,
     )
 
 

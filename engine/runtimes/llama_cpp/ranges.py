@@ -56,7 +56,7 @@ def compute(
         low_bytes=max(likely_bytes - below, 0),
         likely_bytes=likely_bytes,
         high_bytes=likely_bytes + (max(above, likely_bytes) if doubtful else above),
-        basis=Basis.BOUND if doubtful else Basis.FITTED,
+        basis=Basis.ASSUMED if doubtful else Basis.FITTED,
         source=_COMPUTE_SOURCE,
         formula=f"inputs + largest phase = {likely_bytes / MIB:,.1f} MiB",
         label="compute buffer",

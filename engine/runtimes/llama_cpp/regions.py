@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.architecture.spec import Subject, direction_of
+from engine.budget.bounds import counted
 from engine.budget.model import RankBudget, Region, RegionBudget
 from engine.devices.device import DeviceKind
 from engine.evidence import Basis, Estimate, exactly, total
@@ -16,6 +18,7 @@ from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.units import ceil_div
 
 if TYPE_CHECKING:
+    from engine.architecture.spec import Doubt
     from engine.devices.device import Slot
     from engine.runtimes.llama_cpp.plan import Plan
     from engine.runtimes.llama_cpp.shape import Block, Shape
@@ -33,7 +36,7 @@ class Ranks:
 
     shape: Shape
     plan: Plan
-    doubtful: bool
+    doubts: tuple[Doubt, ...]
 
     def gpu(self, rank: int, slot: Slot, *, with_host: bool) -> RankBudget:
         """A GPU; with the host's part too where they share one memory."""
@@ -92,11 +95,12 @@ class Ranks:
     def _weights(self, devices: tuple[int, ...]) -> RegionBudget:
         plan, shape = self.plan, self.shape
         size = sum(plan.model[d] for d in devices)
-        basis = Basis.BOUND if self.doubtful else Basis.READ if shape.is_read else Basis.EXACT
+        basis = Basis.READ if shape.is_read else Basis.EXACT
+        doubted = None if shape.is_read else direction_of(self.doubts, Subject.WEIGHTS)
         copied = HOST not in devices and shape.weights.is_tied and plan.placement.output in devices
         twice = min(shape.weights.token_embedding.cuda, size) if copied else 0
-        estimate = exactly(
-            size, basis, _WEIGHTS_SOURCE,
+        estimate = counted(
+            size, doubted, basis, _WEIGHTS_SOURCE,
             f"{shape.weights.tensors:,} tensors of {shape.file_type or 'the file'}, each padded",
         )  # fmt: skip
         note = f"{shape.file_type or 'GGUF'} tensors, padded"
@@ -139,8 +143,8 @@ class Ranks:
         layers = sum(n for block, n in self._blocks(devices) if block.cache is not CacheKind.NONE)
         types = f"K {settings.type_k.lower()}, V {settings.type_v.lower()}"
         formula = f"{layers} layers × {settings.n_ctx:,} cells × rows of {types}"
-        basis = Basis.BOUND if self.doubtful else Basis.EXACT
-        estimate = exactly(size, basis, _CACHE_SOURCE, formula)
+        doubted = direction_of(self.doubts, Subject.SEQUENCE_STATE)
+        estimate = counted(size, doubted, Basis.EXACT, _CACHE_SOURCE, formula)
         note = f"{settings.n_ctx:,} cells for {_slots(settings.slots)}, {types}"
         if not size:
             note = "No layer with a cache on this device"
@@ -166,8 +170,9 @@ class Ranks:
             why = "no layer on this device keeps a recurrent state"
             nothing = exactly(0, Basis.EXACT, why)
             return RegionBudget(Region.RECURRENT_STATE, nothing, 0, "No recurrent state")
-        basis = Basis.BOUND if self.doubtful else Basis.EXACT
-        estimate = exactly(size, basis, _STATE_SOURCE, f"f32 state × {_slots(slots)}")
+        doubted = direction_of(self.doubts, Subject.SEQUENCE_STATE)
+        formula = f"f32 state × {_slots(slots)}"
+        estimate = counted(size, doubted, Basis.EXACT, _STATE_SOURCE, formula)
         gap = f"One state is reserved for each of {_slots(slots)}." if size > least else ""
         return RegionBudget(Region.RECURRENT_STATE, estimate, least, f"f32, {_slots(slots)}", gap)
 
@@ -181,7 +186,7 @@ class Ranks:
                 plan.graph.unit,
                 is_plain=not self.shape.is_hybrid and not self.shape.per_layer_embedding,
                 is_split=bool(plan.placement.devices) and not whole,
-                doubtful=self.doubtful,
+                doubtful=bool(self.doubts),
             )
             for device in devices
         ]

@@ -88,8 +88,7 @@ class LlamaCpp:
             sequence_state=_sequence_state(shape, planned, ranks, slots),
             assumptions=_assumptions(model, shape, planned, deployment, slots),
             warnings=_warnings(shape, planned, deployment),
-            bounds=shape.doubts,
-            bounds_are_upper=any(planned.kv.values()),
+            doubts=shape.doubts,
             llama_cpp=_buffers(planned, slots),
         )
 
@@ -143,7 +142,7 @@ def _shape(model: Model, mix: str) -> Shape:
 def _ranks(
     shape: Shape, planned: Plan, machine: Machine, slots: tuple[Slot, ...]
 ) -> tuple[RankBudget, ...]:
-    ranks = Ranks(shape, planned, bool(shape.doubts))
+    ranks = Ranks(shape, planned, shape.doubts)
     if not slots:
         return (ranks.host(0, machine.host, beside_gpu=False),)
     if slots[0].device.kind is DeviceKind.UNIFIED and len(slots) == 1:
@@ -190,7 +189,7 @@ def _sequence_state(
     shape: Shape, planned: Plan, budgets: tuple[RankBudget, ...], slots: tuple[Slot, ...]
 ) -> SequenceState:
     settings = planned.settings
-    ranks = Ranks(shape, planned, doubtful=False)
+    ranks = Ranks(shape, planned, ())
     everywhere = (HOST, *range(planned.placement.devices))
     fullest = max(budgets, key=lambda rank: rank.needed.likely_bytes)
     devices = everywhere if len(budgets) == 1 else (fullest.rank,)

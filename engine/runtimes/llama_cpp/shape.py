@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from engine.architecture.spec import Doubt
     from engine.runtimes.llama_cpp.weights import Weights
 
 
@@ -103,8 +104,8 @@ class Shape:
     context_length: int
     weights: Weights
     file_type: str
-    doubts: tuple[str, ...] = ()
-    """Reasons why the buffers are only bounds."""
+    doubts: tuple[Doubt, ...] = ()
+    """Why the buffers are only bounds."""
     is_read: bool = False
     """Whether the tensors come from a file's own table."""
 

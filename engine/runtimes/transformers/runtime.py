@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import ModuleClass
+from engine.architecture.spec import ModuleClass, Subject
 from engine.budget import sequence_state as state
+from engine.budget.bounds import counted
 from engine.budget.model import Budget, RankBudget, Region, RegionBudget, SequenceState
 from engine.budget.weights import AS_STORED, WeightLayout, weights
 from engine.devices.device import Vendor
-from engine.evidence import Basis, Estimate, exactly, total
+from engine.evidence import Basis, exactly, total
 from engine.formats.weights import FORMATS
 from engine.runtimes import overheads
 from engine.runtimes.transformers import peaks
@@ -19,6 +20,7 @@ from engine.runtimes.transformers.settings import FORMATS_LOADED, Settings, sett
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
+    from engine.architecture.spec import Direction
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine, Slot
 
@@ -67,8 +69,7 @@ class Transformers:
             ),
             assumptions=settings.assumptions,
             warnings=settings.warnings,
-            bounds=tuple(d.reason for d in spec.doubts),
-            bounds_are_upper=bool(state.attention_kinds(spec)),
+            doubts=spec.doubts,
         )
 
 
@@ -95,6 +96,7 @@ class _Share:
     size_bytes: int
     basis: Basis
     source: str
+    direction: Direction | None
 
 
 @lru_cache(maxsize=1024)
@@ -108,7 +110,11 @@ def _placed(model: Model, weight_format: str, tp: int, devices: int) -> tuple[_S
     if devices == 1:
         found = weights(model, layout)
         whole = sum(stage.size_bytes for stage in found.stages)
-        return (_Share(range(len(model.spec.layers)), whole, found.basis, found.source),)
+        return (
+            _Share(
+                range(len(model.spec.layers)), whole, found.basis, found.source, found.direction
+            ),
+        )
     units = max(len(model.spec.layers), 1)
     found = weights(model, WeightLayout(weight_format, tp, units))
     sizes = [stage.size_bytes for stage in found.stages]
@@ -124,7 +130,8 @@ def _placed(model: Model, weight_format: str, tp: int, devices: int) -> tuple[_S
         while stop < units and (last or held + sizes[stop] <= room - max(sizes)):
             held += sizes[stop]
             stop += 1
-        shares.append(_Share(range(start, stop), held, found.basis, found.source))
+        layers = range(start, stop)
+        shares.append(_Share(layers, held, found.basis, found.source, found.direction))
         start = stop
     return tuple(shares)
 
@@ -151,13 +158,20 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
     least = settings.batch * state.rank_bytes(
         spec, settings.kv_dtype, settings.context, share.layers, tp
     )
-    cache_estimate = exactly(
+    doubted = spec.direction(Subject.SEQUENCE_STATE)
+    cache_estimate = counted(
         cache,
+        doubted,
         Basis.EXACT,
         "Transformers 5.24 cache_utils.py",
         f"{state.equation(spec, settings.kv_dtype)}; × {settings.context:,} × {settings.batch}",
     )
-    weights_estimate = _bounded(share)
+    weights_estimate = counted(
+        share.size_bytes, share.direction, share.basis, share.source, label="tensors"
+    )
+    constant_estimate = counted(
+        constant, doubted if constant else None, Basis.EXACT, "constant per sequence"
+    )
     entries = (
         RegionBudget(
             Region.WEIGHTS, weights_estimate, share.size_bytes, f"{len(layers)} layers, {stored}"
@@ -172,7 +186,7 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
         ),
         RegionBudget(
             Region.RECURRENT_STATE,
-            exactly(constant, Basis.EXACT, "constant per sequence"),
+            constant_estimate,
             constant or None,
             f"{settings.batch} sequences" if constant else "This model keeps none",
         ),
@@ -195,16 +209,8 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
         _absent(Region.HEADROOM, "Transformers leaves nothing free on purpose"),
         RegionBudget(Region.FOREIGN, slot.foreign, slot.foreign.likely_bytes, slot.foreign.source),
     )
-    needed = total([cache_estimate, exactly(constant, Basis.EXACT, "constant per sequence")])
+    needed = total([cache_estimate, constant_estimate])
     return RankBudget(rank, slot, {e.region: e for e in entries}, needed, has_pool=False)
-
-
-def _bounded(share: _Share) -> Estimate:
-    if share.basis is not Basis.BOUND:
-        return exactly(share.size_bytes, share.basis, share.source, label="tensors")
-    spread = share.size_bytes // 10
-    low, high = share.size_bytes - spread, share.size_bytes + spread
-    return Estimate(low, share.size_bytes, high, Basis.BOUND, share.source, label="tensors")
 
 
 def _absent(region: Region, why: str) -> RegionBudget:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, ModuleClass
+from engine.budget.bounds import counted
 from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds
 from engine.budget.sharding import VOCAB_MULTIPLE
 from engine.budget.weights import Split, layer_sizes
@@ -48,17 +49,7 @@ def resident(
     spec: ArchitectureSpec, found: Weights, stage: StageWeights, loading: Loading
 ) -> Estimate:
     """Weights of one rank of ``stage`` as vLLM reports them ("Model loading took")."""
-    stored = exactly(stage.size_bytes, found.basis, found.source, label="tensors")
-    if found.basis is Basis.BOUND:
-        spread = stage.size_bytes // 10
-        stored = Estimate(
-            stage.size_bytes - spread,
-            stage.size_bytes,
-            stage.size_bytes + spread,
-            Basis.BOUND,
-            found.source,
-            label="tensors",
-        )
+    stored = counted(stage.size_bytes, found.direction, found.basis, found.source, label="tensors")
     parts = [stored, *_additions(spec, found, stage, loading)]
     formula = " + ".join(f"{part.likely_bytes:,} B ({part.label})" for part in parts)
     return total(parts, formula=formula)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
+from engine.budget.bounds import counted
 from engine.budget.model import RankBudget, Region, RegionBudget
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes import overheads as device_overheads
@@ -158,7 +159,8 @@ def _needed(stage: StagePlan, need: Need) -> Estimate:
         f"({requests} × {each:,} blocks + 1) × {stage.layout.bytes_per_block:,} B "
         f"= {_gib(size)} GiB"
     )
-    return exactly(size, Basis.EXACT, "vLLM v1/core/kv_cache_utils.py", formula)
+    source = "vLLM v1/core/kv_cache_utils.py"
+    return counted(size, stage.state_in_doubt, Basis.EXACT, source, formula)
 
 
 def _kv_region(

@@ -58,7 +58,6 @@ class Vllm:
             )
             for i in range(replica * settings.deployment.data_parallel_size)
         )
-        doubts = tuple(d.reason for d in model.spec.doubts)
         warnings = list(settings.warnings)
         warnings += _device_warnings(machine.slots[0].device, settings)
         return Budget(
@@ -69,8 +68,7 @@ class Vllm:
             sequence_state=_sequence_state(model, settings, stages, ranks),
             assumptions=settings.assumptions,
             warnings=tuple(warnings),
-            bounds=doubts,
-            bounds_are_upper=bool(state.attention_kinds(model.spec)),
+            doubts=model.spec.doubts,
         )
 
 

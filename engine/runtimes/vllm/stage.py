@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import AttentionKind
+from engine.architecture.spec import AttentionKind, Subject
 from engine.budget import sequence_state as state
 from engine.budget.model import Region, RegionBudget
 from engine.budget.sequence_state import CACHED
@@ -21,6 +21,7 @@ from engine.units import ceil_div, format_gib
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
+    from engine.architecture.spec import Direction
     from engine.budget.weights import StageWeights, Weights
     from engine.evidence import Estimate
     from engine.runtimes.vllm.settings import Settings
@@ -44,6 +45,8 @@ class StagePlan:
     blocks_at_most: int
     """Of a request at ``max_model_len``: vLLM starts only where one such fits."""
     least_per_request_bytes: int
+    state_in_doubt: Direction | None
+    """Which way what a request takes is in doubt."""
 
 
 def stage_plans(model: Model, settings: Settings, tokens: int) -> tuple[StagePlan, ...]:
@@ -116,6 +119,7 @@ def _stage_plan(
         least_per_request_bytes=state.rank_bytes(
             spec, settings.kv_dtype, ceil_div(tokens, request.context_parallel), stage.layers, tp
         ),
+        state_in_doubt=spec.direction(Subject.SEQUENCE_STATE),
     )
 
 

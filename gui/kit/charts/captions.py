@@ -48,11 +48,10 @@ def drawn_bytes(rank: RankBudget, region: Region) -> int:
     return max(likely, needed_bytes(rank)) if region is Region.KV_CACHE else likely
 
 
-def bound_sign(budget: Budget, estimate: Estimate) -> str:
-    """The sign before a figure that is only a bound."""
-    if estimate.basis is not Basis.BOUND:
-        return ""
-    return "≤ " if budget.bounds_are_upper else "≥ "
+def bound_sign(budget: Budget, region: Region, estimate: Estimate) -> str:
+    """The sign before a figure of ``region`` that is only a bound."""
+    direction = budget.direction(region)
+    return direction.sign if direction and estimate.basis is Basis.BOUND else ""
 
 
 def load_texts(device: Device, unit: UnitSystem) -> tuple[str, ...]:

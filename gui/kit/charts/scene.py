@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.architecture.spec import Direction
 from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.devices.device import DeviceKind
 from engine.evidence import Basis
@@ -213,7 +214,7 @@ def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segme
     for region in STACK_ORDER:
         estimate = rank.regions[region].estimate
         drawn = captions.drawn_bytes(rank, region)
-        is_open = _is_open(budget, estimate)
+        is_open = _is_open(budget, region, estimate)
         if drawn <= 0 and not is_open:
             continue
         needed = captions.needed_bytes(rank) if region is Region.KV_CACHE else drawn
@@ -222,7 +223,8 @@ def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segme
             Segment(
                 region=region,
                 label="KV needed" if grown else region.label,
-                value=captions.bound_sign(budget, estimate) + format_gib(drawn, unit, unit=False)
+                value=captions.bound_sign(budget, region, estimate)
+                + format_gib(drawn, unit, unit=False)
                 if drawn
                 else "unknown",
                 bottom_bytes=bottom,
@@ -241,9 +243,10 @@ def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segme
     return tuple(made)
 
 
-def _is_open(budget: Budget, estimate: Estimate) -> bool:
-    """Whether the estimate is a lower bound: more may be needed, and nobody knows how much."""
-    return estimate.basis is Basis.BOUND and not budget.bounds_are_upper
+def _is_open(budget: Budget, region: Region, estimate: Estimate) -> bool:
+    """Whether more than the estimate may be needed, and nobody knows how much."""
+    is_bound = estimate.basis is Basis.BOUND
+    return is_bound and budget.direction(region) in (Direction.LOWER, Direction.EITHER)
 
 
 def _description(panels: tuple[Panel, ...], unit: UnitSystem) -> str:

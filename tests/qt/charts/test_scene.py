@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import pytest
 
+from engine.architecture.spec import Direction, Subject
 from engine.budget.model import STACK_ORDER, Region
 from engine.evidence import Basis, Estimate, exactly
 from engine.units import GIB, UnitSystem
@@ -111,13 +111,13 @@ def test_that_a_bound_carries_its_sign() -> None:
     regions = dict(sizings.VLLM_8B)
     regions[Region.WEIGHTS] = (sizings.estimate(14.99, basis=Basis.BOUND), None, "")
     made = sizings.sizing(sizings.rank_budget(regions=regions))
-    upper = scene_for(made).panels[0].segment(Region.WEIGHTS)
-    assert upper is not None
-    assert (upper.value, upper.is_open) == ("≤ 14.99", False)
-    lower = replace(made, budget=replace(made.budget, bounds_are_upper=False))
-    segment = scene_for(lower).panels[0].segment(Region.WEIGHTS)
-    assert segment is not None
-    assert (segment.value, segment.is_open) == ("≥ 14.99", True)
+    signs = {Direction.UPPER: "≤", Direction.LOWER: "≥", Direction.EITHER: "≈"}
+    for direction, sign in signs.items():
+        doubted = sizings.doubted(made, Subject.WEIGHTS, direction)
+        segment = scene_for(doubted).panels[0].segment(Region.WEIGHTS)
+        assert segment is not None
+        is_open = direction is not Direction.UPPER
+        assert (segment.value, segment.is_open) == (f"{sign} 14.99", is_open)
 
 
 def test_that_a_cache_nobody_knows_is_drawn_open_and_not_as_nothing() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from engine.architecture.read import read
 from engine.architecture.spec import AttentionKind, ModuleClass, Subject
-from engine.errors import ConfigError, UnknownArchitectureError
+from engine.errors import ConfigError, HeaderError, UnknownArchitectureError
 from engine.source.raw import HeaderTensor, RawModel
 
 
@@ -172,3 +172,36 @@ def test_that_absurd_metadata_is_one_clear_error(keys: dict[str, Any]) -> None:
 def test_that_a_file_without_an_architecture_is_refused() -> None:
     with pytest.raises(UnknownArchitectureError):
         read(RawModel("x", "test", gguf_metadata={"general.architecture": 3}))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("attention.head_count", 0),
+        ("attention.head_count_kv", 0),
+        ("attention.head_count", 2**40),
+        ("attention.key_length", 0),
+        ("embedding_length", 2**30),
+        ("expert_count", 2**31),
+        ("context_length", 0),
+        ("attention.head_count_kv", [2, 2, 2, 2**20]),
+    ],
+)
+def test_that_a_value_out_of_range_is_refused_by_name(key: str, value: object) -> None:
+    with pytest.raises(ConfigError) as caught:
+        model_of(**{key: value})
+    assert key in caught.value.message
+
+
+def test_that_blocks_without_tensors_are_an_incomplete_file() -> None:
+    only_table = [t for t in table(4) if not t.name.startswith("blk.")]
+    with pytest.raises(HeaderError, match="tensors for 0 of its 4 blocks"):
+        model_of(tensors=only_table)
+    first_part = [t for t in table(4) if not t.name.startswith(("blk.2.", "blk.3."))]
+    with pytest.raises(HeaderError, match="tensors for 2 of its 4 blocks"):
+        model_of(tensors=first_part)
+
+
+def test_that_a_prediction_block_need_not_be_there() -> None:
+    model = model_of(tensors=table(3), nextn_predict_layers=1)
+    assert len(model.spec.layers) == 3

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.architecture.read import read
-from engine.architecture.spec import AttentionKind, ModuleClass, Sharding, Subject
+from engine.architecture.spec import AttentionKind, Direction, ModuleClass, Sharding, Subject
 from engine.errors import ConfigError, UnknownArchitectureError
 from engine.source.raw import RawModel
 
@@ -235,6 +235,7 @@ def test_that_a_stated_list_of_layers_wins() -> None:
 def test_that_an_unknown_type_is_a_bound_with_its_reason() -> None:
     spec = model_of(LLAMA_8B, model_type="llama_of_tomorrow").spec
     assert {d.subject for d in spec.doubts} == {Subject.WEIGHTS, Subject.SEQUENCE_STATE}
+    assert {d.direction for d in spec.doubts} == {Direction.EITHER}
     assert "llama_of_tomorrow" in spec.doubts[0].reason
     assert all(a.kind is AttentionKind.FULL for a in spec.attentions)
 
@@ -245,18 +246,94 @@ def test_that_an_unknown_kind_of_layer_is_a_bound() -> None:
     assert all(a.kind is AttentionKind.FULL for a in spec.attentions)
 
 
-def test_that_a_field_that_changes_memory_is_not_overlooked() -> None:
-    spec = model_of(LLAMA_8B, kv_lora_rank=512).spec
-    assert [d.subject for d in spec.doubts] == [Subject.WEIGHTS]
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"kv_lora_rank": 512},
+        {"moe_num_experts": 64},
+        {"num_moe_experts": 64},
+        {"n_local_experts": 8},
+        {"mystery_layers": 400},
+        {"num_codebooks": 32, "codebook_size": 1_000_000},
+        {"hidden_size_per_layer_input": 256},
+        {"ffn_config": {"moe_num_experts": 16}},
+        {"layer_widths": [4096, 8192]},
+    ],
+)
+def test_that_a_field_of_another_class_makes_the_weights_a_lower_bound(
+    stated: dict[str, Any],
+) -> None:
+    spec = model_of(LLAMA_8B, **stated).spec
+    assert spec.direction(Subject.WEIGHTS) is Direction.LOWER
+    assert spec.direction(Subject.SEQUENCE_STATE) is None
+    assert next(iter(stated)) in spec.doubts[0].reason
+
+
+@pytest.mark.parametrize("stated", [{"ssm_cfg": {"a": 2}}, {"cross_attention_layers": [2, 5]}])
+def test_that_layers_of_another_kind_have_weights_and_state_that_are_not_counted(
+    stated: dict[str, Any],
+) -> None:
+    spec = model_of(LLAMA_8B, **stated).spec
+    assert spec.direction(Subject.WEIGHTS) is Direction.LOWER
+    assert spec.direction(Subject.SEQUENCE_STATE) is Direction.LOWER
+
+
+def test_that_a_field_that_saves_state_makes_full_attention_an_upper_bound() -> None:
     spec = model_of(LLAMA_8B, num_kv_shared_layers=10).spec
-    assert [d.subject for d in spec.doubts] == [Subject.SEQUENCE_STATE]
+    assert spec.direction(Subject.WEIGHTS) is None
+    assert spec.direction(Subject.SEQUENCE_STATE) is Direction.UPPER
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"eos_token_id": [128001, 128008], "pad_token_id": 128004, "bos_token_id": 128000},
+        {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}, "pretraining_tp": 2},
+        {"max_length": 4096, "num_beams": 4, "id2label": {"0": "A", "1": "B"}},
+        {"auto_map": {"AutoModel": "x.Y"}, "architectures": ["LlamaForCausalLM"], "seed": 42},
+        {"mlp_bias": False, "attention_dropout": 0.0, "use_cache": True, "n_ctx": 4096},
+        {"num_experts": 1, "sliding_window": None, "layer_widths": []},
+    ],
+)
+def test_that_fields_that_change_no_memory_put_nothing_in_doubt(stated: dict[str, Any]) -> None:
+    assert not model_of(LLAMA_8B, **stated).spec.doubts
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {
+            "model_type": "t5", "is_encoder_decoder": True, "d_model": 1024, "num_layers": 24,
+            "num_decoder_layers": 24, "num_heads": 16, "d_kv": 64, "d_ff": 4096,
+            "vocab_size": 32128,
+        },
+        {
+            "model_type": "whisper", "d_model": 1280, "encoder_layers": 32, "decoder_layers": 32,
+            "encoder_attention_heads": 20, "decoder_attention_heads": 20,
+            "encoder_ffn_dim": 5120, "decoder_ffn_dim": 5120, "vocab_size": 51866,
+            "is_encoder_decoder": True,
+        },
+        LLAMA_8B | {"add_cross_attention": True},
+        LLAMA_8B | {"model_type": "later", "encoder_layers": 12},
+    ],
+)  # fmt: skip
+def test_that_an_encoder_is_not_counted_and_nothing_is_promised(config: dict[str, Any]) -> None:
+    spec = model_of(config).spec
+    for subject in (Subject.WEIGHTS, Subject.SEQUENCE_STATE):
+        assert spec.direction(subject) in (Direction.LOWER, Direction.EITHER)
+    assert any("encoder or cross-attention" in d.reason for d in spec.doubts)
+
+
+def test_that_a_format_of_unknown_layout_is_counted_at_its_most() -> None:
+    spec = model_of(LLAMA_8B, quantization_config={"quant_method": "quip_of_tomorrow"}).spec
+    assert spec.direction(Subject.WEIGHTS) is Direction.UPPER
 
 
 def test_that_a_tower_that_is_not_known_is_said() -> None:
     spec = model_of(
         {"model_type": "omni_of_tomorrow", "text_config": LLAMA_8B, "vision_config": {"a": 1}}
     ).spec
-    assert [d.subject for d in spec.doubts] == [Subject.WEIGHTS]
+    assert [(d.subject, d.direction) for d in spec.doubts] == [(Subject.WEIGHTS, Direction.LOWER)]
     assert spec.parameters == 8_030_261_248
 
 

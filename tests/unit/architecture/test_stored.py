@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from engine.architecture.read import read, specify
-from engine.architecture.spec import ModuleClass, Sharding, Subject
+from engine.architecture.spec import Direction, ModuleClass, Sharding, Subject
 from engine.architecture.stored import summarise
-from engine.errors import UnknownArchitectureError
+from engine.errors import HeaderError, UnknownArchitectureError
 from engine.source import catalogue
 from engine.source.raw import HeaderTensor, RawModel
 
@@ -243,20 +243,107 @@ def test_that_names_say_the_same_as_the_family(model_id: str) -> None:
 
 def test_that_a_header_settles_an_unknown_architecture() -> None:
     config = CONFIG | {"model_type": "llama_of_tomorrow"}
-    tensors = (
-        tensor("model.layers.0.mlp.up_proj.weight", "BF16", 999, 128),
-        tensor("model.embed_tokens.weight", "BF16", 256, 128),
-    )
+    more = tensor("model.layers.0.adapter.weight", "BF16", 999, 128)
+    whole = header(specify(CONFIG))
+    spec = read(RawModel("x", "test", config=config, tensors=(*whole, more))).spec
+    assert spec.parameters == specify(CONFIG).parameters + 999 * 128
+    # Two projections a layer, of no more rows than counted: full attention is the most there is.
+    assert [(d.subject, d.direction) for d in spec.doubts] == [
+        (Subject.SEQUENCE_STATE, Direction.UPPER)
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["mixer.conv1d.weight", "cross_attn.k_proj.weight", "self_attn.indexer.wk.weight"]
+)
+def test_that_another_state_in_the_header_keeps_its_state_unknown(name: str) -> None:
+    config = CONFIG | {"model_type": "llama_of_tomorrow"}
+    more = tensor(f"model.layers.1.{name}", "BF16", 64, 128)
+    tensors = (*header(specify(CONFIG)), more)
     spec = read(RawModel("x", "test", config=config, tensors=tensors)).spec
-    assert spec.parameters == 999 * 128 + 256 * 128
-    assert [d.subject for d in spec.doubts] == [Subject.SEQUENCE_STATE]
+    assert spec.direction(Subject.WEIGHTS) is None
+    assert spec.direction(Subject.SEQUENCE_STATE) is Direction.EITHER
 
 
-def test_that_a_header_that_contradicts_the_config_wins_and_is_said() -> None:
-    tensors = (tensor("model.layers.0.mlp.up_proj.weight", "BF16", 4096, 4096),)
-    spec = read(RawModel("x", "test", config=CONFIG, tensors=tensors)).spec
-    assert spec.parameters == 4096 * 4096
-    assert "16,777,216" in spec.doubts[0].reason
+def test_that_an_unknown_architecture_with_half_a_header_is_at_least_that() -> None:
+    config = CONFIG | {"model_type": "llama_of_tomorrow"}
+    half = tuple(t for t in header(specify(CONFIG)) if ".layers.1." not in t.name)
+    spec = read(RawModel("x", "test", config=config, tensors=half)).spec
+    assert spec.direction(Subject.WEIGHTS) is Direction.LOWER
+    assert "1 of the 2 layers" in next(
+        d.reason for d in spec.doubts if d.subject is Subject.WEIGHTS
+    )
+
+
+def test_that_a_larger_header_wins_and_its_surplus_is_said() -> None:
+    more = tensor("model.vision_tower.patch.weight", "BF16", 4096, 4096)
+    model = read(RawModel("x", "test", config=CONFIG, tensors=(*header(specify(CONFIG)), more)))
+    assert model.parameters == specify(CONFIG).parameters + 4096 * 4096
+    assert not model.spec.doubts
+    (note,) = model.notes
+    assert "16,777,216 more than the config describes (vision 16,777,216)" in note
+
+
+def without(spec: ArchitectureSpec, part: str) -> tuple[HeaderTensor, ...]:
+    return tuple(t for t in header(spec) if part not in t.name)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "says"),
+    [
+        (".layers.", "0 of 2"),
+        (".layers.1.", "1 of 2 layers"),
+        (".layers.1.mlp.down_proj", "1 of 2 layers"),
+        ("embed_tokens", "table of embeddings"),
+    ],
+)
+def test_that_a_header_that_lacks_what_the_config_requires_is_refused(
+    lacking: str, says: str
+) -> None:
+    spec = specify(CONFIG)
+    tensors = without(spec, lacking)
+    assert len(tensors) < len(header(spec))
+    raw = RawModel("org/half", "test", config=CONFIG, tensors=tensors, tensors_source="header")
+    with pytest.raises(HeaderError, match="download is not complete") as caught:
+        read(raw)
+    assert "org/half" in caught.value.message
+    if lacking != ".layers.":
+        assert says in caught.value.message
+
+
+def test_that_a_header_with_tensors_of_the_wrong_size_is_refused() -> None:
+    lying = (tensor("model.embed_tokens.weight", "BF16", 10, 10),)
+    with pytest.raises(HeaderError, match="config requires"):
+        read(RawModel("x", "test", config=CONFIG, tensors=lying))
+
+
+def test_that_a_header_with_many_more_layers_belongs_to_another_config() -> None:
+    other = specify(CONFIG | {"num_hidden_layers": 8})
+    with pytest.raises(HeaderError, match="do not belong together"):
+        read(RawModel("x", "test", config=CONFIG, tensors=header(other)))
+
+
+def test_that_an_embedding_model_may_leave_its_head_out() -> None:
+    # Qwen3-Embedding-8B states a head and stores none.
+    spec = specify(CONFIG)
+    headless = without(spec, "lm_head")
+    model = read(RawModel("x", "test", config=CONFIG, tensors=headless))
+    assert model.parameters == spec.parameters - 256 * 128
+    assert not model.spec.doubts
+    assert "32,768 fewer" in model.notes[0]
+
+
+def test_that_buffers_beside_the_parameters_are_no_surplus() -> None:
+    beside = (
+        tensor("model.layers.0.self_attn.rotary_emb.inv_freq", "F32", 16),
+        tensor("model.embeddings.position_ids", "I64", 1, 512),
+        tensor("model.layers.2.embed_tokens.weight", "BF16", 256, 128),
+    )
+    spec = specify(CONFIG)
+    model = read(RawModel("x", "test", config=CONFIG, tensors=(*header(spec), *beside)))
+    assert model.parameters == spec.parameters
+    assert not model.spec.doubts
+    assert not model.notes
 
 
 def test_that_a_tied_head_stored_twice_is_counted_once() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.architecture.model import Model, StoredGroup, StoredWeights
-from engine.architecture.spec import Doubt, ModuleClass, Sharding, Subject
+from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject
 from engine.budget.sharding import stage_layers
 from engine.budget.weights import WeightLayout, weights
 from engine.evidence import Basis
@@ -167,7 +167,7 @@ def test_that_stated_class_sums_are_packed_where_the_format_packs() -> None:
 
 
 def test_that_doubted_weights_are_a_bound() -> None:
-    doubt = Doubt(Subject.WEIGHTS, "Its layers are of an unknown kind.")
+    doubt = Doubt(Subject.WEIGHTS, "Its layers are of an unknown kind.", Direction.LOWER)
     spec = replace(model("Llama-3.1-8B").spec, doubts=(doubt,))
     doubted = replace(model("Llama-3.1-8B"), spec=spec)
     assert weights(doubted, WeightLayout()).basis is Basis.BOUND

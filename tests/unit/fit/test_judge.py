@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.architecture.read import read
-from engine.architecture.spec import Doubt, Subject
+from engine.architecture.spec import Direction, Doubt, Subject
 from engine.budget.model import Region
 from engine.deployment.spec import Deployment
 from engine.errors import DeploymentError
+from engine.evidence import Basis
 from engine.fit.judge import judge
 from engine.fit.solve import limits
 from engine.fit.verdict import Fit
@@ -112,14 +113,20 @@ def test_that_several_ranks_are_answered_by_the_fullest() -> None:
     assert verdict.headline.endswith("to spare on every rank")
 
 
-def doubted(name: str, subject: Subject, reason: str) -> Any:
+BESIDE_TABLE_BYTES = 2 * (70_553_706_496 - 128_256 * 8_192)
+"""Llama-3.1-70B in BF16 without its table of input embeddings."""
+
+
+def doubted(name: str, reason: str, *directions: Direction, subject: Any = None) -> Any:
     known = model(name)
-    return replace(known, spec=replace(known.spec, doubts=(Doubt(subject, reason),)))
+    about = subject or Subject.SEQUENCE_STATE
+    doubts = tuple(Doubt(about, reason, direction) for direction in directions)
+    return replace(known, spec=replace(known.spec, doubts=doubts))
 
 
 def test_that_an_upper_bound_decides_only_when_it_fits() -> None:
     reason = "Some layers are of an unknown kind and counted as full attention."
-    bound = doubted("Llama-3.1-8B", Subject.SEQUENCE_STATE, reason)
+    bound = doubted("Llama-3.1-8B", reason, Direction.UPPER)
     small = size(bound, Deployment(max_model_len=1024), HERE).verdict
     assert small.fit is Fit.FITS
     assert "at least" in small.headline
@@ -132,11 +139,63 @@ def test_that_an_upper_bound_decides_only_when_it_fits() -> None:
 def test_that_a_lower_bound_decides_only_when_it_does_not_fit() -> None:
     reason = "Only the weights are known."
     known = model("Llama-3.1-70B")
-    bare = replace(known.spec, layers=(), doubts=(Doubt(Subject.SEQUENCE_STATE, reason),))
+    doubt = Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER)
+    bare = replace(known.spec, layers=(), doubts=(doubt,))
     budget = size(replace(known, spec=bare), Deployment(max_model_len=1024), HERE).budget
-    assert not budget.bounds_are_upper
+    assert not budget.is_complete
     assert judge(budget).fit is Fit.UNKNOWN
     assert judge(budget).headline.startswith("Unknown: at least")
+
+
+@pytest.mark.parametrize("subject", list(Subject))
+@pytest.mark.parametrize("runtime", ["vllm", "transformers", "llama.cpp"])
+@pytest.mark.parametrize("direction", [Direction.LOWER, Direction.EITHER])
+def test_that_what_is_not_counted_never_fits(
+    subject: Subject, runtime: str, direction: Direction
+) -> None:
+    # A 1 B model on a card for 24 GB: with all counted there is no question.
+    bound = doubted("Llama-3.2-1B", "A tower is not counted.", direction, subject=subject)
+    sizing = size(bound, Deployment(runtime=runtime, max_model_len=1024), HERE)
+    assert sizing.verdict.fit is Fit.UNKNOWN
+    assert sizing.verdict.detail == "A tower is not counted."
+
+
+def test_that_one_thing_not_counted_outweighs_another_counted_at_its_most() -> None:
+    both = doubted("Llama-3.2-1B", "r", Direction.UPPER, Direction.LOWER)
+    assert size(both, Deployment(max_model_len=1024), HERE).verdict.fit is Fit.UNKNOWN
+
+
+@pytest.mark.parametrize("runtime", ["vllm", "transformers", "llama.cpp"])
+@pytest.mark.parametrize("direction", list(Direction))
+def test_that_exact_weights_alone_decide_against_whatever_the_state_is(
+    runtime: str, direction: Direction
+) -> None:
+    # 70.55 B parameters × 2 bytes are 131.4 GiB; the card has 24.
+    bound = doubted("Llama-3.1-70B", "Its state is not known.", direction)
+    verdict = size(bound, Deployment(runtime=runtime, max_model_len=1024), HERE).verdict
+    assert verdict.fit is Fit.DOES_NOT_FIT
+    assert verdict.binding_region is Region.WEIGHTS
+    assert verdict.headline.startswith("Doesn’t fit: at least")
+    # llama.cpp keeps the input table on the host; the rest less the whole card is over.
+    assert -verdict.margin_bytes >= BESIDE_TABLE_BYTES - 24 * GIB
+
+
+@pytest.mark.parametrize("runtime", ["vllm", "transformers", "llama.cpp"])
+def test_that_weights_counted_at_their_most_do_not_decide_against(runtime: str) -> None:
+    # "AWQ of an unknown layout" is counted as BF16 and may be a quarter of it.
+    bound = doubted("Llama-3.1-70B", "r", Direction.UPPER, subject=Subject.WEIGHTS)
+    sizing = size(bound, Deployment(runtime=runtime, max_model_len=1024), HERE)
+    assert sizing.verdict.fit is Fit.UNKNOWN
+    weights = sizing.budget.ranks[0].regions[Region.WEIGHTS].estimate
+    assert weights.basis is Basis.BOUND
+    assert weights.low_bytes < GIB
+    assert weights.high_bytes >= BESIDE_TABLE_BYTES
+
+
+def test_that_weights_not_counted_in_full_decide_against() -> None:
+    bound = doubted("Llama-3.1-70B", "r", Direction.LOWER, subject=Subject.WEIGHTS)
+    verdict = size(bound, Deployment(max_model_len=1024), HERE).verdict
+    assert verdict.fit is Fit.DOES_NOT_FIT
 
 
 def test_that_transformers_has_the_white_space_under_the_line_to_spare() -> None:
@@ -165,7 +224,7 @@ def test_that_live_tokens_are_called_so() -> None:
 
 def test_that_a_lower_bound_that_does_not_fit_decides() -> None:
     known = model("Llama-3.1-70B")
-    doubt = Doubt(Subject.SEQUENCE_STATE, "Only the weights are known.")
+    doubt = Doubt(Subject.SEQUENCE_STATE, "Only the weights are known.", Direction.LOWER)
     outer = known.spec.outer * 40
     bare = replace(known.spec, layers=(), outer=outer, doubts=(doubt,))
     verdict = size(replace(known, spec=bare), Deployment(max_model_len=1024), HERE).verdict

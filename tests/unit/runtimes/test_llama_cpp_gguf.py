@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from engine.architecture.model import GgufTensor, Model
-from engine.architecture.spec import ArchitectureSpec, Doubt, Subject
+from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, Subject
 from engine.errors import ConfigError
 from engine.formats.gguf import tensor_bytes
 from engine.runtimes.llama_cpp.from_gguf import shape_of
@@ -75,17 +75,18 @@ def test_that_the_window_of_phi_3_is_ignored_as_llama_cpp_does() -> None:
 def test_that_an_unknown_window_pattern_is_a_bound_with_its_reason() -> None:
     shape = shape_of(_gguf("newarch", attention__sliding_window=512))
     assert {b.cache for b in shape.blocks} == {CacheKind.FULL}
-    assert "newarch" in shape.doubts[0]
+    assert "newarch" in shape.doubts[0].reason
+    assert shape.doubts[0].direction is Direction.UPPER
 
 
 def test_that_doubts_of_an_unmeasured_architecture_are_kept() -> None:
-    doubt = Doubt(Subject.SEQUENCE_STATE, "its state is not known")
+    doubt = Doubt(Subject.SEQUENCE_STATE, "its state is not known", Direction.LOWER)
     model = _gguf("rwkv9")
     doubted = Model(
         "m", None, "test", replace(_SPEC, doubts=(doubt,)), None, model.gguf_tensors,
         model.gguf_metadata,
     )  # fmt: skip
-    assert shape_of(doubted).doubts == ("its state is not known",)
+    assert shape_of(doubted).doubts == (doubt,)
 
 
 def test_that_an_encoder_keeps_no_cache() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.architecture.model import GgufTensor
-from engine.architecture.spec import Doubt, Subject
+from engine.architecture.spec import Direction, Doubt, Subject
 from engine.budget.model import Budget, Region
 from engine.deployment.spec import Deployment
 from engine.devices.device import DeviceKind, Vendor
@@ -302,12 +302,17 @@ def test_that_without_a_gpu_the_answer_is_unknown_but_the_arithmetic_is_there() 
 
 
 def test_that_a_model_in_doubt_is_answered_as_a_bound() -> None:
-    doubt = Doubt(Subject.SEQUENCE_STATE, "Its layers of kind x are counted as full attention.")
+    reason = "Its layers of kind x are counted as full attention."
+    doubt = Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER)
     known = model("Llama-3.1-8B")
     doubted = replace(known, spec=replace(known.spec, doubts=(doubt,)))
     budget = get("vllm").plan(doubted, Deployment(max_model_len=8192), HERE)
     assert budget.bounds == (doubt.reason,)
-    assert budget.bounds_are_upper
+    assert budget.is_complete
+    # Of what the plan needs nothing is certain; the count is the most it can be.
+    (rank,) = budget.ranks
+    assert (rank.needed.low_bytes, rank.needed.basis) == (0, Basis.BOUND)
+    assert rank.needed.likely_bytes == rank.needed.high_bytes > 0
 
 
 def test_that_capture_sizes_are_those_of_the_log() -> None:

@@ -1,0 +1,234 @@
+"""A config held against the header of the same model: which of the two is believed, and why.
+
+The header wins wherever it is whole. One that lacks layers or tables of the config is an
+incomplete download, or not this model's, and is refused: its sums would promise too much.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from engine.architecture.naming import layer_of
+from engine.architecture.spec import AttentionKind, Direction, Doubt, ModuleClass, Subject
+from engine.errors import HeaderError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.architecture.model import StoredWeights
+    from engine.architecture.spec import ArchitectureSpec, AttentionSpec
+    from engine.source.raw import RawModel
+
+_APART = 0.02
+"""Share by which a header may differ from the config before one of them is not believed."""
+_ONE_TO_ONE = frozenset({"bf16", "fp16", "fp32", "fp8", "fp8-block", "int8"})
+_WHOLE, _WHOLE_PACKED = 0.98, 0.45
+"""Least share of a layer's parameters that a whole header shows. The values in a packed element
+are not always known: two or four bits may have been taken for four or eight."""
+_HALF = 0.5
+_BESIDE = (ModuleClass.VISION, ModuleClass.AUDIO, ModuleClass.MTP)
+_NAMED_CLASSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a header holds."""
+
+    by_class: Mapping[ModuleClass, int]
+    """Logical parameters, prediction blocks left out, a tied head once."""
+    by_layer: Mapping[int, int]
+    """Logical parameters of every layer that has a tensor."""
+    outside: int
+    """Logical parameters of tables and norms outside the layers, and of a head that is one."""
+    predicting: int
+    """Logical parameters of prediction blocks, and of layers beyond the config's."""
+
+    @property
+    def parameters(self) -> int:
+        return sum(self.by_class.values())
+
+
+def reconcile(
+    spec: ArchitectureSpec, stored: StoredWeights, raw: RawModel
+) -> tuple[ArchitectureSpec, tuple[str, ...]]:
+    """``spec`` after a look into the header, and what is to be said about the two.
+
+    Where the tensors are in doubt the header's counts replace them. The head of a tied model may
+    be stored a second time, an embedding model's may be left out, and prediction blocks are not
+    part of the built model.
+
+    Raises:
+        HeaderError: the header lacks what the config requires.
+    """
+    held = _held(spec, stored)
+    direction = spec.direction(Subject.WEIGHTS)
+    if direction is Direction.EITHER:
+        missing = _missing_layers(spec, held)
+        if missing:
+            return _incomplete_guess(spec, held, missing), ()
+    else:
+        _require_whole(spec, held, raw, counts=direction is None)
+    described = spec.parameters
+    apart = abs(held.parameters - described) > _APART * max(described, 1)
+    if direction is None and not apart:
+        return spec, ()
+    kept = tuple(doubt for doubt in spec.doubts if doubt.subject is not Subject.WEIGHTS)
+    if direction is Direction.EITHER and keeps_keys_and_values_only(spec, raw):
+        kept = tuple(_at_most(doubt) for doubt in kept)
+    notes = (_note(spec, held),) if direction is None else ()
+    return replace(spec, stated_parameters=dict(held.by_class), doubts=kept), notes
+
+
+def _held(spec: ArchitectureSpec, stored: StoredWeights) -> _Held:
+    by_class: Counter[ModuleClass] = Counter()
+    by_layer: Counter[int] = Counter()
+    outside = predicting = 0
+    tied = spec.tie_word_embeddings
+    for group in stored.groups:
+        if group.module is ModuleClass.MTP:
+            predicting += group.parameters
+            continue
+        by_class[group.module] += group.parameters
+        if group.layer is not None:
+            by_layer[group.layer] += group.parameters
+        elif group.module not in _BESIDE and (tied or group.module is not ModuleClass.LM_HEAD):
+            outside += group.parameters
+    if tied and by_class[ModuleClass.LM_HEAD]:
+        head = by_class.pop(ModuleClass.LM_HEAD)
+        if not by_class[ModuleClass.EMBEDDING]:
+            by_class[ModuleClass.EMBEDDING] = head
+    return _Held(dict(by_class), dict(by_layer), outside, predicting)
+
+
+def _require_whole(spec: ArchitectureSpec, held: _Held, raw: RawModel, *, counts: bool) -> None:
+    """Refuse a header that lacks layers, parts of layers, or the tables around them.
+
+    Args:
+        spec: what the config requires.
+        held: what the header holds.
+        raw: whose name is said.
+        counts: whether the parameters of a layer are known, not only that it is there.
+
+    Raises:
+        HeaderError: it lacks some.
+    """
+    one_to_one = spec.weight_format in _ONE_TO_ONE
+    least = _WHOLE if one_to_one else _WHOLE_PACKED
+    count = len(spec.layers)
+    missing = _missing_layers(spec, held)
+    if counts and held.by_layer and not missing:
+        missing = [
+            i
+            for i, layer in enumerate(spec.layers)
+            if held.by_layer.get(i, 0) < least * layer.parameters
+        ]
+    if missing:
+        raise _incomplete(raw, f"whole tensors for {count - len(missing)} of {count} layers")
+    tables = sum(t.parameters for t in spec.outer if t.module is ModuleClass.EMBEDDING)
+    if counts and held.outside < least * tables * (1 - _APART):
+        raise _incomplete(raw, "no whole table of embeddings")
+    if not held.by_layer and held.parameters < _HALF * spec.parameters:
+        share = f"{held.parameters:,} of {spec.parameters:,} parameters"
+        raise _incomplete(raw, share)
+    if counts and not spec.mtp and held.predicting > _HALF * spec.parameters:
+        message = (
+            f"{_what(raw)} holds more than the {count} layers that the config describes: the two "
+            "do not belong together."
+        )
+        raise HeaderError(message, field="num_hidden_layers")
+
+
+def _incomplete(raw: RawModel, holds: str) -> HeaderError:
+    return HeaderError(
+        f"{_what(raw)} holds {holds} that the config requires: the download is not complete, or "
+        "the files are not this model's. Download it again, or open its config.json alone.",
+        field="tensors",
+    )
+
+
+def _what(raw: RawModel) -> str:
+    source = raw.tensors_source or "header"
+    return f"{raw.id} ({source})"
+
+
+def _missing_layers(spec: ArchitectureSpec, held: _Held) -> list[int]:
+    """Layers without a tensor, where the names tell the layers at all."""
+    if not held.by_layer:
+        return []
+    return [i for i, layer in enumerate(spec.layers) if layer.parameters and i not in held.by_layer]
+
+
+def _incomplete_guess(spec: ArchitectureSpec, held: _Held, missing: list[int]) -> ArchitectureSpec:
+    """An unknown architecture whose header may lack something: at least what is there."""
+    count = len(spec.layers)
+    reason = (
+        f"the header has tensors of {count - len(missing)} of the {count} layers that the config "
+        "states: at least these are counted"
+    )
+    kept = [doubt for doubt in spec.doubts if doubt.subject is not Subject.WEIGHTS]
+    kept.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
+    return replace(spec, stated_parameters=dict(held.by_class), doubts=tuple(kept))
+
+
+def _note(spec: ArchitectureSpec, held: _Held) -> str:
+    """Which of the two is larger, by how much, and where most of it lies."""
+    described = spec.parameters_by_class()
+    apart = {
+        module: held.by_class.get(module, 0) - described.get(module, 0)
+        for module in {*held.by_class, *described}
+    }
+    whole = held.parameters - spec.parameters
+    more = whole > 0
+    largest = sorted((m for m, n in apart.items() if n and (n > 0) == more), key=lambda m: m.value)
+    largest.sort(key=lambda module: -abs(apart[module]))
+    named = ", ".join(
+        f"{module.value} {abs(apart[module]):,}" for module in largest[:_NAMED_CLASSES]
+    )
+    return (
+        f"The header holds {held.parameters:,} parameters, {abs(whole):,} "
+        f"{'more' if more else 'fewer'} than the config describes ({named}): the header counts."
+    )
+
+
+def _at_most(doubt: Doubt) -> Doubt:
+    is_state = doubt.subject is Subject.SEQUENCE_STATE and doubt.direction is Direction.EITHER
+    return replace(doubt, direction=Direction.UPPER) if is_state else doubt
+
+
+_OTHER_STATE = re.compile(
+    r"ssm|mamba|conv|linear_attn|lightning|delta|A_log|dt_(bias|proj)|cross|enc(oder|dec)|time_mix"
+    r"|channel_mix|recurrent|rwkv|retention|index|compress|memory|state"
+)
+_KEYS = re.compile(r"(^|\.)(k_proj|wk|key)\.weight$")
+_VALUES = re.compile(r"(^|\.)(v_proj|wv|value)\.weight$")
+
+
+def keeps_keys_and_values_only(spec: ArchitectureSpec, raw: RawModel) -> bool:
+    """Whether the header proves that full attention is the most a layer of it can keep.
+
+    Every layer must have one key and one value projection, with no more rows than counted, and
+    nothing that is named like another state.
+    """
+    rows: dict[int, list[int]] = {}
+    for tensor in raw.tensors:
+        layer = layer_of(tensor.name)
+        if layer < 0:
+            continue
+        if _OTHER_STATE.search(tensor.name):
+            return False
+        is_key, is_value = _KEYS.search(tensor.name), _VALUES.search(tensor.name)
+        if (is_key or is_value) and len(tensor.shape) == 2:
+            rows.setdefault(layer, []).append(tensor.shape[0])
+    return all(
+        len(rows.get(i, ())) == 2 and sum(rows[i]) <= _kept_rows(layer.attention)
+        for i, layer in enumerate(spec.layers)
+    )
+
+
+def _kept_rows(attention: AttentionSpec | None) -> int:
+    if attention is None or attention.kind is not AttentionKind.FULL:
+        return 0
+    return attention.num_key_value_heads * (attention.head_dim + attention.v_head_dim)

@@ -1,0 +1,31 @@
+"""Figures in doubt as estimates: the range ends at the bound, never at a guessed share of it."""
+
+from __future__ import annotations
+
+from engine.architecture.spec import Direction
+from engine.evidence import Basis, Estimate, exactly
+
+
+def counted(
+    size_bytes: int,
+    direction: Direction | None,
+    basis: Basis,
+    source: str,
+    formula: str = "",
+    label: str = "",
+) -> Estimate:
+    """``size_bytes`` as an estimate.
+
+    Args:
+        size_bytes: what was counted.
+        direction: which way it is in doubt. What is counted at its most may be as little as
+            nothing; of what is not counted in full, at least this is held.
+        basis: where the figure comes from when it is not in doubt.
+        source: the rule or file it rests on.
+        formula: the calculation with its inputs.
+        label: its name as a part of a sum.
+    """
+    if direction is None:
+        return exactly(size_bytes, basis, source, formula, label)
+    low = size_bytes if direction is Direction.LOWER else 0
+    return Estimate(low, size_bytes, size_bytes, Basis.BOUND, source, formula, label)
