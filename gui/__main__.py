@@ -6,10 +6,14 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from engine.cli import main as run_command
-from engine.cli.options import COMMANDS, parse_window
-from engine.cli.streams import complain, open_streams
-from engine.errors import PlimsollError
+try:
+    from engine.cli import main as run_command
+    from engine.cli.options import COMMANDS, parse_window
+    from engine.cli.streams import complain, open_streams
+    from engine.errors import PlimsollError
+except KeyboardInterrupt:
+    # Ctrl+C before a command runs leaves as quietly as one during it.
+    raise SystemExit(130) from None
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -32,6 +36,8 @@ def main(argv: list[str] | None = None) -> int:
     except PlimsollError as error:
         complain(error)
         return 2
+    except KeyboardInterrupt:
+        return 130
 
 
 def _has_display() -> bool:

@@ -55,6 +55,9 @@ def _opened(name: str) -> Generator[IO[bytes]]:
     if not path.exists():
         message = f"There is no file {name} to take requests from."
         raise UsageError(message, field="batch")
+    if path.is_char_device() or path.is_block_device():
+        message = f"{name} is a device: --batch takes a file of JSON Lines, or - for stdin."
+        raise UsageError(message, field="batch")
     with path.open("rb") as stream:
         yield stream
 
@@ -65,11 +68,11 @@ def _lines(stream: IO[bytes]) -> Iterator[bytes | None]:
         if len(line) <= LONGEST_LINE_BYTES or line.endswith(b"\n"):
             yield line
             continue
-        rest = line
-        while rest and not rest.endswith(b"\n"):
-            rest = stream.readline(_CHUNK_BYTES)
-        del line, rest
+        del line
+        # Answered before the rest of it is read past: that may take for ever.
         yield None
+        while (rest := stream.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
+            continue
 
 
 def _answer(number: int, line: bytes | None, desk: Desk) -> dict[str, object]:
@@ -115,7 +118,8 @@ def _reason(error: Exception) -> str:
         return "it is not UTF-8 text"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    return str(error)
+    # Python refuses integers of more than 4,300 digits with a plain ValueError.
+    return "it holds a number too long to be one"
 
 
 def _refuse(message: str) -> NoReturn:

@@ -34,10 +34,10 @@ def main(argv: Sequence[str], write_pdf: PdfWriter | None = None) -> int:
     Returns:
         The exit status: of ``size`` 0 fits, 1 does not fit, 3 cannot say; 2 for bad input.
     """
-    streams.open_streams()
     collecting = gc.isenabled()
-    gc.disable()  # a single answer makes nothing worth a search for cycles, a tenth of its time
     try:
+        streams.open_streams()
+        gc.disable()  # a single answer makes nothing worth a search for cycles, a tenth of its time
         options = parse(argv)
         options.write_pdf = write_pdf
         status = _run(options)
@@ -62,7 +62,8 @@ def _explain(error: BaseException) -> int:
         case PlimsollError():
             streams.notice(error.message)
         case OSError():
-            streams.notice(f"{error.filename or 'a file'}: {error.strerror or error}.")
+            named = error.filename or "The output cannot be written"
+            streams.notice(f"{named}: {error.strerror or error}.")
         case MemoryError() | RecursionError():
             streams.notice("The input is too large or too deeply nested to be a model's.")
         case _ if os.environ.get("PLIMSOLL_DEBUG"):

@@ -104,7 +104,7 @@ def parse_window(argv: Sequence[str]) -> argparse.Namespace:
     """
     parser = _Parser(prog="plimsoll", add_help=False, allow_abbrev=False, formatter_class=_Help)
     parser.add_argument("--offline", action="store_true")
-    parser.add_argument("--endpoint")
+    parser.add_argument("--endpoint", type=_endpoint)
     parser.add_argument("--replay")
     parser.add_argument("--reset", action="store_true")
     parser.add_argument("--smoke", action="store_true")
@@ -186,7 +186,9 @@ def _watch(parser: _Parser, _asked: Asked) -> None:
 def _hub(parser: _Parser) -> None:
     group = parser.add_argument_group("Hub")
     group.add_argument("--offline", action="store_true", help="never ask the Hub")
-    group.add_argument("--endpoint", metavar="URL", help="another Hub (default: HF_ENDPOINT)")
+    group.add_argument(
+        "--endpoint", type=_endpoint, metavar="URL", help="another Hub (default: HF_ENDPOINT)"
+    )
 
 
 def _contract(parser: _Parser, asked: Asked) -> None:
@@ -266,6 +268,15 @@ def _number(text: str) -> float:
 
 def _numbers(text: str) -> list[float]:
     return [_number(part) for part in text.split(",")]
+
+
+def _endpoint(text: str) -> str:
+    from engine.source.reference import is_web_address  # noqa: PLC0415 - seldom needed
+
+    if not is_web_address(text):
+        message = f"{text[:80]!r} is no address that starts with http:// or https://"
+        raise argparse.ArgumentTypeError(message)
+    return text
 
 
 def _count(text: str) -> int:

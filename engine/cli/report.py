@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engine.report.document import ReportDocument
     from engine.telemetry.snapshot import TelemetrySnapshot
 
+_PDF = b"%PDF-"
 _PAGES = {"a4": "A4", "letter": "Letter"}
 
 
@@ -61,10 +62,21 @@ def _target(name: str) -> Path:
         # A finished report takes the place of what was there: never that of a device.
         message = f"{name} is no file: name the PDF to write."
         raise UsageError(message, field="output")
+    if not _may_be_replaced(path):
+        message = f"{name} is there and is no PDF, so it is not overwritten: name another file."
+        raise UsageError(message, field="output")
     if not path.absolute().parent.is_dir():
         message = f"There is no folder {path.absolute().parent} to write the report to."
         raise UsageError(message, field="output")
     return path
+
+
+def _may_be_replaced(path: Path) -> bool:
+    """Whether nothing is lost there but an older report: never a model or a recording."""
+    if not path.exists():
+        return True
+    with path.open("rb") as file:
+        return file.read(len(_PDF)) in {b"", _PDF}
 
 
 def _recorded(name: str) -> tuple[TelemetrySnapshot, ...]:

@@ -165,7 +165,7 @@ def _object(field: Field, value: object) -> Mapping[str, object]:
 def _objects(field: Field, value: object) -> list[object]:
     items = _listed(value)
     if not isinstance(items, list) or len(cast("list[object]", items)) > _MOST_TENSORS:
-        raise _wrong(field, "a list of objects", cast("object", items))
+        raise _wrong(field, f"a list of at most {_MOST_TENSORS:,} objects", value)
     return cast("list[object]", items)
 
 

@@ -11,12 +11,13 @@ import os
 import re
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from engine.errors import HubOfflineError, PlimsollError
+from engine.errors import HubError, HubOfflineError, PlimsollError
 from engine.source import files, local
 from engine.source.hub_errors import translated
 from engine.source.hub_models import EXPAND, HubFile, HubPage, model_from
 from engine.source.hub_repository import Repository
-from engine.source.reference import HubReference, is_hub_name
+from engine.source.reference import HubReference, is_hub_name, is_web_address
+from engine.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -237,6 +238,13 @@ class HubClient:
         if self.offline:
             raise HubOfflineError("Offline mode is on, so the Hub was not asked.")
         token.raise_if_cancelled()
+        if not is_web_address(self.endpoint):
+            shown = printable(self.endpoint, 80)
+            raise HubError(
+                f"The Hub's address (HF_ENDPOINT) is {shown!r}; it has to start with http:// or "
+                "https://.",
+                field="endpoint",
+            )
         # The HTTP library takes 0.2 s to import, which a model on this disk need not pay.
         import httpx2  # noqa: PLC0415
 

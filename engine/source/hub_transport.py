@@ -39,7 +39,9 @@ MAX_ANSWER_BYTES = 64 * 2**20
 _SLICE_S = 0.1
 """How long a blocked read may ignore a cancelled token."""
 _WHOLE_REQUEST = 6
-"""A server that sends a little now and then is given up after so many time limits."""
+"""A request may take so many time limits altogether, however fast it goes on."""
+_LEAST_BYTES = 1024
+"""What has to come within each time limit: a server that drips is as good as silent."""
 _RATE_LIMIT = re.compile(r'"\w+"\s*;\s*r\s*=\s*\d+\s*;\s*t\s*=\s*(\d+)')
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -56,7 +58,50 @@ class Policy:
 
 
 _POLICY: ContextVar[Policy | None] = ContextVar("hub_policy", default=None)
-_DEADLINE: ContextVar[float] = ContextVar("hub_deadline")
+
+
+class _SlowError(httpcore2.ReadTimeout):
+    """One of our own limits is reached; its text says which."""
+
+
+class _Clock:
+    """When the request in hand has to have brought something, and when to be done."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._limit_s = timeout_s
+        now = time.monotonic()
+        self._done_at = now + _WHOLE_REQUEST * timeout_s
+        self._next_at = now + timeout_s
+        self._brought: int | None = None
+
+    def took(self, size_bytes: int) -> None:
+        """Bytes came. The first, and each ``_LEAST_BYTES`` after it, begin a new time limit."""
+        brought = self._brought
+        self._brought = 0 if brought is None else brought + size_bytes
+        if brought is None or self._brought >= _LEAST_BYTES:
+            self._brought = 0
+            self._next_at = time.monotonic() + self._limit_s
+
+    def left_s(self) -> float:
+        """Seconds until a limit is reached.
+
+        Raises:
+            _SlowError: one is reached.
+        """
+        now = time.monotonic()
+        left = min(self._next_at, self._done_at) - now
+        if left > 0:
+            return left
+        if now >= self._done_at:
+            why = f"it was not done after {_WHOLE_REQUEST * self._limit_s:g} s"
+        elif self._brought is None:
+            why = f"nothing came for {self._limit_s:g} s"
+        else:
+            why = f"fewer than {_LEAST_BYTES:,} bytes came in {self._limit_s:g} s"
+        raise _SlowError(why)
+
+
+_CLOCK: ContextVar[_Clock] = ContextVar("hub_clock")
 
 
 @contextmanager
@@ -107,19 +152,16 @@ class _Stream(httpcore2.NetworkStream):
 
     @override
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        policy = _policy()
-        silent_until = time.monotonic() + policy.timeout_s
-        until = min(silent_until, _DEADLINE.get(silent_until))
+        policy, clock = _policy(), _CLOCK.get()
         while True:
             policy.token.raise_if_cancelled()
-            left = until - time.monotonic()
-            if left <= 0:
-                message = f"no answer within {policy.timeout_s:g} s"
-                raise httpcore2.ReadTimeout(message)
+            left = clock.left_s()
             try:
-                return self._inner.read(max_bytes, min(left, _SLICE_S))
+                data = self._inner.read(max_bytes, min(left, _SLICE_S))
             except httpcore2.ReadTimeout:
                 continue
+            clock.took(len(data))
+            return data
 
     @override
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -198,7 +240,7 @@ class _Transport(httpx2.BaseTransport):
             request.headers.pop("Authorization", None)
         # An answer that unpacks to a thousand times its size would pass every limit here.
         request.headers["Accept-Encoding"] = "identity"
-        _DEADLINE.set(time.monotonic() + _WHOLE_REQUEST * policy.timeout_s)
+        _CLOCK.set(_Clock(policy.timeout_s))
         with _our_errors(host):
             answer = self._pool(request.url).handle_request(
                 httpcore2.Request(
@@ -279,14 +321,21 @@ def _our_errors(host: str) -> Generator[None]:
     """
     try:
         yield
+    except _SlowError as exc:
+        raise HubTimeoutError(f"{host} did not answer in time ({exc}); try again later.") from exc
     except httpcore2.TimeoutException as exc:
         raise HubTimeoutError(f"{host} did not answer in time; try again later.") from exc
     except httpcore2.ConnectError as exc:
-        raise HubOfflineError(f"{host} cannot be reached: {exc}.") from exc
+        raise HubOfflineError(f"{host} cannot be reached: {_said(exc)}.") from exc
     except httpcore2.ProxyError as exc:
-        raise HubError(f"The proxy refused the way to {host}: {exc}.") from exc
+        raise HubError(f"The proxy refused the way to {host}: {_said(exc)}.") from exc
     except (httpcore2.NetworkError, httpcore2.ProtocolError) as exc:
-        raise HubError(f"{host} broke off its answer: {exc}.") from exc
+        raise HubError(f"{host} broke off its answer: {_said(exc)}.") from exc
+
+
+def _said(exc: Exception) -> str:
+    """The library's words, to end a sentence with."""
+    return str(exc).rstrip(". ") or type(exc).__name__
 
 
 def _refusal(response: httpx2.Response, host: str) -> HubError:

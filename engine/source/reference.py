@@ -55,7 +55,8 @@ def parse(text: str, endpoint: str = "") -> HubReference | PathReference | None:
     if len(cleaned) > MAX_LENGTH:
         raise SourceError("The name of the model is too long to be one.")
     if printable(cleaned) != cleaned:
-        raise SourceError(f"{_short(cleaned)} holds invisible characters; type it again.")
+        shown = printable(cleaned, 80)
+        raise SourceError(f"The name '{shown}' holds invisible characters; type it again.")
     if cleaned.lower().startswith("file:"):
         return _file_url(cleaned)
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", cleaned):
@@ -66,6 +67,15 @@ def parse(text: str, endpoint: str = "") -> HubReference | PathReference | None:
     if _looks_like_a_path(cleaned):
         return PathReference(cleaned)
     return _hub_id(cleaned) if "/" in cleaned else None
+
+
+def is_web_address(text: str) -> bool:
+    """Whether ``text`` names a server: ``https://host``, perhaps with a port and a path."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def is_hub_name(text: str) -> bool:

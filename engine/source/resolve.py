@@ -159,12 +159,15 @@ def nearest(name: str) -> tuple[str, ...]:
 
 
 def _by_words(wanted: str, names: Iterable[str]) -> list[str]:
-    """Names that share words with ``wanted``, mistyped ones too; the most shared first."""
+    """Names that share words with ``wanted``, mistyped ones too; the most shared first.
+
+    Who publishes it says little: ``org`` is part of several names.
+    """
     words = {name: set(_WORD.findall(name)) for name in names}
     known = {word for found in words.values() for word in found}
     meant = {
         match
-        for word in _WORD.findall(wanted)[:20]
+        for word in _WORD.findall(wanted.rsplit("/", 1)[-1])[:20]
         for match in difflib.get_close_matches(word, known, 1, 0.75)
     }
     sharing = [name for name, found in words.items() if found & meant]

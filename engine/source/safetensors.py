@@ -88,7 +88,7 @@ def parse(header: bytes, data_bytes: int, name: str) -> tuple[HeaderTensor, ...]
         HeaderError: the header is malformed, or disagrees with itself or the file's size.
     """
     if header[:1] != b"{":
-        raise HeaderError(f"{name} is no safetensors file: its header is not JSON.")
+        raise HeaderError(f"{name} is no safetensors file: its header is not a JSON object.")
     table = parse_object(header, f"The header of {name}", HeaderError, unique_keys=True)
     return tensors(table, data_bytes, name)
 

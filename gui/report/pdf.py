@@ -44,13 +44,15 @@ def write_pdf(document: ReportDocument, path: Path, page: str = "A4") -> None:
     _ensure_application()
     _, count = _rendered(document, page, 1)
     data, _ = _rendered(document, page, count)
-    partial = path.with_name(f"{path.name}.part")
+    partial = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
     try:
-        partial.write_bytes(data)
+        with partial.open("xb") as file:
+            file.write(data)
         partial.replace(path)
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
+        if not isinstance(error, FileExistsError):
+            with suppress(OSError):
+                partial.unlink()
         reason = error.strerror or type(error).__name__
         message = f"{printable(str(path), 300)} could not be written: {reason}."
         raise PlimsollError(message, field="output") from error

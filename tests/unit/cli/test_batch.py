@@ -14,6 +14,7 @@ import pytest
 from tests.unit.cli.conftest import LLAMA_8B, published
 
 GOOD = {"config": LLAMA_8B, "gpu": "H100 SXM 80GB", "runtime": "vllm", "max_model_len": 8192}
+PROGRAM = "import sys; from engine.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 def lines(*requests: object) -> bytes:
@@ -151,8 +152,7 @@ def test_that_a_line_of_a_gigabyte_takes_no_gigabyte(tmp_path):
         file.truncate(2**30)
         file.seek(2**30)
         file.write(b"\n" + lines(GOOD))
-    program = "import sys; from engine.cli import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", program, "size", "--batch", str(path)]
+    command = [sys.executable, "-c", PROGRAM, "size", "--batch", str(path)]
     limit = 700 * 2**20
 
     def bounded() -> None:
@@ -162,3 +162,38 @@ def test_that_a_line_of_a_gigabyte_takes_no_gigabyte(tmp_path):
     huge, good = (json.loads(line) for line in run.stdout.splitlines())
     assert "longer than 32 MiB" in huge["error"]["message"]
     assert good["error"] is None
+
+
+def test_that_a_device_is_refused_as_a_batch(plimsoll):
+    ran = plimsoll("size", "--batch", "/dev/zero")
+    assert (ran.status, ran.output) == (2, "")
+    assert "is a device" in ran.complaint
+
+
+def test_that_a_line_without_end_is_answered_while_it_goes_on():
+    command = [sys.executable, "-c", PROGRAM, "size", "--batch", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"x" * (32 * 2**20 + 2))
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline())
+        assert "longer than 32 MiB" in answer["error"]["message"]
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
+def test_that_numbers_which_are_none_cost_their_line_and_not_its_id(batch):
+    answers = batch(
+        b'{"id": "nan", "config": {"model_type": "llama", "hidden_size": NaN}}\n'
+        b'{"id": "inf", "config": {}, "gpu_memory_utilization": Infinity}\n'
+        b'{"id": "long", "n_ctx": ' + b"9" * 5000 + b"}\n"
+    )
+    assert [a["id"] for a in answers[:2]] == ["nan", "inf"]
+    assert "number too long" in answers[2]["error"]["message"]
+    assert "sys." not in answers[2]["error"]["message"]
+
+
+def test_that_tensors_of_another_type_are_quoted_as_given(batch):
+    (answer,) = batch(lines({"config": {}, "tensors": "x"}))
+    assert "not 'x'" in answer["error"]["message"]

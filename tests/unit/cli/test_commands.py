@@ -203,3 +203,72 @@ def test_that_a_report_is_drawn_on_the_page_that_was_asked_for(llama_8b, tmp_pat
     assert (where, page) == (path, "Letter")
     assert "RTX 4090" in document.title
     assert str(path) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.gguf", "run.jsonl"])
+def test_that_a_report_never_takes_the_place_of_what_is_no_report(llama_8b, capsys, name):
+    path = llama_8b.with_name(name)
+    path.touch()
+    kept = path.read_bytes() or b"GGUF and more"
+    path.write_bytes(kept)
+    written = []
+    argv = ["report", str(llama_8b), "--gpu", "RTX 4090", "-o", str(path)]
+    assert main(argv, write_pdf=lambda *args: written.append(args)) == 2
+    assert (written, path.read_bytes()) == ([], kept)
+    assert "not overwritten" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kept", [b"", b"%PDF-1.4 an older report"])
+def test_that_a_report_takes_the_place_of_an_older_one(llama_8b, kept):
+    path = llama_8b.with_name("plan.pdf")
+    path.write_bytes(kept)
+    written = []
+    argv = ["report", str(llama_8b), "--gpu", "RTX 4090", "-o", str(path)]
+    assert main(argv, write_pdf=lambda *args: written.append(args)) == 0
+    assert len(written) == 1
+
+
+@pytest.mark.parametrize("address", ["nonsense", "ftp://x", "https://", "http://[", "//host"])
+def test_that_an_endpoint_that_is_no_web_address_costs_one_sentence(plimsoll, monkeypatch, address):
+    ran = plimsoll("size", "org/m", "--endpoint", address)
+    assert (ran.status, ran.output) == (2, "")
+    assert "--endpoint" in ran.complaint
+    assert "http://" in ran.complaint
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    ran = plimsoll("size", "org/m")
+    assert (ran.status, ran.output) == (2, "")
+    assert "HF_ENDPOINT" in ran.complaint
+    assert "fault" not in ran.complaint
+
+
+def test_that_a_plan_beyond_the_machine_counts_devices_once(plimsoll, llama_8b):
+    ran = plimsoll("size", llama_8b, "--gpu", "RTX 4090", "--gpu-count", 1, "--tp", 4)
+    assert "takes 4 devices" in ran.complaint
+    ran = plimsoll("size", llama_8b, "--gpu", "RTX 4090", "--gpu-count", 1, "--tp", 2, "--pp", 2)
+    assert "takes 2 × 2 = 4 devices" in ran.complaint
+
+
+def test_that_an_invisible_character_in_a_name_is_shown_once(plimsoll):
+    ran = plimsoll("size", "a\u202eb", "--offline")
+    assert "'a\\u202eb'" in ran.complaint
+
+
+INTERRUPTED_IMPORT = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from gui.__main__ import main
+sys.exit(main(["size", "no-such-model", "--offline"]))
+"""
+
+
+@pytest.mark.parametrize("name", ["engine.cli.entry", "engine.cli.options", "engine.cli.size"])
+def test_that_an_interrupt_while_the_program_loads_leaves_quietly(name):
+    program = INTERRUPTED_IMPORT.format(name=name)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (130, b"", b"")

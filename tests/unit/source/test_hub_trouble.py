@@ -237,3 +237,20 @@ def test_that_two_clients_of_one_process_keep_their_own_rules(hub):
         assert fetch(hub).config == CONFIG
         assert HubClient(other.url).fetch("org/other", CancelToken()).config == {"b": 2}
         assert fetch(hub).config == CONFIG
+
+
+def test_that_the_sentence_says_which_limit_was_reached(hub):
+    plain(hub)
+    hub.trouble = "stall"
+    with pytest.raises(HubTimeoutError, match=r"in time \(nothing came for 0.3 s\)"):
+        fetch(hub, timeout_s=0.3)
+    hub.trouble = "drip"
+    with pytest.raises(HubTimeoutError, match=r"\(fewer than 1,024 bytes came in 0.3 s\)"):
+        fetch(hub, timeout_s=0.3)
+
+
+def test_that_no_sentence_ends_twice(hub):
+    plain(hub)
+    hub.trouble = "drop"
+    with pytest.raises(HubError, match=r"broke off its answer: .*[^.]\.$"):
+        fetch(hub)
