@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _describe(baseline: KvBaseline, look: Look) -> Iterator[str]:
-    yield look.strong(fitted(baseline.model, look.width).rstrip())
+    yield look.strong(look.line(baseline.model))
     yield from wrapped(baseline.formula, look.width, first="  ", rest="      ")
     yield ""
     for term in baseline.terms:

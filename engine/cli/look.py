@@ -45,6 +45,8 @@ class Look:
     colour: bool
     unicode: bool
     width: int
+    cuts: bool = True
+    """Whether a line is cut to the width; a file or a pipe gets it whole."""
 
     @classmethod
     def of(cls, stream: TextIO) -> Look:
@@ -56,7 +58,12 @@ class Look:
             colour=is_terminal and not plain and sys.platform != "win32",
             unicode=encoding.startswith("utf"),
             width=columns(stream),
+            cuts=is_terminal,
         )
+
+    def line(self, text: str, width: int | None = None) -> str:
+        """``text`` made safe; in a terminal cut to ``width`` (the whole line) with an ellipsis."""
+        return fitted(text, width or self.width).rstrip() if self.cuts else printable(text)
 
     def region(self, text: str, region: Region) -> str:
         """``text`` in the colour that ``region`` has everywhere."""

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _describe(machine: Machine, snapshot: TelemetrySnapshot, look: Look) -> Iterator[str]:
     title = machine.name[:1].upper() + machine.name[1:]
-    yield look.strong(fitted(title, look.width).rstrip())
+    yield look.strong(look.line(title))
     slots = list(machine.slots)
     if machine.host not in slots:
         slots.append(machine.host)
@@ -54,7 +54,7 @@ def _describe(machine: Machine, snapshot: TelemetrySnapshot, look: Look) -> Iter
 
 def _slot(slot: Slot, snapshot: TelemetrySnapshot, look: Look) -> Iterator[str]:
     device, reading = slot.device, reading_of(slot, snapshot)
-    yield look.strong(fitted(f"{device.name} · {device.kind.value}", look.width).rstrip())
+    yield look.strong(look.line(f"{device.name} · {device.kind.value}"))
     lines = [
         ("Label", device.label, ""),
         ("Total", format_gib(device.total_bytes), device.source),
@@ -74,4 +74,4 @@ def _slot(slot: Slot, snapshot: TelemetrySnapshot, look: Look) -> Iterator[str]:
         if value:
             left = look.width - 34
             text = f"  {fitted(name, 14)}{fitted(value, 16, right=True)}  "
-            yield text + look.faint(fitted(source, left).rstrip())
+            yield text + look.faint(look.line(source, left))

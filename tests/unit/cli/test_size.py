@@ -208,3 +208,21 @@ def test_that_an_error_is_an_answer_too_where_json_is_asked_for(plimsoll):
     assert ran.status == 2
     assert ran.answer["error"]["code"] == "not_found"
     assert "no-such-model" in ran.complaint
+
+
+def test_that_a_file_gets_whole_sentences_and_a_terminal_lines_of_its_width(
+    plimsoll, llama_8b, monkeypatch
+):
+    whole = plimsoll("size", llama_8b, *CARD).output
+    assert "…" not in whole
+    assert "51 capture sizes" in whole
+    raw = io.BytesIO()
+    screen = io.TextIOWrapper(raw, encoding="utf-8")
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("sys.stdout", screen)
+    assert main(["size", str(llama_8b), *CARD]) == 1
+    lines = raw.getvalue().decode().splitlines()
+    assert max(map(cells, lines)) <= 100
+    assert any(line.endswith("…") for line in lines)
