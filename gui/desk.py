@@ -93,7 +93,16 @@ class Desk(QObject):
         )
 
     def welcome(self) -> None:
-        """The strip of the first start: what was found, how it is known, and what was sent."""
+        """The strip of the first start: what was found, how it is known, and what was sent.
+
+        And a word about settings that are lost.
+        """
+        aside = self._app.store.set_aside
+        if aside is not None:
+            self._app.trouble.report_sentence(
+                f"The settings could not be read: they are as at the first start, and the old "
+                f"file is kept as {aside.name}."
+            )
         if not self._app.settings.welcome_closed and self._app.watch.replay is None:
             self._tell_found()
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 RAIL_BELOW = 1100
 """Window width below which the browser is a rail that opens over the centre."""
+_WELCOME = (".gguf", ".safetensors", "config.json", ".jsonl")
 _BROWSER_WIDTH = 296
 _BROWSER_LEAST = 260
 
@@ -299,11 +300,12 @@ class MainWindow(QMainWindow):
 
 
 def dropped(event: QDropEvent) -> Path | str | None:
-    """What lies in a drop: the first local path, else the first link, else the text."""
+    """What lies in a drop: of several files the first that may be a model, else the text."""
     from pathlib import Path  # noqa: PLC0415 - its name is needed here only
 
     mime = event.mimeData()
-    for url in mime.urls():
+    urls = mime.urls()
+    for url in sorted(urls, key=lambda u: not u.fileName().endswith(_WELCOME)):
         return Path(url.toLocalFile()) if url.isLocalFile() else url.toString()
     text = mime.text().strip()
     return text or None

@@ -12,10 +12,11 @@ from engine.devices.here import this_machine
 from engine.errors import TelemetryError
 from engine.telemetry.probe import open_sampler
 from engine.telemetry.record import Recorder, RecordingEndedError, Replay
-from engine.telemetry.snapshot import PoolKind
+from engine.telemetry.snapshot import Missing, PoolKind
 from gui.kit.poller import TelemetryPoller
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from engine.devices.device import Machine
@@ -146,9 +147,11 @@ class Watch(QObject):
 
     @Slot(object)
     def _on_sampled(self, snapshot: TelemetrySnapshot) -> None:
-        self.last = snapshot
+        before, self.last = self.last, snapshot
         self._kept.append(snapshot)
         self._trouble = ""
+        for words in lost(before, snapshot):
+            self.failed.emit(TelemetryError(words))
         self._since.restart()
         if self._is_old:
             self._on_look_at_age()
@@ -178,6 +181,20 @@ class Watch(QObject):
         if is_old or self._is_old:
             self._is_old = is_old
             self.aged.emit(f"{seconds} s ago" if is_old else "")
+
+
+def lost(before: TelemetrySnapshot, now: TelemetrySnapshot) -> Iterator[str]:
+    """One sentence for each device that could be read a moment ago and now can't."""
+    found = {device.uuid: device for device in now.devices}
+    for device in before.devices:
+        if isinstance(device.used_bytes, Missing):
+            continue
+        after = found.get(device.uuid)
+        if after is None:
+            yield f"{device.name} is gone: the driver no longer names it. The plan stays."
+        elif isinstance(after.used_bytes, Missing):
+            reason = after.used_bytes.reason.rstrip(".")
+            yield f"{device.name} can\u2019t be read any more: {reason}. The plan stays."
 
 
 def sampling_words(snapshot: TelemetrySnapshot) -> str:

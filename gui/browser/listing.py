@@ -157,15 +157,15 @@ def summary(
         what = "this plan"
     else:
         what = f"{count(deployment.max_model_len)} {TIMES} {deployment.concurrency}"
-    return f"{count(good)} of {count(len(rows))} fit {what} on {place(machine)}"
+    return f"{count(good)} of {count(len(rows))} fit {what} on {place(machine, deployment.ranks)}"
 
 
-def place(machine: Machine) -> str:
-    """Short name of where the plan runs: ``RTX 4090``, ``2 x RTX 4090``."""
-    names = [slot.device.name for slot in machine.slots]
-    if not names:
+def place(machine: Machine, ranks: int) -> str:
+    """Short name of where the plan runs: ``RTX 4090``, ``2 x RTX 4090`` for two ranks."""
+    if not machine.slots:
         return machine.name
-    return f"{len(names)} {TIMES} {names[0]}" if len(names) > 1 else names[0]
+    name = machine.slots[0].device.name
+    return f"{ranks} {TIMES} {name}" if ranks > 1 else name
 
 
 def nothing_fits(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _GROUPING = str.maketrans("", "", ",.' \u00a0\u202f\u2009")
 
 _BUTTONS_WIDTH = 20
+_READABLE = 10**12
 
 
 def parse_count(text: str) -> int:
@@ -72,15 +73,17 @@ class NumberKind:
         try:
             value = self.parse(text)
         except ValueError:
-            shown = text.strip()[:40] or "nothing"
-            wanted = f" such as {self.example}" if self.example else ""
-            message = f"{self.name}: \u201c{shown}\u201d is not a whole number{wanted}."
+            shown = text.strip()[:40]
+            wanted = f"a whole number{f' such as {self.example}' if self.example else ''}"
+            message = f"{self.name}: type {wanted}."
+            if shown:
+                message = f"{self.name}: \u201c{shown}\u201d is not {wanted}."
             raise ValueError(message) from None
         if not self.minimum <= value <= self.maximum:
-            message = (
-                f"{self.name}: {count(value)} is outside "
-                f"{count(self.minimum)} to {count(self.maximum)}."
-            )
+            # The text itself where it is absurd: as a number it would be rounded.
+            shown = count(value) if value < _READABLE else f"\u201c{text.strip()[:40]}\u201d"
+            limits = f"{count(self.minimum)} to {count(self.maximum)}"
+            message = f"{self.name}: {shown} is outside {limits}."
             raise ValueError(message)
         return value
 

@@ -64,21 +64,32 @@ class SettingsStore:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._file = (folder or default_folder()) / FILE_NAME
+        self.set_aside: Path | None = None
+        """Where a file went that could not be understood; a newer version's, perhaps."""
 
     def load(self) -> Settings:
-        """What was saved; a file or value that makes no sense counts as absent."""
+        """What was saved; a value that makes no sense counts as absent.
+
+        A file that makes no sense is set aside, and everything is as at the first start.
+        """
         try:
-            if self._file.stat().st_size > _SIZE_LIMIT_BYTES:
-                return Settings()
-            kept: object = json.loads(self._file.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
+            is_huge = self._file.stat().st_size > _SIZE_LIMIT_BYTES
+            kept: object = None if is_huge else json.loads(self._file.read_text(encoding="utf-8"))
+        except OSError:
             return Settings()
-        if not isinstance(kept, dict):
-            return Settings()
-        values = cast("dict[str, object]", kept)
+        except (ValueError, RecursionError):
+            kept = None
+        values = cast("dict[str, object]", kept) if isinstance(kept, dict) else {}
         if values.get("schema_version") != SCHEMA_VERSION:
+            self._set_aside()
             return Settings()
         return _settings(values)
+
+    def _set_aside(self) -> None:
+        target = self._file.with_suffix(".unread.json")
+        with contextlib.suppress(OSError):
+            self._file.replace(target)
+            self.set_aside = target
 
     def save(self, settings: Settings) -> bool:
         """Replace the file as a whole. Returns whether that was possible."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QCompleter, QLineEdit, QListView, QWidget
 from typing_extensions import override
@@ -100,10 +100,15 @@ class DeviceBox(SizedCombo):
     def _paint_icons(self) -> None:
         if self._theme is None:
             return
-        for row in range(self._items.rowCount()):
-            here = row == 0
-            color = self._theme.color("accent" if here else "text.tertiary")
-            self._items.item(row).setIcon(icon("monitor-check" if here else "monitor", color))
+        plain = icon("monitor", self._theme.color("text.tertiary"))
+        # One word for all of them: told one by one, they would hold up a change of theme.
+        with QSignalBlocker(self._items):
+            for row in range(self._items.rowCount()):
+                self._items.item(row).setIcon(plain)
+        if self._items.rowCount():
+            here = icon("monitor-check", self._theme.color("accent"))
+            self._items.item(0).setIcon(here)
+            self.view().viewport().update()
         # A changed entry makes the box write the entry's own words into the field.
         self._reset_text()
 
