@@ -21,7 +21,7 @@ EVERY_LINEAR = "Linear"
 _DENSE_BITMAPS = ("marlin-24", "sparse")
 _PACKED = frozenset({"pack-quantized", ""})
 _CLASS = re.compile(r"[A-Z]\w*")
-_MOST_EXPRESSIONS = 64
+_MOST_EXPRESSIONS = 16
 
 Targets = tuple[tuple[str, str], ...]
 """(target, format): a module path, ``re:`` with an expression, or ``Linear`` for the rest."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.config.compressed import EVERY_LINEAR, formats
+from engine.config.expressions import first_not_understood
 from engine.config.facts import Facts, is_mapping
 from engine.config.quant_methods import METHODS, UnknownLayoutError, by_module, mlx
 
@@ -65,6 +66,10 @@ def stored_format(root: Facts, text: Facts) -> Stored:
     except UnknownLayoutError as unknown:
         reason = f"the weights are stored by {unknown}, whose layout is not known"
         return Stored(plain, dtype, kept, kv_dtype, reason)
+    odd = first_not_understood((*kept, *(target for target, _ in targets)))
+    if odd is not None:
+        reason = f"its quantisation names modules by {odd:.40}, which is not understood"
+        return Stored(plain, dtype, (), kv_dtype, reason)
     by_target = dict(reversed(targets))
     found = by_target.get(EVERY_LINEAR) or next(iter(by_target.values()))
     narrow = (q.raw("expert_dtype") or text.raw("expert_dtype")) == "fp4"

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from engine.architecture.model import Model
 from engine.architecture.read import specify
+from engine.architecture.spec import Subject
 from engine.budget.weights import WeightLayout
 from engine.budget.weights import weights as budget_weights
 from engine.evidence import Basis
@@ -76,8 +79,27 @@ def test_that_mixed_formats_are_kept_module_by_module() -> None:
 
 
 def test_that_a_broken_pattern_is_harmless() -> None:
-    spec = spec_of(quant_method="fp8", ignore=["re:(", "model.layers.99999.x", "", "layers."])
+    spec = spec_of(quant_method="fp8", ignore=["model.layers.99999.x", "", "layers."])
     assert not any(stored_as(layer) for layer in spec.layers)
+    assert not spec.doubts
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "re:(",
+        # Each would keep a backtracking matcher busy for hours on a module's path.
+        "re:([a-z._0-9]+)+!",
+        "re:(.|.)*!",
+        "re:.*.*.*.*.*.*.*.*.*.*!",
+        "*a*a*a*a*a*a*a*a",
+    ],
+)
+def test_that_an_expression_that_is_not_understood_is_a_doubt(pattern: str) -> None:
+    spec = spec_of(quant_method="fp8", ignore=["lm_head", pattern])
+    assert spec.weight_format == "bf16"
+    assert [d.subject for d in spec.doubts] == [Subject.WEIGHTS]
+    assert "not understood" in spec.doubts[0].reason
 
 
 def test_that_layers_beside_the_decoder_are_not_taken_for_its_own() -> None:
