@@ -70,10 +70,10 @@ def check_devices(deployment: Deployment, machine: Machine) -> None:
         "data_parallel_size": deployment.data_parallel_size,
     }
     field = max(sizes, key=sizes.__getitem__)
-    product = " × ".join(str(n) for n in sizes.values() if n > 1)
+    factors = [str(n) for n in sizes.values() if n > 1]
+    product = f"{' × '.join(factors)} = " if len(factors) > 1 else ""
     devices = "1 device" if there == 1 else f"{there} devices"
-    asked = f"{product} = {wanted}" if "×" in product else f"{wanted}"
-    message = f"The plan takes {asked} devices; {machine.name} has {devices}."
+    message = f"The plan takes {product}{wanted} devices; {machine.name} has {devices}."
     raise DeploymentError(message, field=field)
 
 
