@@ -12,6 +12,7 @@ from engine.fit.solve import max_concurrency, max_context, rungs
 from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
 from engine.runtimes import foreign, llama_cpp, registry
+from engine.runtimes.loading import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -206,14 +207,12 @@ def _other_runtime(model: Model, deployment: Deployment, machine: Machine) -> It
         kv_cache_dtype="auto",
         max_model_len=_context(model, deployment, machine),
     )
+    auto = loaded(model, "llama.cpp").name
+    names = (auto if name == "auto" else name for name in rungs(model, "llama.cpp"))
     ideas = (
-        _Idea(
-            "llama.cpp" if name == "auto" else f"{name}, llama.cpp",
-            plan.with_(weight_format=name),
-            6,
-        )
-        for name in rungs(model, "llama.cpp")
-        if name != "auto" or model.is_gguf
+        _Idea(f"{name}, llama.cpp", plan.with_(weight_format=name), 6)
+        for name in names
+        if name not in ("BF16", "F16")
     )
     yield from _first_that_fits(model, machine, ideas)
 

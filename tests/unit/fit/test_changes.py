@@ -132,3 +132,12 @@ def test_that_a_total_given_to_llama_cpp_is_replaced_by_a_context_that_fits() ->
 def test_that_nothing_is_offered_where_nothing_fits() -> None:
     tiny = machine(gpu(2.0))
     assert changes(model("Llama-3.1-70B"), OVER, tiny) == ()
+
+
+def test_that_llama_cpp_keeps_the_experts_of_gpt_oss_where_vllm_has_no_room() -> None:
+    # 12.8 GiB in vLLM; llama.cpp's published file holds 11.3 GiB, 0.6 of them on the host.
+    plan = Deployment(runtime="vllm", max_model_len=4096)
+    found = changes(model("gpt-oss-20b"), plan, machine(gpu(13.0)))
+    other = [c for c in found if c.deployment.runtime == "llama.cpp"]
+    assert [c.label for c in other] == ["MXFP4_MOE, llama.cpp"]
+    assert other[0].verdict.fit in (Fit.FITS, Fit.TIGHT)

@@ -1,0 +1,42 @@
+"""What the plan's controls offer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.architecture.model import Model
+from engine.architecture.read import specify
+from engine.runtimes import registry
+from gui.sizing.plan import format_choices
+
+CONFIG: dict[str, Any] = {
+    "model_type": "llama",
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "torch_dtype": "bfloat16",
+}
+
+
+@pytest.mark.parametrize(
+    ("runtime", "quantisation", "words"),
+    [
+        ("vllm", None, "BF16, as stored"),
+        ("llama.cpp", None, "BF16, as stored"),
+        ("vllm", {"quant_method": "fp8", "weight_block_size": [128, 128]}, "FP8 block, as stored"),
+        ("llama.cpp", {"quant_method": "fp8"}, "BF16 GGUF, converted"),
+        ("llama.cpp", {"quant_method": "awq", "bits": 4}, "BF16 GGUF, converted"),
+    ],
+)
+def test_that_the_first_weight_format_says_what_is_loaded(
+    runtime: str, quantisation: dict[str, Any] | None, words: str
+) -> None:
+    config = CONFIG | ({"quantization_config": quantisation} if quantisation else {})
+    model = Model("m", None, "config.json", specify(config))
+    label, key = format_choices(registry.get(runtime), model)[0]
+    assert key == "auto"
+    assert label == words
