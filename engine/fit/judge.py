@@ -97,7 +97,8 @@ def certain_margin(budget: Budget, rank: RankBudget) -> RankMargin:
 
 
 def _fit(budget: Budget, likely: int, worst: int) -> Fit:
-    if any(rank.has_pool and not _has_pool_rules(rank.slot.device) for rank in budget.ranks):
+    takes_share = budget.deployment.runtime == "vllm"
+    if takes_share and not all(_has_pool_rules(rank.slot.device) for rank in budget.ranks):
         return Fit.UNKNOWN
     if budget.doubts:
         if any(certain_margin(budget, rank).likely_bytes < 0 for rank in budget.ranks):
@@ -128,13 +129,14 @@ def binding_region(rank: RankBudget, *, certain: bool = False) -> Region:
         return Region.WEIGHTS
     over = -rank_margin(rank).likely_bytes
     if over > 0:
-        if rank.has_pool and rank.free_bytes < 0 and sizes[Region.FOREIGN] >= -rank.free_bytes:
+        # What a share holds beyond the plan: its pool, or what has to be free all the same.
+        spare = rank.regions[Region.HEADROOM].estimate.likely_bytes
+        if rank.has_pool:
+            spare = rank.regions[Region.KV_CACHE].estimate.likely_bytes
+        in_share = rank.free_bytes < 0 and (rank.has_pool or spare > 0)
+        if in_share and sizes[Region.FOREIGN] >= -rank.free_bytes:
             return Region.FOREIGN
-        if (
-            rank.has_pool
-            and rank.free_bytes < 0
-            and rank.regions[Region.KV_CACHE].estimate.likely_bytes
-        ):
+        if in_share and spare:
             return Region.HEADROOM
         if sizes[Region.KV_CACHE] < over:
             blamed = (Region.WEIGHTS, Region.KV_CACHE, Region.ACTIVATIONS, Region.FOREIGN)

@@ -74,6 +74,9 @@ def detail(budget: Budget, fit: Fit, rank: RankBudget, region: Region, unit: Uni
         return _first_reason(budget)
     if rank.has_pool:
         return _pool_detail(budget, fit, rank, region, unit)
+    if rank.free_bytes < 0 and rank.regions[Region.HEADROOM].estimate.likely_bytes:
+        refuse = _refuses_free if region is Region.FOREIGN else _too_large_a_share
+        return refuse(budget, rank, runtime_label(budget), unit)
     return _plain_detail(budget, fit, rank, unit)
 
 
@@ -190,6 +193,9 @@ def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, unit: UnitSystem) 
     held = _wanted_bytes(rank)
     cache = rank.needed.likely_bytes
     tokens = _tokens(budget)
+    if fit is Fit.UNKNOWN:
+        taken = f"by those for CUDA it takes {_one(held, unit)}"
+        return f"{label}’s rules for this device are not known; {taken}."
     if fit is not Fit.DOES_NOT_FIT:
         share = f", {_one(cache, unit)} of it for {tokens}" if cache else ""
         note = "" if fit is Fit.FITS else " The high estimate doesn’t fit."

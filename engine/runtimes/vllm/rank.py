@@ -61,6 +61,11 @@ def rank_budget(
         ),
     }
     regions[Region.HEADROOM] = _headroom(settings, beside, runtime)
+    unused = share_bytes - inside.likely_bytes if stage.layout is None else 0
+    if beside.left_bytes < 0 < unused:
+        why = "vLLM starts only where all of its share is free, whatever it takes of it"
+        kept = exactly(unused, Basis.SETTING, why, beside.formula)
+        regions[Region.HEADROOM] = RegionBudget(Region.HEADROOM, kept, 0, why)
     regions[Region.FOREIGN] = RegionBudget(
         Region.FOREIGN, slot.foreign, slot.foreign.likely_bytes, slot.foreign.source
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from engine.evidence import Basis
 from engine.fit.judge import judge
 from engine.fit.solve import limits
 from engine.fit.verdict import Fit
+from engine.runtimes import overheads
 from engine.sizing import Sizing, size
 from engine.source import catalogue
 from tests.helpers.published import GIB, RTX_4090, gpu, machine, model
@@ -250,6 +252,38 @@ def test_that_a_model_without_a_cache_is_judged_by_its_share() -> None:
     share = 0.92 * RTX_4090.allocatable.likely_bytes
     assert sizing.verdict.margin_bytes == rank.free_bytes
     assert 0.9 * share < rank.free_bytes < share
+
+
+def test_that_an_encoder_too_needs_its_share_to_be_free() -> None:
+    entry = catalogue.find("BAAI/bge-large-en-v1.5")
+    assert entry is not None
+    encoder = read(catalogue.raw(entry))
+    # 0.92 of 23.64 GiB are asked for at start: with 4 GiB held by others 19.64 are free.
+    crowded = size(encoder, Deployment(), machine(RTX_4090, foreign_bytes=4 * GIB))
+    assert crowded.verdict.fit is Fit.DOES_NOT_FIT
+    assert crowded.verdict.binding_region is Region.FOREIGN
+    assert crowded.verdict.detail == (
+        "vLLM refuses to start: others hold 4.0 GiB, and it asks for 21.7 GiB (0.92 of the device)."
+    )
+    # Over by what is asked for, held by others and the context, less what is there.
+    context = overheads.context(RTX_4090).likely_bytes
+    over = ceil(0.92 * RTX_4090.total_bytes) + 4 * GIB + context - RTX_4090.total_bytes
+    assert crowded.verdict.margin_bytes == -over
+    greedy = size(encoder, Deployment(gpu_memory_utilization=1.0), HERE).verdict
+    assert greedy.fit is Fit.DOES_NOT_FIT
+    assert greedy.headline.endswith("because of gpu_memory_utilization")
+    modest = Deployment(gpu_memory_utilization=0.5)
+    beside = size(encoder, modest, machine(RTX_4090, foreign_bytes=4 * GIB)).verdict
+    assert beside.fit is Fit.FITS
+
+
+def test_that_an_encoder_is_not_promised_where_vllm_has_no_rules() -> None:
+    entry = catalogue.find("BAAI/bge-large-en-v1.5")
+    assert entry is not None
+    cpu = replace(HERE, slots=(HERE.host,))
+    verdict = size(read(catalogue.raw(entry)), Deployment(), cpu).verdict
+    assert verdict.fit is Fit.UNKNOWN
+    assert "vLLM’s rules for this device are not known" in verdict.detail
 
 
 @pytest.mark.parametrize("name", ["BAAI/bge-large-en-v1.5", "google-bert/bert-base-uncased"])

@@ -43,6 +43,12 @@ def test_that_a_total_given_to_llama_cpp_does_not_pin_the_limits(n_ctx: int) -> 
     assert 32_768 < (found.max_context or 0) < 65_536 + 16_384
 
 
+def test_that_a_total_beyond_the_config_is_within_the_limit_where_it_fits() -> None:
+    # The config ends at 8,192 tokens, which is llama.cpp's warning, not its end.
+    plan = Deployment(runtime="llama.cpp", n_ctx=16_384)
+    assert limits(model("Llama-3-8B"), plan, HERE).max_context == 16_384
+
+
 def test_that_slots_bound_the_requests_that_run_at_once() -> None:
     plan = Deployment(runtime="llama.cpp", max_model_len=1024, n_parallel=3)
     assert limits(model("Llama-3.1-8B"), plan, HERE).max_concurrency == 3
