@@ -127,12 +127,12 @@ def _require_whole(spec: ArchitectureSpec, held: _Held, raw: RawModel, *, counts
         ]
     if missing:
         raise _incomplete(raw, f"whole tensors for {count - len(missing)} of {count} layers")
-    tables = sum(t.parameters for t in spec.outer if t.module is ModuleClass.EMBEDDING)
-    if counts and held.outside < least * tables * (1 - _APART):
-        raise _incomplete(raw, "no whole table of embeddings")
     if not held.by_layer and held.parameters < _HALF * spec.parameters:
         share = f"{held.parameters:,} of {spec.parameters:,} parameters"
         raise _incomplete(raw, share)
+    tables = sum(t.parameters for t in spec.outer if t.module is ModuleClass.EMBEDDING)
+    if counts and held.outside < least * tables * (1 - _APART):
+        raise _incomplete(raw, "no whole table of embeddings")
     if counts and not spec.mtp and held.predicting > _HALF * spec.parameters:
         message = (
             f"{_what(raw)} holds more than the {count} layers that the config describes: the two "

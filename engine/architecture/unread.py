@@ -64,6 +64,10 @@ _SECOND_STACK = re.compile(
 )
 
 
+_LONGEST = 80
+"""Characters of a foreign name that are shown."""
+
+
 def unread_doubts(text: Facts) -> list[Doubt]:
     """One doubt for each subject that stated but unread fields of a known type put in question."""
     uncounted: list[str] = []
@@ -138,7 +142,7 @@ def _not_counted(text: Facts, keys: list[str]) -> str:
 
 
 def _named(keys: list[str]) -> str:
-    return ", ".join(keys[:3]) + (" …" if len(keys) > 3 else "")
+    return ", ".join(key[:_LONGEST] for key in keys[:3]) + (" …" if len(keys) > 3 else "")
 
 
 def _type(text: Facts) -> str:

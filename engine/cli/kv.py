@@ -62,4 +62,4 @@ def _describe(baseline: KvBaseline, look: Look) -> Iterator[str]:
     yield ""
     yield look.faint("  What the model needs; a runtime reserves more: see plimsoll size.")
     for reason in baseline.bounds:
-        yield from wrapped(f"At most: {reason}", look.width, first="  ", rest="  ")
+        yield from wrapped(reason, look.width, first="  ", rest="  ")

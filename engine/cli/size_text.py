@@ -205,10 +205,13 @@ def _cautions(budget: Budget, notes: Notes) -> list[str]:
 
 
 def _limits(limits: Limits) -> str:
-    if limits.max_context is None or limits.max_concurrency is None:
+    if limits.max_context is None and limits.max_concurrency is None:
         return "not known"
+    unknown = "not known"
     context = f"{limits.max_context:,} tokens" if limits.max_context else "none fits"
+    context = unknown if limits.max_context is None else context
     requests = f"{limits.max_concurrency:,}" if limits.max_concurrency else "none"
+    requests = unknown if limits.max_concurrency is None else requests
     best = limits.best_weight_format or "none fits"
     return f"largest context {context} · most requests {requests} · best weight format {best}"
 

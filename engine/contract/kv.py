@@ -40,7 +40,7 @@ class KvBaseline:
     """Recurrent state, which does not grow with the context."""
     total_bytes: int
     bounds: tuple[str, ...]
-    """Why the figures are only an upper bound, where the architecture is not understood."""
+    """Which way the figures are bounds, and why, where the architecture is not understood."""
 
 
 def kv_baseline(model: Model, context: int, kv_dtype: str = "auto") -> KvBaseline:
@@ -66,7 +66,11 @@ def kv_baseline(model: Model, context: int, kv_dtype: str = "auto") -> KvBaselin
         cache_bytes=total - state,
         state_bytes=state,
         total_bytes=total,
-        bounds=tuple(d.reason for d in spec.doubts if d.subject is Subject.SEQUENCE_STATE),
+        bounds=tuple(
+            f"{d.direction.words.capitalize()} this much: {d.reason}"
+            for d in spec.doubts
+            if d.subject is Subject.SEQUENCE_STATE
+        ),
     )
 
 

@@ -28,7 +28,7 @@ from engine.text import printable
 from engine.units import UnitSystem, format_gib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import date
 
     from engine.budget.model import Budget, RankBudget
@@ -195,9 +195,8 @@ def _facts(sizing: Sizing, limits: Limits, unit: UnitSystem) -> tuple[tuple[str,
     line = format_gib(budget.ranks[0].slot.device.allocatable.likely_bytes, unit)
     share = plan.gpu_memory_utilization
     context = plan.max_model_len
-    known = sizing.verdict.fit is not Fit.UNKNOWN
-    longest = f"{limits.max_context:,} tokens" if limits.max_context else "none fits"
-    most = words.requests(limits.max_concurrency) if limits.max_concurrency else "none fits"
+    longest = _limit(limits.max_context, lambda tokens: f"{tokens:,} tokens")
+    most = _limit(limits.max_concurrency, words.requests)
     return (
         ("Weights", words.weights(budget)),
         ("KV cache", words.kv_cache(budget)),
@@ -205,12 +204,19 @@ def _facts(sizing: Sizing, limits: Limits, unit: UnitSystem) -> tuple[tuple[str,
         ("At once", words.requests(plan.concurrency)),
         ("Parallel", f"TP {plan.tensor_parallel_size} × PP {plan.pipeline_parallel_size}"),
         ("Utilisation", f"{share} of {line}") if share else ("Load line", line),
-        (f"Longest context, {plan.concurrency:,} at once", longest if known else "not known"),
+        (f"Longest context, {plan.concurrency:,} at once", longest),
         (
             f"Most at once, {context:,} each" if context else "Most at once",
-            most if known else "not known",
+            most,
         ),
     )
+
+
+def _limit(found: int | None, written: Callable[[int], str]) -> str:
+    """A limit in words: 0 is one that is known, None is not."""
+    if found is None:
+        return "not known"
+    return written(found) if found else "none fits"
 
 
 def _caption(

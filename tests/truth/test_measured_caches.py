@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from engine.architecture.read import specify
-from engine.architecture.spec import ArchitectureSpec, AttentionKind, Subject
+from engine.architecture.spec import ArchitectureSpec, AttentionKind, Direction, Subject
 from engine.errors import UnknownArchitectureError
 
 ROWS = Path(__file__).resolve().parents[2].parent / "shared" / "configs" / "tiny_cache.jsonl"
@@ -75,6 +75,28 @@ def test_that_a_measured_cache_is_exact_or_marked_as_doubtful() -> None:
             silent[row["model_type"]] = (ours, theirs)
     assert not silent, silent
     assert exact >= 225
+
+
+_SHORTEST = 40
+"""Tokens from which the bounds hold: below, a block or window that is not full costs more."""
+
+
+def test_that_a_bound_lies_on_its_side_of_what_was_measured() -> None:
+    wrong: dict[str, Any] = {}
+    for row, spec in measured():
+        pairs = [(Subject.WEIGHTS, spec.parameters, row["params"])]
+        pairs += [
+            (Subject.SEQUENCE_STATE, cache_bytes(spec, int(n)), run["total_bytes"])
+            for n, run in row["runs"].items()
+            if int(n) >= _SHORTEST
+        ]
+        for subject, ours, theirs in pairs:
+            direction = spec.direction(subject)
+            too_low = direction is Direction.UPPER and ours < theirs
+            too_high = direction is Direction.LOWER and ours > theirs
+            if too_low or too_high:
+                wrong[row["model_type"]] = (subject, direction, ours, theirs)
+    assert not wrong, wrong
 
 
 def test_that_a_tiny_model_is_counted_exactly_or_marked_as_doubtful() -> None:

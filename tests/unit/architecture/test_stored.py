@@ -378,6 +378,6 @@ def test_that_a_lone_latent_header_is_sized() -> None:
     assert model.parameters == spec.parameters
 
 
-def test_that_a_header_without_attention_is_refused() -> None:
-    with pytest.raises(UnknownArchitectureError, match="no attention"):
+def test_that_a_header_without_layers_is_refused() -> None:
+    with pytest.raises(UnknownArchitectureError, match="no layers"):
         read(RawModel("x", "test", tensors=(tensor("a.weight", "BF16", 2, 2),)))

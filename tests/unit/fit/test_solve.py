@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.architecture.model import StoredGroup, StoredWeights
-from engine.architecture.spec import ModuleClass, Sharding
+from engine.architecture.model import Model, StoredGroup, StoredWeights
+from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject
 from engine.deployment.spec import Deployment
-from engine.fit.solve import limits, margin_bytes, rungs
+from engine.fit.solve import Limits, limits, margin_bytes, rungs
 from engine.fit.verdict import Fit
 from engine.sizing import size
 from tests.helpers.published import GIB, RTX_4090, gpu, machine, model
@@ -180,3 +180,38 @@ def test_that_a_header_tells_the_bits_where_the_format_has_no_name() -> None:
     assert rungs(read, "vllm") == ("auto", "awq-int4")
     empty = replace(read, stored=StoredWeights((), "mixed", "header of a file", 0))
     assert rungs(empty, "vllm") == ("auto", "fp8", "awq-int4")
+
+
+def doubted(name: str, subject: Subject, direction: Direction) -> Model:
+    known = model(name)
+    doubt = Doubt(subject, "A part is not understood.", direction)
+    return replace(known, spec=replace(known.spec, doubts=(doubt,)))
+
+
+@pytest.mark.parametrize("runtime", ["vllm", "transformers", "llama.cpp"])
+def test_that_a_limit_of_an_unknown_verdict_is_not_known_and_not_zero(runtime: str) -> None:
+    lower = doubted("Llama-3.1-8B", Subject.WEIGHTS, Direction.LOWER)
+    plan = Deployment(runtime=runtime, max_model_len=1024)
+    assert limits(lower, plan, machine(RTX_4090)) == Limits(None, None, None)
+
+
+@pytest.mark.parametrize("runtime", ["vllm", "transformers"])
+def test_that_nothing_fits_where_what_is_certain_is_too_large(runtime: str) -> None:
+    upper = doubted("Llama-3.1-70B", Subject.SEQUENCE_STATE, Direction.UPPER)
+    plan = Deployment(runtime=runtime, max_model_len=1024)
+    found = limits(upper, plan, machine(RTX_4090))
+    assert (found.max_context, found.max_concurrency) == (0, 0)
+
+
+def test_that_limits_of_a_bound_are_those_of_the_most_it_can_be() -> None:
+    # The same figures as without the doubt: counted at its most, the state takes no more.
+    plan = Deployment(runtime="vllm", max_model_len=1024)
+    here = machine(RTX_4090)
+    upper = doubted("Llama-3.1-8B", Subject.SEQUENCE_STATE, Direction.UPPER)
+    assert limits(upper, plan, here) == limits(model("Llama-3.1-8B"), plan, here)
+
+
+def test_that_vllms_longest_context_ends_where_it_refuses_more() -> None:
+    # gemma-2-9b's config ends at 8,192 tokens, however much memory there is.
+    plan = Deployment(runtime="vllm", max_model_len=1_000_000)
+    assert limits(model("gemma-2-9b-it"), plan, machine(gpu(140))).max_context == 8192

@@ -255,7 +255,8 @@ def test_that_an_unknown_answer_states_no_limits() -> None:
 
     made = sizings.sizing()
     unknown = replace(made, verdict=replace(made.verdict, fit=Fit.UNKNOWN))
-    facts = next(b for b in compose(unknown, LIMITS, ABOUT).blocks if isinstance(b, Facts))
+    none_known = Limits(None, None, None)
+    facts = next(b for b in compose(unknown, none_known, ABOUT).blocks if isinstance(b, Facts))
     assert dict(facts.pairs)["Longest context, 4 at once"] == "not known"
 
 
