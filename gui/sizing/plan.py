@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.deployment.spec import Deployment
 from engine.devices import catalogue
-from engine.runtimes import registry
+from engine.runtimes import foreign, registry
 from engine.runtimes.loading import in_words, loaded
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def adapted(plan: Plan, model: Model) -> tuple[Plan, tuple[str, ...]]:
 def with_runtime(plan: Plan, name: str, version: str | None, model: Model | None) -> Plan:
     """The plan on another runtime; choices that the other doesn't know return to its default."""
     runtime = registry.get(name)
-    deployment = plan.deployment.with_(runtime=name, runtime_version=version)
+    deployment = foreign.without(plan.deployment, name)
+    deployment = deployment.with_(runtime=name, runtime_version=version)
     if deployment.kv_cache_dtype not in runtime.kv_cache_dtypes:
         deployment = deployment.with_(kv_cache_dtype="auto")
     if model is not None and deployment.weight_format not in runtime.weight_formats(model):

@@ -8,8 +8,9 @@ import pytest
 
 from engine.architecture.model import Model
 from engine.architecture.read import specify
+from engine.deployment.spec import Deployment
 from engine.runtimes import registry
-from gui.sizing.plan import format_choices
+from gui.sizing.plan import Plan, format_choices, with_runtime
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama",
@@ -40,3 +41,11 @@ def test_that_the_first_weight_format_says_what_is_loaded(
     label, key = format_choices(registry.get(runtime), model)[0]
     assert key == "auto"
     assert label == words
+
+
+def test_that_another_runtime_starts_without_settings_it_does_not_have() -> None:
+    offloaded = Deployment(
+        runtime="llama.cpp", max_model_len=4096, n_cpu_moe=12, cache_type_k="q8_0"
+    )
+    changed = with_runtime(Plan(offloaded), "vllm", None, None).deployment
+    assert changed == Deployment(runtime="vllm", max_model_len=4096)
