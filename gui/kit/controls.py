@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_POPUP_FRAME = 56
+"""Margins of a popup and its scroll bar."""
+
+
 class Ground(QWidget):
     """A plain surface: the content's ground, or the window's with ``window``."""
 
@@ -177,7 +181,7 @@ class Choice(SizedCombo):
                 self.addItem(text)
             metrics = self.fontMetrics()
             widest = max((metrics.horizontalAdvance(text) for text, _ in kept), default=0)
-            self.view().setMinimumWidth(widest + 40)
+            self.view().setMinimumWidth(widest + _POPUP_FRAME)
         values = [value for _text, value in kept]
         self.setCurrentIndex(values.index(current) if current in values else -1)
         self.setToolTip(self.currentText())

@@ -179,3 +179,18 @@ def test_that_a_list_without_a_fit_names_the_nearest():
 )
 def test_that_words_are_told_from_what_names_one_model(text, answer):
     assert listing.is_reference(text, "https://huggingface.co") is answer
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (999_885_952, "1.0 B"),
+        (999_499_999, "999 M"),
+        (8_030_261_248, "8.0 B"),
+        (999_960_000_000, "1.00 T"),
+        (752_393_024, "752 M"),
+        (70_000, "70 k"),
+    ],
+)
+def test_that_parameters_never_read_as_a_thousand_of_the_smaller_unit(number, text):
+    assert parameters_short(number) == text

@@ -450,3 +450,16 @@ def test_that_names_from_the_hub_cannot_reorder_the_text_around_them(open_browse
     view = open_browser()
     to_hub(qtbot, view, "evil")
     assert view.list.model().index(0).data() == "x\\u202egpj"
+
+
+def test_that_a_typed_path_asks_for_enter_and_not_for_a_search(open_browser):
+    view = open_browser(offline=True)
+    view.search.setText("/somewhere/model.gguf")
+    assert view.model.state.message.title == "Press Enter to open this"
+
+
+def test_that_the_count_line_names_as_many_devices_as_the_plan_takes(open_browser, qtbot):
+    view = open_browser(offline=True)
+    view.set_plan(PLAN, devices.machine(devices.find("RTX 4090"), 2))
+    settle(qtbot, view)
+    assert view.model.state.summary.endswith("on RTX 4090")

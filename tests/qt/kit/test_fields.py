@@ -98,3 +98,13 @@ def test_that_a_fraction_is_not_mistaken_for_a_whole_number(text):
 @given(st.integers(min_value=1, max_value=2**40), st.integers(min_value=1, max_value=10))
 def test_that_halving_undoes_doubling(value, steps):
     assert double_or_halve(double_or_halve(value, steps), -steps) == value
+
+
+def test_that_a_field_left_empty_asks_for_a_number():
+    with pytest.raises(ValueError, match=r"^Context: type a whole number such as 8192 or 32k\.$"):
+        TOKENS.read("  ")
+
+
+def test_that_an_absurd_number_is_quoted_digit_by_digit():
+    with pytest.raises(ValueError, match="“999999999999999999999999” is outside 1 to 100,000,000"):
+        TOKENS.read("9" * 24)

@@ -89,3 +89,20 @@ def test_that_nothing_in_the_file_can_raise(tmp_path_factory, values):
     folder = tmp_path_factory.mktemp("settings")
     (folder / FILE_NAME).write_text(json.dumps({"schema_version": SCHEMA_VERSION} | values))
     assert isinstance(SettingsStore(folder).load(), Settings)
+
+
+def test_that_a_file_that_cannot_be_understood_is_set_aside_whole(tmp_path):
+    newer = b'{"schema_version": 99, "scheme": "dark"}'
+    (tmp_path / FILE_NAME).write_bytes(newer)
+    store = SettingsStore(tmp_path)
+    store.load()
+    assert store.set_aside is not None
+    store.save(KEPT)
+    assert store.set_aside.read_bytes() == newer
+    assert SettingsStore(tmp_path).load() == KEPT
+
+
+def test_that_a_first_start_sets_nothing_aside(tmp_path):
+    store = SettingsStore(tmp_path)
+    store.load()
+    assert store.set_aside is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import Qt
@@ -10,6 +11,7 @@ from PySide6.QtWidgets import QLabel
 
 from engine.budget.model import Region
 from engine.devices import catalogue as devices
+from engine.devices.here import this_machine
 from engine.fit.verdict import Fit
 from engine.units import GIB, UnitSystem
 from gui.kit.theme import load_theme
@@ -248,3 +250,30 @@ def test_that_the_detail_of_kv_shows_the_equation_and_exact_bytes(loaded):
     assert found.exact.endswith(" bytes")
     assert "4.00 GiB (4,294,967,296 bytes)" in text
     assert 4 * GIB == 4_294_967_296
+
+
+def test_that_only_cells_that_read_differently_are_painted_anew(view, loaded):
+    table = view.regions.table
+    told = []
+    table.model().dataChanged.connect(lambda first, _last: told.append(first.row()))
+    loaded.edit("context", max_model_len=4096)
+    kv = list(Region).index(Region.KV_CACHE)
+    weights = list(Region).index(Region.WEIGHTS)
+    assert kv in told
+    assert weights not in told
+
+
+def test_that_host_memory_beside_a_device_is_called_the_host(view, loaded):
+    loaded.choose_device("RTX 4090")
+    loaded.choose_runtime("llama.cpp", None)
+    model = view.regions.table.model()
+    heads = [model.headerData(c, Qt.Orientation.Horizontal) for c in range(model.columnCount())]
+    assert heads[:3] == ["Region, GiB", "Rank 0", "Host"]
+
+
+def test_that_beside_a_bound_no_longest_context_is_promised(view, loaded, here):
+    assert view.verdict.longest.isVisible()
+    loaded.set_here(replace(here, slots=(this_machine().host,)))
+    assert loaded.state.fit is Fit.UNKNOWN
+    assert not view.verdict.longest.isVisible()
+    assert not view.verdict.most.isVisible()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QObject
@@ -10,7 +11,9 @@ from PySide6.QtCore import QObject
 from engine.errors import TelemetryError
 from engine.telemetry import plain
 from engine.telemetry.record import SCHEMA, RecordingEndedError
-from gui.watch import Watch, sampling_words
+from engine.telemetry.snapshot import Missing
+from gui.watch import Watch, lost, sampling_words
+from tests.helpers.readings import card, moment
 
 
 @pytest.fixture
@@ -71,3 +74,24 @@ def test_that_a_recording_that_cannot_be_written_is_a_sentence(watch, tmp_path):
     with pytest.raises(TelemetryError, match="cannot be written"):
         watch.record(tmp_path / "no" / "such" / "folder.jsonl")
     assert not watch.is_recording
+
+
+def test_that_a_device_that_is_lost_is_said_once(watch):
+    told = []
+    watch.failed.connect(told.append)
+    there = moment(card())
+    gone = moment(card(used_bytes=Missing("the GPU fell off the bus")))
+    watch.last = there
+    for seen in (there, gone, gone, there):
+        watch._on_sampled(seen)
+    (error,) = told
+    assert str(error) == (
+        "NVIDIA GeForce RTX 4090 can\u2019t be read any more: the GPU fell off the bus. "
+        "The plan stays."
+    )
+
+
+def test_that_a_device_that_the_driver_no_longer_names_is_said(watch):
+    there = moment(card())
+    (words,) = lost(there, replace(there, devices=()))
+    assert words.startswith("NVIDIA GeForce RTX 4090 is gone")

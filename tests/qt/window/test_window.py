@@ -292,3 +292,13 @@ def test_that_a_click_beside_the_open_browser_closes_it(app, qtbot):
     app.window.show_browser()
     qtbot.mouseClick(app.view.picture, Qt.MouseButton.LeftButton, pos=QPoint(600, 100))
     assert not app.browser.isVisible()
+
+
+def test_that_of_several_files_the_one_that_may_be_a_model_is_taken(app, tmp_path):
+    opened = []
+    app.window.dropped.connect(opened.append)
+    mime = QMimeData()
+    names = ("a.txt", "b.png", "model.gguf", "z.md")
+    mime.setUrls([QUrl.fromLocalFile(str(tmp_path / name)) for name in names])
+    _drop(app.window, mime)
+    assert opened == [tmp_path / "model.gguf"]
