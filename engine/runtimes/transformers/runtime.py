@@ -80,11 +80,11 @@ def _devices(settings: Settings, machine: Machine) -> tuple[Slot, ...]:
 
 
 def _growth(model: Model, settings: Settings, share: _Share, tp: int) -> int:
-    kept = (model.spec.layers[i].attention for i in share.layers if i < len(model.spec.layers))
+    kept = state.attention_counts(model.spec, share.layers.start, share.layers.stop)
     return sum(
-        peaks.token_bytes(a, settings.kv_dtype, tp)
-        for a in kept
-        if a is not None and a.keeps_cache and (not a.window or settings.context < a.window)
+        peaks.token_bytes(attention, settings.kv_dtype, tp) * layers
+        for attention, layers in kept
+        if not attention.window or settings.context < attention.window
     )
 
 

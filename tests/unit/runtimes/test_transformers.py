@@ -71,6 +71,24 @@ def test_that_a_short_prompt_needs_less_than_a_long_one() -> None:
     assert short.likely_bytes < long.likely_bytes
 
 
+def test_that_sizes_of_the_sequence_state_are_of_the_fullest_device() -> None:
+    # 32 layers of 4,096 B a token: whole, shared out by heads, and dealt over two cards.
+    whole = plan("Llama-3.1-8B", machine(H100), max_model_len=4096).sequence_state
+    assert (whole.bytes_per_token, whole.reserved_bytes_per_sequence) == (131_072, 2**29)
+    halved = plan(
+        "Llama-3.1-8B", machine(H100, 2), max_model_len=4096, tensor_parallel_size=2
+    ).sequence_state
+    assert (halved.bytes_per_token, halved.reserved_bytes_per_sequence) == (65_536, 2**28)
+    dealt = plan("Llama-3.1-8B", machine(H100, 2), max_model_len=4096)
+    most = max(rank.needed.likely_bytes for rank in dealt.ranks)
+    layers = most // (4096 * 4096)
+    assert 16 <= layers < 32
+    assert dealt.sequence_state.reserved_bytes_per_sequence == layers * 4096 * 4096
+    assert dealt.sequence_state.bytes_per_token == layers * 4096
+    for state in (whole, halved, dealt.sequence_state):
+        assert state.architecture_bytes_per_sequence == 2**29
+
+
 def test_that_layers_are_dealt_over_the_devices_and_none_is_lost() -> None:
     for name in ("Llama-3.1-8B", "Llama-3.2-1B", "gpt-oss-20b"):
         one = plan(name, HERE).ranks[0].regions[Region.WEIGHTS].estimate.likely_bytes
