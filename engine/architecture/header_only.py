@@ -37,7 +37,7 @@ def from_header(raw: RawModel) -> ArchitectureSpec:
     """The model of which only the header is known.
 
     Raises:
-        UnknownArchitectureError: the header shows no decoder layers with keys and values.
+        UnknownArchitectureError: the header shows no layers.
     """
     counted: defaultdict[int | None, Counter[tuple[str, Named, tuple[int, ...]]]]
     counted = defaultdict(Counter)
@@ -51,8 +51,8 @@ def from_header(raw: RawModel) -> ArchitectureSpec:
         counted[layer][pattern.partition(".#.")[2] or pattern, found, tensor.shape] += 1
     layers = [layer for layer in counted if layer is not None and layer < _MOST_LAYERS]
     specs = _layers(counted, max(layers, default=-1) + 1)
-    if not any(layer.attention for layer in specs):
-        message = f"{raw.id} has no config.json, and its header shows no attention to size."
+    if not specs:
+        message = f"{raw.id} has no config.json, and its header shows no layers to size."
         raise UnknownArchitectureError(message)
     outer = _tensors(counted[None])
     table = next((t.shape for t in outer if t.module is ModuleClass.EMBEDDING), (0, 0))

@@ -18,7 +18,7 @@ from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, ModuleC
 from engine.architecture.stored import summarise
 from engine.architecture.unread import second_stack_doubts, unread_doubts
 from engine.config.context import context_length
-from engine.config.facts import MissingFieldError, is_mapping
+from engine.config.facts import MissingFieldError, is_mapping, shown
 from engine.config.nesting import root_facts, text_facts
 from engine.config.quantisation import Stored, stored_format
 from engine.errors import ConfigError, UnknownArchitectureError
@@ -93,6 +93,7 @@ def specify(
     if stored.reason:
         doubts.append(Doubt(Subject.WEIGHTS, stored.reason, Direction.UPPER))
     spec = _spec(text, built, stored, tuple(doubts), sums)
+    spec = replace(spec, root_type=root.model_type)
     if spec.parameters > _MOST_PARAMETERS:
         message = f"The config describes {spec.parameters:,} parameters; no model is that large."
         raise ConfigError(message, field=text.name("hidden_size"))
@@ -103,12 +104,13 @@ def _build(text: Facts, family: Family, root: Facts, doubts: list[Doubt]) -> Bui
     try:
         built = build(text, family, root=root)
     except UnknownKindError as unknown:
-        doubts += _unknown(text, f"layers of kind {unknown.kind} are not known for this type")
+        kind = shown(unknown.kind)
+        doubts += _unknown(text, f"layers of kind {kind} are not known for this type")
         return _bound(text, root)
     if family.doubts:
         doubts += family.doubts(text)
     if any(layer.state for layer in built.layers):
-        reason = "its recurrent layers keep a state that runtimes page by rules not planned here"
+        reason = "its recurrent layers keep a state that few runs were measured of: at its most"
         doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER))
     doubts += unread_doubts(text)
     return built
@@ -149,7 +151,8 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
     if root is text:
         beside = [k for k, v in root.stated.items() if is_mapping(v) and _BESIDE.search(k)]
         if beside:
-            reason = f"{beside[0]} of {root.model_type or 'this type'} is not known: not counted"
+            named = root.model_type or "this type"
+            reason = f"{beside[0][:80]} of {named} is not known: not counted"
             doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
         return []
     rule = TOWERS.get(root.model_type)

@@ -219,6 +219,8 @@ class ArchitectureSpec:
     """Config key -> ``stated``, ``class default`` or ``derived``."""
     stated_parameters: Mapping[ModuleClass, int] | None = None
     """Per-class parameter sums known from elsewhere (catalogue), where the tensors are in doubt."""
+    root_type: str = ""
+    """``model_type`` of the whole config, where the text model has its own (``gemma3``)."""
 
     def direction(self, subject: Subject) -> Direction | None:
         """Which way the figures of ``subject`` are in doubt; None where they are not."""

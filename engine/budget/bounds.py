@@ -29,3 +29,12 @@ def counted(
         return exactly(size_bytes, basis, source, formula, label)
     low = size_bytes if direction is Direction.LOWER else 0
     return Estimate(low, size_bytes, size_bytes, Basis.BOUND, source, formula, label)
+
+
+def no_state(direction: Direction | None) -> tuple[Estimate, str]:
+    """Nothing kept for a sequence, and the words for it; at least nothing where it isn't known."""
+    if direction is Direction.LOWER:
+        note = "Not known, so not counted"
+        return counted(0, direction, Basis.BOUND, note), note
+    note = "This model keeps none"
+    return exactly(0, Basis.EXACT, note), note

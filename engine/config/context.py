@@ -26,8 +26,13 @@ _LARGEST_FACTOR = 4_096
 
 
 def context_length(facts: Facts) -> int | None:
-    """Tokens that the model was made for; None where the config does not say."""
-    lengths = [n for key in _KEYS if key in facts.stated and (n := facts.count(key))]
+    """Tokens that the model was made for; None where the config does not say.
+
+    Raises:
+        ConfigError: a length is none, or the scaling is no object.
+    """
+    stated = (facts.optional(key, low=1) for key in _KEYS if key in facts.stated)
+    lengths = [length for length in stated if length is not None]
     if not lengths:
         default = facts.count("max_position_embeddings")
         lengths = [default] if default else []
@@ -37,7 +42,12 @@ def context_length(facts: Facts) -> int | None:
 
 
 def _factor(facts: Facts) -> float:
-    scaling = facts.raw("rope_scaling") or facts.raw("rope_parameters")
+    scaling = None
+    for key in ("rope_parameters", "rope_scaling"):
+        value = facts.raw(key)
+        if value and not is_mapping(value):
+            raise facts.bad(key, value, "an object is needed")
+        scaling = value or scaling
     if not is_mapping(scaling) or facts.model_type.startswith("gemma3"):
         return 1
     kind = scaling.get("rope_type") or scaling.get("type")

@@ -60,6 +60,8 @@ _CEILING = {
 }
 _DEFAULT_CEILING = 2**40
 _LONGEST_LIST = 4_096
+_LONGEST_TYPE = 100
+"""Characters of a ``model_type``: it is quoted in answers."""
 
 
 class MissingFieldError(ConfigError):
@@ -303,4 +305,8 @@ def facts_for(mapping: Mapping[str, object], assumed_type: str = "", path: str =
         field = f"{path}.model_type" if path else "model_type"
         raise ConfigError(f"{field} is {shown(stated)}; a word is needed.", field=field)
     model_type = stated or assumed_type
+    if len(model_type) > _LONGEST_TYPE:
+        field = f"{path}.model_type" if path else "model_type"
+        why = f"a word of at most {_LONGEST_TYPE} characters is needed"
+        raise ConfigError(f"{field} is {shown(model_type)}; {why}.", field=field)
     return Facts(mapping, model_type, class_defaults(model_type), path)

@@ -46,7 +46,7 @@ def answer(
         "error": None,
         "model": {
             "id": model.id,
-            "model_type": model.spec.model_type,
+            "model_type": model.spec.root_type or model.spec.model_type,
             "parameters": model.parameters,
             "weights_bytes": weights_bytes,
             "basis": basis.value,

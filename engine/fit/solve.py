@@ -104,12 +104,16 @@ def margin_bytes(model: Model, deployment: Deployment, machine: Machine) -> int:
 
 
 def max_context(model: Model, deployment: Deployment, machine: Machine) -> int:
-    """The most tokens per request that fit, up to what the model's config allows."""
+    """The most tokens per request that fit, up to what the model's config allows.
+
+    A plan may ask for more than that, which vLLM refuses unless it is told to take it.
+    """
     most = model.spec.max_position_embeddings or _NO_LIMIT_STATED
     asked = deployment.max_model_len
     if deployment.runtime == "llama.cpp" and deployment.n_ctx:
         asked = registry.get("llama.cpp").plan(model, deployment, machine).deployment.max_model_len
-    most = max(most, asked or 0)
+    if deployment.runtime != "vllm":
+        most = max(most, asked or 0)
 
     def fits(tokens: int) -> bool:
         # A total of llama.cpp's would pin what is searched for here.

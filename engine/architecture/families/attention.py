@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from engine.config.facts import Facts
 
 _A = ModuleClass.ATTENTION
+_WHOLE_HEADS = frozenset({
+    "arcee", "cwm", "deepseek_v2", "exaone", "gemma2", "gemma3_text", "gemma3n_text", "gpt_neox",
+    "internlm3", "llama", "minicpm3", "vaultgemma",
+})  # fmt: skip
+"""Types whose class (transformers 5.24, ``validate_architecture``) refuses a hidden size that the
+heads don't divide; the others round the head width down."""
 _KINDS = {SLIDING: AttentionKind.SLIDING, CHUNKED: AttentionKind.CHUNKED}
 
 
@@ -41,12 +47,17 @@ def head_widths(facts: Facts, family: Family, kind: str, heads: int) -> tuple[in
     """
     if family.head_dim:
         return family.head_dim(facts, kind)
-    width = facts.count("head_dim")
+    # A few classes say 0 for "derived"; in any other config it is a slip.
+    derives = facts.defaults.values.get("head_dim") == 0
+    width = facts.optional("head_dim", low=0 if derives else 1)
     if not width:
         hidden = facts.integer("hidden_size")
         width = hidden // heads
         if not width:
             raise facts.bad("num_attention_heads", heads, f"hidden_size is only {hidden}")
+        if hidden % heads and facts.model_type in _WHOLE_HEADS:
+            wanted = f"a multiple of num_attention_heads ({heads}) is needed, or head_dim"
+            raise facts.bad("hidden_size", hidden, wanted)
         facts.origins["head_dim"] = "derived"
     return width, width
 

@@ -21,7 +21,8 @@ def _largest(facts: Facts, key: str, default: int | None = None) -> int:
 
 
 def _heads(facts: Facts, _kind: str) -> int:
-    return _largest(facts, "num_attention_heads")
+    # A recurrent model states none: one head as wide as the model keeps as much as many do.
+    return _largest(facts, "num_attention_heads", 1)
 
 
 def _kv_heads(facts: Facts, kind: str) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import Subject, direction_of
-from engine.budget.bounds import counted
+from engine.architecture.spec import Direction, Subject, direction_of
+from engine.budget.bounds import counted, no_state
 from engine.budget.model import RankBudget, Region, RegionBudget
 from engine.devices.device import DeviceKind
 from engine.evidence import Basis, Estimate, exactly, total
@@ -148,6 +148,8 @@ class Ranks:
         note = f"{settings.n_ctx:,} cells for {_slots(settings.slots)}, {types}"
         if not size:
             note = "No layer with a cache on this device"
+            if doubted is Direction.LOWER:
+                note = no_state(doubted)[1]
         return RegionBudget(
             Region.KV_CACHE, estimate, least, note, self._kv_gap() if size > least else ""
         )
@@ -166,11 +168,13 @@ class Ranks:
         size = sum(self.plan.state[d] for d in devices)
         slots = settings.slots
         least = size // slots * min(settings.concurrency, slots)
-        if not size:
-            why = "no layer on this device keeps a recurrent state"
-            nothing = exactly(0, Basis.EXACT, why)
-            return RegionBudget(Region.RECURRENT_STATE, nothing, 0, "No recurrent state")
         doubted = direction_of(self.doubts, Subject.SEQUENCE_STATE)
+        if not size:
+            nothing = exactly(0, Basis.EXACT, "no layer on this device keeps a recurrent state")
+            note = "No recurrent state"
+            if doubted is Direction.LOWER:
+                nothing, note = no_state(doubted)
+            return RegionBudget(Region.RECURRENT_STATE, nothing, 0, note)
         formula = f"f32 state × {_slots(slots)}"
         estimate = counted(size, doubted, Basis.EXACT, _STATE_SOURCE, formula)
         gap = f"One state is reserved for each of {_slots(slots)}." if size > least else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass, Subject
 from engine.budget import sequence_state as state
-from engine.budget.bounds import counted
+from engine.budget.bounds import counted, no_state
 from engine.budget.model import Budget, RankBudget, Region, RegionBudget, SequenceState
 from engine.budget.weights import AS_STORED, WeightLayout, weights
 from engine.devices.device import Vendor
@@ -169,9 +169,10 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
     weights_estimate = counted(
         share.size_bytes, share.direction, share.basis, share.source, label="tensors"
     )
-    constant_estimate = counted(
-        constant, doubted if constant else None, Basis.EXACT, "constant per sequence"
-    )
+    constant_estimate, constant_note = no_state(doubted)
+    if constant:
+        constant_note = f"{settings.batch} sequences"
+        constant_estimate = counted(constant, doubted, Basis.EXACT, "constant per sequence")
     entries = (
         RegionBudget(
             Region.WEIGHTS, weights_estimate, share.size_bytes, f"{len(layers)} layers, {stored}"
@@ -182,13 +183,13 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
             min(least, cache),
             f"{settings.batch} × {settings.context:,} tokens at the end"
             if cache
-            else "This model keeps none",
+            else no_state(doubted)[1],
         ),
         RegionBudget(
             Region.RECURRENT_STATE,
             constant_estimate,
             constant or None,
-            f"{settings.batch} sequences" if constant else "This model keeps none",
+            constant_note,
         ),
         RegionBudget(
             Region.ACTIVATIONS,

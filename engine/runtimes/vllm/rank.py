@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from engine.budget.bounds import counted
+from engine.budget.bounds import counted, no_state
 from engine.budget.model import RankBudget, Region, RegionBudget
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes import overheads as device_overheads
@@ -177,7 +177,8 @@ def _kv_region(
 ) -> RegionBudget:
     pool, needed = pool_and_needed
     if stage.layout is None:
-        return RegionBudget(Region.KV_CACHE, pool, 0, "This model keeps none")
+        nothing, note = no_state(stage.state_in_doubt)
+        return RegionBudget(Region.KV_CACHE, nothing, 0, note)
     least = need.requests * stage.least_per_request_bytes
     wants, whole = _gib(needed.likely_bytes), _gib(device.allocatable.likely_bytes)
     note = f"Rest of {settings.utilisation:g} × {whole}; the plan needs {wants}"
@@ -195,8 +196,11 @@ def _kv_region(
 
 def _recurrent_region(stage: StagePlan) -> RegionBudget:
     held = stage.layout is not None and stage.layout.has_state
-    note = "Held in blocks of the pool" if held else "This model keeps none"
-    return RegionBudget(Region.RECURRENT_STATE, overheads.nothing(note), None, note)
+    estimate, note = no_state(stage.state_in_doubt)
+    if held:
+        note = "Held in blocks of the pool"
+        estimate = overheads.nothing(note)
+    return RegionBudget(Region.RECURRENT_STATE, estimate, None, note)
 
 
 def _graphs_region(settings: Settings, stage: StagePlan) -> RegionBudget:

@@ -226,3 +226,35 @@ def test_that_a_file_gets_whole_sentences_and_a_terminal_lines_of_its_width(
     lines = raw.getvalue().decode().splitlines()
     assert max(map(cells, lines)) <= 100
     assert any(line.endswith("…") for line in lines)
+
+
+@pytest.mark.parametrize("runtime", ["vllm", "transformers", "llama.cpp"])
+def test_that_a_state_that_is_not_known_is_no_exact_nothing(plimsoll, tmp_path, runtime):
+    shapes = {"backbone.embeddings.weight": [64, 32], "backbone.layers.0.mixer.D": [32]}
+    table, end = {}, 0
+    for name, shape in shapes.items():
+        start, end = end, end + 2 * math.prod(shape)
+        table[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [start, end]}
+    header = json.dumps(table).encode()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(end))
+    plan = ("--context", "1k", "--runtime", runtime)
+    ran = plimsoll("size", path, *CARD, *plan, "--json")
+    assert (ran.status, ran.answer["verdict"]) == (3, "unknown")
+    regions = ran.answer["ranks"][0]["regions"]
+    assert {regions[name]["basis"] for name in ("kv_cache", "recurrent_state")} == {"bound"}
+    assert ran.answer["limits"]["max_context"] is None
+
+
+def test_that_an_attention_free_model_of_unknown_type_is_a_bound_with_status_3(plimsoll, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({
+        "model_type": "rwkv", "hidden_size": 768, "num_hidden_layers": 12, "vocab_size": 50277,
+    }))  # fmt: skip
+    ran = plimsoll("size", path, *CARD, "--context", "1k", "--json")
+    assert (ran.status, ran.answer["verdict"]) == (3, "unknown")
+
+
+def test_that_the_answer_names_the_type_of_the_whole_config(plimsoll):
+    ran = plimsoll("size", "google/gemma-3-27b-it", "--offline", *CARD, "--json")
+    assert ran.answer["model"]["model_type"] == "gemma3"

@@ -212,6 +212,6 @@ def test_that_limits_of_a_bound_are_those_of_the_most_it_can_be() -> None:
 
 
 def test_that_vllms_longest_context_ends_where_it_refuses_more() -> None:
-    # gemma-2-9b's config ends at 8,192 tokens, however much memory there is.
+    # Llama-3.1-8B's config ends at 131,072 tokens, however much memory there is.
     plan = Deployment(runtime="vllm", max_model_len=1_000_000)
-    assert limits(model("gemma-2-9b-it"), plan, machine(gpu(140))).max_context == 8192
+    assert limits(model("Llama-3.1-8B"), plan, machine(gpu(500))).max_context == 131_072

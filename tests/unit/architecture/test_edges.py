@@ -1,0 +1,97 @@
+"""Configs at the edges: what a class would refuse, what can only be bounded, what is too long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.architecture.read import read, specify
+from engine.architecture.spec import Direction, Subject
+from engine.errors import ConfigError
+from engine.source import catalogue
+from engine.source.raw import HeaderTensor, RawModel
+
+LLAMA: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+    "vocab_size": 128256, "max_position_embeddings": 131072,
+}  # fmt: skip
+# RWKV/rwkv-4-169m-pile, which transformers counts as 169,342,464 parameters.
+RWKV = {
+    "model_type": "rwkv", "hidden_size": 768, "num_hidden_layers": 12, "vocab_size": 50277,
+    "attention_hidden_size": 768, "context_length": 1024,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        # The class itself refuses it: "not a multiple of the number of attention heads".
+        ({"hidden_size": 4097}, "hidden_size"),
+        ({"head_dim": 0}, "head_dim"),
+        ({"max_position_embeddings": 0}, "max_position_embeddings"),
+        ({"rope_scaling": "yes"}, "rope_scaling"),
+        ({"rope_parameters": [1]}, "rope_parameters"),
+        ({"model_type": "m" * 100_000}, "model_type"),
+        ({"model_type": None, "architectures": ["M" * 9_000 + "ForCausalLM"]}, "model_type"),
+    ],
+)
+def test_that_what_the_class_would_refuse_is_refused(wrong: dict[str, Any], field: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        specify(LLAMA | wrong)
+    assert caught.value.field == field
+    assert caught.value.message.startswith(f"{field} is ")
+    assert len(caught.value.message) < 200
+
+
+def test_that_a_class_which_rounds_the_head_width_down_is_followed() -> None:
+    # GLM-4.5's class takes 4096 // 96; only the published config states 128.
+    config = LLAMA | {"model_type": "glm4_moe", "num_attention_heads": 96}
+    assert specify(config).attentions[0].head_dim == 42
+
+
+@pytest.mark.parametrize("scaling", [None, {}, {"rope_type": "llama3", "factor": 8.0}])
+def test_that_scalings_that_change_no_length_change_none(scaling: object) -> None:
+    assert specify(LLAMA | {"rope_scaling": scaling}).max_position_embeddings == 131_072
+
+
+def test_that_a_model_without_heads_is_a_bound_and_no_error() -> None:
+    spec = specify(RWKV)
+    assert {d.subject for d in spec.doubts} == {Subject.WEIGHTS, Subject.SEQUENCE_STATE}
+    assert {d.direction for d in spec.doubts} == {Direction.EITHER}
+
+
+def test_that_a_long_name_of_a_layer_kind_is_not_repeated_in_full() -> None:
+    spec = specify(LLAMA | {"model_type": "qwen3", "layer_types": ["x" * 5_000] * 32})
+    assert max(len(doubt.reason) for doubt in spec.doubts) < 300
+
+
+def test_that_a_lone_header_of_recurrent_layers_is_read_and_its_state_left_open() -> None:
+    # state-spaces/mamba-130m: the shapes of its checkpoint, 129,135,360 parameters in all.
+    shapes = {"backbone.embeddings.weight": (50280, 768), "backbone.norm_f.weight": (768,)}
+    for layer in range(24):
+        path = f"backbone.layers.{layer}."
+        shapes |= {
+            path + "norm.weight": (768,), path + "mixer.A_log": (1536, 16),
+            path + "mixer.D": (1536,), path + "mixer.conv1d.weight": (1536, 1, 4),
+            path + "mixer.conv1d.bias": (1536,), path + "mixer.dt_proj.weight": (1536, 48),
+            path + "mixer.dt_proj.bias": (1536,), path + "mixer.in_proj.weight": (3072, 768),
+            path + "mixer.out_proj.weight": (768, 1536), path + "mixer.x_proj.weight": (80, 1536),
+        }  # fmt: skip
+    tensors = tuple(HeaderTensor(name, "BF16", shape, 0) for name, shape in shapes.items())
+    model = read(RawModel("x", "test", tensors=tensors))
+    assert model.parameters == 129_135_360
+    (doubt,) = model.spec.doubts
+    assert (doubt.subject, doubt.direction) == (Subject.SEQUENCE_STATE, Direction.LOWER)
+
+
+def test_that_a_model_keeps_the_type_of_its_whole_config() -> None:
+    entry = catalogue.find("google/gemma-3-27b-it")
+    assert entry is not None
+    spec = read(catalogue.raw(entry)).spec
+    assert (entry.model_type, spec.root_type, spec.model_type) == (
+        "gemma3",
+        "gemma3",
+        "gemma3_text",
+    )
