@@ -31,6 +31,11 @@ def counted(
     return Estimate(low, size_bytes, size_bytes, Basis.BOUND, source, formula, label)
 
 
+def least(size_bytes: int, direction: Direction | None) -> int | None:
+    """``size_bytes`` as the least that the architecture needs; None where it may need less."""
+    return size_bytes if direction in (None, Direction.LOWER) else None
+
+
 def no_state(direction: Direction | None) -> tuple[Estimate, str]:
     """Nothing kept for a sequence, and the words for it; at least nothing where it isn't known."""
     if direction is Direction.LOWER:

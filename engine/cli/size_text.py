@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.cli.look import Look, fitted, wrapped
+from engine.evidence import Basis
 from engine.runtimes.loading import in_words, loaded
 from engine.runtimes.registry import RUNTIMES
 from engine.units import format_gib
@@ -13,6 +14,7 @@ from engine.units import format_gib
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from engine.architecture.spec import Direction
     from engine.budget.model import Budget, LlamaCppBuffers, RegionBudget
     from engine.contract.answer import Notes
     from engine.fit.solve import Limits
@@ -31,7 +33,7 @@ def describe(sizing: Sizing, limits: Limits, notes: Notes, look: Look) -> Iterat
     yield from _verdict(sizing, notes, look)
     for ranks in _alike(budget.ranks)[:_MOST_RANKS]:
         yield ""
-        yield from _rank(ranks, notes, look)
+        yield from _rank(budget, ranks, notes, look)
     if budget.llama_cpp is not None:
         yield ""
         yield from _buffers(budget.llama_cpp, look)
@@ -94,7 +96,7 @@ def _figures(rank: RankBudget) -> object:
     return rank.slot.device.name, [(e.low_bytes, e.likely_bytes, e.high_bytes) for e in estimates]
 
 
-def _rank(ranks: tuple[RankBudget, ...], notes: Notes, look: Look) -> Iterator[str]:
+def _rank(budget: Budget, ranks: tuple[RankBudget, ...], notes: Notes, look: Look) -> Iterator[str]:
     rank = ranks[0]
     device = rank.slot.device
     if len(ranks) == 1:
@@ -112,7 +114,7 @@ def _rank(ranks: tuple[RankBudget, ...], notes: Notes, look: Look) -> Iterator[s
         yield _bar(rank, look)
     yield look.faint(" " * (2 + _NAME) + head)
     for region in Region:
-        yield _row(rank.regions[region], look)
+        yield _row(rank.regions[region], budget.direction(region), look)
     yield look.faint("  " + "─" * (_NAME + _NUMBER))
     yield _sum("Planned", rank.planned.likely_bytes)
     if notes.capacity_known:
@@ -131,8 +133,9 @@ def _missing_bytes(rank: RankBudget) -> int:
     return max(0, rank.needed.likely_bytes - sum(held))
 
 
-def _row(entry: RegionBudget, look: Look) -> str:
+def _row(entry: RegionBudget, direction: Direction | None, look: Look) -> str:
     estimate = entry.estimate
+    sign = direction.sign if direction and estimate.basis is Basis.BOUND else ""
     if estimate.is_point:
         span = ""
     else:
@@ -141,7 +144,7 @@ def _row(entry: RegionBudget, look: Look) -> str:
     least = "" if entry.least_bytes is None else _gib(entry.least_bytes)
     least = fitted(least, _NUMBER, right=True) + "  " if look.width >= _TABLE else ""
     figures = (
-        fitted(_gib(estimate.likely_bytes), _NUMBER, right=True) + "  "
+        fitted(sign + _gib(estimate.likely_bytes), _NUMBER, right=True) + "  "
         + fitted(span, _RANGE, right=True) + "  " + least + fitted(estimate.basis.word, _BASIS)
     )  # fmt: skip
     name = fitted(entry.region.label, _NAME)

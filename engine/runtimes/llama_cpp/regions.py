@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction, Subject, direction_of
-from engine.budget.bounds import counted, no_state
+from engine.budget.bounds import counted, least, no_state
 from engine.budget.model import RankBudget, Region, RegionBudget
 from engine.devices.device import DeviceKind
 from engine.evidence import Basis, Estimate, exactly, total
@@ -107,7 +107,8 @@ class Ranks:
         gap = "The tied embedding is held twice: here as output, on the host as input."
         if HOST in devices and plan.settings.mmap:
             note += "; mapped file pages (RssFile): resident, but reclaimable"
-        return RegionBudget(Region.WEIGHTS, estimate, size - twice, note, gap if twice else "")
+        known = least(size - twice, doubted)
+        return RegionBudget(Region.WEIGHTS, estimate, known, note, gap if twice else "")
 
     def _blocks(self, devices: tuple[int, ...]) -> list[tuple[Block, int]]:
         found = groups(self.shape, self.plan.placement, offload_kqv=self.plan.settings.offload_kqv)
@@ -139,7 +140,7 @@ class Ranks:
     def _kv(self, devices: tuple[int, ...]) -> RegionBudget:
         plan, settings = self.plan, self.plan.settings
         size = sum(plan.kv[d] for d in devices)
-        least = self.least_kv_bytes(devices, settings.concurrency)
+        minimum = self.least_kv_bytes(devices, settings.concurrency)
         layers = sum(n for block, n in self._blocks(devices) if block.cache is not CacheKind.NONE)
         types = f"K {settings.type_k.lower()}, V {settings.type_v.lower()}"
         formula = f"{layers} layers × {settings.n_ctx:,} cells × rows of {types}"
@@ -151,7 +152,11 @@ class Ranks:
             if doubted is Direction.LOWER:
                 note = no_state(doubted)[1]
         return RegionBudget(
-            Region.KV_CACHE, estimate, least, note, self._kv_gap() if size > least else ""
+            Region.KV_CACHE,
+            estimate,
+            least(minimum, doubted),
+            note,
+            self._kv_gap() if size > minimum else "",
         )
 
     def _kv_gap(self) -> str:
@@ -167,7 +172,7 @@ class Ranks:
         settings = self.plan.settings
         size = sum(self.plan.state[d] for d in devices)
         slots = settings.slots
-        least = size // slots * min(settings.concurrency, slots)
+        minimum = size // slots * min(settings.concurrency, slots)
         doubted = direction_of(self.doubts, Subject.SEQUENCE_STATE)
         if not size:
             nothing = exactly(0, Basis.EXACT, "no layer on this device keeps a recurrent state")
@@ -177,8 +182,9 @@ class Ranks:
             return RegionBudget(Region.RECURRENT_STATE, nothing, 0, note)
         formula = f"f32 state × {_slots(slots)}"
         estimate = counted(size, doubted, Basis.EXACT, _STATE_SOURCE, formula)
-        gap = f"One state is reserved for each of {_slots(slots)}." if size > least else ""
-        return RegionBudget(Region.RECURRENT_STATE, estimate, least, f"f32, {_slots(slots)}", gap)
+        gap = f"One state is reserved for each of {_slots(slots)}." if size > minimum else ""
+        known = least(minimum, doubted)
+        return RegionBudget(Region.RECURRENT_STATE, estimate, known, f"f32, {_slots(slots)}", gap)
 
     def _activations(self, devices: tuple[int, ...]) -> RegionBudget:
         plan, settings = self.plan, self.plan.settings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass, Subject
 from engine.budget import sequence_state as state
-from engine.budget.bounds import counted, no_state
+from engine.budget.bounds import counted, least, no_state
 from engine.budget.model import Budget, RankBudget, Region, RegionBudget, SequenceState
 from engine.budget.weights import AS_STORED, WeightLayout, weights
 from engine.devices.device import Vendor
@@ -155,7 +155,7 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
     )
     found = FORMATS.get(settings.deployment.weight_format)
     stored = found.label if found else "as stored"
-    least = settings.batch * state.rank_bytes(
+    minimum = settings.batch * state.rank_bytes(
         spec, settings.kv_dtype, settings.context, share.layers, tp
     )
     doubted = spec.direction(Subject.SEQUENCE_STATE)
@@ -175,12 +175,15 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
         constant_estimate = counted(constant, doubted, Basis.EXACT, "constant per sequence")
     entries = (
         RegionBudget(
-            Region.WEIGHTS, weights_estimate, share.size_bytes, f"{len(layers)} layers, {stored}"
+            Region.WEIGHTS,
+            weights_estimate,
+            least(share.size_bytes, share.direction),
+            f"{len(layers)} layers, {stored}",
         ),
         RegionBudget(
             Region.KV_CACHE,
             cache_estimate,
-            min(least, cache),
+            least(min(minimum, cache), doubted),
             f"{settings.batch} × {settings.context:,} tokens at the end"
             if cache
             else no_state(doubted)[1],
@@ -188,7 +191,7 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
         RegionBudget(
             Region.RECURRENT_STATE,
             constant_estimate,
-            constant or None,
+            least(constant, doubted) if constant else None,
             constant_note,
         ),
         RegionBudget(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from engine.budget.bounds import counted, no_state
+from engine.budget.bounds import counted, least, no_state
 from engine.budget.model import RankBudget, Region, RegionBudget
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes import overheads as device_overheads
@@ -179,7 +179,7 @@ def _kv_region(
     if stage.layout is None:
         nothing, note = no_state(stage.state_in_doubt)
         return RegionBudget(Region.KV_CACHE, nothing, 0, note)
-    least = need.requests * stage.least_per_request_bytes
+    minimum = need.requests * stage.least_per_request_bytes
     wants, whole = _gib(needed.likely_bytes), _gib(device.allocatable.likely_bytes)
     note = f"Rest of {settings.utilisation:g} × {whole}; the plan needs {wants}"
     if settings.deployment.kv_pool_bytes is not None:
@@ -189,9 +189,10 @@ def _kv_region(
     longest = stage.blocks_at_most * stage.layout.bytes_per_block
     if longest > blocks:
         gap += f" It starts only with room for one request of max_model_len: {_gib(longest)} GiB."
-    if blocks > least:
-        gap += f" In blocks the plan takes {_gib(blocks)} in place of {_gib(least)} GiB."
-    return RegionBudget(Region.KV_CACHE, pool, least, note, gap)
+    if blocks > minimum:
+        gap += f" In blocks the plan takes {_gib(blocks)} in place of {_gib(minimum)} GiB."
+    known = least(minimum, stage.state_in_doubt)
+    return RegionBudget(Region.KV_CACHE, pool, known, note, gap)
 
 
 def _recurrent_region(stage: StagePlan) -> RegionBudget:

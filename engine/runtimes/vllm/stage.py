@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, Subject
 from engine.budget import sequence_state as state
+from engine.budget.bounds import least
 from engine.budget.model import Region, RegionBudget
 from engine.budget.sequence_state import CACHED
 from engine.budget.sharding import VOCAB_MULTIPLE
@@ -179,7 +180,7 @@ def _weights_region(
     return RegionBudget(
         Region.WEIGHTS,
         estimate,
-        stage.size_bytes,
+        least(stage.size_bytes, found.direction),
         _weights_note(model, found, stage, pipelined=layout.pipeline_parallel_size > 1),
         f"{extra} more than the tensors: {names}." if names else "",
     )

@@ -368,3 +368,14 @@ def test_that_verdict_and_stack_agree(
         assert margin == pool - rank.needed.likely_bytes
     else:
         assert margin == -over
+
+
+@pytest.mark.parametrize("runtime", ["vllm", "transformers", "llama.cpp"])
+@pytest.mark.parametrize("subject", [Subject.WEIGHTS, Subject.SEQUENCE_STATE])
+def test_that_what_may_be_less_has_no_least(subject: Subject, runtime: str) -> None:
+    region = Region.WEIGHTS if subject is Subject.WEIGHTS else Region.KV_CACHE
+    plan = Deployment(runtime=runtime, max_model_len=1024)
+    for direction in Direction:
+        bound = doubted("Llama-3.1-8B", "r", direction, subject=subject)
+        found = size(bound, plan, HERE).budget.ranks[0].regions[region].least_bytes
+        assert (found is None) == (direction is not Direction.LOWER)
