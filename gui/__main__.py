@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 try:
+    from typing import TYPE_CHECKING
+
     from engine.cli import main as run_command
     from engine.cli.options import COMMANDS, parse_window
     from engine.cli.streams import complain, open_streams

@@ -47,9 +47,7 @@ def translated(exc: Exception, wanted: HubReference, endpoint: str, *, signed_in
     for kind, made in known:
         if isinstance(exc, kind):
             return made()
-    if isinstance(exc, ValueError):
-        return HubError(f"The answer about {name} makes no sense: {endpoint} seems to be no Hub.")
-    return HubError(f"The answer about {name} makes no sense ({type(exc).__name__}).")
+    return HubError(f"The answer about {name} makes no sense: {endpoint} seems to be no Hub.")
 
 
 def _message(exc: Exception) -> str:

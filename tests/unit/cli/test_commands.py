@@ -267,7 +267,9 @@ sys.exit(main(["size", "no-such-model", "--offline"]))
 """
 
 
-@pytest.mark.parametrize("name", ["engine.cli.entry", "engine.cli.options", "engine.cli.size"])
+@pytest.mark.parametrize(
+    "name", ["typing", "engine.cli.entry", "engine.cli.options", "engine.cli.size"]
+)
 def test_that_an_interrupt_while_the_program_loads_leaves_quietly(name):
     program = INTERRUPTED_IMPORT.format(name=name)
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)

@@ -141,6 +141,7 @@ def test_that_mistyped_words_find_models_that_share_them():
     assert all("mistral" in name.casefold() for name in nearest("mistrel"))
     assert nearest("mistrel")
     assert nearest("zzzzzz qqqqqq") == ()
+    assert nearest("org/m") == ()
     assert nearest("") == ()
 
 
