@@ -105,6 +105,8 @@ class Desk(QObject):
             )
         if not self._app.settings.welcome_closed and self._app.watch.replay is None:
             self._tell_found()
+            self._app.view.picture.explain(explains=True)
+            self._app.model.undo_stack.indexChanged.connect(self._stop_explaining)
 
     def _tell_found(self) -> None:
         app = self._app
@@ -180,6 +182,7 @@ class Desk(QObject):
     def on_chosen(self, choice: Choice) -> None:
         """Load what was picked in the browser."""
         self._app.trouble.dismiss()
+        self._stop_explaining()
         self._app.loader.load(choice.fetch)
 
     @Slot(object)
@@ -199,7 +202,12 @@ class Desk(QObject):
         if age:
             self._app.window.status_line.sampling.tell(f"Last sample {age}")
 
+    def _stop_explaining(self) -> None:
+        """The first change of the plan, or the first model of the user's own."""
+        self._app.view.picture.explain(explains=False)
+
     def _on_welcome_closed(self) -> None:
+        self._stop_explaining()
         self._app.settings = self._app.settings.with_(welcome_closed=True)
 
     def _on_search(self) -> None:

@@ -48,6 +48,8 @@ class Live:
     wall_offset_s: float | None = None
     """Unix time at second 0 of the samples, where known."""
     unit: UnitSystem = UnitSystem.BINARY
+    explains: bool = False
+    """Whether the notes of the first start stand in place of the sums."""
 
     def of(self, panel: Panel) -> Series | None:
         """The samples of a panel's device, if there are any to show."""

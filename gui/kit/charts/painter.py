@@ -12,7 +12,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from engine.budget.model import Region
-from gui.kit.charts import axis, inks, lens, measured, stack, table
+from gui.kit.charts import axis, inks, lens, measured, notes, stack, table
 from gui.kit.charts.pens import RIGHT, Canvas
 
 if TYPE_CHECKING:
@@ -66,10 +66,13 @@ def paint_live(
             _marks_over_bands(canvas, panel)
         measured.paint(canvas, panel, live)
         only = len(places.panels) == 1
-        if only:
+        explains = only and live.explains and notes.has_room(canvas, panel, live)
+        if only and not explains:
             _captions(canvas, panel, live)
         _load_line(canvas, panel, mark=panel is places.panels[-1])
-        if only:
+        if explains:
+            notes.paint(canvas, panel, measured.newest(panel.panel, live))
+        elif only:
             text = _load_text(canvas, panel)
             _aside(canvas, panel, scene.asides, text)
             measured.note(canvas, panel, live, scene.unit, text)

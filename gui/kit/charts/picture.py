@@ -121,6 +121,17 @@ class MemoryPicture(QWidget):
             self._selected = region
             self.update()
 
+    def explain(self, *, explains: bool) -> None:
+        """Show or put away the notes of the first start."""
+        if explains is not self._live.explains:
+            self._live = replace(self._live, explains=explains)
+            self.update()
+
+    @property
+    def is_explaining(self) -> bool:
+        """Whether the notes of the first start are shown where there is room."""
+        return self._live.explains
+
     def toggle_lens(self) -> None:
         """Close the lens, or let the width decide again."""
         self._style = replace(self._style, lens=False if self._style.lens is None else None)

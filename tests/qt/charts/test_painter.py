@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ from PySide6.QtCore import QRectF
 
 from engine.budget.model import Region
 from gui.kit.charts.measured import Live
+from gui.kit.charts.notes import NOTES
 from gui.kit.theme import SCHEMES, load_theme
 from tests.helpers import sizings
 from tests.helpers.sizings import gib
@@ -206,3 +208,26 @@ def test_that_a_highlighted_band_hides_neither_range_nor_edge() -> None:
         ]
         # 5.89 - 4.12 = 1.77 GiB from the low end to the high one
         assert len(rows) >= 1.77 * panel.scale.pixels_per_byte * gib(1) - 3
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+@pytest.mark.parametrize("plan", PLANS)
+def test_that_the_notes_of_the_first_start_are_whole_or_absent(
+    plan: str, size: tuple[int, int]
+) -> None:
+    live = replace(idle(), explains=True)
+    _, places, words = draw(PLANS[plan](), size, live=live)
+    heads = [head for head, _ in NOTES]
+    shown = [text for _, text in words if text in heads]
+    assert shown in ([], heads)
+    assert not _clashes(words, size)
+    for rect, text in words:
+        if text in heads:
+            assert places.panels[0].time.contains(rect)
+
+
+def test_that_the_notes_stand_in_place_of_the_sums() -> None:
+    _, _, words = draw(sizings.sizing(), SIZES[0], live=replace(idle(), explains=True))
+    texts = [text for _, text in words]
+    assert {head for head, _ in NOTES} <= set(texts)
+    assert not any("needed" in text or "Measured now" in text for text in texts)

@@ -302,3 +302,9 @@ def test_that_of_several_files_the_one_that_may_be_a_model_is_taken(app, tmp_pat
     mime.setUrls([QUrl.fromLocalFile(str(tmp_path / name)) for name in names])
     _drop(app.window, mime)
     assert opened == [tmp_path / "model.gguf"]
+
+
+def test_that_the_notes_of_the_first_start_go_at_the_first_change_of_the_plan(app):
+    assert app.view.picture.is_explaining
+    app.model.edit("context", max_model_len=4096)
+    assert not app.view.picture.is_explaining
