@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRect, Qt, Signal
+from PySide6.QtCore import QEvent, QRect, Qt, Signal
 from PySide6.QtGui import QAction, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from gui.kit.controls import label
 from gui.kit.icons import icon, pixmap
+from gui.kit.shortcuts import leave_to_window
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent
@@ -67,6 +68,10 @@ class SearchField(QLineEdit):
         painter.drawText(
             place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, "Ctrl F"
         )
+
+    @override
+    def event(self, event: QEvent) -> bool:
+        return leave_to_window(event, self) or super().event(event)
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:

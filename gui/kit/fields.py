@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from engine.units import parse_tokens
 from gui.kit.format import count
+from gui.kit.shortcuts import leave_to_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,6 +136,10 @@ class NumberField(QAbstractSpinBox):
         """The width that shows ``sample`` whole, frame and buttons included."""
         buttons = 0 if self.buttonSymbols() is self.ButtonSymbols.NoButtons else _BUTTONS_WIDTH - 8
         return self.fontMetrics().horizontalAdvance(sample) + 18 + buttons
+
+    @override
+    def event(self, event: QEvent) -> bool:
+        return leave_to_window(event, self.lineEdit()) or super().event(event)
 
     @override
     def stepBy(self, steps: int) -> None:

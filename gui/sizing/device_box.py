@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from gui.kit.controls import SizedCombo
 from gui.kit.icons import icon
+from gui.kit.shortcuts import leave_to_window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,6 +93,8 @@ class DeviceBox(SizedCombo):
         if watched is self._edit and event.type() == QEvent.Type.FocusIn:
             # After the click that brought the focus has placed the cursor.
             QTimer.singleShot(0, self._edit, self._edit.selectAll)
+        if watched is self._edit and leave_to_window(event, self._edit):
+            return True
         return super().eventFilter(watched, event)
 
     def _name_at(self, row: int) -> str | None:
