@@ -10,8 +10,9 @@ Source:
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from engine.architecture import gguf_checks as checks
 from engine.architecture.gguf_names import GGUF_MTP, place, role_of
 from engine.architecture.model import GgufTensor, Model, StoredWeights
 from engine.architecture.spec import (
@@ -29,7 +30,7 @@ from engine.architecture.spec import (
 )
 from engine.architecture.stored import collect
 from engine.config.facts import Facts
-from engine.errors import HeaderError, UnknownArchitectureError
+from engine.errors import UnknownArchitectureError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -60,21 +61,6 @@ _FULL = frozenset(
 _PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4, "exaone4": 4, "olmo3": 4}
 _CHUNKED = {"llama4": (4, 8_192)}
 _MOST_LAYERS = 4_096
-_RANGES = {
-    "embedding_length": (1, 2**20),
-    "context_length": (1, 2**40),
-    "feed_forward_length": (0, 2**24),
-    "vocab_size": (1, 2**27),
-    "attention.head_count": (0, 2**16),
-    "attention.head_count_kv": (0, 2**16),
-    "attention.key_length": (1, 2**16),
-    "attention.value_length": (1, 2**16),
-    "attention.sliding_window": (0, 2**40),
-    "rope.dimension_count": (0, 2**16),
-    "expert_count": (0, 2**17),
-    "expert_used_count": (0, 2**17),
-}
-"""What a value may be, one for all blocks or one for each."""
 
 Window = tuple[AttentionKind, int]
 """Kind of attention and the tokens it keeps; 0 for all."""
@@ -96,9 +82,9 @@ def gguf_model(raw: RawModel) -> Model:
     blocks = facts.integer("block_count")
     if blocks > _MOST_LAYERS:
         raise facts.bad("block_count", blocks, f"at most {_MOST_LAYERS} blocks are possible")
-    _check_ranges(facts)
+    checks.check_ranges(facts)
     count = max(blocks - facts.count("nextn_predict_layers"), 1)
-    _require_blocks(raw, count)
+    checks.require_blocks(raw, count)
     spec = _spec(raw, facts, architecture, count)
     tensors = tuple(GgufTensor(t.name, t.dtype, t.shape, t.size_bytes) for t in raw.tensors)
     stored = _stored(raw, count, spec.weight_format)
@@ -109,34 +95,6 @@ def _facts(metadata: Mapping[str, object], architecture: str) -> Facts:
     prefix = architecture + "."
     stated = {k.removeprefix(prefix): v for k, v in metadata.items() if k.startswith(prefix)}
     return Facts(stated, architecture, None, architecture)
-
-
-def _check_ranges(facts: Facts) -> None:
-    for key, (low, high) in _RANGES.items():
-        value = facts.stated.get(key)
-        several = isinstance(value, list | tuple)
-        for number in cast("Sequence[object]", value) if several else (value,):
-            if number is not None and not low <= facts.checked(key, number, 0) <= high:
-                raise facts.bad(key, number, f"a value from {low} to {high} is needed")
-
-
-def _require_blocks(raw: RawModel, count: int) -> None:
-    """Every block that the metadata counts has tensors; else the file, or a part, is missing."""
-    there = {int(found[1]) for t in raw.tensors if (found := _BLOCK.match(t.name))}
-    if not raw.tensors or any(_STACK.match(t.name) for t in raw.tensors):
-        return
-    held = sum(i in there for i in range(count))
-    if held < count:
-        message = (
-            f"{raw.id} has tensors for {held} of its {count} blocks: the file is not complete, or "
-            "a part of it is missing. Download it again."
-        )
-        raise HeaderError(message, field="block_count")
-
-
-_BLOCK = re.compile(r"blk\.(\d{1,6})\.")
-_STACK = re.compile(r"(enc|dec)\.blk\.")
-"""Blocks of an encoder-decoder, which are named another way."""
 
 
 def _label(raw: RawModel) -> str:
@@ -180,6 +138,9 @@ def _spec(raw: RawModel, facts: Facts, architecture: str, count: int) -> Archite
     layers = _layers(facts, architecture, by_layer, doubts)
     names = {tensor.name for tensor in outer}
     label = _label(raw)
+    if checks.has_two_stacks(raw):
+        reason = f"{architecture} has an encoder: what its cross-attention keeps is not counted"
+        doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER))
     return ArchitectureSpec(
         model_type=architecture,
         layers=layers,
@@ -235,7 +196,7 @@ def _layers(
     kv_heads = _per_layer(facts, "attention.head_count_kv", count, 0)
     if "attention.head_count_kv" not in facts.stated:
         kv_heads = heads
-    windows = _windows(facts, architecture, count, doubts)
+    windows = _windows(facts, architecture, by_layer, doubts)
     shared_from = count - min(facts.count("attention.shared_kv_layers"), count)
     experts = facts.count("expert_count")
     made: dict[object, LayerSpec] = {}
@@ -246,7 +207,7 @@ def _layers(
         # Without a tensor table every block is taken to attend.
         attends = not tensors or any(_ATTENDS.search(name) for name in names)
         if any(_KEEPS.search(name) for name in names):
-            _require_heads(facts)
+            checks.require_heads(facts)
         if attends and kv_heads[index]:
             attention = _attention(
                 facts, heads[index], kv_heads[index], windows[index], kept=index < shared_from
@@ -265,13 +226,6 @@ def _layers(
         reason = "its recurrent layers keep a state that is read from the metadata as a bound"
         doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER))
     return tuple(found)
-
-
-def _require_heads(facts: Facts) -> None:
-    """A block has keys and values: the one number of heads for all blocks cannot be 0."""
-    for key in ("attention.head_count", "attention.head_count_kv"):
-        if facts.stated.get(key) == 0:
-            raise facts.bad(key, 0, "1 or more is needed")
 
 
 _KEEPS = re.compile(r"attn\.(qkv_proj|k_proj|v_proj|kv_b_proj)\b")
@@ -306,7 +260,11 @@ def _attention(
     return AttentionSpec(kind, heads, kv_heads, width, v_width, tokens, keeps_cache=kept)
 
 
-def _windows(facts: Facts, architecture: str, count: int, doubts: list[Doubt]) -> list[Window]:
+def _windows(
+    facts: Facts, architecture: str, by_layer: list[list[Tensor]], doubts: list[Doubt]
+) -> list[Window]:
+    count = len(by_layer)
+    names = {tensor.name for tensors in by_layer for tensor in tensors}
     full: Window = (AttentionKind.FULL, 0)
     if architecture in _CHUNKED:
         period, chunk = _CHUNKED[architecture]
@@ -328,7 +286,7 @@ def _windows(facts: Facts, architecture: str, count: int, doubts: list[Doubt]) -
         return [sliding if (i + 1) % period else full for i in range(count)]
     if architecture not in _FULL and architecture not in _PERIODS:
         reason = f"the GGUF architecture {architecture} is not known: full attention is assumed"
-        doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER))
+        doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, checks.direction_by_names(names)))
     return [full] * count
 
 

@@ -128,7 +128,7 @@ def shape_of(model: Model) -> Shape:
             count,
         ),
         file_type=model.stored.format_label if model.stored else "",
-        doubts=doubts or _unmeasured(model, architecture),
+        doubts=(*doubts, *_unmeasured(model, architecture)),
         is_read=True,
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine.architecture.read import read
-from engine.architecture.spec import AttentionKind, ModuleClass, Subject
+from engine.architecture.spec import AttentionKind, Direction, ModuleClass, Subject
 from engine.errors import ConfigError, HeaderError, UnknownArchitectureError
 from engine.source.raw import HeaderTensor, RawModel
 
@@ -205,3 +205,22 @@ def test_that_blocks_without_tensors_are_an_incomplete_file() -> None:
 def test_that_a_prediction_block_need_not_be_there() -> None:
     model = model_of(tensors=table(3), nextn_predict_layers=1)
     assert len(model.spec.layers) == 3
+
+
+def one(name: str, *shape: int) -> HeaderTensor:
+    return HeaderTensor(name, "F32", shape, 4 * shape[0])
+
+
+def test_that_an_unknown_architecture_is_an_upper_bound_unless_it_shows_another_state() -> None:
+    plain = model_of("llama_of_tomorrow").spec
+    assert plain.direction(Subject.SEQUENCE_STATE) is Direction.UPPER
+    mixed = [*table(4), one("blk.1.time_mix_key.weight", 64)]
+    spec = model_of("llama_of_tomorrow", mixed).spec
+    assert spec.direction(Subject.SEQUENCE_STATE) is Direction.EITHER
+
+
+def test_that_an_encoder_decoder_keeps_more_than_is_counted() -> None:
+    stacks = [one("enc.blk.0.attn_q.weight", 64), one("dec.blk.0.attn_q.weight", 64)]
+    spec = model_of("t5", [*table(0), *stacks], block_count=1).spec
+    assert spec.direction(Subject.SEQUENCE_STATE) in (Direction.LOWER, Direction.EITHER)
+    assert any("cross-attention" in doubt.reason for doubt in spec.doubts)
