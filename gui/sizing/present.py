@@ -131,6 +131,8 @@ def where(state: State) -> str:
     """``RTX 4090, this computer``."""
     machine = state.machine or state.here
     here = "this computer" if machine.is_here else "not this computer"
+    if machine.slots[0].device.source.startswith("recording "):
+        here = "recorded"
     return f"{device_name(state)}, {here}"
 
 

@@ -179,7 +179,8 @@ class SizingViewModel(QObject):
             machine = machine_for(state.plan, state.here)
             sizing = size(state.model, state.plan.deployment, machine)
         except PlimsollError as error:
-            state = replace(state, problem=sentence(error), problem_field=error.field)
+            words = _as_labelled(sentence(error), error.field)
+            state = replace(state, problem=words, problem_field=error.field)
         except Exception as error:  # noqa: BLE001 - an old answer must not pass for the new plan's
             _log.exception("sizing failed")
             state = replace(state, problem=sentence(error))
@@ -255,6 +256,19 @@ class _EditPlan(QUndoCommand):
         self._owner.restore(self.after)
 
 
+def _as_labelled(words: str, field: str) -> str:
+    """``words`` about a setting with the label of its control in place of its own name."""
+    name = f"{field} = "
+    label = _LABELS.get(field)
+    return f"{label}: {words.removeprefix(name)}" if label and words.startswith(name) else words
+
+
+_LABELS = {
+    "max_model_len": "Context",
+    "concurrency": "At once",
+    "tensor_parallel_size": "Tensor parallel",
+    "pipeline_parallel_size": "Pipeline parallel",
+}
 _TITLES = {
     "runtime": "runtime",
     "weights": "weight format",

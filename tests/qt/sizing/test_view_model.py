@@ -125,3 +125,9 @@ def test_that_a_model_with_a_short_context_says_what_it_changed(room):
     longest = entry.max_position_embeddings
     assert room.state.plan.deployment.max_model_len == longest
     assert any(f"{longest:,}" in note for note in room.state.notes)
+
+
+def test_that_a_setting_out_of_range_is_named_as_its_control_is(loaded):
+    loaded.choose_runtime("llama.cpp", None)
+    loaded.edit("concurrency", concurrency=1025)
+    assert loaded.state.problem == "At once: 1,025 is out of range: choose 1 to 256."
