@@ -25,6 +25,7 @@ from engine.architecture.read import read
 from engine.deployment.spec import Deployment
 from engine.devices import catalogue as devices
 from engine.source import catalogue
+from gui.app import spare_the_collector
 from gui.browser.badges import BadgeQueue
 from gui.browser.sources import catalogue_row
 
@@ -38,6 +39,7 @@ while len(rows) < 5000:
     rows.append(replace(row, key=f"{row.key}#{len(rows)}", model=lambda m=model: m))
 machine = devices.machine(devices.find("RTX 4090"), 1)
 queue = BadgeQueue()
+spare_the_collector()
 figures = {}
 for name, context in (("first plan", 8192), ("next plan", 16384)):
     badges, longest = {}, 0.0
@@ -69,5 +71,6 @@ def test_that_5000_badges_take_a_second_and_the_window_never_waits(note):
         assert figure["rows"] == 5000
         note(f"5,000 fit badges, {name}", f"{figure['total']:.2f} s", f"{TOTAL_S:.0f} s")
         note("longest wait for them", f"{figure['longest'] * 1000:.0f} ms", "50 ms")
+        assert figure["longest"] < LONGEST_WAIT_S
+    # The first plan of 5,000 models never seen before is over the limit: it sums their tensors.
     assert figures["next plan"]["total"] < TOTAL_S
-    assert figures["next plan"]["longest"] < LONGEST_WAIT_S
