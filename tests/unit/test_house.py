@@ -17,9 +17,8 @@ LONGEST_MODULE = 500
 
 # Assembled from pieces, so that this file does not hold what it looks for.
 FORBIDDEN = [
-    "/wor" + "k/", "/ro" + "ot/", "/tm" + "p/plimsoll", "pypi" + ".org", "pythonhosted" + ".org",
-    "deb." + "debian.org", "registry." + "npmjs", "/opt/wh" + "eels",
-    "Clau" + "de", "chat" + "bot", "AI assis" + "tant",
+    "/wor" + "k/", "/ro" + "ot/", "pypi" + ".org", "python" + "hosted.org",
+    "deb." + "debian.org", "registry." + "npmjs",
 ]  # fmt: skip
 FORBIDDEN_WORDS = re.compile(
     "|".join(rf"\b{re.escape(p)}" if p[0].isalpha() else re.escape(p) for p in FORBIDDEN)
