@@ -247,7 +247,7 @@ def _load_line(rank: RankBudget, unit: UnitSystem, ranks: tuple[RankBudget, ...]
         label="Load line",
         size=fmt.size_number(line.likely_bytes, unit),
         span=_span(line, unit),
-        least=fmt.size_number(least, unit),
+        least=fmt.size_number(least, unit) if least else fmt.DASH,
         basis=line.basis.word,
         note=note,
         is_absent=False,
