@@ -76,7 +76,7 @@ def parse_bytes(text: str) -> int:
     if match is None or factor is None:
         message = f"{text!r} is not a size such as 24 GiB or 80 GB."
         raise ValueError(message)
-    return round(float(match[1].replace(",", ".")) * factor)
+    return _times(match[1], factor)
 
 
 def parse_tokens(text: str) -> int:
@@ -91,4 +91,11 @@ def parse_tokens(text: str) -> int:
         message = f"{text!r} is not a number of tokens such as 8192 or 32k."
         raise ValueError(message)
     factor = {"": 1, "k": KIB, "m": MIB}[match[2].lower()]
-    return round(float(match[1].replace(",", ".")) * factor)
+    return _times(match[1], factor)
+
+
+def _times(number: str, factor: int) -> int:
+    """A decimal numeral times ``factor``, rounded; whole numerals stay exact at any length."""
+    if number.isdigit():
+        return int(number) * factor
+    return round(float(number.replace(",", ".")) * factor)

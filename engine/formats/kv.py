@@ -44,7 +44,6 @@ KV_DTYPES: tuple[str, ...] = (
 """vLLM's choices, ``auto`` (the model's own dtype) first."""
 
 LLAMA_CPP_KV_DTYPES: tuple[str, ...] = (
-    "f32",
     "f16",
     "bf16",
     "q8_0",
@@ -53,6 +52,7 @@ LLAMA_CPP_KV_DTYPES: tuple[str, ...] = (
     "q4_1",
     "q4_0",
     "iq4_nl",
+    "f32",
 )
 """What llama.cpp's ``-ctk`` and ``-ctv`` take."""
 

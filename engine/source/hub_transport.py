@@ -334,8 +334,9 @@ def _our_errors(host: str) -> Generator[None]:
 
 
 def _said(exc: Exception) -> str:
-    """The library's words, to end a sentence with."""
-    return str(exc).rstrip(". ") or type(exc).__name__
+    """The library's words without the system's code, to end a sentence with."""
+    words = re.sub(r"^\[Errno -?\d+\] ", "", str(exc))
+    return words.rstrip(". ") or type(exc).__name__
 
 
 def _refusal(response: httpx2.Response, host: str) -> HubError:

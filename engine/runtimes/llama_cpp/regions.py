@@ -106,7 +106,7 @@ class Ranks:
         note = f"{shape.file_type or 'GGUF'} tensors, padded"
         gap = "The tied embedding is held twice: here as output, on the host as input."
         if HOST in devices and plan.settings.mmap:
-            note += "; mapped file pages (RssFile): resident, but reclaimable"
+            note += ", mapped: file pages (RssFile), reclaimable"
         known = least(size - twice, doubted)
         return RegionBudget(Region.WEIGHTS, estimate, known, note, gap if twice else "")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Budget, LlamaCppBuffers, SequenceState
 from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
+from engine.formats.kv import LLAMA_CPP_KV_DTYPES
 from engine.formats.mixes import MIXES
 from engine.runtimes import foreign
 from engine.runtimes.llama_cpp import from_gguf, from_spec
@@ -42,18 +43,7 @@ class LlamaCpp:
     name = "llama.cpp"
     label = "llama.cpp"
     versions: tuple[str, ...] = ("b11549", "b11434")
-    kv_cache_dtypes: tuple[str, ...] = (
-        "auto",
-        "f16",
-        "bf16",
-        "q8_0",
-        "q5_1",
-        "q5_0",
-        "q4_1",
-        "q4_0",
-        "iq4_nl",
-        "f32",
-    )
+    kv_cache_dtypes: tuple[str, ...] = ("auto", *LLAMA_CPP_KV_DTYPES)
 
     def weight_formats(self, model: Model) -> tuple[str, ...]:
         """``auto``, and for a model that is no GGUF file yet every mix it can be made into."""
