@@ -20,9 +20,7 @@ def opener(options: argparse.Namespace) -> Callable[[], HubClient] | None:
     def open_hub() -> HubClient:
         from engine.source.hub import HubClient  # noqa: PLC0415 - slow, and seldom needed
 
-        return HubClient(
-            endpoint=options.endpoint or os.environ.get("HF_ENDPOINT") or None,
-            access_token=os.environ.get("HF_TOKEN") or None,
-        )
+        # No token: one from the environment would go to whatever address the user names here.
+        return HubClient(endpoint=options.endpoint or os.environ.get("HF_ENDPOINT") or None)
 
     return open_hub
