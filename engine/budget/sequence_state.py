@@ -205,6 +205,24 @@ def equation(spec: ArchitectureSpec, kv_dtype: str) -> str:
     return " + ".join(parts) + f" = {whole:,} B a token"
 
 
+@lru_cache(maxsize=CACHED)
+def sequence_equation(spec: ArchitectureSpec, kv_dtype: str, context: int) -> str:
+    """The least of a sequence of ``context`` tokens, as a calculation that comes out exactly.
+
+    One term per kind of layer; where all layers grow alike, the bytes of one token come first.
+    """
+    terms, constant = cache_terms(spec, kv_dtype), constant_bytes(spec)
+    whole = architecture_bytes(spec, kv_dtype, context)
+    if terms and not constant and not any(term.window for term in terms):
+        return f"{equation(spec, kv_dtype)}; × {context:,} tokens = {whole:,} B a sequence"
+    parts = [f"{term.equation} × {term.tokens(context):,} tokens" for term in terms]
+    if constant:
+        parts.append(f"{constant:,} B of constant state")
+    if not parts:
+        return "no layer keeps a cache"
+    return " + ".join(parts) + (f" = {whole:,} B a sequence" if terms else " a sequence")
+
+
 def resolve_kv_dtype(spec: ArchitectureSpec, asked: str, model_dtype: str) -> str:
     """The KV dtype in force: as asked, else as the checkpoint says, else the model's own."""
     if asked != "auto":

@@ -10,8 +10,8 @@ from engine.budget.sequence_state import (
     architecture_bytes,
     cache_terms,
     constant_bytes,
-    equation,
     resolve_kv_dtype,
+    sequence_equation,
     token_growth_bytes,
 )
 from engine.errors import DeploymentError
@@ -60,7 +60,7 @@ def kv_baseline(model: Model, context: int, kv_dtype: str = "auto") -> KvBaselin
         model=model.id,
         kv_dtype=dtype,
         context=context,
-        formula=equation(spec, dtype),
+        formula=sequence_equation(spec, dtype, context),
         terms=cache_terms(spec, dtype),
         bytes_per_token=token_growth_bytes(spec, dtype, context, range(len(spec.layers)), 1),
         cache_bytes=total - state,

@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 
 
 def of_rank(budget: Budget, rank: RankBudget, unit: UnitSystem) -> list[Formula]:
-    """Every region of ``rank`` with its parts, and what one more token takes."""
+    """Every region of ``rank`` with its parts, and what a sequence takes."""
     made: list[Formula] = []
     state = budget.sequence_state
     if state.formula:
-        share = (
-            f"{state.bytes_per_token:,} B of it on one rank" if budget.deployment.ranks > 1 else ""
-        )
-        made.append(Formula("One more token", "", printable(state.formula, 400), share))
+        where = " on one rank" if budget.deployment.ranks > 1 else ""
+        share = f"One more token takes {state.bytes_per_token:,} B{where}"
+        made.append(Formula("One sequence", "", printable(state.formula, 400), share))
     for region in Region:
         estimate = rank.regions[region].estimate
         if not estimate.high_bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.formats.gguf import TYPES, row_bytes
 from engine.runtimes.llama_cpp.placement import HOST
@@ -17,6 +17,8 @@ from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT, CUDA_ROW_ELEMENTS
 from engine.units import align_up
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from engine.runtimes.llama_cpp.placement import Placement
     from engine.runtimes.llama_cpp.settings import Settings
     from engine.runtimes.llama_cpp.shape import Block, Shape
@@ -65,19 +67,38 @@ def cells(shape: Shape, settings: Settings, kind: CacheKind) -> int:
     return align_up(min(settings.n_ctx_seq, wanted), CELL_ROUNDING)
 
 
-def block_kv_bytes(shape: Shape, settings: Settings, block: Block, *, cuda: bool) -> int:
-    """KV cache of one layer."""
+class KvLayer(NamedTuple):
+    """KV cache of one layer: ``cells × cell_bytes + padding_bytes``."""
+
+    cells: int
+    cell_bytes: int
+    padding_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """All of it."""
+        return self.cells * self.cell_bytes + self.padding_bytes
+
+    @property
+    def formula(self) -> str:
+        """The same as a calculation."""
+        product = f"{self.cells:,} cells × {self.cell_bytes:,} B"
+        return f"({product} + {self.padding_bytes:,} B)" if self.padding_bytes else product
+
+
+def kv_layer(shape: Shape, settings: Settings, block: Block, *, cuda: bool) -> KvLayer:
+    """What one layer keeps."""
     if block.cache is CacheKind.NONE:
-        return 0
+        return KvLayer(0, 0, 0)
     # Without flash attention V is stored transposed, padded to the widest layer.
     v_width = block.v_width if settings.flash or not block.v_width else shape.widest_value
     rows = cells(shape, settings, block.cache) * settings.streams
-    size = rows * row_bytes(settings.type_k, block.k_width)
-    size += rows * row_bytes(settings.type_v, v_width)
+    each = row_bytes(settings.type_k, block.k_width) + row_bytes(settings.type_v, v_width)
+    padding = 0
     if cuda:
-        size += _row_padding(settings.type_k, block.k_width)
-        size += _row_padding(settings.type_v, block.v_width)
-    return size
+        padding += _row_padding(settings.type_k, block.k_width)
+        padding += _row_padding(settings.type_v, block.v_width)
+    return KvLayer(rows, each, padding)
 
 
 def _row_padding(ggml_type: str, width: int) -> int:
@@ -103,9 +124,25 @@ def kv_buffers(
     """KV cache bytes by device index: each layer's cache is where the layer is."""
     held = dict.fromkeys((HOST, *range(placement.devices)), 0)
     for device, block, count in groups(shape, placement, offload_kqv=settings.offload_kqv):
-        size = block_kv_bytes(shape, settings, block, cuda=cuda and device != HOST)
-        held[device] += size * count
+        layer = kv_layer(shape, settings, block, cuda=cuda and device != HOST)
+        held[device] += layer.size_bytes * count
     return held
+
+
+def kv_formula(
+    shape: Shape, settings: Settings, placement: Placement, devices: Collection[int], *, cuda: bool
+) -> str:
+    """The KV cache on ``devices`` as a calculation, one term per kind of layer."""
+    kinds: Counter[KvLayer] = Counter()
+    for device, block, count in groups(shape, placement, offload_kqv=settings.offload_kqv):
+        if device in devices and block.cache is not CacheKind.NONE:
+            kinds[kv_layer(shape, settings, block, cuda=cuda and device != HOST)] += count
+    if not kinds:
+        return ""
+    parts = [f"{count} layers × {layer.formula}" for layer, count in kinds.items()]
+    whole = sum(layer.size_bytes * count for layer, count in kinds.items())
+    types = f"K {settings.type_k.lower()}, V {settings.type_v.lower()}"
+    return f"{' + '.join(parts)} = {whole:,} B ({types})"
 
 
 def state_buffers(shape: Shape, settings: Settings, placement: Placement) -> dict[int, int]:

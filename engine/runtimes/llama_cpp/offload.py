@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.runtimes.llama_cpp.buffers import block_kv_bytes
+from engine.runtimes.llama_cpp.buffers import kv_layer
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT
 
@@ -114,6 +114,6 @@ def _copied_cache(graph: Graph, placement: Placement) -> int:
         return 0
     on_host = {b for b, d in zip(shape.blocks, placement.blocks, strict=True) if d == HOST}
     largest = max(
-        (block_kv_bytes(shape, graph.settings, b, cuda=False) for b in on_host), default=0
+        (kv_layer(shape, graph.settings, b, cuda=False).size_bytes for b in on_host), default=0
     )
     return largest + _ATTENTION_UNITS * graph.unit if largest else 0

@@ -45,6 +45,8 @@ class Plan:
     compute: dict[int, int]
     output: int
     notes: tuple[str, ...]
+    is_cuda: bool
+    """Whether GPU buffers are padded as CUDA and HIP do."""
     is_fitted_context: bool = False
 
     def projected(self, device: int) -> int:
@@ -160,6 +162,7 @@ def _planned(shape: Shape, deployment: Deployment, machine: Machine, total: int)
         compute=compute_buffers(graph, placement, cuda=cuda),
         output=buffers.output_bytes(shape, settings),
         notes=notes,
+        is_cuda=cuda,
     )
 
 

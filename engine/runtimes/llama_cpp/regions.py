@@ -12,7 +12,7 @@ from engine.devices.device import DeviceKind
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.gguf import TYPES, row_bytes
 from engine.runtimes.llama_cpp import ranges
-from engine.runtimes.llama_cpp.buffers import groups
+from engine.runtimes.llama_cpp.buffers import groups, kv_formula
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.units import ceil_div
@@ -128,6 +128,11 @@ class Ranks:
             per_request += tokens * row * count
         return per_request * requests
 
+    def kv_formula(self, devices: tuple[int, ...]) -> str:
+        """The cache there as a calculation; empty where there is none."""
+        plan = self.plan
+        return kv_formula(self.shape, plan.settings, plan.placement, devices, cuda=plan.is_cuda)
+
     def growth_bytes(self, devices: tuple[int, ...]) -> int:
         """What one more token takes there, where layers keep all of them."""
         settings = self.plan.settings
@@ -141,9 +146,8 @@ class Ranks:
         plan, settings = self.plan, self.plan.settings
         size = sum(plan.kv[d] for d in devices)
         minimum = self.least_kv_bytes(devices, settings.concurrency)
-        layers = sum(n for block, n in self._blocks(devices) if block.cache is not CacheKind.NONE)
         types = f"K {settings.type_k.lower()}, V {settings.type_v.lower()}"
-        formula = f"{layers} layers × {settings.n_ctx:,} cells × rows of {types}"
+        formula = self.kv_formula(devices)
         doubted = direction_of(self.doubts, Subject.SEQUENCE_STATE)
         estimate = counted(size, doubted, Basis.EXACT, _CACHE_SOURCE, formula)
         note = f"{settings.n_ctx:,} cells for {_slots(settings.slots)}, {types}"

@@ -15,8 +15,7 @@ from engine.runtimes.llama_cpp import from_gguf, from_spec
 from engine.runtimes.llama_cpp import plan as plans
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.plan import Plan, gpu_slots, plan
-from engine.runtimes.llama_cpp.regions import Ranks, token_bytes
-from engine.runtimes.llama_cpp.shape import CacheKind, Shape
+from engine.runtimes.llama_cpp.regions import Ranks
 from engine.runtimes.loading import conversion, loaded
 from engine.units import format_bytes
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from engine.budget.model import RankBudget
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine, Slot
+    from engine.runtimes.llama_cpp.shape import Shape
 
 _SAME = {"bf16": "BF16", "fp16": "F16", "fp32": "F32", "mxfp4": "MXFP4_MOE"}
 """Weight formats that a GGUF file can hold as they are."""
@@ -185,13 +185,7 @@ def _sequence_state(
     devices = everywhere if len(budgets) == 1 else (fullest.rank,)
     if len(budgets) > 1 and fullest.rank == len(slots):
         devices = (HOST,)
-    counted = [(b, n) for b, n in shape.kind_counts.items() if b.cache is CacheKind.FULL]
-    per_token = sum(token_bytes(settings.type_k, settings.type_v, b) * n for b, n in counted)
     states = sum(planned.state.values()) // settings.slots
-    k = sorted({b.k_width for b, _ in counted})
-    growing = sum(n for _, n in counted)
-    types = f"K {settings.type_k.lower()}, V {settings.type_v.lower()}"
-    widths = "/".join(str(width) for width in k) or "0"
     return SequenceState(
         architecture_bytes_per_sequence=ranks.least_kv_bytes(everywhere, 1) + states,
         reserved_bytes_per_sequence=fullest.needed.likely_bytes // max(settings.concurrency, 1),
@@ -199,10 +193,7 @@ def _sequence_state(
         pool_bytes=sum(planned.kv[device] for device in devices),
         pool_tokens=settings.n_ctx,
         max_concurrency=min(settings.n_ctx / settings.context, float(settings.slots)),
-        formula=(
-            f"{growing} layers × (row of {widths} elements, {types}) = {per_token:,} B per "
-            f"token, × {settings.n_ctx:,} cells"
-        ),
+        formula=ranks.kv_formula(devices) or "no layer keeps a cache",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
@@ -45,13 +46,31 @@ def kept_tokens(attention: AttentionSpec, context: int, *, static: bool) -> int:
 
 def cache_bytes(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> int:
     """KV cache of the whole batch at the end of the generation."""
-    per_sequence = 0
-    for layer in layers:
-        attention = layer.attention
-        if attention is not None and attention.keeps_cache:
-            tokens = kept_tokens(attention, settings.context, static=settings.static_cache)
-            per_sequence += tokens * token_bytes(attention, settings.kv_dtype, tp)
-    return per_sequence * settings.batch
+    kinds = _cache_kinds(layers, settings, tp)
+    return sum(tokens * each * count for (tokens, each), count in kinds.items()) * settings.batch
+
+
+def cache_formula(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> str:
+    """``cache_bytes`` as a calculation, one term per kind of layer."""
+    batch = settings.batch
+    many = "1 sequence" if batch == 1 else f"{batch:,} sequences"
+    parts = [
+        f"{count} layers × {tokens:,} tokens × {each:,} B × {many}"
+        for (tokens, each), count in _cache_kinds(layers, settings, tp).items()
+    ]
+    return " + ".join(parts) + f" = {cache_bytes(layers, settings, tp):,} B" if parts else ""
+
+
+def _cache_kinds(
+    layers: Sequence[LayerSpec], settings: Settings, tp: int
+) -> Counter[tuple[int, int]]:
+    """(tokens kept, bytes of one) of every layer with a cache, counted."""
+    static, dtype = settings.static_cache, settings.kv_dtype
+    return Counter(
+        (kept_tokens(a, settings.context, static=static), token_bytes(a, dtype, tp))
+        for layer in layers
+        if (a := layer.attention) is not None and a.keeps_cache
+    )
 
 
 def state_bytes(layers: Sequence[LayerSpec], dtype: str, batch: int, tp: int) -> int:

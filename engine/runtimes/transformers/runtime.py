@@ -65,7 +65,7 @@ class Transformers:
                 ),
                 reserved_bytes_per_sequence=fullest.needed.likely_bytes // settings.batch,
                 bytes_per_token=_growth(model, settings, shares[fullest.rank // tp], tp),
-                formula=state.equation(spec, settings.kv_dtype),
+                formula=state.sequence_equation(spec, settings.kv_dtype, settings.context),
             ),
             assumptions=settings.assumptions,
             warnings=settings.warnings,
@@ -164,7 +164,7 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
         doubted,
         Basis.EXACT,
         "Transformers 5.24 cache_utils.py",
-        f"{state.equation(spec, settings.kv_dtype)}; × {settings.context:,} × {settings.batch}",
+        peaks.cache_formula(layers, settings, tp),
     )
     weights_estimate = counted(
         share.size_bytes, share.direction, share.basis, share.source, label="tensors"

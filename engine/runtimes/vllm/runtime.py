@@ -108,7 +108,7 @@ def _sequence_state(
     """The pool's arithmetic; the poorest rank decides for all."""
     spec, context = model.spec, settings.context
     least = state.architecture_bytes(spec, settings.kv_dtype, context)
-    formula = state.equation(spec, settings.kv_dtype)
+    formula = state.sequence_equation(spec, settings.kv_dtype, context)
     tp = settings.deployment.tensor_parallel_size
     counted: list[tuple[int, int, StagePlan, PoolLayout]] = []
     for rank in ranks:

@@ -40,7 +40,7 @@ class StagePlan:
     sampler: Estimate | None
     layout: PoolLayout | None
     equation: str
-    """Bytes of one token, whole model."""
+    """The least of one request, whole model."""
     blocks_per_request: int
     """Of a request that holds what the plan says."""
     blocks_at_most: int
@@ -114,7 +114,7 @@ def _stage_plan(
         graph_sizes=sizes,
         sampler=_sampler(model, settings, layout) if last else None,
         layout=layout,
-        equation=state.equation(spec, settings.kv_dtype),
+        equation=state.sequence_equation(spec, settings.kv_dtype, tokens),
         blocks_per_request=layout.blocks_per_request(tokens, request) if layout else 0,
         blocks_at_most=layout.blocks_per_request(settings.context, request) if layout else 0,
         least_per_request_bytes=state.rank_bytes(

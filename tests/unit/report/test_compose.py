@@ -177,9 +177,14 @@ def test_that_defaults_are_listed_under_assumptions() -> None:
 def test_that_formulas_stand_with_their_numbers_and_sources() -> None:
     document = compose(*_real(Deployment(max_model_len=8192, concurrency=4)), ABOUT)
     formulas = {b.name: b for b in document.blocks if isinstance(b, Formula)}
-    assert formulas["One more token"].calculation.startswith("2 × 32 layers × 8 heads × 128 × 2 B")
+    sequence = formulas["One sequence"]
+    assert sequence.calculation == (
+        "2 × 32 layers × 8 heads × 128 × 2 B = 131,072 B a token; "
+        "× 8,192 tokens = 1,073,741,824 B a sequence"
+    )
+    assert sequence.source == "One more token takes 131,072 B"
     assert all(f.calculation or f.source for f in formulas.values())
-    assert all(f.source for name, f in formulas.items() if name != "One more token")
+    assert all(f.source for f in formulas.values())
 
 
 def test_that_the_words_for_the_basis_are_explained_where_they_are_used() -> None:
