@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent, QStandardItem, QStandardItemModel
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QCompleter, QLineEdit, QListView, QWidget
 from typing_extensions import override
 
 from gui.kit.controls import SizedCombo
 from gui.kit.icons import icon
 from gui.kit.shortcuts import leave_to_window
+from gui.sizing.device_search import SPELLINGS_ROLE, FoundDevices, spellings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
     from gui.kit.theme import Theme
 
 _NAME_ROLE = Qt.ItemDataRole.UserRole + 1
-_SEARCH_ROLE = Qt.ItemDataRole.UserRole + 2
+_ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_STEPS = (Qt.Key.Key_Down, Qt.Key.Key_Up, Qt.Key.Key_PageDown, Qt.Key.Key_PageUp)
+_SELECTING = (
+    Qt.FocusReason.TabFocusReason,
+    Qt.FocusReason.BacktabFocusReason,
+    Qt.FocusReason.ShortcutFocusReason,
+    Qt.FocusReason.OtherFocusReason,
+)
+"""How the focus comes by keyboard; a click selects when it ends, a closed list never."""
 
 
 class DeviceBox(SizedCombo):
@@ -42,17 +51,21 @@ class DeviceBox(SizedCombo):
         self.setModel(self._items)
         self._shown = ""
         self._theme: Theme | None = None
-        completer = QCompleter(self._items, self)
-        completer.setCompletionRole(_SEARCH_ROLE)
-        completer.setFilterMode(Qt.MatchFlag.MatchContains)
+        self._found = FoundDevices(self)
+        self._found.setSourceModel(self._items)
+        self._completer = completer = QCompleter(self._found, self)
+        # The proxy finds and sorts; the completer only shows.
+        completer.setCompletionMode(QCompleter.CompletionMode.UnfilteredPopupCompletion)
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         completer.setMaxVisibleItems(14)
-        popup = QListView()
-        popup.setProperty("role", "popup")
-        popup.setUniformItemSizes(True)
-        completer.setPopup(popup)
+        self._popup = QListView()
+        self._popup.setProperty("role", "popup")
+        self._popup.setUniformItemSizes(True)
+        completer.setPopup(self._popup)
         self.setCompleter(completer)
-        completer.activated.connect(self._on_completed)
+        # After the completer's own filter, and therefore asked before it.
+        self._popup.installEventFilter(self)
+        self._edit.textEdited.connect(self._found.look_for)
         self.activated.connect(self._on_activated)
         self._edit.editingFinished.connect(self._on_editing_finished)
         self._edit.installEventFilter(self)
@@ -62,13 +75,12 @@ class DeviceBox(SizedCombo):
         self._items.clear()
         first = QStandardItem(f"{here}, this computer")
         first.setData(None, _NAME_ROLE)
-        first.setData(f"{here} this computer", _SEARCH_ROLE)
+        first.setData((f"{here}, this computer", "this computer"), SPELLINGS_ROLE)
         self._items.appendRow(first)
         for device in devices:
             item = QStandardItem(device.name)
             item.setData(device.name, _NAME_ROLE)
-            words = (device.name, device.vendor.value, device.label, *device.aliases)
-            item.setData(" ".join(words), _SEARCH_ROLE)
+            item.setData(spellings(device), SPELLINGS_ROLE)
             item.setToolTip(f"{device.label}, not this computer")
             self._items.appendRow(item)
         self._paint_icons()
@@ -79,9 +91,16 @@ class DeviceBox(SizedCombo):
             (r for r in range(self._items.rowCount()) if self._name_at(r) == name),
             -1,
         )
+        if row == self.currentIndex() and text == self._shown:
+            return
+        is_typing = self._edit.hasFocus() and self._edit.isModified()
+        typed = self._edit.text()
         self.setCurrentIndex(row)
         self._shown = text
         self._reset_text()
+        if is_typing:
+            self._edit.setText(typed)
+            self._edit.setModified(True)
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
@@ -90,12 +109,51 @@ class DeviceBox(SizedCombo):
 
     @override
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if watched is self._edit and event.type() == QEvent.Type.FocusIn:
-            # After the click that brought the focus has placed the cursor.
-            QTimer.singleShot(0, self._edit, self._edit.selectAll)
-        if watched is self._edit and leave_to_window(event, self._edit):
+        if watched is self._popup:
+            return self._is_popup_key(event) or super().eventFilter(watched, event)
+        if watched is self._edit and self._is_edit_event(event):
             return True
         return super().eventFilter(watched, event)
+
+    def _is_edit_event(self, event: QEvent) -> bool:
+        is_fresh = not self._edit.isModified()
+        if isinstance(event, QFocusEvent):
+            if event.gotFocus() and is_fresh and event.reason() in _SELECTING:
+                self._edit.selectAll()
+        elif event.type() == QEvent.Type.MouseButtonRelease and is_fresh:
+            QTimer.singleShot(0, self._edit, self._edit.selectAll)
+        elif (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.KeyPress
+            and event.key() in _STEPS
+            and not is_fresh
+        ):
+            # Else the box would step from the device in force, whatever was typed.
+            self._open_list()
+            return True
+        return leave_to_window(event, self._edit)
+
+    def _is_popup_key(self, event: QEvent) -> bool:
+        """Enter while the list is open and nothing in it is chosen."""
+        if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.KeyPress:
+            return False
+        if event.key() not in _ENTER or self._is_highlighted():
+            return False
+        meant = self._found.meant()
+        if meant is None:
+            self._refuse()
+        else:
+            self._popup.hide()
+            self._pick(self._name_at(meant))
+        return True
+
+    def _is_highlighted(self) -> bool:
+        selection = self._popup.selectionModel()
+        return self._popup.isVisible() and selection.isSelected(self._popup.currentIndex())
+
+    def _open_list(self) -> None:
+        if self._found.rows() and not self._popup.isVisible():
+            self._completer.complete()
 
     def _name_at(self, row: int) -> str | None:
         return self._items.item(row).data(_NAME_ROLE)
@@ -128,16 +186,14 @@ class DeviceBox(SizedCombo):
     def _reset_text(self) -> None:
         self._edit.setText(self._fitted())
         self._edit.setCursorPosition(0)
+        if self._edit.hasFocus():
+            self._edit.selectAll()
         self.setToolTip(self._shown)
 
     def _on_activated(self, row: int) -> None:
         self._pick(self._name_at(row))
-
-    def _on_completed(self, words: str) -> None:
-        for row in range(self._items.rowCount()):
-            if self._items.item(row).data(_SEARCH_ROLE) == words:
-                self._pick(self._name_at(row))
-                return
+        # The list's own words reach the field after this.
+        QTimer.singleShot(0, self, self._reset_text)
 
     def _pick(self, name: str | None) -> None:
         self._reset_text()
@@ -149,14 +205,21 @@ class DeviceBox(SizedCombo):
         if text in ("", self._shown, self._fitted()):
             self._reset_text()
             return
-        wanted = text.casefold()
-        rows = range(self._items.rowCount())
-        known = [self._items.item(row).data(_SEARCH_ROLE).casefold() for row in rows]
-        found = [row for row in rows if wanted in known[row]]
-        exact = [r for r in found if (self._name_at(r) or "").casefold() == wanted]
-        if exact or len(found) == 1:
-            self._pick(self._name_at((exact or found)[0]))
+        if self._is_highlighted():
+            # Enter or Tab on an entry of the list: the completer tells which.
             return
-        self._reset_text()
-        reason = "No device is called" if not found else "Several devices match"
-        self.refused.emit(f"{reason} \u201c{text[:40]}\u201d: pick one from the list.")
+        meant = self._found.meant() if self._edit.isModified() else None
+        if meant is not None:
+            self._pick(self._name_at(meant))
+            return
+        self._refuse()
+        if self._found.rows() and self._edit.hasFocus():
+            # Once the key is done with: the list must not open under the hands of the completer.
+            QTimer.singleShot(0, self, self._open_list)
+        else:
+            self._reset_text()
+
+    def _refuse(self) -> None:
+        text = self._edit.text().strip()[:40]
+        reason = "Several devices match" if self._found.rows() else "No device is called"
+        self.refused.emit(f"{reason} \u201c{text}\u201d: pick one from the list.")
