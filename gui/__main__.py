@@ -80,12 +80,15 @@ def _answer_without_window() -> int:
     from engine.cancel import CancelToken  # noqa: PLC0415 - only here
     from engine.devices.here import this_machine  # noqa: PLC0415 - only here
     from gui import example  # noqa: PLC0415 - only here
+    from gui.sizing.plan import FIRST_CONCURRENCY, FIRST_CONTEXT  # noqa: PLC0415 - only here
 
     model = example.fetch(this_machine(), CancelToken()).id
-    status = run_command(["size", model, "--offline"])
+    plan = [f"--context={FIRST_CONTEXT}", f"--concurrency={FIRST_CONCURRENCY}"]
+    status = run_command(["size", model, "--offline", *plan])
     sys.stdout.write(
-        "\nThere is no display here, so this is the answer in the terminal. To see the window,\n"
-        "start plimsoll from a desktop session, or from ssh -X; plimsoll --help shows the rest.\n"
+        "\nThere is no display here, so this is the window's first example in the terminal.\n"
+        "To see the window, start plimsoll from a desktop session, or from ssh -X; plimsoll\n"
+        "--help shows the rest.\n"
     )
     return 0 if status in {0, 1, 3} else status
 

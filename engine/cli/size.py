@@ -16,7 +16,7 @@ from engine.contract.desk import Desk
 from engine.contract.request import parse
 from engine.contract.respond import respond
 from engine.errors import PlimsollError, UsageError
-from engine.fit import solve
+from engine.fit import changes, solve
 from engine.fit.verdict import Fit
 from engine.sizing import size
 
@@ -44,7 +44,10 @@ def _text(options: argparse.Namespace) -> int:
     sizing = size(plan.model, plan.deployment, plan.machine)
     limits = solve.limits(plan.model, plan.deployment, plan.machine)
     look = Look.of(streams.output())
-    look.write(describe(sizing, limits, plan.notes, look), streams.output())
+    ways: tuple[changes.Change, ...] = ()
+    if plan.notes.capacity_known and sizing.verdict.fit is Fit.DOES_NOT_FIT:
+        ways = changes.changes(plan.model, plan.deployment, plan.machine)
+    look.write(describe(sizing, limits, plan.notes, look, ways), streams.output())
     return STATUS[sizing.verdict.fit] if plan.notes.capacity_known else STATUS[Fit.UNKNOWN]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.cli.look import Look, fitted, wrapped
 from engine.evidence import Basis
+from engine.fit.judge import rank_margin
 from engine.runtimes.loading import in_words, loaded
 from engine.runtimes.registry import RUNTIMES
 from engine.units import format_gib
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from engine.architecture.spec import Direction
     from engine.budget.model import Budget, LlamaCppBuffers, RegionBudget
     from engine.contract.answer import Notes
+    from engine.fit.changes import Change
     from engine.fit.solve import Limits
     from engine.sizing import Sizing
 
@@ -25,12 +27,15 @@ _TABLE = 2 + _NAME + _NUMBER + 2 + _RANGE + 2 + _NUMBER + 2 + _BASIS
 _MOST_RANKS = 8
 
 
-def describe(sizing: Sizing, limits: Limits, notes: Notes, look: Look) -> Iterator[str]:
-    """The lines of the answer."""
+def describe(
+    sizing: Sizing, limits: Limits, notes: Notes, look: Look, ways: Sequence[Change] = ()
+) -> Iterator[str]:
+    """The lines of the answer; ``ways`` are the changes that would make it fit."""
     budget = sizing.budget
     yield from _heading(budget, look)
     yield ""
     yield from _verdict(sizing, notes, look)
+    yield from _would_fit(ways, look)
     for ranks in _alike(budget.ranks)[:_MOST_RANKS]:
         yield ""
         yield from _rank(budget, ranks, notes, look)
@@ -54,12 +59,24 @@ def _heading(budget: Budget, look: Look) -> Iterator[str]:
     context = f"{plan.max_model_len:,} tokens" if plan.max_model_len else "its default context"
     at_once = "1 request" if plan.concurrency == 1 else f"{plan.concurrency:,} requests"
     parts = [
-        f"{RUNTIMES[plan.runtime].label}{version} on {budget.machine.name}",
+        f"{RUNTIMES[plan.runtime].label}{version} on {_place(budget)}",
         f"{at_once} × {context}",
         f"weights {_format(budget)}",
         f"KV {plan.kv_cache_dtype}",
     ]
     yield from wrapped(" · ".join(parts), look.width, first="", rest="  ")
+
+
+def _place(budget: Budget) -> str:
+    """The machine, and how many of its devices are used where some are not."""
+    machine = budget.machine
+    there = sum(slot is not machine.host for slot in machine.slots)
+    used = sum(rank.slot is not machine.host for rank in budget.ranks)
+    if not 0 < used < there:
+        return machine.name
+    many = f"{there} × "
+    whole = machine.name if machine.name.startswith(many) else f"{many}GPUs of {machine.name}"
+    return f"{used} of {whole}"
 
 
 def _format(budget: Budget) -> str:
@@ -78,6 +95,16 @@ def _verdict(sizing: Sizing, notes: Notes, look: Look) -> Iterator[str]:
     yield look.verdict(look.line(verdict.headline, look.width - 2), verdict.fit)
     if verdict.detail:
         yield from wrapped(verdict.detail, look.width, first="  ", rest="  ")
+
+
+def _would_fit(ways: Sequence[Change], look: Look) -> Iterator[str]:
+    if not ways:
+        return
+    yield ""
+    yield look.strong("What would fit")
+    room = max(len(way.label) for way in ways)
+    for way in ways:
+        yield look.line(f"  {way.label:<{room}}  {way.verdict.headline}")
 
 
 def _alike(ranks: Sequence[RankBudget]) -> list[tuple[RankBudget, ...]]:
@@ -116,11 +143,14 @@ def _rank(budget: Budget, ranks: tuple[RankBudget, ...], notes: Notes, look: Loo
     for region in Region:
         yield _row(rank.regions[region], budget.direction(region), look)
     yield look.faint("  " + "─" * (_NAME + _NUMBER))
-    yield _sum("Planned", rank.planned.likely_bytes)
+    yield _sum("Planned", rank.planned.likely_bytes, _least(rank) if least else "")
     if notes.capacity_known:
         yield _sum("Load line", device.allocatable.likely_bytes)
         left = rank.free_bytes - _missing_bytes(rank)
-        yield _sum("Left" if left >= 0 else "Over", abs(left))
+        if rank.has_pool and left >= 0:
+            yield _sum("Spare in the pool", rank_margin(rank).likely_bytes)
+        else:
+            yield _sum("Left" if left >= 0 else "Over", abs(left))
 
 
 def _missing_bytes(rank: RankBudget) -> int:
@@ -155,8 +185,15 @@ def _row(entry: RegionBudget, direction: Direction | None, look: Look) -> str:
     return look.region("■ ", entry.region) + name + figures + look.faint(how)
 
 
-def _sum(name: str, size_bytes: int) -> str:
-    return f"  {fitted(name, _NAME)}{fitted(_gib(size_bytes), _NUMBER, right=True)}"
+def _sum(name: str, size_bytes: int, least: str = "") -> str:
+    row = f"  {fitted(name, _NAME)}{fitted(_gib(size_bytes), _NUMBER, right=True)}"
+    return row + " " * (_RANGE + 4) + fitted(least, _NUMBER, right=True) if least else row
+
+
+def _least(rank: RankBudget) -> str:
+    """The sum of what is known to be least; empty where nothing is."""
+    known = sum(entry.least_bytes or 0 for entry in rank.regions.values())
+    return _gib(known) if known else ""
 
 
 def _gib(size_bytes: int) -> str:

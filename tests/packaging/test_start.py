@@ -182,6 +182,8 @@ def test_that_without_a_display_the_answer_comes_in_the_terminal(settings):
     assert done.returncode == 0, done.stderr
     assert "GiB" in done.stdout
     assert "To see the window" in done.stdout
+    # The plan of a fresh window, not the runtime's own context.
+    assert "4 requests × 8,192 tokens" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize("arguments", [["--ofline"], ["--replay"], ["--replay", "/no/such/file"]])

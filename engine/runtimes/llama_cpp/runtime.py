@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Budget, LlamaCppBuffers, SequenceState
 from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
+from engine.evidence import Basis
 from engine.formats.kv import LLAMA_CPP_KV_DTYPES
 from engine.formats.mixes import MIXES
 from engine.runtimes import foreign
@@ -17,7 +18,7 @@ from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.plan import Plan, gpu_slots, plan
 from engine.runtimes.llama_cpp.regions import Ranks
 from engine.runtimes.loading import conversion, loaded
-from engine.units import format_bytes
+from engine.units import format_bytes, format_gib
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -76,7 +77,7 @@ class LlamaCpp:
             machine=machine,
             ranks=ranks,
             sequence_state=_sequence_state(shape, planned, ranks, slots),
-            assumptions=_assumptions(model, shape, planned, deployment, slots),
+            assumptions=_assumptions(model, shape, planned, deployment, machine),
             warnings=_warnings(shape, planned, deployment),
             doubts=shape.doubts,
             llama_cpp=_buffers(planned, slots),
@@ -198,16 +199,18 @@ def _sequence_state(
 
 
 def _assumptions(
-    model: Model, shape: Shape, planned: Plan, deployment: Deployment, slots: tuple[Slot, ...]
+    model: Model, shape: Shape, planned: Plan, deployment: Deployment, machine: Machine
 ) -> tuple[str, ...]:
-    settings = planned.settings
+    settings, slots = planned.settings, gpu_slots(machine, deployment)
     notes = list(planned.notes)
     if planned.is_fitted_context:
         notes.insert(
             0,
             f"Context {settings.n_ctx:,}: llama.cpp's default is the model's trained "
             f"{shape.context_length:,} tokens, which --fit lowers until 1 GiB stays free "
-            "(never under 4,096).",
+            "(never under 4,096). It counts its own buffers at their likely size against "
+            f"{'free device memory' if slots else 'all of the RAM'}; program, others and the high "
+            "estimates come on top here, so less is to spare.",
         )
     elif deployment.max_model_len is None and not deployment.n_ctx:
         notes.insert(
@@ -228,6 +231,11 @@ def _assumptions(
         notes.append(
             "All layers on the GPU; where they don't fit, llama.cpp's --fit moves some to the host."
         )
+    host = machine.host.device
+    beside = bool(slots) and slots[0].device.kind is DeviceKind.DISCRETE
+    if beside and host.allocatable.basis is Basis.ASSUMED:
+        size = format_gib(host.allocatable.likely_bytes)
+        notes.append(f"Host RAM {size}. {host.allocatable.source}.")
     repacked = shape.weights.repackable_bytes
     if not slots and deployment.mmap and deployment.repack and repacked:
         notes.append(

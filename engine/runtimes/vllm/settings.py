@@ -14,7 +14,13 @@ from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.kv import KV_DTYPES
 from engine.formats.weights import FORMATS
 from engine.runtimes import foreign
-from engine.runtimes.checks import check_devices, check_numbers, check_positions, check_splits
+from engine.runtimes.checks import (
+    check_devices,
+    check_numbers,
+    check_positions,
+    check_splits,
+    working_sizes,
+)
 from engine.runtimes.vllm import rules
 
 if TYPE_CHECKING:
@@ -61,7 +67,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     _check(model, deployment, machine)
     version = rules.parse_version(deployment.runtime_version)
     assumed: list[str] = []
-    warned = foreign.warnings(deployment, "vllm")
+    warned = foreign.warnings(deployment, "vllm") + _unused_devices(spec, deployment, machine)
     if deployment.speculative_tokens and not spec.mtp:
         warned.append(
             "speculative_tokens: this model has no prediction layers of its own; the memory of a "
@@ -108,6 +114,18 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         assumptions=tuple(assumed),
         warnings=tuple(warned),
     )
+
+
+def _unused_devices(spec: ArchitectureSpec, deployment: Deployment, machine: Machine) -> list[str]:
+    """One device is the default, however many there are: what is idle, and how to use it."""
+    there = len(machine.slots)
+    if there < 2 or deployment.ranks * deployment.data_parallel_size > 1:
+        return []
+    most = max((n for n in working_sizes(spec, there)), default=1)
+    stages = min(there, len(spec.layers))
+    way = f"--tp {most}" if most > 1 else f"--pp {stages}"
+    spread = f"; {way} spreads the model" if max(most, stages) > 1 else ""
+    return [f"1 of {there} devices is used{spread}."]
 
 
 def _check(model: Model, deployment: Deployment, machine: Machine) -> None:

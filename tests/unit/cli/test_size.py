@@ -258,3 +258,65 @@ def test_that_an_attention_free_model_of_unknown_type_is_a_bound_with_status_3(p
 def test_that_the_answer_names_the_type_of_the_whole_config(plimsoll):
     ran = plimsoll("size", "google/gemma-3-27b-it", "--offline", *CARD, "--json")
     assert ran.answer["model"]["model_type"] == "gemma3"
+
+
+def test_that_one_of_two_cards_is_named_where_only_one_is_used(plimsoll, llama_8b):
+    plan = ("--runtime", "vllm", "--gpu", "H100 SXM 80GB", "--gpu-count", 2, "--context", "8k")
+    ran = plimsoll("size", llama_8b, *plan)
+    assert "vLLM 0.33.0 on 1 of 2 × H100 SXM 80GB" in ran.output
+    assert "1 of 2 devices is used; --tp 2 spreads the model." in ran.output
+    both = plimsoll("size", llama_8b, *plan, "--tp", 2).output
+    assert "on 2 × H100 SXM 80GB" in both
+    assert "is used" not in both
+
+
+def test_that_the_ram_of_a_machine_elsewhere_is_listed_as_assumed(plimsoll, llama_8b):
+    plan = ("--runtime", "llama.cpp", "--context", 4096, "--json")
+    ran = plimsoll("size", llama_8b, *CARD, *plan)
+    assert any("Host RAM 64.00 GiB" in text for text in ran.answer["assumptions"])
+    # A Mac has no other memory, and vLLM plans none.
+    mac = plimsoll("size", llama_8b, "--gpu", "Apple M4 Max 128 GB", *plan)
+    vllm = plimsoll("size", llama_8b, *CARD, "--runtime", "vllm", "--json")
+    for other in (mac, vllm):
+        assert not any("Host RAM" in text for text in other.answer["assumptions"])
+
+
+def test_that_a_context_of_fit_says_what_its_gibibyte_counts(plimsoll, llama_8b):
+    ran = plimsoll("size", llama_8b, *CARD, "--runtime", "llama.cpp", "--json")
+    (text,) = (t for t in ran.answer["assumptions"] if t.startswith("Context "))
+    assert "1 GiB stays free" in text
+    assert "buffers at their likely size against free device memory" in text
+
+
+def test_that_a_plan_that_does_not_fit_names_what_would(plimsoll, llama_8b):
+    # Weights of 14.96 and a cache of 16 GiB on 23.6: at one request it is 1 GiB of cache.
+    ran = plimsoll("size", llama_8b, *CARD, "--context", "8k", "--concurrency", 16)
+    head, _, tail = ran.output.partition("What would fit\n")
+    ways = tail.split("\n\n", 1)[0].splitlines()
+    assert "Doesn’t fit" in head
+    assert any(way.split()[0] == "Context" for way in ways)
+    assert all("to spare" in way for way in ways)
+    assert "What would fit" not in plimsoll("size", llama_8b, *CARD, "--context", "8k").output
+
+
+def test_that_a_pool_says_what_it_has_to_spare(plimsoll, llama_8b):
+    plan = ("--gpu", "H100 SXM 80GB", "--context", "8k")
+    text = plimsoll("size", llama_8b, *plan).output
+    state = plimsoll("size", llama_8b, *plan, "--json").answer["sequence_state"]
+    # 512 blocks of 16 tokens for the request, and the null block: 2 MiB each.
+    spare = state["pool_bytes"] - 513 * 2**21
+    assert f"Spare in the pool{spare / 2**30:9.2f}" in text
+    assert "  Left" not in text
+
+
+def test_that_the_sum_of_the_least_stands_in_the_row_of_the_plan(plimsoll, llama_8b, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    plan = ("--gpu", "H100 SXM 80GB", "--context", "8k")
+    rows = plimsoll("size", llama_8b, *plan).output.splitlines()
+    (row,) = (line for line in rows if line.startswith("  Planned"))
+    (head,) = (line for line in rows if " least " in line)
+    # 16,060,522,496 B of weights, 1 GiB of cache, a bare context of 36 + 2.8 × 132 SM MiB.
+    assert (
+        row[: head.index(" least ") + 6].split()[-1]
+        == f"{16_060_522_496 / 2**30 + 1 + (36 + 2.8 * 132) / 1024:.2f}"
+    )

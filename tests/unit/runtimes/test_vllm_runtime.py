@@ -424,3 +424,16 @@ def test_that_devices_vllm_does_not_know_are_answered_with_care() -> None:
     told = plan(where=machine(turing)).warnings
     assert any("--dtype half" in line for line in told)
     assert not plan(where=machine(turing), weight_format="fp16").warnings
+
+
+def test_that_idle_devices_are_named_with_the_way_to_use_them() -> None:
+    def idle(name: str, count: int, **settings: Any) -> list[str]:
+        found = plan(name, machine(gpu(700.0), count), **settings).warnings
+        return [line for line in found if "is used" in line]
+
+    assert idle("Llama-3.1-8B", 1) == []
+    assert idle("Llama-3.1-8B", 2) == ["1 of 2 devices is used; --tp 2 spreads the model."]
+    # 32 heads and 8 KV heads divide by 1, 2, 4, 8 …, not by 3: two of the three, then.
+    assert idle("Llama-3.1-8B", 3) == ["1 of 3 devices is used; --tp 2 spreads the model."]
+    for split in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
+        assert idle("Llama-3.1-8B", 2, **{split: 2}) == []
