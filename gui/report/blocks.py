@@ -24,7 +24,7 @@ from engine.report.document import (
     Tone,
 )
 from gui.kit.charts import inks
-from gui.report import figure
+from gui.report import figure, lists
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,21 +38,27 @@ _ROW_PAD = 6
 _SWATCH = 12
 _SWATCH_GAP = 8
 _KEEP_WITH_HEADING = 100
-_ABOVE_HEADING = 20
+_ABOVE_HEADING = 16
+_HEADING_HEIGHT = 24
+_COMMAND_LINE = 16
+_KEEP_ITEMS = 8
+"""A list of up to so many lines stays whole."""
+_KEEP_ROWS = 4
+"""A table of up to so many rows stays whole."""
 _COLORS = {
     Tone.NORMAL: "text.primary",
     Tone.STRONG: "text.primary",
     Tone.QUIET: "text.secondary",
 }
-_FORMULA_NAME = 170
-_FORMULA_VALUE = 84
+_FORMULA_NAME = 132
+_FORMULA_VALUE = 78
 
 
-def place(sheet: Sheet, block: Block) -> None:
-    """Set ``block`` at the sheet's place."""
+def place(sheet: Sheet, block: Block, then: Block | None = None) -> None:
+    """Set ``block`` at the sheet's place; a heading stays with what comes ``then``."""
     match block:
         case Heading():
-            sheet.ensure(_KEEP_WITH_HEADING)
+            sheet.ensure(_kept(sheet, then))
             sheet.space(_ABOVE_HEADING)
             sheet.paragraph(block.text, sheet.font("body.strong"), "text.primary")
             sheet.y += 6
@@ -60,9 +66,9 @@ def place(sheet: Sheet, block: Block) -> None:
             sheet.paragraph(block.text, sheet.font("small"), _COLORS[block.tone])
             sheet.y += 4
         case Command():
-            _command(sheet, block)
+            lists.command(sheet, block)
         case Bullets():
-            _bullets(sheet, block)
+            lists.bullets(sheet, block)
         case Facts():
             _facts(sheet, block)
         case Table():
@@ -75,30 +81,23 @@ def place(sheet: Sheet, block: Block) -> None:
             sheet.next_part()
 
 
-def _command(sheet: Sheet, block: Command) -> None:
-    font = sheet.font("mono", 10)
-    metrics = QFontMetricsF(font)
-    lines: list[str] = []
-    for word in block.text.split(" "):
-        longer = f"{lines[-1]} {word}" if lines else word
-        if lines and metrics.horizontalAdvance(longer) <= sheet.width:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    for line in lines:
-        sheet.paragraph(line, font, "text.secondary")
-        sheet.y += 2
-
-
-def _bullets(sheet: Sheet, block: Bullets) -> None:
-    font = sheet.font("small")
-    for item in block.items:
-        height = sheet.height(item, font, sheet.width - 14)
-        sheet.ensure(height)
-        sheet.write("–", font, "text.tertiary", QRectF(sheet.left, sheet.y, 14, height + 1))
-        rect = QRectF(sheet.left + 14, sheet.y, sheet.width - 14, height + 1)
-        sheet.write(item, font, "text.secondary", rect)
-        sheet.y += height + 3
+def _kept(sheet: Sheet, then: Block | None) -> float:
+    """What a heading needs with the beginning of the block below it, or all of a short one."""
+    if isinstance(then, Bullets):
+        lines = lists.bullet_lines(sheet, then)
+        shown = lines if len(lines) <= _KEEP_ITEMS else lines[:2]
+        return _ABOVE_HEADING + _HEADING_HEIGHT + sum(height for _, height in shown)
+    if isinstance(then, Command):
+        return (
+            _ABOVE_HEADING + _HEADING_HEIGHT + _COMMAND_LINE * len(lists.command_lines(sheet, then))
+        )
+    if isinstance(then, Table) and len(then.rows) <= _KEEP_ROWS:
+        rows = (*then.rows, then.total) if then.total else then.rows
+        widths = _widths(sheet, then)
+        height = sum(_row_height(sheet, then, widths, row) + _ROW_PAD for row in rows)
+        header = _HEADING_HEIGHT if then.has_header else 0
+        return _ABOVE_HEADING + _HEADING_HEIGHT + header + height
+    return _KEEP_WITH_HEADING
 
 
 def _facts(sheet: Sheet, block: Facts) -> None:
@@ -128,24 +127,28 @@ def _facts(sheet: Sheet, block: Facts) -> None:
 def _formula(sheet: Sheet, block: Formula) -> None:
     is_part = block.name.startswith("–")
     name = sheet.font("small" if is_part else "small.strong")
-    value, mono, source = sheet.font("small.num"), sheet.font("mono", 10), sheet.font("caption")
+    value, mono, source = (
+        sheet.font("small.num"),
+        sheet.font("mono", lists.MONO),
+        sheet.font("caption"),
+    )
     indent = 12.0 if is_part else 0.0
     left = sheet.left + _FORMULA_NAME + _FORMULA_VALUE
     room = sheet.left + sheet.width - left
     first = sheet.height(block.calculation, mono, room) if block.calculation else 0.0
     second = sheet.height(block.source, source, room) if block.source else 0.0
     name_room = _FORMULA_NAME - indent - 6
-    height = max(sheet.height(block.name, name, name_room), first + second) + 7
+    height = max(sheet.height(block.name, name, name_room), first + second) + 5
     sheet.ensure(height)
-    rect = QRectF(sheet.left + indent, sheet.y + 3, name_room, height)
+    rect = QRectF(sheet.left + indent, sheet.y + 2, name_room, height)
     sheet.write(block.name, name, "text.primary", rect)
-    rect = QRectF(sheet.left + _FORMULA_NAME, sheet.y + 3, _FORMULA_VALUE - 14, height)
+    rect = QRectF(sheet.left + _FORMULA_NAME, sheet.y + 2, _FORMULA_VALUE - 14, height)
     sheet.write(block.value, value, "text.primary", rect, Qt.AlignmentFlag.AlignRight)
     if block.calculation:
-        rect = QRectF(left, sheet.y + 3, room, first + 1)
+        rect = QRectF(left, sheet.y + 2, room, first + 1)
         sheet.write(block.calculation, mono, "text.primary", rect)
     if block.source:
-        rect = QRectF(left, sheet.y + 3 + first, room, second + 1)
+        rect = QRectF(left, sheet.y + 2 + first, room, second + 1)
         sheet.write(block.source, source, "text.tertiary", rect)
     sheet.y += height
     sheet.rule(sheet.y)
@@ -206,15 +209,7 @@ def _header(sheet: Sheet, columns: Sequence[Column], widths: Sequence[float]) ->
 def _row(sheet: Sheet, table: Table, widths: Sequence[float], cells: Sequence[Cell]) -> None:
     columns = table.columns
     fonts = [_font(sheet, cell, column) for cell, column in zip(cells, columns, strict=True)]
-    rooms = [
-        width - (0 if i == 0 else _CELL_PAD) - _CELL_PAD - (_indent(cells[i]))
-        for i, width in enumerate(widths)
-    ]
-    heights = [
-        sheet.height(cell.text, font, room) if cell.text else 0.0
-        for cell, font, room in zip(cells, fonts, rooms, strict=True)
-    ]
-    height = max(heights)
+    height = _row_height(sheet, table, widths, cells)
     if sheet.ensure(height + _ROW_PAD + 2):
         _header(sheet, columns if table.has_header else (), widths)
     x = sheet.left
@@ -229,6 +224,17 @@ def _row(sheet: Sheet, table: Table, widths: Sequence[float], cells: Sequence[Ce
         x += width
     sheet.y += height + _ROW_PAD
     sheet.rule(sheet.y)
+
+
+def _row_height(
+    sheet: Sheet, table: Table, widths: Sequence[float], cells: Sequence[Cell]
+) -> float:
+    heights = [0.0]
+    for index, (cell, column, width) in enumerate(zip(cells, table.columns, widths, strict=True)):
+        room = width - (_CELL_PAD if index else 0) - _CELL_PAD - _indent(cell)
+        if cell.text:
+            heights.append(sheet.height(cell.text, _font(sheet, cell, column), room))
+    return max(heights)
 
 
 def _indent(cell: Cell) -> float:

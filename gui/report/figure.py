@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.report.measured import MeasuredRun
     from gui.report.sheet import Sheet
 
-_HEIGHT = 284
+_HEIGHT = 268
 _LEAST_RUN_S = 1.0
 
 

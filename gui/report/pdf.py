@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QBuffer, QIODevice
@@ -68,8 +69,8 @@ def _rendered(document: ReportDocument, page: str, count: int) -> tuple[bytes, i
     sheet.paragraph(document.headline, sheet.font("verdict", 27), "text.primary")
     sheet.y += 4
     sheet.paragraph(document.detail, sheet.font("body"), "text.secondary", sheet.width - 40)
-    for block in document.blocks:
-        blocks.place(sheet, block)
+    for block, then in zip_longest(document.blocks, document.blocks[1:]):
+        blocks.place(sheet, block, then)
     pages = sheet.finish()
     buffer.close()
     return bytes(buffer.data().data()), pages

@@ -33,10 +33,10 @@ PAGES = {"A4": QPageSize.PageSizeId.A4, "Letter": QPageSize.PageSizeId.Letter}
 _DPI = 96
 """At 96 dots an inch a pixel of the screen's painters is a pixel here, and curves stay curves."""
 _SIDE = 56
-_HEAD = 85
-_TOP = 108
-_FOOT = 64
-_FOOT_TEXT = 40
+_HEAD = 75
+_TOP = 90
+_FOOT = 56
+_FOOT_TEXT = 36
 _HARDLY = 0.4
 
 
@@ -140,8 +140,8 @@ class Sheet:
         """Head and foot."""
         strong, small = self.font("body.strong"), self.font("small")
         ink = self.theme.color("text.primary")
-        self._mark(QRectF(self.left, _HEAD - 35, 25, 25), ink)
-        line = QRectF(self.left, _HEAD - 34, self.width, 22)
+        self._mark(QRectF(self.left, _HEAD - 32, 25, 25), ink)
+        line = QRectF(self.left, _HEAD - 31, self.width, 22)
         middle = Qt.AlignmentFlag.AlignVCenter
         self.write("Plimsoll", strong, "text.primary", line.adjusted(36, 0, 0, 0), middle)
         right = Qt.AlignmentFlag.AlignRight | middle

@@ -233,3 +233,19 @@ def test_that_any_number_of_ranks_is_reported(count: int, tmp_path: Path) -> Non
     text = _text(_report(tmp_path / "ranks.pdf", sizings.many_ranks(count)))
     assert "Every rank" in text
     assert count == 2 or f"Ranks 1 to {count - 1}" in text
+
+
+@pytest.mark.parametrize("page", ["A4", "Letter"])
+def test_that_the_ordinary_report_is_two_pages(page: str, tmp_path: Path) -> None:
+    assert len(_report(tmp_path / "report.pdf", page=page).pages) == 2
+
+
+@pytest.mark.parametrize("lines", range(30, 60, 2))
+def test_that_a_short_list_stays_whole_with_its_heading(lines: int, tmp_path: Path) -> None:
+    items = tuple(f"item {n} {'word ' * 25}" for n in range(4))
+    before = [Paragraph(f"line {n}") for n in range(lines)]
+    document = _document(*before, Heading("Kept"), Bullets(items))
+    pages = [p.extract_text() for p in _written(document, tmp_path / "report.pdf").pages]
+    whole = [page for page in pages if "Kept" in page]
+    assert len(whole) == 1
+    assert all(f"item {n}" in whole[0] for n in range(4))
