@@ -75,6 +75,8 @@ def is_mapping(value: object) -> TypeGuard[dict[str, object]]:
 
 def shown(value: object) -> str:
     """``value`` as it may stand in a sentence."""
+    if isinstance(value, dict | list | tuple) and not value:
+        return "empty"
     if isinstance(value, dict | list | tuple):
         return "a list" if not isinstance(value, dict) else "an object"
     text = repr(value)

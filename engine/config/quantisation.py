@@ -134,9 +134,8 @@ def _quantisation(root: Facts, text: Facts) -> Facts | None:
             if value is None:
                 continue
             if not is_mapping(value) or not value:
-                empty = is_mapping(value)
                 wanted = f"an object with quant_method ({', '.join(_METHODS_NAMED)} …) is needed"
-                raise owner.bad(key, "empty" if empty else value, wanted)
+                raise owner.bad(key, value, wanted)
             inner = value.get("quantization")
             merged = {**value, **inner} if is_mapping(inner) else value
             is_mlx = root.stated.get("quantization") == value and "quant_method" not in value

@@ -15,7 +15,7 @@ from engine.contract.answer import Notes
 from engine.devices import catalogue
 from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeviceError, HubOfflineError, HubTimeoutError, SourceError
-from engine.runtimes.registry import RUNTIMES
+from engine.runtimes import registry
 from engine.source import catalogue as catalogue_of_models
 from engine.source.raw import RawModel
 from engine.source.resolve import resolve
@@ -64,8 +64,11 @@ class Desk:
         Raises:
             PlimsollError: the model, the device or the setting that is wrong.
         """
-        model = self.model(request)
+        # What costs nothing to check comes before a model that may have to come from the Hub.
+        if "runtime" in request.given:
+            registry.get(request.deployment.runtime)
         machine, about_machine = self._machine(request)
+        model = self.model(request)
         deployment, about_plan = _complete(request, model, machine)
         return Plan(
             model=model,
@@ -201,7 +204,7 @@ def default_runtime(model: Model, machine: Machine) -> str:
 
 
 def _why(name: str, model: Model) -> str:
-    label = RUNTIMES[name].label
+    label = registry.get(name).label
     if model.is_gguf:
         return f"{label} reads GGUF files"
     return f"{label} is our default for this device"

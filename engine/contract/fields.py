@@ -37,8 +37,8 @@ class Group(Enum):
     MODEL = "model"
     PLAN = "plan"
     DEVICE = "device"
-    VLLM = "vLLM and SGLang"
-    LLAMA_CPP = "llama.cpp and Ollama"
+    VLLM = "vLLM"
+    LLAMA_CPP = "llama.cpp"
     TRANSFORMERS = "Transformers"
 
 
@@ -53,6 +53,8 @@ class Field:
     least: float | None = None
     most: float | None = None
     choices: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+    """Of the choices those that nobody can make yet; no list of what works names them."""
     aliases: tuple[str, ...] = ()
     """Shorter options of the command line."""
     inline: bool = False
@@ -64,6 +66,8 @@ class Field:
         return "--" + self.name.replace("_", "-")
 
 
+LATER = ("sglang", "ollama", "mlx")
+"""Runtimes of the contract that can't be planned yet: they get a sentence of their own."""
 RUNTIMES = ("vllm", "sglang", "llama.cpp", "ollama", "transformers", "mlx")
 
 # Beyond these a plan is a slip of the keyboard, and lists of ranks would fill the memory.
@@ -103,7 +107,8 @@ def _model() -> Iterable[Field]:
 def _plan() -> Iterable[Field]:
     group = Group.PLAN
     tokens, requests, ranks = (1, _MOST_TOKENS), (1, _MOST_REQUESTS), (1, _MOST_DEVICES)
-    yield _text(group, "runtime", "vllm, llama.cpp or transformers (others later)", *RUNTIMES)
+    text = "vllm, llama.cpp or transformers (sglang, ollama and mlx: not yet)"
+    yield Field("runtime", Kind.TEXT, group, text, choices=RUNTIMES, later=LATER)
     yield _text(group, "runtime_version", "its version, such as 0.24.0")
     yield _text(
         group, "weight_format", "auto (as stored), bf16, fp8, awq-int4, nf4 … or a GGUF mix, Q4_K_M"
@@ -134,7 +139,14 @@ def _pool() -> Iterable[Field]:
     yield _integer(group, "max_num_seqs", "most requests in one step", count)
     yield _integer(group, "max_num_batched_tokens", "most tokens in one step", (1, _MOST_TOKENS))
     yield Field("gpu_memory_utilization", Kind.NUMBER, group, "share of the device", 0.01, 1.0)
-    yield Field("mem_fraction_static", Kind.NUMBER, group, "SGLang's static share", 0.01, 1.0)
+    yield Field(
+        "mem_fraction_static",
+        Kind.NUMBER,
+        group,
+        "static share of SGLang, not yet planned",
+        0.01,
+        1.0,
+    )
     yield _switch(group, "enforce_eager", "no CUDA graphs")
     yield _switch(group, "enable_prefix_caching", "keep the caches of finished requests")
     yield _integer(group, "speculative_tokens", "draft tokens a step", (0, 1024))

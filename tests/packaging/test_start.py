@@ -76,6 +76,15 @@ def test_that_only_the_part_that_is_asked_for_is_prepared(checkout, arguments, s
     assert asked(checkout) == [need]
 
 
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_that_help_of_the_tests_is_a_paragraph_and_installs_nothing(checkout, word):
+    done = start(checkout, "test", word)
+    assert done.returncode == 0
+    assert done.stdout.startswith("plimsoll test runs every check")
+    assert len(done.stdout.splitlines()) == 1
+    assert asked(checkout) == []
+
+
 def test_that_the_second_start_prepares_nothing_and_passes_its_arguments_on(checkout):
     start(checkout, "size", "a model")
     again = start(checkout, "size", "a model", "--json")

@@ -17,6 +17,7 @@ from engine.cli.look import Look, cells
 
 if TYPE_CHECKING:
     from pathlib import Path
+from tests.helpers import fake_hub
 from tests.unit.cli.conftest import LLAMA_8B, published
 
 CARD = ("--gpu", "RTX 4090")
@@ -320,3 +321,36 @@ def test_that_the_sum_of_the_least_stands_in_the_row_of_the_plan(plimsoll, llama
         row[: head.index(" least ") + 6].split()[-1]
         == f"{16_060_522_496 / 2**30 + 1 + (36 + 2.8 * 132) / 1024:.2f}"
     )
+
+
+@pytest.mark.parametrize(
+    ("option", "part"),
+    [
+        (("--runtime", "sglang"), "SGLang can't be planned yet"),
+        (("--gpu", "RTX 4900"), "is not in the device catalogue"),
+    ],
+)
+def test_that_options_are_checked_before_the_hub_is_asked(plimsoll, option, part):
+    with fake_hub.serving() as hub:
+        ran = plimsoll("size", "org/model", *option, "--endpoint", hub.url)
+        asked = list(hub.requests)
+    assert ran.status == 2
+    assert part in ran.complaint
+    assert asked == []
+
+
+def test_that_no_list_of_what_works_names_a_runtime_that_cannot_be_planned(plimsoll, llama_8b):
+    wrong = plimsoll("size", llama_8b, "--runtime", "tgi").complaint
+    assert "runtime is one of vllm, llama.cpp, transformers, not 'tgi'" in wrong
+
+
+def test_that_help_marks_what_cannot_be_planned_yet(capsys):
+    with pytest.raises(SystemExit):
+        main(["size", "--help"])
+    shown = " ".join(capsys.readouterr().out.lower().split())
+    assert "(sglang, ollama and mlx: not yet)" in shown
+    rest = shown.replace("(sglang, ollama and mlx: not yet)", "")
+    assert "static share of sglang, not yet planned" in rest
+    assert rest.count("sglang") == 1
+    assert "ollama" not in rest
+    assert "mlx" not in rest

@@ -311,3 +311,11 @@ def test_that_the_cache_dtype_of_a_checkpoint_is_read() -> None:
 def test_that_all_spellings_of_what_stays_unquantised_are_read() -> None:
     for key in ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules"):
         assert stored({"quant_method": "fp8", key: ["lm_head", 3]}).unquantised == ("lm_head",)
+
+
+@pytest.mark.parametrize("key", ["quantization_config", "compression_config", "quantization"])
+def test_that_an_empty_description_is_called_empty(key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        stored(None, **{key: {}})
+    assert caught.value.message.startswith(f"{key} is empty; an object with")
+    assert caught.value.field == key

@@ -10,7 +10,17 @@ import pytest
 import resources
 from engine.contract.answer import error_answer
 from engine.contract.schema import schemas
+from engine.devices import catalogue as devices
+from engine.devices import plain as plain_devices
 from engine.errors import UsageError
+from engine.telemetry.record import Recorder
+from engine.telemetry.snapshot import (
+    DeviceReading,
+    Missing,
+    PoolKind,
+    ProcessReading,
+    TelemetrySnapshot,
+)
 
 
 def published(name: str) -> dict[str, object]:
@@ -45,3 +55,23 @@ def test_that_an_error_carries_code_sentence_and_field_and_hides_nothing_in_them
 def test_that_the_published_schemas_refuse_what_the_contract_does_not_know():
     answer = error_answer(1, UsageError("x")) | {"extra": 1}
     assert not jsonschema.Draft202012Validator(published("budget")).is_valid(answer)
+
+
+def test_that_every_line_of_a_recording_follows_the_published_schema(tmp_path):
+    here = devices.machine(devices.find("RTX 4090"), 2)
+    card = DeviceReading(
+        uuid="GPU-0", name="RTX 4090", pool=PoolKind.VRAM, total_bytes=24 * 2**30,
+        used_bytes=Missing("the driver is asleep"), free_bytes=2**30, reserved_bytes=0,
+        processes=(ProcessReading(7, "python", 2**30, "python serve.py"),), source="NVML",
+    )  # fmt: skip
+    path = tmp_path / "run.jsonl"
+    recorder = Recorder(path, plain_devices.to_dict(here))
+    recorder.write(TelemetrySnapshot(monotonic_s=1.5, wall_time_s=1.7e9, devices=(card,)))
+    recorder.close()
+    header, sample = map(json.loads, path.read_text("utf-8").splitlines())
+    judge = jsonschema.Draft202012Validator(published("recording"))
+    judge.validate(header)
+    judge.validate(sample)
+    assert header["schema"] == published("recording")["title"] == "plimsoll.recording/1"
+    assert not judge.is_valid(header | {"machine": {}})
+    assert not judge.is_valid({k: v for k, v in sample.items() if k != "devices"})

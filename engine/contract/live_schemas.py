@@ -1,0 +1,117 @@
+"""The published JSON Schemas of what is here now: the machine, a sample, a recording."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.contract import machine
+from engine.contract.shapes import (
+    DIALECT,
+    SIZE,
+    TEXT,
+    TEXTS,
+    closed,
+    estimate,
+    or_missing,
+    said,
+)
+from engine.telemetry import record
+from engine.telemetry.snapshot import PoolKind
+
+if TYPE_CHECKING:
+    from engine.contract.shapes import Schema
+
+_NUMBER: Schema = {"type": "number"}
+_MISSING = "A value that could not be read is an object that says why: missing."
+
+
+def schemas() -> dict[str, Schema]:
+    """Every one of them by its file's stem."""
+    return {"machine": _machine(), "sample": _sample(), "recording": _recording()}
+
+
+def _machine() -> Schema:
+    body = closed(
+        schema={"const": machine.MACHINE_SCHEMA}, **_machine_facts(), now=closed(**_moment())
+    )
+    about = f"This machine's devices and one sample: plimsoll machine --json. {_MISSING}"
+    return {"$schema": DIALECT, "title": machine.MACHINE_SCHEMA, "description": about, **body}
+
+
+def _sample() -> Schema:
+    body = closed(schema={"const": machine.SAMPLE_SCHEMA}, **_moment())
+    about = f"One line of plimsoll watch --jsonl. {_MISSING}"
+    return {"$schema": DIALECT, "title": machine.SAMPLE_SCHEMA, "description": about, **body}
+
+
+def _recording() -> Schema:
+    header = closed(
+        schema={"const": record.SCHEMA},
+        started=said(_NUMBER, "seconds since 1970, UTC"),
+        machine=said(closed(**_machine_facts()), "the machine that was recorded"),
+    )
+    return {
+        "$schema": DIALECT,
+        "title": record.SCHEMA,
+        "description": "One line of a recording (JSON Lines): the first is the header, every "
+        f"further one a sample. {_MISSING}",
+        "oneOf": [header, closed(**_moment())],
+    }
+
+
+def _machine_facts() -> dict[str, Schema]:
+    device = closed(
+        name=TEXT,
+        uuid=said(TEXT, "the driver's; empty where there is none"),
+        vendor=TEXT,
+        kind=TEXT,
+        label=said(TEXT, "the size on the box"),
+        total_bytes=said(SIZE, "what the driver reports"),
+        allocatable=said(estimate(), "what programs can get"),
+        foreign=said(estimate(), "what others hold"),
+        sm_count=said(SIZE, "streaming multiprocessors; 0 where it is not known"),
+        compute_capability=said(_NUMBER, "CUDA's; 0 where there is none"),
+        ecc=TEXT,
+        source=said(TEXT, "where total_bytes comes from"),
+    )
+    return {
+        "name": TEXT,
+        "is_here": {"type": "boolean"},
+        "devices": said({"type": "array", "items": device}, "in rank order"),
+        "host": said(device, "the machine's own RAM"),
+    }
+
+
+def _moment() -> dict[str, Schema]:
+    return {
+        "monotonic_s": said(_NUMBER, "a clock that never jumps, for intervals"),
+        "wall_time_s": said(_NUMBER, "seconds since 1970, UTC"),
+        "devices": {"type": "array", "items": _reading()},
+        "notes": TEXTS,
+    }
+
+
+def _reading() -> Schema:
+    process = closed(
+        pid=SIZE,
+        name=TEXT,
+        used_bytes=or_missing(SIZE),
+        file_bytes=said(
+            or_missing(SIZE), "resident pages of mapped files: reclaimable, not in used_bytes"
+        ),
+        command=TEXT,
+    )
+    return closed(
+        uuid=TEXT,
+        name=TEXT,
+        pool={"enum": [kind.value for kind in PoolKind]},
+        total_bytes=or_missing(SIZE),
+        used_bytes=or_missing(SIZE),
+        free_bytes=or_missing(SIZE),
+        reserved_bytes=said(or_missing(SIZE), "what the driver keeps for itself"),
+        processes=or_missing({"type": "array", "items": process}),
+        source=TEXT,
+        note=TEXT,
+        sm_count=SIZE,
+        compute_capability=_NUMBER,
+    )
