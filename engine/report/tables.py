@@ -32,6 +32,7 @@ def regions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> Table:
     )
     rows = [_region_row(budget, rank, region, unit) for region in Region]
     line = rank.slot.device.allocatable
+    rows.append(_plan_row(rank, unit))
     if rank.free_bytes > 0:
         free = rank.free_bytes
         rows.append(
@@ -42,16 +43,38 @@ def regions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> Table:
                 Cell("Below the load line, above the plan"),
             )
         )
-    least = sum(entry.least_bytes or 0 for entry in rank.regions.values())
     totals = (
         Cell("Load line"),
         Cell(words.number(line.likely_bytes, unit), line.likely_bytes),
         Cell(words.span(line, unit) if not line.is_point else ""),
-        Cell(words.number(least, unit), least),
+        Cell(""),
         Cell(line.basis.word),
         Cell(_line_note(rank, unit)),
     )
     return Table(columns, tuple(rows), totals)
+
+
+def _plan_row(rank: RankBudget, unit: UnitSystem) -> tuple[Cell, ...]:
+    """The sum of the regions, and of what is known to be least."""
+    known = sum(entry.least_bytes or 0 for entry in rank.regions.values())
+    planned = _planned_bytes(rank)
+    return (
+        Cell("Planned"),
+        Cell(words.number(planned, unit), planned),
+        Cell(""),
+        Cell(words.number(known, unit) if known else words.DASH, known),
+        Cell(""),
+        Cell("The regions together"),
+    )
+
+
+def _planned_bytes(rank: RankBudget) -> int:
+    """All regions; of a pool that is too small, what the plan needs of it."""
+    planned = rank.planned.likely_bytes
+    if rank.has_pool:
+        kv = rank.regions[Region.KV_CACHE].estimate.likely_bytes
+        planned += max(0, rank.needed.likely_bytes - kv)
+    return planned
 
 
 def _region_row(
@@ -89,10 +112,7 @@ def _region_row(
 
 def _line_note(rank: RankBudget, unit: UnitSystem) -> str:
     device = rank.slot.device
-    kv = rank.regions[Region.KV_CACHE].estimate.likely_bytes
-    planned = rank.planned.likely_bytes
-    if rank.has_pool:
-        planned += max(0, rank.needed.likely_bytes - kv)
+    planned = _planned_bytes(rank)
     over = planned - device.allocatable.likely_bytes
     if over > 0:
         return f"{format_gib(over, unit)} less than the plan’s {words.number(planned, unit)}"

@@ -291,3 +291,14 @@ def test_that_the_unit_changes_every_figure(unit: UnitSystem, weights: str) -> N
     about = About(on=ABOUT.on, unit=unit)
     rows = _tables(compose(sizings.sizing(), LIMITS, about))[0].rows
     assert rows[0][1].text == weights
+
+
+def test_that_the_sum_of_the_least_stands_with_the_plan_and_not_with_the_load_line() -> None:
+    document = compose(*_real(Deployment(max_model_len=8192, concurrency=4)), ABOUT)
+    table = next(b for b in document.blocks if isinstance(b, Table) and b.rows[0][0].region)
+    (planned,) = (row for row in table.rows if row[0].text == "Planned")
+    # 16,060,522,496 B of weights and 4 GiB of cache are the most of it.
+    assert planned[3].value_bytes is not None
+    assert 16_060_522_496 + 4 * GIB < planned[3].value_bytes < 16_060_522_496 + 5 * GIB
+    assert table.totals is not None
+    assert [cell.text for cell in table.totals[:4:3]] == ["Load line", ""]
