@@ -300,5 +300,4 @@ def test_that_the_sum_of_the_least_stands_with_the_plan_and_not_with_the_load_li
     # 16,060,522,496 B of weights and 4 GiB of cache are the most of it.
     assert planned[3].value_bytes is not None
     assert 16_060_522_496 + 4 * GIB < planned[3].value_bytes < 16_060_522_496 + 5 * GIB
-    assert table.totals is not None
-    assert [cell.text for cell in table.totals[:4:3]] == ["Load line", ""]
+    assert [cell.text for cell in table.total[:4:3]] == ["Load line", ""]
