@@ -16,12 +16,14 @@ from engine.contract.desk import Desk
 from engine.contract.request import parse
 from engine.contract.respond import respond
 from engine.errors import PlimsollError, UsageError
-from engine.fit import changes, solve
+from engine.fit import solve
 from engine.fit.verdict import Fit
 from engine.sizing import size
 
 if TYPE_CHECKING:
     import argparse
+
+    from engine.fit.changes import Change
 
 STATUS = {Fit.FITS: 0, Fit.TIGHT: 0, Fit.DOES_NOT_FIT: 1, Fit.UNKNOWN: 3}
 
@@ -44,9 +46,11 @@ def _text(options: argparse.Namespace) -> int:
     sizing = size(plan.model, plan.deployment, plan.machine)
     limits = solve.limits(plan.model, plan.deployment, plan.machine)
     look = Look.of(streams.output())
-    ways: tuple[changes.Change, ...] = ()
+    ways: tuple[Change, ...] = ()
     if plan.notes.capacity_known and sizing.verdict.fit is Fit.DOES_NOT_FIT:
-        ways = changes.changes(plan.model, plan.deployment, plan.machine)
+        from engine.fit.changes import changes  # noqa: PLC0415 - 30 ms, and only for a misfit
+
+        ways = changes(plan.model, plan.deployment, plan.machine)
     look.write(describe(sizing, limits, plan.notes, look, ways), streams.output())
     return STATUS[sizing.verdict.fit] if plan.notes.capacity_known else STATUS[Fit.UNKNOWN]
 
