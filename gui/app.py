@@ -104,6 +104,7 @@ class App(QObject):
         self.themes.changed.connect(self._on_theme_changed)
         self.faults.happened.connect(self.trouble.report)
         self.loader.loaded.connect(self.model.load)
+        self.loader.loaded.connect(self._on_loaded)
         self.loader.failed.connect(self.trouble.report)
         self.loader.busy_changed.connect(self.window.progress.set_busy)
         self.browser.chosen.connect(self.desk.on_chosen)
@@ -138,6 +139,9 @@ class App(QObject):
         if not self._options.smoke:
             self.store.save(self.desk.settings_now())
         self.faults.remove()
+
+    def _on_loaded(self) -> None:
+        self.browser.model.note_opened()
 
     def _on_narrow_changed(self) -> None:
         self.view.set_low(low=self.window.is_narrow)

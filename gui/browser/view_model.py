@@ -91,6 +91,8 @@ class BrowserViewModel(QObject):
         self._summaries: dict[Source, str] = {}
         self._page: HubPage | None = None
         self._asked = ""
+        self._opening = ""
+        self._opened = ""
         self._trouble: BaseException | None = None
         self._queue = BadgeQueue(self)
         self._queue.ready.connect(self._on_badges)
@@ -172,6 +174,7 @@ class BrowserViewModel(QObject):
 
     def choose(self, key: str) -> None:
         """Open a row."""
+        self._opening = ""
         row = next((r for r in self.state.rows if r.key == key), None)
         if row is not None:
             self.set_chosen(key)
@@ -179,6 +182,7 @@ class BrowserViewModel(QObject):
 
     def open(self, what: Path | str) -> None:
         """Open a file, a folder, or whatever a text refers to."""
+        self._opening = what.strip() if isinstance(what, str) else ""
         if isinstance(what, str):
             self.chosen.emit(Choice(what[:200], partial(sources.resolved, what, self._hub)))
         else:
@@ -225,6 +229,11 @@ class BrowserViewModel(QObject):
         if raw is not None:
             self._learn(key.partition(":")[0], raw)
         self._want(replace(self.state.wanted, chosen=key))
+
+    def note_opened(self) -> None:
+        """What was asked for last is in the window now."""
+        self._opened, self._opening = self._opening, ""
+        self._publish()
 
     def _learn(self, key: str, raw: RawModel) -> None:
         row = next((r for r in self._all.get(Source.HUB, ()) if r.key == key), None)
@@ -361,6 +370,9 @@ class BrowserViewModel(QObject):
             detail = f"Looked in {where}. Open a file or folder with Ctrl+O, or drop it here."
             return Message("No models found on this computer", detail, LOOK, "hard-drive")
         if query and listing.is_reference(query, self._hub.endpoint):
+            if query == self._opened:
+                detail = "Clear the field to see the list again."
+                return Message("This is open in the window", detail, picture="check")
             detail = "It reads like a path, a link, or a config, not like a word to search for."
             return Message("Press Enter to open this", detail, picture="search")
         if query and not listing.arranged(everything, self.badges, query, Wanted(ALL)):

@@ -188,7 +188,7 @@ class Choice(SizedCombo):
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Where the whole label has no room, show it up to its comma, or without its last word."""
+        """Where the whole label has no room, show as many of its first words as have."""
         painter = QStylePainter(self)
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
@@ -196,10 +196,16 @@ class Choice(SizedCombo):
         field = self.style().subControlRect(
             QStyle.ComplexControl.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxEditField, self
         )
-        if self.fontMetrics().horizontalAdvance(option.currentText) > field.width() - 2:
-            head, comma, _rest = option.currentText.partition(",")
-            option.currentText = head if comma else option.currentText.rpartition(" ")[0]
+        option.currentText = self._shortened(option.currentText, field.width() - 2)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+
+    def _shortened(self, text: str, room: int) -> str:
+        metrics = self.fontMetrics()
+        head = text.partition(",")[0]
+        for words in (text, head, head.rpartition(" ")[0]):
+            if words and metrics.horizontalAdvance(words) <= room:
+                return words
+        return metrics.elidedText(head, Qt.TextElideMode.ElideRight, room)
 
     def _on_activated(self, index: int) -> None:
         self.setToolTip(self.currentText())

@@ -147,7 +147,7 @@ class PlanStrip(Ground):
         is_wide = self.width() >= _WIDE
         self.runtime.set_widths(*self._widths("llama.cpp 88", "llama.cpp 88"))
         self.kv.set_widths(*self._widths("BF16", "BF16"))
-        self.weights.set_widths(*self._widths("BF16", "BF16, as stored" if is_wide else "BF16"))
+        self.weights.set_widths(*self._widths("BF16", "MXFP4_MOE GGUF" if is_wide else "MXFP4_MOE"))
         self.device.set_widths(*self._widths("RTX 409", "RTX 4090, not this computer", icon=26))
         self.slider.want_width(150 if is_wide else 76)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gui.kit.charts.pens import Canvas
     from gui.kit.charts.scene import Segment
 
+_OVER_BADGE_END = 40
 _OVER_BADGE_PAD = 8
 
 
@@ -96,9 +97,11 @@ def over(canvas: Canvas, place: PanelLayout) -> None:
         return
     badge = QRectF(0, 0, metrics.horizontalAdvance(text) + 2 * _OVER_BADGE_PAD, 0)
     badge.setHeight(metrics.height() + 4)
-    low = place.scale.top if badge.height() > rect.height() else rect.top()
-    middle = max(low + badge.height() / 2, rect.center().y())
-    badge.moveCenter(QPointF(place.time_left + 4 + badge.width() / 2, middle))
+    if badge.height() <= rect.height():
+        badge.moveCenter(QPointF(place.time_left + 4 + badge.width() / 2, rect.center().y()))
+    else:
+        # Too little is over to write in it: above the line, clear of the mark at its end.
+        badge.moveBottomRight(QPointF(place.bands.right() - _OVER_BADGE_END, rect.bottom() - 3))
     canvas.painter.fillRect(canvas.snapped(badge), theme.color("over.soft"))
     canvas.text(badge, text, font, theme.color("over"), Qt.AlignmentFlag.AlignCenter)
 

@@ -463,3 +463,14 @@ def test_that_the_count_line_names_as_many_devices_as_the_plan_takes(open_browse
     view.set_plan(PLAN, devices.machine(devices.find("RTX 4090"), 2))
     settle(qtbot, view)
     assert view.model.state.summary.endswith("on RTX 4090")
+
+
+def test_that_an_opened_path_no_longer_asks_for_enter(open_browser):
+    view = open_browser(offline=True)
+    view.search.setText("/somewhere/model.gguf")
+    view.model.submit()
+    assert view.model.state.message.title == "Press Enter to open this"
+    view.model.note_opened()
+    assert view.model.state.message.title == "This is open in the window"
+    view.search.setText("/somewhere/other.gguf")
+    assert view.model.state.message.title == "Press Enter to open this"

@@ -16,6 +16,7 @@ from engine.fit.verdict import Fit
 from engine.units import GIB, UnitSystem
 from gui.kit.theme import load_theme
 from gui.sizing import explain
+from gui.sizing.verdict_view import ChangesRow
 from gui.sizing.view import SizingView
 
 
@@ -277,3 +278,26 @@ def test_that_beside_a_bound_no_longest_context_is_promised(view, loaded, here):
     assert loaded.state.fit is Fit.UNKNOWN
     assert not view.verdict.longest.isVisible()
     assert not view.verdict.most.isVisible()
+
+
+@pytest.mark.parametrize("width", [640, 844, 984, 1144])
+def test_that_no_change_is_cut_where_labels_are_long(qtbot, loaded, width):
+    theme = load_theme("light")
+    loaded.edit("context", max_model_len=131_072)
+    qtbot.waitUntil(lambda: bool(loaded.state.changes), timeout=20_000)
+    change = loaded.state.changes[0]
+    labels = ("FP8 KV cache", "MXFP4_MOE, llama.cpp", "Experts of 13 layers in RAM", "2 at once")
+    changes = tuple(replace(change, label=label) for label in labels)
+    row = ChangesRow()
+    qtbot.addWidget(row)
+    row.resize(width, 32)
+    row.show()
+    row.show_changes(replace(loaded.state, changes=changes), theme)
+    qtbot.waitUntil(lambda: row.buttons[0].x() > 0)
+    shown = [button for button in row.buttons if button.isVisible()]
+    assert shown
+    for button in shown:
+        assert button.width() >= button.sizeHint().width()
+        assert button.geometry().right() < row.width()
+    for left, right in itertools.pairwise(shown):
+        assert left.geometry().right() < right.x()
