@@ -148,7 +148,8 @@ class PlanStrip(Ground):
         self.runtime.set_widths(*self._widths("llama.cpp 88", "llama.cpp 88"))
         self.kv.set_widths(*self._widths("BF16", "BF16"))
         self.weights.set_widths(*self._widths("BF16", "MXFP4_MOE GGUF" if is_wide else "MXFP4_MOE"))
-        self.device.set_widths(*self._widths("RTX 409", "RTX 4090, not this computer", icon=26))
+        device = "H100 SXM 80GB" if is_wide else "RTX 4090"
+        self.device.set_widths(*self._widths("RTX 409", f"{device}, not this computer", icon=26))
         self.slider.want_width(150 if is_wide else 76)
 
     def _widths(self, least: str, wanted: str, icon: int = 0) -> tuple[int, int]:
