@@ -16,7 +16,7 @@ from engine.architecture.model import Model
 from engine.architecture.reconcile import reconcile
 from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, ModuleClass, Subject
 from engine.architecture.stored import summarise
-from engine.architecture.unread import second_stack_doubts, unread_doubts
+from engine.architecture.unread import expert_doubts, second_stack_doubts, unread_doubts
 from engine.config.context import context_length
 from engine.config.facts import MissingFieldError, is_mapping, shown
 from engine.config.nesting import root_facts, text_facts
@@ -82,6 +82,7 @@ def specify(
     if family is None:
         doubts += _unknown(text)
         built = _bound(text, root)
+        doubts += expert_doubts(text)
     else:
         built = _build(text, family, root, doubts)
     doubts += second_stack_doubts(root, text)

@@ -57,10 +57,16 @@ _HARMLESS = re.compile(
     # a width that the type has, and that none of this model's layers uses
     r"|^intermediate_size(_mlp)?$|^num_key_value_heads$"
 )
+_EXPERTS = re.compile(r"experts?($|_)|(^|_)moe(_|$)", re.IGNORECASE)
 _BESIDE = re.compile(r"^mm_|vision|visual|audio|speech|image|img|video|tower|projector")
 _SECOND_STACK = re.compile(
     r"^(num_)?encoder_(layers|ffn_dim|attention_heads|config)$|^num_decoder_layers$"
     r"|^(encoder|decoder)$|^(add_)?cross_?attention"
+)
+# Types that are such by their class's default.
+_ENCODER_DECODERS = re.compile(
+    r"^(m|um|long)?t5$|^switch_transformers$|^(m|big_bird_pegasus)?bart$|^m2m_100$|^marian$"
+    r"|^pegasus(_x)?$|^blenderbot|^led$|^fsmt$|prophetnet$"
 )
 
 
@@ -96,6 +102,25 @@ def unread_doubts(text: Facts) -> list[Doubt]:
     return found
 
 
+def expert_doubts(text: Facts) -> list[Doubt]:
+    """Doubts of an unknown type that states experts, by whatever name, that nothing counted."""
+    keys = [
+        key
+        for key, value in text.stated.items()
+        if not text.is_asked(key) and not _says_nothing(value) and _states_experts(key, value)
+    ]
+    if not keys:
+        return []
+    reason = f"{_named(keys)} of {_type(text)} may describe experts that are not counted"
+    return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
+
+
+def _states_experts(key: str, value: object) -> bool:
+    if is_mapping(value):
+        return any(_EXPERTS.search(str(inner)) for inner in value)
+    return isinstance(value, int | list) and bool(_EXPERTS.search(key))
+
+
 def second_stack_doubts(root: Facts, text: Facts) -> list[Doubt]:
     """Doubts of an encoder-decoder: the encoder and the cross-attention are not counted."""
     keys = [
@@ -106,12 +131,10 @@ def second_stack_doubts(root: Facts, text: Facts) -> list[Doubt]:
         and not text.is_asked(key)
         and (_SECOND_STACK.search(key) or (key == "is_encoder_decoder" and value is True))
     ]
-    if not keys:
+    if not keys and not _ENCODER_DECODERS.search(text.model_type):
         return []
-    reason = (
-        f"{_type(text)} has an encoder or cross-attention ({_named(list(dict.fromkeys(keys)))}), "
-        "which is not counted"
-    )
+    named = f" ({_named(list(dict.fromkeys(keys)))})" if keys else ""
+    reason = f"{_type(text)} has an encoder or cross-attention{named}, which is not counted"
     return [
         Doubt(subject, reason, Direction.LOWER)
         for subject in (Subject.WEIGHTS, Subject.SEQUENCE_STATE)

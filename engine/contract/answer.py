@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.architecture.spec import Direction
 from engine.budget.model import Region
 from engine.contract.whole import whole_weights
+from engine.evidence import Basis
 from engine.fit.verdict import Fit
 from engine.text import printable
 
 if TYPE_CHECKING:
-    from engine.budget.model import LlamaCppBuffers, RankBudget, SequenceState
+    from engine.budget.model import Budget, LlamaCppBuffers, RankBudget, SequenceState
     from engine.contract.request import RequestId
     from engine.errors import PlimsollError
     from engine.evidence import Estimate
@@ -19,6 +21,12 @@ if TYPE_CHECKING:
     from engine.sizing import Sizing
 
 SCHEMA = "plimsoll.budget/1"
+DIRECTIONS = {
+    Direction.LOWER: "at_least",
+    Direction.UPPER: "at_most",
+    Direction.EITHER: "either",
+}
+"""How an answer says on which side of a bound the truth lies."""
 
 _MESSAGE_LIMIT = 500
 
@@ -51,7 +59,7 @@ def answer(
             "weights_bytes": weights_bytes,
             "basis": basis.value,
         },
-        "ranks": [_rank(rank, notes) for rank in budget.ranks],
+        "ranks": [_rank(budget, rank, notes) for rank in budget.ranks],
         "sequence_state": _state(budget.sequence_state),
         "llama_cpp": _buffers(budget.llama_cpp) if budget.llama_cpp else None,
         "verdict": verdict.fit.value if notes.capacity_known else Fit.UNKNOWN.value,
@@ -85,7 +93,7 @@ def error_answer(request_id: RequestId, error: PlimsollError) -> dict[str, objec
     }
 
 
-def _rank(rank: RankBudget, notes: Notes) -> dict[str, object]:
+def _rank(budget: Budget, rank: RankBudget, notes: Notes) -> dict[str, object]:
     device = rank.slot.device
     known = notes.capacity_known
     return {
@@ -93,19 +101,24 @@ def _rank(rank: RankBudget, notes: Notes) -> dict[str, object]:
         "device": device.name,
         "total_bytes": device.total_bytes if known else None,
         "allocatable_bytes": device.allocatable.likely_bytes if known else None,
-        "regions": {region.value: _region(rank.regions[region].estimate) for region in Region},
+        "regions": {
+            region.value: _region(rank.regions[region].estimate, budget.direction(region))
+            for region in Region
+        },
         "planned_bytes": rank.planned.likely_bytes,
         "free_bytes": rank.free_bytes if known else None,
     }
 
 
-def _region(estimate: Estimate) -> dict[str, object]:
+def _region(estimate: Estimate, doubted: Direction | None) -> dict[str, object]:
+    bound = doubted if estimate.basis is Basis.BOUND else None
     return {
         "low": estimate.low_bytes,
         "likely": estimate.likely_bytes,
         "high": estimate.high_bytes,
         "basis": estimate.basis.value,
         "source": estimate.source,
+        "direction": DIRECTIONS[bound] if bound else None,
     }
 
 

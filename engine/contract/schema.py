@@ -18,7 +18,6 @@ from engine.contract.shapes import (
     TEXT,
     TEXTS,
     closed,
-    estimate,
     or_null,
     said,
 )
@@ -94,7 +93,7 @@ def _answer() -> Schema:
         device=TEXT,
         total_bytes=or_null(SIZE),
         allocatable_bytes=or_null(SIZE),
-        regions=closed(**{region.value: estimate() for region in Region}),
+        regions=closed(**{region.value: _region() for region in Region}),
         planned_bytes=BYTES,
         free_bytes=or_null(BYTES),
     )
@@ -135,6 +134,19 @@ def _answer() -> Schema:
         "description": "The answer to one request: a budget, or what is wrong with the request.",
         "oneOf": [full, failed],
     }
+
+
+def _region() -> Schema:
+    choices = [*answer.DIRECTIONS.values(), None]
+    said_of = "of a bound: the truth is at least this, at most this, or either; else null"
+    return closed(
+        low=BYTES,
+        likely=BYTES,
+        high=BYTES,
+        basis=BASIS,
+        source=TEXT,
+        direction=said({"enum": choices}, said_of),
+    )
 
 
 def _sequence_state() -> Schema:

@@ -11,6 +11,7 @@ from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
 from engine.runtimes import registry
 from engine.runtimes.loading import loaded
+from engine.runtimes.transformers.formats import held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -147,8 +148,17 @@ def best_weight_format(model: Model, deployment: Deployment, machine: Machine) -
     """What ``auto`` loads if it fits, else the best lower rung that does."""
     for name in rungs(model, deployment.runtime):
         if _fits(model, deployment.with_(weight_format=name), machine):
-            return loaded(model, deployment.runtime).name if name == "auto" else name
+            return _loaded_name(model, deployment.runtime, machine) if name == "auto" else name
     return None
+
+
+def _loaded_name(model: Model, runtime: str, machine: Machine) -> str:
+    """What ``auto`` comes to in memory: Transformers unpacks what the device can't compute in."""
+    if runtime == "transformers":
+        found = held(model, "auto", machine.slots[0].device)
+        if found.unpacked_from:
+            return found.weight_format
+    return loaded(model, runtime).name
 
 
 def _fits(model: Model, plan: Deployment, machine: Machine) -> bool:

@@ -216,8 +216,21 @@ def _llama_cpp_then(budget: Budget, rank: RankBudget) -> str:
             return "mapped weights are read from disk again and again, or the system ends it."
         return "the system ends it at load."
     if budget.deployment.n_gpu_layers is None and rank.slot.device.kind is DeviceKind.DISCRETE:
+        if not _host_takes_the_rest(budget):
+            return "it doesn’t fit even with the computer’s own memory."
         return "by itself (--fit) it keeps fewer layers on the GPU and runs slower."
     return "it stops at load with an out-of-memory error."
+
+
+def _host_takes_the_rest(budget: Budget) -> bool:
+    """Whether the host's RAM holds what is too much for the GPUs, beside what it holds already."""
+    over = left = 0
+    for rank in budget.ranks:
+        if rank.slot.device.kind is DeviceKind.HOST:
+            left += rank.free_bytes
+        else:
+            over += max(-rank.free_bytes, 0)
+    return over <= left
 
 
 def _one(size_bytes: int, unit: UnitSystem) -> str:

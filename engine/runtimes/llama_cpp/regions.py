@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction, Subject, direction_of
@@ -104,11 +104,22 @@ class Ranks:
             f"{shape.weights.tensors:,} tensors of {shape.file_type or 'the file'}, each padded",
         )  # fmt: skip
         note = f"{shape.file_type or 'GGUF'} tensors, padded"
+        shared = self._shared_bytes(devices)
+        if shared and doubted is None:
+            estimate = replace(estimate, low_bytes=size - shared, basis=Basis.ASSUMED)
+            note += "; the tied embedding twice, unless both are the same file pages"
         gap = "The tied embedding is held twice: here as output, on the host as input."
         if HOST in devices and plan.settings.mmap:
             note += ", mapped: file pages (RssFile), reclaimable"
         known = least(size - twice, doubted)
         return RegionBudget(Region.WEIGHTS, estimate, known, note, gap if twice else "")
+
+    def _shared_bytes(self, devices: tuple[int, ...]) -> int:
+        """What may be counted twice: a mapped file that CPU and Apple's GPU read in one memory."""
+        plan, weights = self.plan, self.shape.weights
+        on_gpu = plan.placement.output != HOST and plan.placement.output in devices
+        mapped = HOST in devices and on_gpu and plan.settings.mmap and not plan.is_cuda
+        return weights.token_embedding.host if mapped and weights.is_tied else 0
 
     def _blocks(self, devices: tuple[int, ...]) -> list[tuple[Block, int]]:
         found = groups(self.shape, self.plan.placement, offload_kqv=self.plan.settings.offload_kqv)

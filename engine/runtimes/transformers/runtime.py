@@ -12,7 +12,7 @@ from engine.budget.bounds import counted, least, no_state
 from engine.budget.model import Budget, RankBudget, Region, RegionBudget, SequenceState
 from engine.budget.weights import AS_STORED, WeightLayout, weights
 from engine.devices.device import Vendor
-from engine.evidence import Basis, exactly, total
+from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.weights import FORMATS
 from engine.runtimes import overheads
 from engine.runtimes.transformers import peaks
@@ -139,7 +139,7 @@ def _placed(model: Model, weight_format: str, tp: int, devices: int) -> tuple[_S
 def _place(model: Model, settings: Settings, devices: int) -> tuple[_Share, ...]:
     deployment = settings.deployment
     return _placed(
-        model, deployment.weight_format, deployment.tensor_parallel_size, max(devices, 1)
+        model, settings.held.weight_format, deployment.tensor_parallel_size, max(devices, 1)
     )
 
 
@@ -153,8 +153,10 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
     runtime = total(
         [peaks.process(overheads.context(slot.device)), peaks.workspaces(on_gpu=on_gpu)]
     )
-    found = FORMATS.get(settings.deployment.weight_format)
+    found = FORMATS.get(settings.held.weight_format)
     stored = found.label if found else "as stored"
+    packed = FORMATS.get(settings.held.unpacked_from)
+    gap = f"Stored in {packed.label}, unpacked on loading." if packed else ""
     minimum = settings.batch * state.rank_bytes(
         spec, settings.kv_dtype, settings.context, share.layers, tp
     )
@@ -166,9 +168,7 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
         "Transformers 5.24 cache_utils.py",
         peaks.cache_formula(layers, settings, tp),
     )
-    weights_estimate = counted(
-        share.size_bytes, share.direction, share.basis, share.source, label="tensors"
-    )
+    weights_estimate = _weights(model, settings, share)
     constant_estimate, constant_note = no_state(doubted)
     if constant:
         constant_note = f"{settings.batch} sequences"
@@ -179,6 +179,7 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
             weights_estimate,
             least(share.size_bytes, share.direction),
             f"{len(layers)} layers, {stored}",
+            gap,
         ),
         RegionBudget(
             Region.KV_CACHE,
@@ -215,6 +216,23 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
     )
     needed = total([cache_estimate, constant_estimate])
     return RankBudget(rank, slot, {e.region: e for e in entries}, needed, has_pool=False)
+
+
+def _weights(model: Model, settings: Settings, share: _Share) -> Estimate:
+    found = counted(share.size_bytes, share.direction, share.basis, share.source, label="tensors")
+    held = settings.held
+    if held.is_certain or share.direction is not None:
+        return found
+    low = share.size_bytes
+    if held.unpacked_from and share.size_bytes:
+        # Of the whole model, what stays packed in proportion: layers may be dealt otherwise.
+        tp = settings.deployment.tensor_parallel_size
+        packed = _placed(model, settings.deployment.weight_format, tp, 1)[0].size_bytes
+        whole = _placed(model, held.weight_format, tp, 1)[0].size_bytes
+        low = min(low, share.size_bytes * packed // whole)
+    return Estimate(
+        low, share.size_bytes, share.size_bytes, Basis.ASSUMED, share.source, "", "tensors"
+    )
 
 
 def _absent(region: Region, why: str) -> RegionBudget:

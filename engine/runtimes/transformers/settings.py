@@ -11,6 +11,7 @@ from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.weights import FORMATS
 from engine.runtimes import foreign
 from engine.runtimes.checks import check_devices, check_numbers, check_positions, check_splits
+from engine.runtimes.transformers.formats import Held, held
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -36,6 +37,8 @@ class Settings:
     static_cache: bool
     kv_dtype: str
     element_bytes: int
+    held: Held
+    """How the devices hold the weights."""
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -53,6 +56,9 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     _check_choices(model, deployment)
     assumed: list[str] = []
     warned = foreign.warnings(deployment, "transformers")
+    found = held(model, deployment.weight_format, machine.slots[0].device)
+    assumed += [found.assumption] if found.assumption else []
+    warned += [found.warning] if found.warning else []
     batch = deployment.batch_size or deployment.concurrency
     if deployment.concurrency not in (1, batch):
         warned.append(f"batch_size {batch} counts, not concurrency {deployment.concurrency}.")
@@ -90,6 +96,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         static_cache=deployment.cache_implementation == "static",
         kv_dtype=dtype,
         element_bytes=element_bytes(dtype),
+        held=found,
         assumptions=tuple(assumed),
         warnings=tuple(warned),
     )

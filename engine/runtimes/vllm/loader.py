@@ -92,7 +92,7 @@ def _rounding(spec: ArchitectureSpec, fmt: str, layers: range, loading: Loading)
     if not size:
         return None
     source = "PyTorch's allocator: tensors of 10 MiB and more take whole 2 MiB"
-    return Estimate(0, size, size, Basis.EXACT, source, "", "allocator rounding")
+    return Estimate(0, size, size, Basis.FITTED, source, "", "allocator rounding")
 
 
 def _rest(size_bytes: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from engine.budget.model import RankBudget, Region, RegionBudget
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes import overheads as device_overheads
 from engine.runtimes.vllm import overheads, rules
+from engine.runtimes.vllm.hardware import is_fitted
 from engine.units import GIB
 
 if TYPE_CHECKING:
@@ -50,12 +51,12 @@ def rank_budget(
         Region.RECURRENT_STATE: _recurrent_region(stage),
         Region.ACTIVATIONS: RegionBudget(
             Region.ACTIVATIONS,
-            stage.activations,
+            _on(slot.device, stage.activations),
             None,
             f"{settings.tokens:,} tokens a step, {settings.rows:,} sampled rows",
         ),
-        Region.CUDA_GRAPHS: _graphs_region(settings, stage),
-        Region.RUNTIME: _runtime_region(runtime),
+        Region.CUDA_GRAPHS: _graphs_region(settings, stage, slot.device),
+        Region.RUNTIME: _runtime_region(_on(slot.device, runtime)),
         Region.ALLOCATOR: RegionBudget(
             Region.ALLOCATOR, beside.slack, 0, "Held but unused, outside the budget"
         ),
@@ -144,7 +145,7 @@ def _pool(
         max(asked[0] - inside.high_bytes, 0),
         max(raw, 0),
         max(asked[2] - inside.low_bytes, 0),
-        Basis.FITTED,
+        Basis.FITTED if is_fitted(device) else Basis.ASSUMED,
         f"vLLM {settings.deployment.runtime_version}: share of the device less what start-up takes",
         formula,
     )
@@ -204,13 +205,20 @@ def _recurrent_region(stage: StagePlan) -> RegionBudget:
     return RegionBudget(Region.RECURRENT_STATE, estimate, None, note)
 
 
-def _graphs_region(settings: Settings, stage: StagePlan) -> RegionBudget:
+def _on(device: Device, fitted: Estimate) -> Estimate:
+    """A figure fitted on NVIDIA's GPUs, as it counts on ``device``."""
+    if is_fitted(device) or fitted.basis is not Basis.FITTED:
+        return fitted
+    return replace(fitted, basis=Basis.ASSUMED)
+
+
+def _graphs_region(settings: Settings, stage: StagePlan, device: Device) -> RegionBudget:
     note = f"{stage.graph_sizes} capture sizes"
     if not stage.graph_sizes:
         note = "None: enforce_eager"
     elif not rules.GRAPHS_INSIDE.at(settings.version):
         note += ", on top of the budget before 0.21"
-    return RegionBudget(Region.CUDA_GRAPHS, stage.graphs, 0, note)
+    return RegionBudget(Region.CUDA_GRAPHS, _on(device, stage.graphs), 0, note)
 
 
 def _runtime_region(runtime: Estimate) -> RegionBudget:

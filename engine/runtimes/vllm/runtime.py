@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from engine.budget import sequence_state as state
 from engine.budget.model import Budget, Region, SequenceState
 from engine.budget.weights import AS_STORED
-from engine.devices.device import DeviceKind, Vendor
 from engine.formats.kv import KV_DTYPES
 from engine.formats.weights import FORMATS
 from engine.runtimes.vllm import rules
+from engine.runtimes.vllm.hardware import device_warnings
 from engine.runtimes.vllm.rank import Need, rank_budget
 from engine.runtimes.vllm.settings import Settings, settle
 from engine.runtimes.vllm.stage import StagePlan, request_rule, stage_plans
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.budget.model import RankBudget
     from engine.deployment.spec import Deployment
-    from engine.devices.device import Device, Machine
+    from engine.devices.device import Machine
     from engine.runtimes.vllm.pool import PoolLayout
 
 
@@ -59,7 +59,7 @@ class Vllm:
             for i in range(replica * settings.deployment.data_parallel_size)
         )
         warnings = list(settings.warnings)
-        warnings += _device_warnings(machine.slots[0].device, settings)
+        warnings += device_warnings(model, deployment, machine.slots[0].device, settings.dtype)
         return Budget(
             model=model,
             deployment=settings.deployment,
@@ -70,26 +70,6 @@ class Vllm:
             warnings=tuple(warnings),
             doubts=model.spec.doubts,
         )
-
-
-_ON_HOST = (
-    "There is no GPU: vLLM's CPU backend has rules of its own, so this is its GPU arithmetic on "
-    "the machine's RAM."
-)
-_ON_APPLE = (
-    "vLLM has no backend for Apple's GPU; this is its arithmetic for CUDA, on the memory that "
-    "Metal would give."
-)
-
-
-def _device_warnings(device: Device, settings: Settings) -> list[str]:
-    if device.kind is DeviceKind.HOST:
-        return [_ON_HOST]
-    if device.vendor is Vendor.APPLE:
-        return [_ON_APPLE]
-    if 0 < device.compute_capability < 8 and settings.dtype == "bfloat16":
-        return [f"{device.name} has no BF16: start vLLM with --dtype half; the sizes are the same."]
-    return []
 
 
 def _need(settings: Settings) -> Need:

@@ -22,6 +22,7 @@ from engine.runtimes.checks import (
     working_sizes,
 )
 from engine.runtimes.vllm import rules
+from engine.runtimes.vllm.hardware import check_format
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -143,6 +144,7 @@ def _check(model: Model, deployment: Deployment, machine: Machine) -> None:
         choices = ", ".join(n for n in FORMATS if not n.startswith("mlx"))
         message = f"vLLM doesn't load weights as {name}; it loads {choices}."
         raise DeploymentError(message, field="weight_format")
+    check_format(model, deployment, machine.slots[0].device)
     _check_context_parallel(model.spec, deployment)
 
 

@@ -1,0 +1,136 @@
+"""Which weight formats Transformers keeps packed on a device, and which it unpacks to BF16.
+
+Source:
+    Transformers 5.24 ``quantizers/quantizer_finegrained_fp8.py``, ``quantizer_mxfp4.py``,
+    ``quantizer_nvfp4.py``, ``quantizer_compressed_tensors.py`` (``validate_environment``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.budget.weights import AS_STORED
+from engine.devices.device import DeviceKind, Vendor
+from engine.errors import DeploymentError
+from engine.formats.weights import FORMATS
+from engine.runtimes.loading import stored_format
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.devices.device import Device
+
+UNPACKED = "bf16"
+_FP8_CAPABILITY = 8.9
+_MXFP4_CAPABILITY = 7.5
+_NVFP4_CAPABILITY = 10.0
+_BITSANDBYTES = ("nf4", "int8")
+_GPTQMODEL = ("awq", "gptq")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What becomes of a format on a device."""
+
+    weight_format: str
+    """As given; ``bf16`` where it is unpacked on loading."""
+    unpacked_from: str = ""
+    """The stored format, where it is unpacked."""
+    is_certain: bool = True
+    """False where it may be kept, or may not load: the figure is an assumption then."""
+    assumption: str = ""
+    warning: str = ""
+
+
+def held(model: Model, weight_format: str, device: Device) -> Held:
+    """How ``device`` holds ``model`` in ``weight_format``.
+
+    Raises:
+        DeploymentError: Transformers can't make that format on this device.
+    """
+    stored = stored_format(model)
+    name = stored if weight_format == AS_STORED else weight_format
+    is_stored = name == stored
+    if name.startswith("fp8"):
+        return _fp8(name, weight_format, device, is_stored=is_stored)
+    if name == "mxfp4":
+        return _mxfp4(name, weight_format, device, is_stored=is_stored)
+    if name.startswith("nvfp4"):
+        return _nvfp4(weight_format, device, is_stored=is_stored)
+    return _by_library(name, weight_format, device)
+
+
+def _fp8(name: str, weight_format: str, device: Device, *, is_stored: bool) -> Held:
+    if device.vendor in (Vendor.AMD, Vendor.INTEL):
+        doubt = f"FP8 on {device.name} is not on record for Transformers: counted as stored."
+        return Held(weight_format, is_certain=False, warning=doubt)
+    if _is_cuda(device):
+        if not device.compute_capability:
+            return Held(weight_format, assumption=f"{device.name} is assumed to compute in FP8.")
+        if device.compute_capability >= _FP8_CAPABILITY:
+            return Held(weight_format)
+        why = f"below compute capability 8.9 ({device.name} has {device.compute_capability:.1f})"
+    elif not is_stored:
+        message = f"Transformers makes FP8 weights only on a GPU; {device.name} is none it takes."
+        raise DeploymentError(message, field="weight_format")
+    else:
+        why = f"without a CUDA or Intel GPU ({device.name})"
+    said = f"Weights in {_label(name)} are unpacked to BF16 {why}."
+    if name == "fp8-block":
+        return Held(UNPACKED, name, warning=said)
+    said = f"{said} A compressed-tensors checkpoint may stay packed."
+    return Held(UNPACKED, name, is_certain=False, warning=said)
+
+
+def _mxfp4(name: str, weight_format: str, device: Device, *, is_stored: bool) -> Held:
+    capability = device.compute_capability
+    can_keep = device.vendor is Vendor.INTEL and device.kind is not DeviceKind.HOST
+    can_keep |= _is_cuda(device) and (not capability or capability >= _MXFP4_CAPABILITY)
+    if can_keep:
+        needs = "The packages kernels and triton are installed; without them Transformers unpacks "
+        return Held(weight_format, assumption=f"{needs}MXFP4 weights to BF16.")
+    if not is_stored:
+        message = f"Transformers makes MXFP4 weights on CUDA GPUs from 7.5; not on {device.name}."
+        raise DeploymentError(message, field="weight_format")
+    said = f"MXFP4 weights are unpacked to BF16 on {device.name}"
+    if device.kind is DeviceKind.HOST or device.vendor is Vendor.AMD:
+        said = f"{said}, unless triton 3.5 and kernels for it are installed."
+        return Held(UNPACKED, name, is_certain=False, warning=said)
+    return Held(UNPACKED, name, warning=f"{said}: that takes a CUDA GPU from 7.5 on.")
+
+
+def _nvfp4(weight_format: str, device: Device, *, is_stored: bool) -> Held:
+    if is_stored:
+        said = "Transformers 5.24 loads NVFP4 only from compressed-tensors checkpoints."
+        return Held(weight_format, is_certain=False, warning=said)
+    if not _is_cuda(device) or 0 < device.compute_capability < _NVFP4_CAPABILITY:
+        message = f"Transformers makes NVFP4 weights on Blackwell GPUs only, not on {device.name}."
+        raise DeploymentError(message, field="weight_format")
+    return Held(weight_format, assumption="The package kernels is installed, which NVFP4 needs.")
+
+
+def _by_library(name: str, weight_format: str, device: Device) -> Held:
+    if _is_cuda(device):
+        return Held(weight_format)
+    library = ""
+    if name.startswith(_BITSANDBYTES):
+        library = "bitsandbytes"
+    elif name.startswith(_GPTQMODEL):
+        library = "gptqmodel"
+    if not library:
+        return Held(weight_format)
+    where = "the CPU" if device.kind is DeviceKind.HOST else device.name
+    said = (
+        f"Weights in {_label(name)} are loaded by {library}, which no record shows on "
+        f"{where}: it may refuse."
+    )
+    return Held(weight_format, is_certain=False, warning=said)
+
+
+def _label(name: str) -> str:
+    known = FORMATS.get(name)
+    return known.label if known else name
+
+
+def _is_cuda(device: Device) -> bool:
+    return device.vendor is Vendor.NVIDIA
