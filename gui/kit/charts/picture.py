@@ -74,6 +74,7 @@ class MemoryPicture(QWidget):
         self._silence.timeout.connect(self._on_silence)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._is_ringed = True
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setAccessibleName(self.tr("Memory picture"))
@@ -175,7 +176,7 @@ class MemoryPicture(QWidget):
             self._plan = self._painted_plan(ratio)
         painter.drawPixmap(0, 0, self._plan)
         paints.paint_live(painter, self._scene, self._places, self._style, self._seen())
-        if self.hasFocus():
+        if self.hasFocus() and self._is_ringed:
             self._paint_focus(painter)
         self._since_repaint.start()
 
@@ -259,6 +260,8 @@ class MemoryPicture(QWidget):
 
     @override
     def focusInEvent(self, event: QFocusEvent) -> None:
+        # Who clicks knows where; who came by keyboard, or goes on by it, is shown.
+        self._is_ringed = event.reason() is not Qt.FocusReason.MouseFocusReason
         self.update()
 
     @override
@@ -267,6 +270,7 @@ class MemoryPicture(QWidget):
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
+        self._is_ringed = True
         actions = {
             Qt.Key.Key_Up: lambda: self._step_region(1),
             Qt.Key.Key_Down: lambda: self._step_region(-1),

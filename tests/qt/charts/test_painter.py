@@ -25,9 +25,18 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("qapp")
 
+
+def _hardly_over() -> Sizing:
+    """0.15 GiB over: too little to write in."""
+    over = sizings.over_the_line()
+    rank = sizings.rank_budget(needed=5.47)
+    return sizings.sizing(rank, verdict=over.verdict, deployment=over.budget.deployment)
+
+
 PLANS: dict[str, Callable[[], Sizing]] = {
     "fits": sizings.sizing,
     "over": sizings.over_the_line,
+    "hardly over": _hardly_over,
     "unified": sizings.unified,
     "four ranks": lambda: sizings.many_ranks(4),
     "eight ranks": lambda: sizings.many_ranks(8),
@@ -104,6 +113,15 @@ def test_that_what_does_not_fit_is_hatched_in_red_above_the_line_only() -> None:
     assert rows
     assert min(rows) >= panel.scale.y(panel.panel.stack_bytes) - 1
     assert max(rows) <= panel.scale.y(panel.panel.load_line_bytes) + 1
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+def test_that_the_load_line_never_crosses_what_is_said_of_it(size: tuple[int, int]) -> None:
+    _, places, words = draw(_hardly_over(), size)
+    panel = places.panels[0]
+    said = next(rect for rect, text in words if text.endswith("over the load line"))
+    assert said.bottom() <= panel.scale.y(panel.panel.load_line_bytes) - 1
+    assert said.right() < panel.bands.right() - 10
 
 
 def test_that_the_measured_line_runs_at_the_measured_bytes() -> None:
