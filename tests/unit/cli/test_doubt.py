@@ -49,6 +49,7 @@ def test_that_what_is_not_counted_is_at_least_what_is_and_never_fits(ask, stated
     weights = answer["ranks"][0]["regions"]["weights"]
     assert (weights["basis"], weights["low"] >= WEIGHTS) == ("bound", True)
     assert weights["low"] == weights["likely"] == weights["high"]
+    assert weights["direction"] == "at_least"
     assert next(iter(stated)) in answer["warnings"][0]
     limits = {"max_context": None, "max_concurrency": None, "best_weight_format": None}
     assert answer["limits"] == limits
@@ -63,6 +64,38 @@ def test_that_an_unknown_architecture_promises_nothing_either_way(ask):
         weights = answer["ranks"][0]["regions"]["weights"]
         assert weights["low"] < 2**30
         assert weights["high"] >= WEIGHTS
+        assert weights["direction"] == "either"
+
+
+def test_that_a_figure_that_is_no_bound_has_no_direction(ask):
+    regions = ask(LLAMA)["ranks"][0]["regions"]
+    assert {region["direction"] for region in regions.values()} == {None}
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"n_experts": 64},
+        {"num_moe_experts": 64},
+        {"ffn_config": {"ffn_hidden_size": 14336, "moe_num_experts": 64}},
+    ],
+)
+def test_that_experts_of_an_unknown_type_are_named_and_not_held_to_be_counted(ask, stated):
+    answer = ask(LLAMA | stated | {"model_type": "llama_of_tomorrow"})
+    assert answer["ranks"][0]["regions"]["weights"]["direction"] == "either"
+    named = next(iter(stated))
+    assert any(f"{named} of" in said and "not counted" in said for said in answer["warnings"])
+
+
+@pytest.mark.parametrize("stated", [{}, {"is_encoder_decoder": True}])
+def test_that_the_encoder_of_t5_is_warned_of_even_where_its_config_leaves_it_to_the_class(
+    ask, stated
+):
+    t5 = {"model_type": "t5", "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6,
+          "num_heads": 8, "vocab_size": 32128}  # fmt: skip
+    answer = ask(t5 | stated)
+    assert answer["verdict"] == "unknown"
+    assert any("encoder or cross-attention" in said for said in answer["warnings"])
 
 
 def test_that_tensors_that_are_too_few_are_refused(ask):
