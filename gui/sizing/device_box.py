@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _NAME_ROLE = Qt.ItemDataRole.UserRole + 1
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_TABS = (Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
 _STEPS = (Qt.Key.Key_Down, Qt.Key.Key_Up, Qt.Key.Key_PageDown, Qt.Key.Key_PageUp)
 _SELECTING = (
     Qt.FocusReason.TabFocusReason,
@@ -134,9 +135,15 @@ class DeviceBox(SizedCombo):
         return leave_to_window(event, self._edit)
 
     def _is_popup_key(self, event: QEvent) -> bool:
-        """Enter while the list is open and nothing in it is chosen."""
+        """Enter while the list is open and nothing in it is chosen; Tab where something is."""
         if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.KeyPress:
             return False
+        if event.key() in _TABS and self._is_highlighted():
+            row = self._found.rows()[self._popup.currentIndex().row()]
+            self._popup.hide()
+            self._pick(self._name_at(row))
+            self.focusNextPrevChild(event.key() == Qt.Key.Key_Tab)
+            return True
         if event.key() not in _ENTER or self._is_highlighted():
             return False
         meant = self._found.meant()
@@ -206,9 +213,11 @@ class DeviceBox(SizedCombo):
             self._reset_text()
             return
         if self._is_highlighted():
-            # Enter or Tab on an entry of the list: the completer tells which.
+            # Enter on an entry of the list: the completer tells which.
             return
-        meant = self._found.meant() if self._edit.isModified() else None
+        # The list writes the entry that one goes over into the field.
+        self._found.look_for(text)
+        meant = self._found.meant()
         if meant is not None:
             self._pick(self._name_at(meant))
             return

@@ -185,3 +185,21 @@ def test_that_a_name_ranks_before_a_beginning_and_a_beginning_before_the_rest():
     assert len(set(ranks)) == 3
     assert rank("abacus", l40) is None
     assert rank("  ", l40) is None
+
+
+@pytest.mark.parametrize("way", [Qt.Key.Key_Tab, Qt.Key.Key_Backtab])
+def test_that_tab_takes_the_highlighted_one_and_goes_on(box, picked, qtbot, way):
+    _click(qtbot, box)
+    _type(qtbot, box, "4090")
+    _press(qtbot, box, Qt.Key.Key_Down, Qt.Key.Key_Down, way)
+    assert picked == ["RTX 4090 D"]
+    assert not box.completer().popup().isVisible()
+    assert box.lineEdit().text() == "RTX 4090 D, elsewhere"
+
+
+def test_that_what_the_list_wrote_into_the_field_counts_after_escape(box, picked, refusals, qtbot):
+    _click(qtbot, box)
+    _type(qtbot, box, "rtx 3080")
+    _press(qtbot, box, Qt.Key.Key_Down, Qt.Key.Key_Escape, Qt.Key.Key_Return)
+    assert picked == ["RTX 3080 12GB"]
+    assert not any(refusals)
