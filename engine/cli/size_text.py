@@ -8,6 +8,7 @@ from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.cli.look import Look, fitted, wrapped
 from engine.evidence import Basis
 from engine.fit.judge import rank_margin
+from engine.runtimes import unpacking
 from engine.runtimes.loading import in_words, loaded
 from engine.runtimes.registry import RUNTIMES
 from engine.units import format_gib
@@ -81,10 +82,13 @@ def _place(budget: Budget) -> str:
 
 def _format(budget: Budget) -> str:
     chosen = budget.deployment.weight_format
+    unpacked = unpacking.in_words(budget)
     if chosen != "auto":
-        return chosen
+        return chosen + unpacked
     found = loaded(budget.model, budget.deployment.runtime)
-    return f"as stored ({found.name})" if found.is_stored else in_words(found, found.name)
+    if found.is_stored:
+        return f"as stored ({found.name}){unpacked}"
+    return in_words(found, found.name)
 
 
 def _verdict(sizing: Sizing, notes: Notes, look: Look) -> Iterator[str]:

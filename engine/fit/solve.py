@@ -11,7 +11,7 @@ from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
 from engine.runtimes import registry
 from engine.runtimes.loading import loaded
-from engine.runtimes.transformers.formats import held
+from engine.runtimes.unpacking import held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,6 +10,7 @@ from engine.devices.device import Device, DeviceKind, Vendor
 from engine.evidence import Basis, Estimate
 from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
+from engine.runtimes import unpacking
 from engine.runtimes.loading import in_words, loaded
 from engine.text import printable
 from engine.units import UnitSystem, format_gib
@@ -95,7 +96,8 @@ def weights(budget: Budget) -> str:
     name = found.name if chosen == "auto" else chosen
     known = FORMATS.get(name)
     label = known.label if known else dtype(name)
-    return in_words(found, label) if chosen == "auto" else label
+    said = in_words(found, label) if chosen == "auto" else label
+    return said + unpacking.in_words(budget)
 
 
 def kv_cache(budget: Budget) -> str:

@@ -11,7 +11,7 @@ from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.weights import FORMATS
 from engine.runtimes import foreign
 from engine.runtimes.checks import check_devices, check_numbers, check_positions, check_splits
-from engine.runtimes.transformers.formats import Held, held
+from engine.runtimes.unpacking import Held, held
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model

@@ -13,6 +13,7 @@ from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.evidence import Basis
 from engine.fit.solve import limits
+from engine.report import words
 from engine.runtimes.registry import get
 from engine.sizing import size
 from tests.helpers.published import GIB, H100, RTX_4090, gpu, machine, model
@@ -45,6 +46,7 @@ def test_that_mxfp4_is_unpacked_where_transformers_has_no_kernels_for_it(device:
     assert region.estimate.likely_bytes == GPT_OSS_BF16
     assert region.gap == "Stored in MXFP4, unpacked on loading."
     assert any("unpacked to BF16" in said for said in budget.warnings)
+    assert words.weights(budget) == "MXFP4, as stored, unpacked to BF16"
     asked = Deployment(runtime="transformers", max_model_len=4096)
     found = limits(model("gpt-oss-20b"), asked, machine(device))
     assert found.best_weight_format == "bf16"

@@ -18,6 +18,7 @@ from engine.runtimes.loading import stored_format
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
+    from engine.budget.model import Budget
     from engine.devices.device import Device
 
 UNPACKED = "bf16"
@@ -58,6 +59,15 @@ def held(model: Model, weight_format: str, device: Device) -> Held:
     if name.startswith("nvfp4"):
         return _nvfp4(weight_format, device, is_stored=is_stored)
     return _by_library(name, weight_format, device)
+
+
+def in_words(budget: Budget) -> str:
+    """``, unpacked to BF16`` where Transformers doesn't keep the stored format; else empty."""
+    deployment = budget.deployment
+    if deployment.runtime != "transformers":
+        return ""
+    found = held(budget.model, deployment.weight_format, budget.machine.slots[0].device)
+    return f", unpacked to {_label(UNPACKED)}" if found.unpacked_from else ""
 
 
 def _fp8(name: str, weight_format: str, device: Device, *, is_stored: bool) -> Held:
