@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from engine.budget import sequence_state as state
@@ -102,7 +101,6 @@ def _sequence_state(
     blocks, pool, stage, layout = min(counted, key=lambda entry: entry[0])
     rule = request_rule(settings)
     per_request = layout.blocks_per_request(context, rule)
-    concurrency = Fraction(blocks, per_request)
     return SequenceState(
         architecture_bytes_per_sequence=least,
         reserved_bytes_per_sequence=per_request * layout.bytes_per_block,
@@ -114,15 +112,15 @@ def _sequence_state(
         num_blocks=blocks,
         block_size=layout.block_size,
         bytes_per_block=layout.bytes_per_block,
-        pool_tokens=_pool_tokens(settings, layout, blocks, concurrency),
-        max_concurrency=float(concurrency),
+        pool_tokens=_pool_tokens(settings, layout, blocks, per_request),
+        max_concurrency=blocks / per_request,
         formula=formula,
     )
 
 
-def _pool_tokens(settings: Settings, layout: PoolLayout, blocks: int, concurrency: Fraction) -> int:
+def _pool_tokens(settings: Settings, layout: PoolLayout, blocks: int, per_request: int) -> int:
     """The "GPU KV cache size" line, which changed its meaning."""
     if rules.TOKENS_BY_CONCURRENCY.at(settings.version):
-        return int(concurrency * settings.context)
+        return blocks * settings.context // per_request
     parallel = settings.deployment.decode_context_parallel_size
     return blocks // layout.num_groups * layout.block_size * parallel
