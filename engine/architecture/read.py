@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING
 from engine.architecture.build import Built, UnknownKindError, build
 from engine.architecture.families.registry import FAMILIES, GENERIC
 from engine.architecture.families.towers import TOWERS, UnknownTowerError
-from engine.architecture.gguf import gguf_model
-from engine.architecture.header_only import from_header
 from engine.architecture.marking import mark
 from engine.architecture.model import Model
-from engine.architecture.reconcile import reconcile
 from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, ModuleClass, Subject
 from engine.architecture.stored import summarise
 from engine.architecture.unread import expert_doubts, second_stack_doubts, unread_doubts
@@ -45,9 +42,14 @@ def read(raw: RawModel) -> Model:
         HeaderError: the header contradicts itself or lacks what the config requires.
         UnknownArchitectureError: neither dimensions nor a header: not even a bound is possible.
     """
+    # What reads headers is loaded where there is one: most plans start from a config alone.
     if raw.gguf_metadata:
+        from engine.architecture.gguf import gguf_model  # noqa: PLC0415 - see above
+
         return gguf_model(raw)
     if raw.config is None and raw.tensors:
+        from engine.architecture.header_only import from_header  # noqa: PLC0415 - see above
+
         spec = from_header(raw)
         return Model(raw.id, raw.revision, raw.source, spec, summarise(raw, spec))
     if raw.config is None:
@@ -57,6 +59,8 @@ def read(raw: RawModel) -> Model:
     stored = summarise(raw, spec)
     notes: tuple[str, ...] = ()
     if stored is not None:
+        from engine.architecture.reconcile import reconcile  # noqa: PLC0415 - see above
+
         spec, notes = reconcile(spec, stored, raw)
     return Model(raw.id, raw.revision, raw.source, spec, stored, notes=notes)
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from typing_extensions import override
-
 from engine.formats import layouts
 
 if TYPE_CHECKING:
@@ -86,18 +84,15 @@ class _Formats(Mapping[str, WeightFormat]):
     def __init__(self, formats: tuple[WeightFormat, ...]) -> None:
         self._published = {f.name: f for f in formats}
 
-    @override
     def __getitem__(self, name: str) -> WeightFormat:
         found = self._published.get(name) or _relative(name)
         if found is None:
             raise KeyError(name)
         return found
 
-    @override
     def __iter__(self) -> Iterator[str]:
         return iter(self._published)
 
-    @override
     def __len__(self) -> int:
         return len(self._published)
 
