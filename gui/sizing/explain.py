@@ -71,21 +71,18 @@ def _missing_passages(
 ) -> Iterator[Passage]:
     """The equation of a sequence and what the plan needs, where the region tells neither."""
     text = " ".join(passage.text for passage in told)
-    sequence = budget.sequence_state.formula
-    if sequence and sequence not in text:
-        yield Passage("One sequence", sequence, is_formula=True)
+    for head, sequence in _steps(budget.sequence_state.formula, "One sequence"):
+        if sequence and sequence not in text:
+            yield Passage(head, sequence, is_formula=True)
     if rank.has_pool and rank.needed.formula and rank.needed.formula not in text:
         yield from _formula(rank.needed.named("Needed by the plan"), unit)
 
 
 def _formula(estimate: Estimate, unit: UnitSystem) -> Iterator[Passage]:
     if estimate.formula:
-        steps = estimate.formula.split("; ")
         equals = "" if "=" in estimate.formula else f"\n= {fmt.exact_bytes(estimate.likely_bytes)}"
-        for step in steps:
-            caption, colon, text = step.partition(": ")
-            head = caption[:1].upper() + caption[1:] if colon else estimate.label
-            yield Passage(head or _WORKED_OUT, (text if colon else step) + equals, is_formula=True)
+        for head, text in _steps(estimate.formula, estimate.label or _WORKED_OUT):
+            yield Passage(head, text + equals, is_formula=True)
     shown = [p for p in estimate.parts if p.high_bytes]
     for part in shown[:_PARTS_SHOWN]:
         head = f"{part.label or 'Part'}, {fmt.size(part.likely_bytes, unit)}"
@@ -94,6 +91,20 @@ def _formula(estimate: Estimate, unit: UnitSystem) -> Iterator[Passage]:
         rest = sum(p.likely_bytes for p in shown[_PARTS_SHOWN:])
         count = len(shown) - _PARTS_SHOWN
         yield Passage(f"{count} further parts", fmt.size(rest, unit), is_formula=True)
+
+
+def _steps(formula: str, head: str) -> list[tuple[str, str]]:
+    """The steps of ``formula`` under their captions; one without a caption continues the last."""
+    found: list[tuple[str, str]] = []
+    for step in formula.split("; "):
+        caption, colon, text = step.partition(": ")
+        if colon:
+            found.append((caption[:1].upper() + caption[1:], text))
+        elif found:
+            found[-1] = (found[-1][0], f"{found[-1][1]}\n{step}")
+        else:
+            found.append((head, step))
+    return found
 
 
 def _line_detail(rank: RankBudget, unit: UnitSystem) -> Detail:

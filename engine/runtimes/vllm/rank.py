@@ -137,7 +137,7 @@ def _pool(
     terms = " − ".join([_gib(part.likely_bytes) for part in inside.parts])
     blocks = max(raw, 0) // stage.layout.bytes_per_block
     formula = (
-        f"the least: {stage.equation}; needed: {needed.formula}; reserved: "
+        f"one sequence at the least: {stage.equation}; needed: {needed.formula}; reserved: "
         f"{share:g} × {_gib(allocatable.likely_bytes)} − {terms} = {_gib(raw)} GiB "
         f"= {blocks:,} blocks"
     )

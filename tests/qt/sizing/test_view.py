@@ -253,6 +253,18 @@ def test_that_the_detail_of_kv_shows_the_equation_and_exact_bytes(loaded):
     assert 4 * GIB == 4_294_967_296
 
 
+def test_that_a_step_without_a_caption_goes_on_below_the_one_before(loaded):
+    budget = loaded.state.sizing.budget
+    found = explain.detail(budget, budget.ranks[0], Region.KV_CACHE, UnitSystem.BINARY)
+    assert [p.caption for p in found.passages][:3] == [
+        "One sequence at the least",
+        "Needed",
+        "Reserved",
+    ]
+    # 2 x 32 layers x 8 heads x 128 x 2 B a token, and 8,192 times that
+    assert found.passages[0].text.split("\n")[1] == "× 8,192 tokens = 1,073,741,824 B a sequence"
+
+
 def test_that_only_cells_that_read_differently_are_painted_anew(view, loaded):
     table = view.regions.table
     told = []
