@@ -144,7 +144,7 @@ class Desk:
         here = self._look_around()
         gpus = [slot for slot in here.slots if slot.device.kind is not DeviceKind.HOST]
         if count is None or count == len(gpus):
-            return here, Notes(assumptions=(f"Device: this machine, {here.name}.",))
+            return here, Notes(assumptions=(f"Device: {here.name}.",))
         if count < len(gpus):
             note = f"Device: the first {count} of {len(gpus)} GPUs of this machine."
             return replace(here, slots=tuple(gpus[:count])), Notes(assumptions=(note,))
