@@ -65,6 +65,17 @@ def label(text: str, role: str, name: str = "") -> QLabel:
     return made
 
 
+def running_text(role: str) -> QLabel:
+    """A label for running text that can be marked and copied."""
+    made = label("", role)
+    made.setWordWrap(True)
+    made.setTextInteractionFlags(
+        Qt.TextInteractionFlag.TextSelectableByMouse
+        | Qt.TextInteractionFlag.TextSelectableByKeyboard
+    )
+    return made
+
+
 class ElidedLabel(QLabel):
     """One line that ends in an ellipsis where it must, with the whole text in the tooltip."""
 

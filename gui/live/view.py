@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from gui.kit.controls import Choice, Ground, Hairline, label
+from gui.kit.controls import Choice, Ground, Hairline, label, running_text
 from gui.live.delegate import HoldsDelegate
 from gui.live.holds_model import COLUMNS, HoldsModel
 from gui.live.view_model import HoldsViewModel
@@ -160,13 +160,8 @@ class ExplainPane(QScrollArea):
     def _add(self) -> tuple[QLabel, QLabel]:
         heading = label("", "strong")
         heading.setWordWrap(True)
-        text = label("", "small")
-        text.setWordWrap(True)
+        text = running_text("small")
         text.setContentsMargins(0, 3, 0, 14)
-        text.setTextInteractionFlags(
-            Qt.TextInteractionFlag.TextSelectableByMouse
-            | Qt.TextInteractionFlag.TextSelectableByKeyboard
-        )
         self._passages.addWidget(heading)
         self._passages.addWidget(text)
         return heading, text

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from gui.kit.charts import inks
-from gui.kit.controls import ElidedLabel, Ground, Hairline, label
+from gui.kit.controls import ElidedLabel, Ground, Hairline, label, running_text
 from gui.sizing import explain, present
 from gui.sizing.regions_model import Index, RegionsModel
 
@@ -289,12 +289,7 @@ class DetailPane(QScrollArea):
     def _add(self, *, is_formula: bool) -> tuple[QLabel, QLabel]:
         caption = label("", "caption")
         caption.setContentsMargins(0, 6, 0, 1)
-        text = label("", "formula" if is_formula else "small")
-        text.setWordWrap(True)
-        text.setTextInteractionFlags(
-            Qt.TextInteractionFlag.TextSelectableByMouse
-            | Qt.TextInteractionFlag.TextSelectableByKeyboard
-        )
+        text = running_text("formula" if is_formula else "small")
         self._passages.addWidget(caption)
         self._passages.addWidget(text)
         return caption, text

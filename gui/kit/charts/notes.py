@@ -81,9 +81,9 @@ def _rows(canvas: Canvas, place: PanelLayout) -> list[QRectF]:
 
 
 def _crossed(place: PanelLayout, rows: list[QRectF]) -> bool:
-    """Whether the edge of a band runs through one of ``rows``."""
+    """Whether the edge of a band runs through one of ``rows``, or touches it."""
     edges = [place.scale.y(segment.top_bytes) for segment in place.panel.segments]
-    return any(row.top() + 2 < edge < row.bottom() - 2 for row in rows for edge in edges)
+    return any(row.top() - 2 < edge < row.bottom() + 2 for row in rows for edge in edges)
 
 
 def _spots(place: PanelLayout, used: int | None) -> Iterator[QPointF]:
