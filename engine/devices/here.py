@@ -14,7 +14,7 @@ from engine.errors import TelemetryError
 from engine.evidence import Basis, Estimate, exactly
 from engine.telemetry import mapped
 from engine.telemetry.probe import open_sampler
-from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
+from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, own_bytes
 from engine.units import GIB, MIB, format_gib
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _foreign(reading: DeviceReading, reserve_bytes: int) -> Estimate:
         return Estimate(*_UNKNOWN_USE_BYTES, Basis.ASSUMED, f"not known: {used.reason}")
     if isinstance(reading.reserved_bytes, Missing):
         used -= reserve_bytes  # this driver counts its reserve as used
-    others = max(used - _own_bytes(reading), 0)
+    others = max(used - own_bytes(reading), 0)
     return exactly(others, Basis.MEASURED, f"{reading.source}, in use now")
 
 
@@ -163,7 +163,7 @@ def _host(reading: DeviceReading, total: int) -> Slot:
     else:
         in_processes = _private_bytes(reading) + mapped.model_bytes(reading.processes)
         kernel = system + max(used - in_processes, 0)
-        others = max(min(in_processes, used) - _own_bytes(reading), 0)
+        others = max(min(in_processes, used) - own_bytes(reading), 0)
         basis = Basis.MEASURED
     size = total - kernel
     allocatable = Estimate(
@@ -191,12 +191,6 @@ def _private_bytes(reading: DeviceReading) -> int:
     if isinstance(reading.processes, Missing):
         return 0
     return _sum(p.used_bytes for p in reading.processes)
-
-
-def _own_bytes(reading: DeviceReading) -> int:
-    if isinstance(reading.processes, Missing):
-        return 0
-    return _sum(p.used_bytes for p in reading.processes if p.pid == os.getpid())
 
 
 def _sum(sizes: Iterable[int | Missing]) -> int:

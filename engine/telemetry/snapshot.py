@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -69,6 +70,14 @@ class TelemetrySnapshot:
     devices: tuple[DeviceReading, ...]
     notes: tuple[str, ...] = ()
     """Sources that did not answer and why."""
+
+
+def own_bytes(reading: DeviceReading) -> int:
+    """What this program itself holds on a device: it belongs to no plan and to no others."""
+    if isinstance(reading.processes, Missing):
+        return 0
+    ours = [p.used_bytes for p in reading.processes if p.pid == os.getpid()]
+    return sum(size for size in ours if not isinstance(size, Missing))
 
 
 class Sampler(Protocol):

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from engine.telemetry import mapped
 from engine.telemetry.commands import recognise
-from engine.telemetry.snapshot import Missing
+from engine.telemetry.snapshot import Missing, own_bytes
 from engine.units import UnitSystem
 from gui.live import explain, present
 
@@ -118,10 +118,11 @@ class HoldsViewModel(QObject):
         if isinstance(reading.used_bytes, Missing):
             return
         running = _runtime_bytes(reading)
+        others = max(reading.used_bytes - running - own_bytes(reading), 0)
         if not running:
-            self._before[_origin(reading)] = reading.used_bytes
+            self._before[_origin(reading)] = others
         else:
-            self._before.setdefault(_origin(reading), max(reading.used_bytes - running, 0))
+            self._before.setdefault(_origin(reading), others)
 
 
 def _origin(reading: DeviceReading) -> tuple[str, str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QLabel, QTableView
 
-from engine.telemetry.snapshot import Missing
+from engine.telemetry.snapshot import Missing, ProcessReading
 from engine.units import UnitSystem
 from gui.kit.theme import load_theme
 from gui.live.view import HoldsView
@@ -62,6 +63,12 @@ def test_that_before_the_first_sample_it_says_so(view: HoldsView):
     assert "Nothing was measured yet." in words(view)
     view.show_snapshot(moment(card()), "GPU-0")
     assert "Nothing was measured yet." not in words(view)
+
+
+def test_that_this_program_is_none_of_the_others(view: HoldsView):
+    ours = ProcessReading(os.getpid(), "plimsoll", GIB // 4)
+    view.show_snapshot(moment(card(used_bytes=GIB, processes=(*DESKTOP, ours))), "GPU-0")
+    assert "Others hold 0.75 GiB now" in words(view)
 
 
 def test_that_what_others_held_before_the_run_is_kept_while_it_runs(view: HoldsView):
