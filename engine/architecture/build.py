@@ -127,6 +127,7 @@ def _layer(facts: Facts, family: Family, mixer_kind: str, feed_kind: str) -> Lay
         fed.moe,
         fed.intermediate_size,
         facts.says(family.gated),
+        mixed.cross,
     )
 
 

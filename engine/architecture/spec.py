@@ -80,6 +80,22 @@ class AttentionKind(StrEnum):
     CHUNKED = "chunked"
     LATENT = "latent"
     """MLA: one compressed vector per token in place of keys and values."""
+    CROSS = "cross"
+    """Over the tokens of an encoder, which its cache holds whatever the answer's length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """Entries that stand for several tokens each, beside the window (DeepSeek-V4)."""
+
+    ratio: int
+    """Tokens of one entry."""
+    width: int
+    """Elements of an entry."""
+    index_width: int = 0
+    """Elements of an entry's key in the sparse indexer; 0 where there is none."""
+    overlaps: bool = False
+    """Whether an entry also reads the tokens of the one before (both widths are doubled)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +108,25 @@ class AttentionSpec:
     head_dim: int
     v_head_dim: int
     window: int = 0
-    """Sliding window or chunk length; 0 for full and latent attention."""
+    """Sliding window or chunk length, 0 for full and latent attention. For cross-attention the
+    encoder's tokens, 0 where they are as many as the input has."""
     q_lora_rank: int = 0
     kv_lora_rank: int = 0
     qk_nope_head_dim: int = 0
     qk_rope_head_dim: int = 0
     index_head_dim: int = 0
     """Sparse indexer key width (DeepSeek-V3.2 class); 0 where there is none."""
+    index_dtype: str | None = None
+    """Dtype of the indexer's keys in transformers; None = the model's own."""
+    index_positions: int = 0
+    """64-bit positions that transformers keeps beside each of the indexer's keys."""
     keeps_cache: bool = True
     """False where the layer reads another layer's keys and values."""
+    caches: int = 1
+    """Caches of this shape that the layer keeps: two in LongCat-Flash."""
+    prefix_tokens: int = 0
+    """Learned tokens that are kept in front of every sequence (CPM-Ant)."""
+    compression: Compression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +136,15 @@ class StateSpec:
     kind: str
     conv_dim: int
     conv_kernel: int
+    """Columns of the convolution; all but one have to be kept for the next token."""
     recurrent_elements: int
     recurrent_heads: int
     state_dtype: str | None = None
     """Dtype of the recurrent part; None = the model's own dtype."""
+    conv_dtype: str | None = None
+    """Dtype of the convolution part in transformers; None = the model's own dtype."""
+    keeps_kernel: bool = True
+    """Whether transformers keeps all columns of the convolution, the newest too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +168,8 @@ class LayerSpec:
     intermediate_size: int = 0
     """Width of the dense MLP; 0 where the layer has none."""
     gated_mlp: bool = True
+    cross: AttentionSpec | None = None
+    """Cross-attention, beside self-attention or in its place."""
 
     @property
     def parameters(self) -> int:
@@ -259,7 +292,7 @@ class ArchitectureSpec:
 
     @property
     def attentions(self) -> tuple[AttentionSpec, ...]:
-        """Attention of every layer that keeps a KV cache, in layer order."""
+        """Self-attention of every layer that keeps a KV cache, in layer order."""
         return tuple(
             layer.attention
             for layer in self.layers

@@ -35,13 +35,30 @@ class CacheTerm:
     equation: str
     """``2 × 32 layers × 8 heads × 128 × 2 B``."""
 
+    prefix_tokens: int = 0
+
     def tokens(self, context: int) -> int:
         """Tokens that such a layer has to remember of ``context``."""
-        return min(context, self.window) if self.window else context
+        return _kept(self.kind, self.window, self.prefix_tokens, context)
 
     def size_bytes(self, context: int) -> int:
         """Bytes at ``context`` tokens, all layers of the kind."""
         return self.layers * self.token_bytes * self.tokens(context)
+
+
+def kept_tokens(attention: AttentionSpec, context: int) -> int:
+    """Tokens whose keys and values a layer has to remember of ``context``.
+
+    Cross-attention remembers the encoder's tokens: a fixed number, or as many as the context
+    where the input decides.
+    """
+    return _kept(attention.kind, attention.window, attention.prefix_tokens, context)
+
+
+def _kept(kind: AttentionKind, window: int, prefix: int, context: int) -> int:
+    if kind is AttentionKind.CROSS:
+        return window or context
+    return (min(context, window) if window else context) + prefix
 
 
 def kv_heads_per_rank(attention: AttentionSpec, tp: int) -> int:
@@ -111,9 +128,9 @@ def _attention_counts(
 ) -> tuple[tuple[AttentionSpec, int], ...]:
     counts: dict[AttentionSpec, int] = {}
     for layer, count in layer_kinds(spec, first, stop):
-        attention = layer.attention
-        if attention is not None and attention.keeps_cache:
-            counts[attention] = counts.get(attention, 0) + count
+        for attention in (layer.attention, layer.cross):
+            if attention is not None and attention.keeps_cache:
+                counts[attention] = counts.get(attention, 0) + count * attention.caches
     return tuple(counts.items())
 
 
@@ -132,6 +149,7 @@ def cache_terms(spec: ArchitectureSpec, kv_dtype: str) -> tuple[CacheTerm, ...]:
             window=attention.window,
             token_bytes=token_bytes(attention, kv_dtype),
             equation=_equation(attention, count, kv_dtype),
+            prefix_tokens=attention.prefix_tokens,
         )
         for attention, count in attention_counts(spec)
     )
@@ -173,9 +191,7 @@ def architecture_bytes(spec: ArchitectureSpec, kv_dtype: str, context: int) -> i
 def rank_bytes(spec: ArchitectureSpec, kv_dtype: str, context: int, layers: range, tp: int) -> int:
     """The least that a sequence of ``context`` tokens needs of one rank, unrounded."""
     kept = sum(
-        (min(context, attention.window) if attention.window else context)
-        * token_bytes(attention, kv_dtype, tp)
-        * count
+        kept_tokens(attention, context) * token_bytes(attention, kv_dtype, tp) * count
         for attention, count in attention_counts(spec, layers.start, layers.stop)
     )
     return kept + constant_bytes(spec, layers.start, layers.stop, tp)
@@ -188,7 +204,7 @@ def token_growth_bytes(
     return sum(
         token_bytes(attention, kv_dtype, tp) * count
         for attention, count in attention_counts(spec, layers.start, layers.stop)
-        if not attention.window or context < attention.window
+        if kept_tokens(attention, context + 1) > kept_tokens(attention, context)
     )
 
 

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from engine.architecture.read import specify
-from engine.architecture.spec import ArchitectureSpec, AttentionKind, Direction, Subject
+from engine.architecture.spec import ArchitectureSpec, Direction, Subject
 from engine.errors import UnknownArchitectureError
+from engine.runtimes.transformers.cache import layer_bytes
 
 ROWS = Path(__file__).resolve().parents[2].parent / "shared" / "configs" / "tiny_cache.jsonl"
 pytestmark = pytest.mark.skipif(
@@ -43,21 +44,7 @@ def measured() -> list[tuple[dict[str, Any], ArchitectureSpec]]:
 
 
 def cache_bytes(spec: ArchitectureSpec, tokens: int) -> int:
-    """What transformers keeps: a window holds one token less, a convolution its whole kernel,
-    and recurrent states are 32 bits wide."""
-    total = 0
-    for layer in spec.layers:
-        a = layer.attention
-        if a is not None and a.keeps_cache:
-            kept = min(tokens, a.window - 1) if a.window else tokens
-            width = a.num_key_value_heads * (a.head_dim + a.v_head_dim)
-            if a.kind is AttentionKind.LATENT:
-                width = a.kv_lora_rank + a.qk_rope_head_dim
-            total += kept * 2 * (width + a.index_head_dim)
-        if layer.state is not None:
-            conv = layer.state.conv_dim * layer.state.conv_kernel
-            total += 2 * conv + 4 * layer.state.recurrent_elements
-    return total
+    return sum(layer_bytes(layer, tokens, "bfloat16") for layer in spec.layers)
 
 
 def is_doubted(spec: ArchitectureSpec, subject: Subject) -> bool:

@@ -43,6 +43,7 @@ class Mixed:
     tensors: list[Tensor]
     attention: AttentionSpec | None = None
     state: StateSpec | None = None
+    cross: AttentionSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

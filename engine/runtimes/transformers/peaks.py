@@ -6,48 +6,27 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
-from engine.budget.sequence_state import constant_state_bytes, kv_heads_per_rank
+from engine.budget.sequence_state import kv_heads_per_rank
 from engine.evidence import Basis, Estimate, exactly, total
-from engine.formats.kv import head_bytes, side_bytes
+from engine.formats.kv import side_bytes
+from engine.runtimes.transformers.cache import attention_bytes, kept_tokens
+from engine.runtimes.transformers.cache import state_bytes as layer_state_bytes
 from engine.units import ceil_div
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.architecture.spec import AttentionSpec, LayerSpec
+    from engine.architecture.spec import LayerSpec
     from engine.runtimes.transformers.settings import Settings
 
 _SCORE_BYTES = 8
 """Peak per attention score in 16 bits: the score, its fp32 softmax and the cast back."""
 
 
-def token_bytes(attention: AttentionSpec, kv_dtype: str, tp: int) -> int:
-    """Bytes that one layer's cache holds for one token.
-
-    Latent attention is cached decompressed, as full heads.
-
-    Source:
-        Transformers 5.24 ``cache_utils.py``; DeepSeek-V3 keeps 4,997,120 B a token this way.
-    """
-    if attention.kind is AttentionKind.LATENT:
-        heads = ceil_div(attention.num_attention_heads, tp)
-        key = attention.qk_nope_head_dim + attention.qk_rope_head_dim
-        return heads * head_bytes(kv_dtype, key, attention.v_head_dim)
-    heads = kv_heads_per_rank(attention, tp)
-    return heads * head_bytes(kv_dtype, attention.head_dim, attention.v_head_dim)
-
-
-def kept_tokens(attention: AttentionSpec, context: int, *, static: bool) -> int:
-    """Tokens a layer's cache holds at the end: W − 1 (dynamic) or W (static) under a window."""
-    if not attention.window:
-        return context
-    return min(attention.window if static else attention.window - 1, context)
-
-
 def cache_bytes(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> int:
     """KV cache of the whole batch at the end of the generation."""
     kinds = _cache_kinds(layers, settings, tp)
-    return sum(tokens * each * count for (tokens, each), count in kinds.items()) * settings.batch
+    return sum(each * count for (_, each), count in kinds.items()) * settings.batch
 
 
 def cache_formula(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> str:
@@ -55,28 +34,38 @@ def cache_formula(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> s
     batch = settings.batch
     many = "1 sequence" if batch == 1 else f"{batch:,} sequences"
     parts = [
-        f"{count} layers × {tokens:,} tokens × {each:,} B × {many}"
+        f"{count} layers × {_kept(tokens, each)} × {many}"
         for (tokens, each), count in _cache_kinds(layers, settings, tp).items()
     ]
     return " + ".join(parts) + f" = {cache_bytes(layers, settings, tp):,} B" if parts else ""
 
 
+def _kept(tokens: int, size_bytes: int) -> str:
+    if tokens and size_bytes % tokens == 0:
+        return f"{tokens:,} tokens × {size_bytes // tokens:,} B"
+    return f"{size_bytes:,} B"
+
+
 def _cache_kinds(
     layers: Sequence[LayerSpec], settings: Settings, tp: int
 ) -> Counter[tuple[int, int]]:
-    """(tokens kept, bytes of one) of every layer with a cache, counted."""
-    static, dtype = settings.static_cache, settings.kv_dtype
+    """(tokens kept, bytes of them) of every cache, counted."""
+    static, dtype, context = settings.static_cache, settings.kv_dtype, settings.context
     return Counter(
-        (kept_tokens(a, settings.context, static=static), token_bytes(a, dtype, tp))
+        (
+            kept_tokens(a, context, static=static) * a.caches,
+            attention_bytes(a, context, dtype, tp=tp, static=static),
+        )
         for layer in layers
-        if (a := layer.attention) is not None and a.keeps_cache
+        for a in (layer.attention, layer.cross)
+        if a is not None and a.keeps_cache
     )
 
 
 def state_bytes(layers: Sequence[LayerSpec], dtype: str, batch: int, tp: int) -> int:
     """Constant state of the whole batch."""
     states = (layer.state for layer in layers if layer.state is not None)
-    return batch * sum(constant_state_bytes(state, dtype, tp) for state in states)
+    return batch * sum(layer_state_bytes(state, dtype, tp) for state in states)
 
 
 def activations(
@@ -138,13 +127,13 @@ def _growth_bytes(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> i
         attention = layer.attention
         if attention is None or not attention.keeps_cache:
             continue
-        tokens = kept_tokens(attention, settings.context, static=False)
+        tokens = kept_tokens(attention, settings.context)
         if attention.kind is AttentionKind.LATENT:
-            heads = ceil_div(attention.num_attention_heads, tp)
-            key = attention.qk_nope_head_dim + attention.qk_rope_head_dim
+            heads, key = 1, attention.kv_lora_rank
         else:
-            heads, key = kv_heads_per_rank(attention, tp), attention.head_dim
-        key_bytes = side_bytes(settings.kv_dtype, max(key, attention.v_head_dim))
+            heads = kv_heads_per_rank(attention, tp)
+            key = max(attention.head_dim, attention.v_head_dim)
+        key_bytes = side_bytes(settings.kv_dtype, key)
         largest = max(largest, settings.batch * tokens * heads * key_bytes)
     return largest
 

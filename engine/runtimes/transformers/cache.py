@@ -1,0 +1,100 @@
+"""The cache that transformers keeps, layer by layer, to the byte.
+
+Source:
+    transformers 5.24.0 ``cache_utils.py``; the tensors of every type's cache were measured after
+    7, 40 and 41 tokens (torch 2.13.0, CPU), see ``tests/truth/test_measured_caches.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import AttentionKind
+from engine.budget.sequence_state import kept_tokens as needed_tokens
+from engine.budget.sequence_state import kv_heads_per_rank
+from engine.formats.dtypes import canonical, element_bytes
+from engine.formats.kv import head_bytes, side_bytes
+
+if TYPE_CHECKING:
+    from engine.architecture.spec import AttentionSpec, Compression, LayerSpec, StateSpec
+
+_MODEL_DTYPE = frozenset({"lightning", "xlstm"})
+"""Kinds of state that stay in the model's dtype; all others are kept in 32 bits."""
+_POSITION_BYTES = 8
+
+
+def layer_bytes(
+    layer: LayerSpec, tokens: int, dtype: str, *, tp: int = 1, static: bool = False
+) -> int:
+    """Bytes that one layer keeps for one sequence of ``tokens``.
+
+    Args:
+        layer: the layer.
+        tokens: prompt and answer so far.
+        dtype: the model's dtype, which keys and values have.
+        tp: tensor-parallel size.
+        static: whether the cache was made for ``tokens`` up front.
+    """
+    kept = sum(
+        attention_bytes(a, tokens, dtype, tp=tp, static=static)
+        for a in (layer.attention, layer.cross)
+        if a is not None and a.keeps_cache
+    )
+    return kept + (state_bytes(layer.state, dtype, tp) if layer.state is not None else 0)
+
+
+def attention_bytes(
+    attention: AttentionSpec, tokens: int, dtype: str, *, tp: int = 1, static: bool = False
+) -> int:
+    """Keys and values of one attention layer after ``tokens``."""
+    kept = kept_tokens(attention, tokens, static=static)
+    size = kept * token_bytes(attention, dtype, tp)
+    if attention.compression is not None:
+        size += _compressed_elements(attention.compression, tokens) * element_bytes(dtype)
+    return size * attention.caches
+
+
+def token_bytes(attention: AttentionSpec, dtype: str, tp: int = 1) -> int:
+    """Bytes that one cache of a layer holds for one token.
+
+    Latent attention is cached as the latent vector, whole on every rank.
+    """
+    if attention.kind is AttentionKind.LATENT:
+        size = side_bytes(dtype, attention.kv_lora_rank + attention.qk_rope_head_dim)
+    else:
+        heads = kv_heads_per_rank(attention, tp)
+        size = heads * head_bytes(dtype, attention.head_dim, attention.v_head_dim)
+    if attention.index_head_dim:
+        size += side_bytes(attention.index_dtype or dtype, attention.index_head_dim)
+        size += _POSITION_BYTES * attention.index_positions
+    return size
+
+
+def kept_tokens(attention: AttentionSpec, tokens: int, *, static: bool = False) -> int:
+    """Tokens a layer's cache holds at the end: W − 1 (dynamic) or W (static) under a window."""
+    windowed = attention.window and attention.kind is not AttentionKind.CROSS
+    if windowed and not static:
+        return min(attention.window - 1, tokens) + attention.prefix_tokens
+    return needed_tokens(attention, tokens)
+
+
+def state_bytes(state: StateSpec, dtype: str, tp: int = 1) -> int:
+    """Constant state of one layer and sequence."""
+    model_dtype = canonical(dtype) or "bfloat16"
+    columns = state.conv_kernel if state.keeps_kernel else max(state.conv_kernel - 1, 0)
+    conv = state.conv_dim // tp * columns * element_bytes(state.conv_dtype or model_dtype)
+    kept_as = model_dtype if state.kind in _MODEL_DTYPE else "float32"
+    return conv + state.recurrent_elements // tp * element_bytes(kept_as)
+
+
+def _compressed_elements(compression: Compression, tokens: int) -> int:
+    """Entries so far, and the tokens of the entry that is not full yet.
+
+    Those wait as a value and a gate each; where entries overlap, twice as wide, and the tokens of
+    the last entry stay beside them.
+    """
+    ratio = compression.ratio
+    widths = (compression.width, compression.index_width)
+    waiting = 2 * (tokens % ratio) * (2 if compression.overlaps else 1)
+    beside = 2 * ratio if compression.overlaps and tokens >= ratio else 0
+    return sum(width * (tokens // ratio + waiting + beside) for width in widths)
