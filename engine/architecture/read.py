@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.build import Built, UnknownKindError, build
-from engine.architecture.families.registry import FAMILIES, GENERIC
-from engine.architecture.families.towers import TOWERS, UnknownTowerError
+from engine.architecture.families.generic import GENERIC
+from engine.architecture.families.registry import FAMILIES
 from engine.architecture.marking import mark
 from engine.architecture.model import Model
 from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, ModuleClass, Subject
 from engine.architecture.stored import summarise
+from engine.architecture.towers.parts import UnknownTowerError
+from engine.architecture.towers.registry import TOWERS
 from engine.architecture.unread import expert_doubts, second_stack_doubts, unread_doubts
 from engine.config.context import context_length
 from engine.config.facts import MissingFieldError, is_mapping, shown

@@ -1,41 +1,43 @@
-"""Every family by ``model_type``."""
+"""Every family by ``model_type``: which module it is in. A family is loaded when it is needed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.families import (
-    classic,
-    deepseek_v4,
-    dense,
-    encoders,
-    gemma3n,
-    gemma4,
-    generic,
-    hybrid,
-    nas,
-    recurrent,
-    selecting,
-    sparse,
-)
+from engine.architecture.lookup import Lookup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.architecture.families.base import Family
 
-_OWN: Mapping[str, Family] = {
-    **classic.FAMILIES,
-    **dense.FAMILIES,
-    **sparse.FAMILIES,
-    **hybrid.FAMILIES,
-    **selecting.FAMILIES,
-    **recurrent.FAMILIES,
-    **nas.FAMILIES,
-    **deepseek_v4.FAMILIES,
-    **gemma4.FAMILIES,
-    **gemma3n.FAMILIES,
-    **encoders.FAMILIES,
+_HOMES = {
+    "classic": (
+        "gpt2 gpt_bigcode gpt_neo gptj codegen gpt_neox bloom mpt falcon opt xglm persimmon "
+        "baichuan internlm2 qwen chatglm exaone"
+    ),
+    "deepseek_v4": "deepseek_v4 deepseek_ref",
+    "dense": (
+        "llama code_llama cwm internlm3 mistral ministral ministral3 qwen2 qwen3 gemma gemma2 "
+        "gemma3_text vaultgemma phi phi3 granite cohere cohere2 olmo olmo2 olmo3 glm glm4 "
+        "glm4v_text exaone4 seed_oss smollm3 minicpm stablelm starcoder2 nemotron arcee helium "
+        "ernie4_5 hunyuan_v1_dense"
+    ),
+    "encoders": "bert roberta xlm-roberta camembert albert",
+    "gemma3n": "gemma3n_text",
+    "gemma4": "gemma4_text",
+    "hybrid": (
+        "mllama_text_model qwen3_next qwen3_5_text qwen3_5_moe_text lfm2 lfm2_moe nemotron_h"
+    ),
+    "nas": "nemotron-nas",
+    "recurrent": "bamba granitemoehybrid falcon_h1 jamba mamba falcon_mamba mamba2",
+    "selecting": "deepseek_v32 glm_moe_dsa minimax_m3_vl_text step3p5",
+    "sparse": (
+        "mixtral phimoe minimax_m2 qwen2_moe qwen3_moe gpt_oss deepseek_v2 deepseek_v3 kimi_k2 "
+        "glm4_moe_lite glm4_moe glm4v_moe_text solar_open bailing_moe dots1 olmoe flex_olmo "
+        "granitemoe granitemoeshared ernie4_5_moe hunyuan_v1_moe exaone_moe llama4_text afmoe "
+        "mimo_v2_flash minicpm3 youtu"
+    ),
 }
 # Text parts of multimodal models, and other names of the same layers.
 _SAME_LAYERS = {
@@ -50,9 +52,6 @@ _SAME_LAYERS = {
     "xverse": "llama",
     "mimo": "qwen2",
 }
-FAMILIES: Mapping[str, Family] = {
-    **_OWN,
-    **{name: _OWN[other] for name, other in _SAME_LAYERS.items()},
-}
-GENERIC = generic.GENERIC
-"""What an unknown decoder is counted as: a bound, never an answer."""
+FAMILIES: Mapping[str, Family] = Lookup(
+    "engine.architecture.families", "FAMILIES", _HOMES, _SAME_LAYERS
+)

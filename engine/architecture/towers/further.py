@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.families.tower import (
+from engine.architecture.spec import ModuleClass
+from engine.architecture.towers.parts import (
     PLAIN,
     Encoder,
     Tower,
@@ -18,7 +19,6 @@ from engine.architecture.families.tower import (
     siglip,
     vision_of,
 )
-from engine.architecture.spec import ModuleClass
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -166,3 +166,9 @@ def step3p7(root: Facts, text: Facts) -> list[Tensor]:
     bias = root.flag("projector_bias")
     tower.linear("vit_large_projector", text.integer("hidden_size"), 4 * hidden, bias=bias)
     return tower.tensors
+
+
+TOWERS = {
+    "kimi_k25": kimi_k25, "minicpmv4_6": minicpmv4_6, "minimax_m3_vl": minimax_m3,
+    "mllama": mllama, "voxtral": voxtral, "step3p7": step3p7,
+}  # fmt: skip

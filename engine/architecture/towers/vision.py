@@ -6,14 +6,13 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from engine.architecture.families import gemma4, towers_more
-from engine.architecture.families.tower import (
+from engine.architecture.towers.parts import (
     PLAIN,
     Encoder,
     Tower,
+    UnknownTowerError,
     encode,
     grid,
     patches,
@@ -22,11 +21,10 @@ from engine.architecture.families.tower import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from engine.architecture.spec import Tensor
     from engine.config.facts import Facts
-
-TowerRule = Callable[["Facts", "Facts"], "list[Tensor]"]
-"""(root, text) -> the tensors of towers and projectors."""
 
 
 def clip(vision: Facts) -> Tower:
@@ -59,10 +57,6 @@ _BY_VISION_TYPE: Mapping[str, Callable[[Facts], Tower]] = {
     "clip_vision_model": clip,
     "pixtral": pixtral,
 }
-
-
-class UnknownTowerError(Exception):
-    """A tower without a rule: its parameters cannot be counted."""
 
 
 def _any_tower(root: Facts) -> Tower:
@@ -261,13 +255,10 @@ def exaone4_5(root: Facts, text: Facts) -> list[Tensor]:
     return tower.tensors
 
 
-TOWERS: Mapping[str, TowerRule] = {
-    "gemma4": gemma4.towers, "llava": llava, "llava_next": llava_next,
-    "llava_next_video": llava_next,
+TOWERS = {
+    "llava": llava, "llava_next": llava_next, "llava_next_video": llava_next,
     "gemma3": gemma3, "paligemma": paligemma, "mistral3": mistral3, "lfm2_vl": lfm2_vl,
     "llama4": llama4, "qwen2_vl": qwen2_vl, "qwen2_5_vl": qwen2_5_vl, "qwen3_vl": qwen3_vl,
     "qwen3_vl_moe": qwen3_vl, "qwen3_5": qwen3_vl, "qwen3_5_moe": qwen3_vl, "glm4v": glm4v,
-    "glm4v_moe": glm4v, "exaone4_5": exaone4_5, "kimi_k25": towers_more.kimi_k25,
-    "minicpmv4_6": towers_more.minicpmv4_6, "minimax_m3_vl": towers_more.minimax_m3,
-    "mllama": towers_more.mllama, "voxtral": towers_more.voxtral, "step3p7": towers_more.step3p7,
+    "glm4v_moe": glm4v, "exaone4_5": exaone4_5,
 }  # fmt: skip

@@ -107,6 +107,10 @@ def grid(facts: Facts) -> int:
     return (facts.integer("image_size") // facts.integer("patch_size")) ** 2
 
 
+class UnknownTowerError(Exception):
+    """A tower without a rule: its parameters cannot be counted."""
+
+
 PLAIN = Encoder()
 """Layer norms and biases everywhere, plain MLP: SigLIP, CLIP and most others."""
 
