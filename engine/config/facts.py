@@ -7,6 +7,7 @@ names the field. Nothing is allocated in proportion to a value before it was che
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard, cast
 
 from engine.config.defaults import NO_DEFAULTS, ClassDefaults, class_defaults
@@ -292,8 +293,12 @@ class Facts:
 
     def empty(self, key: str) -> Facts:
         """The sub-config ``key`` as its class has it, where the config leaves it out."""
-        given = self.defaults.absent.get(key, {})
-        return facts_for(given, self.defaults.sub_types.get(key, ""), self.name(key))
+        given = self.defaults.absent.get(key)
+        sub_type = self.defaults.sub_types.get(key, "")
+        own = class_defaults(sub_type) or NO_DEFAULTS
+        if given:
+            own = replace(own, values={**own.values, **given})
+        return Facts({}, sub_type, own, self.name(key))
 
 
 def facts_for(mapping: Mapping[str, object], assumed_type: str = "", path: str = "") -> Facts:

@@ -71,7 +71,7 @@ def _inner(facts: Facts) -> Facts | None:
         sub_type = facts.defaults.sub_types.get(key)
         if sub_type is None:
             continue
-        flat = any(name in facts.stated for name in _DIMENSIONS)
-        stated: Mapping[str, object] = facts.stated if flat else {}
-        return Facts(stated, sub_type, class_defaults(sub_type), facts.path)
+        if any(name in facts.stated for name in _DIMENSIONS):
+            return Facts(facts.stated, sub_type, class_defaults(sub_type), facts.path)
+        return facts.empty(key)
     return None
