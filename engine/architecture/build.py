@@ -19,7 +19,7 @@ from engine.architecture.families.base import (
     matrix,
     norm,
 )  # fmt: skip
-from engine.architecture.heads import head_of, labels_of
+from engine.architecture.heads import head_of, is_tied, labels_of
 from engine.architecture.spec import LayerSpec, ModuleClass, Sharding, Tensor
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def build(facts: Facts, family: Family, *, root: Facts) -> Built:
         if layer is None:
             layer = made[key] = _layer(facts, family, *key)
         layers.append(layer)
-    tied = is_tied(facts, root, family)
+    tied = is_tied(facts, root, otherwise=bool(family.tied))
     outer = _outer(facts, family, tied=tied)
     return Built(tuple(layers), tuple(outer), _mtp(facts, family, layers[-1]), tied)
 
@@ -139,22 +139,6 @@ def norms(facts: Facts, family: Family) -> list[Tensor]:
     bias = facts.says(family.norm_bias)
     names = family.norm_rule(facts) if family.norm_rule else family.norms
     return [tensor for name in names for tensor in norm(name, hidden, bias=bias)]
-
-
-def is_tied(facts: Facts, root: Facts, family: Family) -> bool:
-    """Whether embedding and head share one tensor.
-
-    The root decides for a multimodal model, since its class makes the head; then the text
-    config, then their classes, then what the family says.
-    """
-    key = "tie_word_embeddings"
-    for owner in (root, facts):
-        if key in owner.stated and owner.stated[key] is not None:
-            return owner.flag(key)
-    for owner in (root, facts):
-        if key in owner.defaults.values:
-            return owner.flag(key)
-    return bool(family.tied)
 
 
 def _outer(facts: Facts, family: Family, *, tied: bool) -> list[Tensor]:

@@ -12,6 +12,21 @@ if TYPE_CHECKING:
     from engine.config.facts import Facts
 
 
+_TEXT_TIES = frozenset({
+    "blip-2", "encoder-decoder", "instructblip", "instructblipvideo", "kosmos-2.5", "llama4", "pi0",
+    "speech-encoder-decoder", "vibevoice", "vision-encoder-decoder",
+})  # fmt: skip
+"""Models whose head is inside the text model's own class: its config decides."""
+_EITHER_TIES = frozenset({
+    "fast_vlm", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl", "kosmos-2", "llava",
+    "llava_next_video", "llava_onevision", "minimax_m3_vl", "paddleocr_vl", "qwen2_5_vl",
+    "qwen2_vl", "shieldgemma2", "video_llama_3",
+})  # fmt: skip
+"""Models that also believe a text config that says "tied", as older releases stored it."""
+_NEVER_TIES = frozenset({"cosmos3_edge"})
+_TIED = "tie_word_embeddings"
+
+
 def first_class(stated: Mapping[str, object]) -> str:
     """The first entry of ``architectures``; empty where there is none."""
     named = stated.get("architectures")
@@ -33,3 +48,32 @@ def labels_of(facts: Facts) -> int:
     """Outputs of a classifying head."""
     named = facts.stated.get("id2label")
     return facts.integer("num_labels", len(named) if is_mapping(named) and named else 2)
+
+
+def is_tied(text: Facts, root: Facts, *, otherwise: bool) -> bool:
+    """Whether embedding and head share one tensor; ``otherwise`` where nothing says.
+
+    Source:
+        transformers 5.24.0, ``get_expanded_tied_weights_keys`` and the ``__post_init__`` of the
+        composite configs: the class that makes the head reads its own config, the root's.
+    """
+    kind = root.model_type
+    if root is text or not root.defaults.sub_types:
+        return _first_said((root, text), otherwise=otherwise)
+    says_text = _first_said((text,), otherwise=False)
+    if kind in _TEXT_TIES:
+        return says_text
+    if kind == "perception_lm":
+        return root.flag(_TIED, default=says_text)
+    says_root = root.flag(_TIED) and kind not in _NEVER_TIES
+    return says_root or (kind in _EITHER_TIES and says_text)
+
+
+def _first_said(owners: tuple[Facts, ...], *, otherwise: bool) -> bool:
+    for owner in owners:
+        if owner.stated.get(_TIED) is not None:
+            return owner.flag(_TIED)
+    for owner in owners:
+        if _TIED in owner.defaults.values:
+            return owner.flag(_TIED)
+    return otherwise
