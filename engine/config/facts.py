@@ -304,6 +304,8 @@ class Facts:
 def facts_for(mapping: Mapping[str, object], assumed_type: str = "", path: str = "") -> Facts:
     """``mapping`` with the defaults of the ``model_type`` it states (else ``assumed_type``).
 
+    A class without a type of its own (``mpt.attn_config``) is known by its place alone.
+
     Raises:
         ConfigError: ``model_type`` is no word.
     """
@@ -316,4 +318,5 @@ def facts_for(mapping: Mapping[str, object], assumed_type: str = "", path: str =
         field = f"{path}.model_type" if path else "model_type"
         why = f"a word of at most {_LONGEST_TYPE} characters is needed"
         raise ConfigError(f"{field} is {shown(model_type)}; {why}.", field=field)
-    return Facts(mapping, model_type, class_defaults(model_type), path)
+    nameless = class_defaults(assumed_type) if "." in assumed_type else None
+    return Facts(mapping, model_type, nameless or class_defaults(model_type), path)

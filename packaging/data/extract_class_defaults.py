@@ -9,7 +9,8 @@ without the defaults guesses wrong. This writes ``resources/data/class_defaults.
 
 Defaults are the declared ones, before a class fills in what it derives (the KV heads from the
 heads, say); the derivation belongs to the reader, since it depends on the stated values.
-Defaults of None and False are left out: absent means the same.
+Defaults of None and False are left out: absent means the same. A sub-config whose class states
+no type is named after its place: ``mpt.attn_config``.
 
     python packaging/data/extract_class_defaults.py
 """
@@ -39,8 +40,21 @@ IRRELEVANT = re.compile(
     r"|image_(mean|std)|processor|_mode$|strategy|^bos_|^eos_|^pad_|^sep_|cutoff|limit$|xavier|codebook"
     r"|quantizer|diversity|contrastive|apply_spec|ctc_|fusion|fpn|neck_|anchor|denois|bbox|detection"
 )
+# Names that the above would take, of keys that do decide a shape.
+RELEVANT = re.compile(
+    r"^output_(dim|channels|proj_dims|embedding_size|num_channels)$|_output_(dim|channels)$"
+    r"|codebooks?(_dim|_size|_vocab_size)?$|^num_(semantic_)?quantizers$|^conv_kernel$|^tdnn_kernel$"
+    r"|^(channel|depthwise|ffn)_multiplier$|^(up|down)sampling_(ratios|rate|factor|kernel_size)$"
+    r"|^subsampling_|^scale_factor$|^(fusion|neck|fpn)_(hidden_sizes?|out_channels|feature_size)$"
+    r"|^(intra_)?bottleneck_\w+$"
+)
 LONGEST_LIST = 128
 LONGEST_TEXT = 40
+
+
+def matters(name: str) -> bool:
+    """Whether the key ``name`` may decide a shape or a state."""
+    return bool(RELEVANT.search(name)) or not IRRELEVANT.search(name)
 
 
 def plain(value: object) -> bool:
@@ -59,35 +73,43 @@ def declared(config_class: Any) -> dict[str, object]:
         value = field.default
         if field.default_factory is not dataclasses.MISSING:
             value = field.default_factory()
-        if value is dataclasses.MISSING or IRRELEVANT.search(field.name):
+        if value is dataclasses.MISSING or not matters(field.name):
             continue
         if plain(value):
             found[field.name] = value
     return found
 
 
-def subs(config_class: Any) -> tuple[dict[str, str], dict[str, dict[str, object]]]:
-    """Model types of the sub-configs of a default instance, and what it sets differently there."""
+def subs(
+    config_class: Any, model_type: str
+) -> tuple[dict[str, str], dict[str, dict[str, object]], dict[str, Any]]:
+    """Model types of the sub-configs of a default instance, and what it sets differently there.
+
+    Third, the classes that state no type of their own, by the name they get here.
+    """
     if not config_class.sub_configs:
-        return {}, {}
+        return {}, {}, {}
     try:
         instance = config_class()
     except Exception as error:  # noqa: BLE001 - a class that cannot be built has no sub-configs
         print(f"{config_class.__name__}: {str(error)[:80]}", file=sys.stderr)
-        return {}, {}
+        return {}, {}, {}
+    nameless: dict[str, Any] = {}
     types: dict[str, str] = {}
     changed: dict[str, dict[str, object]] = {}
     for name in config_class.sub_configs:
         sub = getattr(instance, name, None)
-        if not getattr(sub, "model_type", ""):
+        if sub is None:
             continue
-        types[name] = sub.model_type
+        types[name] = sub.model_type or f"{model_type}.{name}"
+        if not sub.model_type:
+            nameless[types[name]] = type(sub)
         own = {f.name: f.default for f in dataclasses.fields(type(sub))}
         # Through the dictionary: attributes that vary by layer refuse to be read as one value.
         given = {
             key: vars(sub).get(key)
             for key, default in own.items()
-            if default is not None and not IRRELEVANT.search(key)
+            if default is not None and matters(key)
         }
         # Only numbers and flags: what a class derives (lists of layers) is the reader's business.
         differing = {
@@ -97,7 +119,7 @@ def subs(config_class: Any) -> tuple[dict[str, str], dict[str, dict[str, object]
         }
         if differing:
             changed[name] = differing
-    return types, changed
+    return types, changed, nameless
 
 
 def extract() -> dict[str, object]:
@@ -110,14 +132,14 @@ def extract() -> dict[str, object]:
     )
 
     types: dict[str, dict[str, object]] = {}
-    for model_type in sorted(CONFIG_MAPPING):
-        config_class: Any = CONFIG_MAPPING[model_type]
+    waiting: dict[str, Any] = {name: CONFIG_MAPPING[name] for name in sorted(CONFIG_MAPPING)}
+    while waiting:
+        model_type, config_class = waiting.popitem()
         aliases = {
-            alias: key
-            for alias, key in config_class.attribute_map.items()
-            if not IRRELEVANT.search(alias)
+            alias: key for alias, key in config_class.attribute_map.items() if matters(alias)
         }
-        sub_types, changed = subs(config_class)
+        sub_types, changed, nameless = subs(config_class, model_type)
+        waiting |= nameless
         entry = {"d": declared(config_class), "a": aliases, "s": sub_types, "o": changed}
         types[model_type] = {name: part for name, part in entry.items() if part}
     return {"transformers": transformers.__version__, "types": types}
