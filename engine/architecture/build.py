@@ -145,7 +145,7 @@ def _outer(facts: Facts, family: Family, *, tied: bool) -> list[Tensor]:
     hidden = facts.integer("hidden_size")
     vocab = facts.integer("vocab_size")
     names = family.names
-    width = facts.integer(family.embedding_width)
+    width = facts.integer(family.embedding_width, hidden)
     embedding = ModuleClass.EMBEDDING
     shape = (vocab + family.embedding_extra, width)
     tensors = [Tensor(f"{names.embedding}.weight", embedding, shape, 1, Sharding.VOCAB)]
