@@ -23,7 +23,10 @@ _HOMES = {
         "glm4v_text exaone4 seed_oss smollm3 minicpm stablelm starcoder2 nemotron arcee helium "
         "ernie4_5 hunyuan_v1_dense"
     ),
-    "encoders": "bert roberta xlm-roberta camembert albert",
+    "encoders": (
+        "bert roberta albert megatron-bert ernie roc_bert big_bird bert-generation roformer electra "
+        "rembert roberta-prelayernorm xlm-roberta-xl xmod"
+    ),
     "gemma3n": "gemma3n_text",
     "gemma4": "gemma4_text",
     "hybrid": (
@@ -50,6 +53,9 @@ _SAME_LAYERS = {
     "exaone4_5_text": "exaone4",
     "phi4": "phi3",
     "xverse": "llama",
+    "camembert": "roberta",
+    "xlm-roberta": "roberta",
+    "data2vec-text": "roberta",
     "mimo": "qwen2",
 }
 FAMILIES: Mapping[str, Family] = Lookup(
