@@ -10,6 +10,9 @@ from engine.architecture.spec import ModuleClass, Sharding, Tensor
 if TYPE_CHECKING:
     from engine.config.facts import Facts
 
+_LARGEST = 2**20
+"""Highest plausible ratio."""
+
 
 @dataclass(slots=True)
 class Tower:
@@ -96,15 +99,46 @@ def encode(
     style.add(tower, facts.integer(layers), hidden, width, (hidden, hidden))
 
 
+def pair(facts: Facts, key: str) -> tuple[int, int]:
+    """Height and width that ``key`` gives, as one number or as two.
+
+    Raises:
+        ConfigError: it is missing, or neither.
+    """
+    if not isinstance(facts.raw(key), list | tuple):
+        return facts.integer(key), facts.integer(key)
+    sides = facts.integers(key, 1) or ()
+    if len(sides) not in (1, 2):
+        raise facts.bad(key, sides, "a height and a width are needed")
+    return sides[0], sides[-1]
+
+
+def number(facts: Facts, key: str, default: float) -> float:
+    """The number ``key``; ``default`` where it is absent or null.
+
+    Raises:
+        ConfigError: it is none, or not above 0.
+    """
+    value = facts.raw(key)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LARGEST:
+        raise facts.bad(key, value, "a number above 0 is needed")
+    return value
+
+
 def patches(facts: Facts, *, frames: int = 1) -> int:
     """Values of one patch: channels x patch height x patch width (x frames)."""
     channels = facts.integer("num_channels", facts.integer("in_channels", 3))
-    return channels * facts.integer("patch_size") ** 2 * frames
+    height, width = pair(facts, "patch_size")
+    return channels * height * width * frames
 
 
 def grid(facts: Facts) -> int:
     """Patches of a full image."""
-    return (facts.integer("image_size") // facts.integer("patch_size")) ** 2
+    high, wide = pair(facts, "image_size")
+    height, width = pair(facts, "patch_size")
+    return (high // height) * (wide // width)
 
 
 class UnknownTowerError(Exception):
