@@ -68,6 +68,12 @@ class TelemetryError(PlimsollError):
     code = "telemetry"
 
 
+class VerifyError(PlimsollError):
+    """A model that cannot be built to be counted; ``field`` is ``python`` where that is missing."""
+
+    code = "verify"
+
+
 class HubError(PlimsollError):
     """Anything that went wrong between us and the Hub."""
 

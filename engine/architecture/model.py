@@ -73,6 +73,8 @@ class Model:
     gguf_tensors: tuple[GgufTensor, ...] = ()
     gguf_metadata: Mapping[str, object] = field(default_factory=dict[str, object])
     """GGUF scalar metadata (arrays of tokens left out); empty where the model is no GGUF."""
+    config: Mapping[str, object] | None = None
+    """The config that it was read from; None where there was none."""
     notes: tuple[str, ...] = ()
     """What a person should know that puts no figure in doubt, one sentence each."""
 

@@ -64,7 +64,7 @@ def read(raw: RawModel) -> Model:
         from engine.architecture.reconcile import reconcile  # noqa: PLC0415 - see above
 
         spec, notes = reconcile(spec, stored, raw)
-    return Model(raw.id, raw.revision, raw.source, spec, stored, notes=notes)
+    return Model(raw.id, raw.revision, raw.source, spec, stored, config=raw.config, notes=notes)
 
 
 def specify(

@@ -84,7 +84,9 @@ def _run(options: argparse.Namespace) -> int:
         streams.output().write(f"plimsoll {program_version()}\n")
         return 0
     if options.command is None:
-        message = "No command is given: say size, kv, machine, watch or report, or see --help."
+        message = (
+            "No command is given: say size, kv, machine, watch, report or verify, or see --help."
+        )
         raise UsageError(message)
     # Each command imports only what it needs: this is what keeps `size` fast.
     module = import_module(f"engine.cli.{options.command}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Asked = frozenset[str] | None
-COMMANDS = ("size", "kv", "machine", "watch", "report")
+COMMANDS = ("size", "kv", "machine", "watch", "report", "verify")
 
 OVERVIEW = """\
 Will this model fit on this machine, where does every byte go, and is that what really happens?
@@ -29,6 +29,7 @@ Will this model fit on this machine, where does every byte go, and is that what 
   plimsoll machine                 this machine's devices and what is free on them now
   plimsoll watch                   follow the devices, record or replay
   plimsoll report MODEL -o FILE    the answer as a PDF
+  plimsoll verify MODEL            our parameters beside those of the model built by transformers
 
 MODEL is a Hub id or address, a config.json, a model folder, a .gguf or .safetensors file, or a
 name of the bundled catalogue. Files and the catalogue need no network; the Hub is asked only
@@ -183,6 +184,18 @@ def _watch(parser: _Parser, _asked: Asked) -> None:
     parser.add_argument("--interval", type=_seconds, default=1.0, metavar="S", help="seconds")
 
 
+def _verify(parser: _Parser, _asked: Asked) -> None:
+    parser.description = (
+        "Build the model without weights, in a process of its own, and compare the parameters. "
+        "Needs a Python that has torch and transformers; runs no code of the repository."
+    )
+    parser.usage = "plimsoll verify MODEL [--python PATH] [--json]"
+    parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
+    parser.add_argument("--python", metavar="PATH", help="a Python that has torch and transformers")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    _hub(parser)
+
+
 def _hub(parser: _Parser) -> None:
     group = parser.add_argument_group("Hub")
     group.add_argument("--offline", action="store_true", help="never ask the Hub")
@@ -247,6 +260,7 @@ _BUILDERS: dict[str, Callable[[_Parser, Asked], None]] = {
     "machine": _machine,
     "watch": _watch,
     "report": _report,
+    "verify": _verify,
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
-from engine.contract import answer, kv, live_schemas
+from engine.contract import answer, kv, live_schemas, verify
 from engine.contract.fields import FIELDS, Field, Kind
 from engine.contract.shapes import (
     BASIS,
@@ -47,6 +47,7 @@ def schemas() -> dict[str, Schema]:
         "request": _request(),
         "budget": _answer(),
         "kv": _kv(),
+        "verify": _verify(),
         **live_schemas.schemas(),
     }
 
@@ -165,6 +166,27 @@ def _sequence_state() -> Schema:
             or_null({"type": "number", "minimum": 0}), "requests of full context at once"
         ),
     )
+
+
+def _verify() -> Schema:
+    body = closed(
+        schema={"const": verify.SCHEMA},
+        model=TEXT,
+        agrees={"type": "boolean"},
+        parameters=said(SIZE, "as counted here"),
+        built_parameters=said(SIZE, "of the model that transformers built without weights"),
+        basis=BASIS,
+        classes={
+            "type": "array",
+            "items": closed(**{"class": TEXT, "parameters": SIZE, "built_parameters": SIZE}),
+        },
+        model_class=TEXT,
+        transformers=TEXT,
+        torch=TEXT,
+        warnings=TEXTS,
+    )
+    about = "Our parameters beside those of the built model: plimsoll verify --json."
+    return {"$schema": DIALECT, "title": verify.SCHEMA, "description": about, **body}
 
 
 def _kv() -> Schema:

@@ -1,0 +1,71 @@
+"""Which Python on this machine has torch and transformers: Plimsoll itself runs without."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import VerifyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.cancel import CancelToken
+
+NEEDED = ("torch", "transformers")
+HOW = (
+    "Verifying needs PyTorch and transformers, which no Python found here has: "
+    "pip install torch transformers, then name that Python with --python."
+)
+_LOOK = (
+    "import importlib.util as u, sys; sys.exit(any(u.find_spec(m) is None for m in sys.argv[1:]))"
+)
+_LOOK_SECONDS = 20
+
+
+def find(token: CancelToken, named: str | None = None) -> str:
+    """A Python that can build models: the one ``named``, else our own, else one on the path.
+
+    Raises:
+        VerifyError: there is none; the sentence says how to get one.
+        JobCancelledError: the token was cancelled.
+    """
+    if named is not None:
+        path = shutil.which(str(Path(named).expanduser()))
+        if path is None:
+            message = f"{named[:200]!r} is no program that can be started."
+            raise VerifyError(message, field="python")
+        if not _has_what_it_takes(path):
+            message = (
+                f"{named[:200]} has no {' and no '.join(NEEDED)}: "
+                "pip install torch transformers in it, or name another Python."
+            )
+            raise VerifyError(message, field="python")
+        return path
+    frozen = bool(getattr(sys, "frozen", False))
+    if not frozen and all(find_spec(module) is not None for module in NEEDED):
+        return sys.executable
+    for path in _on_the_path():
+        token.raise_if_cancelled()
+        if _has_what_it_takes(path):
+            return path
+    raise VerifyError(HOW, field="python")
+
+
+def _on_the_path() -> Iterator[str]:
+    found = (shutil.which(name) for name in ("python3", "python"))
+    yield from dict.fromkeys(path for path in found if path is not None)
+
+
+def _has_what_it_takes(path: str) -> bool:
+    try:
+        done = subprocess.run(  # noqa: S603 - a Python that the user named or has on the path
+            [path, "-c", _LOOK, *NEEDED], capture_output=True, check=False, timeout=_LOOK_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0

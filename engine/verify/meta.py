@@ -1,0 +1,159 @@
+"""The parameters that transformers itself gives a config, beside ours."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, cast
+
+import resources
+from engine.architecture.naming import named, pattern_of
+from engine.architecture.spec import ModuleClass, Subject
+from engine.errors import VerifyError
+from engine.verify.interpreter import find
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from engine.architecture.model import Model
+    from engine.cancel import CancelToken
+
+_STEP_SECONDS = 0.2
+_LONGEST_SECONDS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was built, and what we had said."""
+
+    model: str
+    model_class: str
+    """Class of transformers that was built: ``LlamaForCausalLM``."""
+    transformers: str
+    torch: str
+    built: Mapping[ModuleClass, int]
+    """Parameters per class by the names of the tensors, a shared tensor once."""
+    ours: Mapping[ModuleClass, int]
+    doubts: tuple[str, ...]
+    """Why our weights are a bound, if they are."""
+
+    @property
+    def built_parameters(self) -> int:
+        """All that was built."""
+        return sum(self.built.values())
+
+    @property
+    def our_parameters(self) -> int:
+        """All that we count."""
+        return sum(self.ours.values())
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the totals are equal."""
+        return self.built_parameters == self.our_parameters
+
+
+def verify(model: Model, token: CancelToken, python: str | None = None) -> Verification:
+    """Build ``model`` on the meta device, in a process of its own, and count.
+
+    Nothing is downloaded, no weights are made, and no code of the repository is run.
+
+    Args:
+        model: a model that was read from a config.
+        token: asks for the end; the process is then stopped.
+        python: a Python with torch and transformers; looked for where it is not named.
+
+    Raises:
+        VerifyError: there is no such Python, no class for this config, or it cannot be built.
+        JobCancelledError: the token was cancelled.
+    """
+    if model.config is None:
+        message = f"{model.id} has no config.json to build a model from: name one that has."
+        raise VerifyError(message)
+    answer = _run(find(token, python), json.dumps(dict(model.config)), token)
+    if "error" in answer:
+        raise VerifyError(_why(answer))
+    return Verification(
+        model=model.id,
+        model_class=str(answer.get("class")),
+        transformers=str(answer.get("transformers")),
+        torch=str(answer.get("torch")),
+        built=_by_class(answer.get("tensors")),
+        ours=model.spec.parameters_by_class(),
+        doubts=tuple(d.reason for d in model.spec.doubts if d.subject is Subject.WEIGHTS),
+    )
+
+
+def _run(python: str, config: str, token: CancelToken) -> Mapping[str, object]:
+    script = resources.path("scripts", "parameters_on_meta.py")
+    with _started([python, str(script)]) as process:
+        output = _talk(process, config, token)
+    try:
+        found: object = json.loads(output)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        message = f"{python} gave no answer: it may have run out of memory."
+        raise VerifyError(message)
+    return cast("dict[str, object]", found)
+
+
+@contextmanager
+def _started(command: list[str]) -> Generator[subprocess.Popen[str]]:
+    pipe = subprocess.PIPE
+    try:
+        process = subprocess.Popen(  # noqa: S603 - our script, in a Python found or named
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, encoding="utf-8"
+        )
+    except OSError as error:
+        message = f"{command[0]} cannot be started: {error.strerror or error}."
+        raise VerifyError(message, field="python") from error
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _talk(process: subprocess.Popen[str], config: str, token: CancelToken) -> str:
+    """Give the config and wait for the answer, looking at the token between steps."""
+    given: str | None = config
+    waited = 0.0
+    while True:
+        try:
+            output, _ = process.communicate(given, timeout=_STEP_SECONDS)
+        except subprocess.TimeoutExpired:
+            given = None
+            waited += _STEP_SECONDS
+            token.raise_if_cancelled()
+            if waited > _LONGEST_SECONDS:
+                message = f"The model was not built within {_LONGEST_SECONDS // 60} minutes."
+                raise VerifyError(message) from None
+            continue
+        return output
+
+
+def _why(answer: Mapping[str, object]) -> str:
+    named_type = str(answer.get("named") or "")
+    if answer.get("error") == "no_class":
+        what = f"model_type {named_type[:80]!r}" if named_type else "a config without model_type"
+        return (
+            f"transformers {answer.get('transformers')} has no class for {what}; "
+            "code from a repository is never run."
+        )
+    return f"transformers could not build it: {named_type.rstrip('.')}."
+
+
+def _by_class(tensors: object) -> dict[ModuleClass, int]:
+    sums: Counter[ModuleClass] = Counter()
+    classes: dict[str, ModuleClass] = {}
+    for name, shape in cast("list[tuple[str, list[int]]]", tensors or []):
+        pattern = pattern_of(name)
+        if pattern not in classes:
+            classes[pattern] = named(pattern).module
+        sums[classes[pattern]] += prod(shape)
+    return dict(sums)

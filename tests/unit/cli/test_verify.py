@@ -1,0 +1,140 @@
+"""``plimsoll verify``: a process of its own builds the model, and both counts are shown.
+
+Torch is no part of this project: the talk with the other Python is tested against small programs
+that answer as the real one does, and the whole against torch where a Python here has it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+
+from engine.architecture.read import read
+from engine.cancel import CancelToken, JobCancelledError
+from engine.errors import VerifyError
+from engine.source.raw import RawModel
+from engine.verify.interpreter import find
+from engine.verify.meta import verify
+from tests.unit.cli.conftest import LLAMA_8B, published
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Llama-3.1-8B by hand: V x H twice; per layer 2 H² + 2 H x 1024, 3 H x 14336, two norms; one norm.
+H, V, KV, INNER = 4096, 128_256, 1024, 14_336
+LAYER = {
+    "self_attn.q_proj": [H, H], "self_attn.k_proj": [KV, H], "self_attn.v_proj": [KV, H],
+    "self_attn.o_proj": [H, H], "mlp.gate_proj": [INNER, H], "mlp.up_proj": [INNER, H],
+    "mlp.down_proj": [H, INNER], "input_layernorm": [H], "post_attention_layernorm": [H],
+}  # fmt: skip
+TENSORS = [
+    ["model.embed_tokens.weight", [V, H]], ["lm_head.weight", [V, H]], ["model.norm.weight", [H]],
+    *([f"model.layers.{i}.{n}.weight", s] for i in range(32) for n, s in LAYER.items()),
+]  # fmt: skip
+
+
+def stand_in(folder: Path, answer: str) -> Path:
+    """A program that says it has torch, takes a config and answers with ``answer``."""
+    path = folder / "python-with-torch"
+    path.write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        "if sys.argv[1] == '-c':\n    sys.exit(0)\n"
+        f"sys.stdin.read()\n{answer}\n"
+    )
+    path.chmod(0o755)
+    return path
+
+
+def answering(folder: Path, found: object) -> Path:
+    (folder / "answer.json").write_text(json.dumps(found))
+    return stand_in(folder, f"print(open({str(folder / 'answer.json')!r}).read())")
+
+
+def built(tensors: object) -> dict[str, object]:
+    return {"class": "LlamaForCausalLM", "tensors": tensors, "torch": "2", "transformers": "5"}
+
+
+def test_that_equal_counts_are_shown_side_by_side(plimsoll, llama_8b, tmp_path):
+    python = answering(tmp_path, built(TENSORS))
+    ran = plimsoll("verify", llama_8b, "--python", python, "--json")
+    assert ran.status == 0
+    jsonschema.validate(ran.answer, published("verify"))
+    assert ran.answer["agrees"] is True
+    assert ran.answer["parameters"] == ran.answer["built_parameters"] == 8_030_261_248
+    shown = plimsoll("verify", llama_8b, "--python", python)
+    assert "Equal to the parameter." in shown.output
+    assert "8,030,261,248" in shown.output
+
+
+def test_that_a_difference_is_shown_by_class_and_by_the_exit_status(plimsoll, llama_8b, tmp_path):
+    python = answering(tmp_path, built([*TENSORS, ["model.layers.0.mlp.extra.weight", [7]]]))
+    ran = plimsoll("verify", llama_8b, "--python", python, "--json")
+    assert ran.status == 1
+    rows = {row["class"]: row for row in ran.answer["classes"]}
+    assert rows["mlp"]["built_parameters"] - rows["mlp"]["parameters"] == 7
+    assert "differ by 7 parameters" in plimsoll("verify", llama_8b, "--python", python).output
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"error": "no_class", "named": "nanobot", "transformers": "5.24.0"}, "never run"),
+        ({"error": "failed", "named": "ValueError: heads"}, "ValueError: heads."),
+        ([], "gave no answer"),
+    ],
+)
+def test_that_what_cannot_be_built_is_one_sentence(plimsoll, llama_8b, tmp_path, answer, said):
+    ran = plimsoll("verify", llama_8b, "--python", answering(tmp_path, answer))
+    assert ran.status == 2
+    assert said in ran.complaint.splitlines()[-1]
+
+
+def test_that_a_python_without_torch_is_named_with_the_way_to_get_it(plimsoll, llama_8b, tmp_path):
+    bare = tmp_path / "python"
+    bare.write_text("#!/bin/sh\nexit 1\n")
+    bare.chmod(0o755)
+    ran = plimsoll("verify", llama_8b, "--python", bare)
+    assert ran.status == 2
+    assert "pip install torch transformers" in ran.complaint
+    missing = plimsoll("verify", llama_8b, "--python", tmp_path / "nowhere")
+    assert "is no program" in missing.complaint
+
+
+def test_that_no_python_with_torch_is_one_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("engine.verify.interpreter.find_spec", lambda _name: None)
+    with pytest.raises(VerifyError, match="pip install torch transformers"):
+        find(CancelToken())
+
+
+def test_that_a_model_without_a_config_is_refused(plimsoll, tmp_path):
+    model = read(RawModel("x", "test", config=LLAMA_8B))
+    bare = type(model)(model.id, None, "test", model.spec)
+    with pytest.raises(VerifyError, match=r"no config\.json"):
+        verify(bare, CancelToken())
+
+
+def test_that_a_build_can_be_cancelled(tmp_path):
+    model = read(RawModel("x", "test", config=LLAMA_8B))
+    python = stand_in(tmp_path, "import time\ntime.sleep(600)")
+    token = CancelToken()
+    threading.Timer(0.3, token.cancel).start()
+    with pytest.raises(JobCancelledError):
+        verify(model, token, str(python))
+
+
+def test_that_transformers_builds_what_we_count():
+    try:
+        python = find(CancelToken())
+    except VerifyError:
+        pytest.skip("no Python here has torch and transformers")
+    gemma = {"model_type": "gemma3", "text_config": {"num_hidden_layers": 3}}
+    for config in (LLAMA_8B, gemma):
+        found = verify(read(RawModel("x", "test", config=config)), CancelToken(), python)
+        assert found.agrees
+        assert found.built == found.ours
