@@ -107,8 +107,8 @@ def pair(facts: Facts, key: str) -> tuple[int, int]:
     """
     if not isinstance(facts.raw(key), list | tuple):
         return facts.integer(key), facts.integer(key)
-    sides = facts.integers(key, 1) or ()
-    if len(sides) not in (1, 2):
+    sides = facts.integers(key, 1)
+    if sides is None or len(sides) not in (1, 2):
         raise facts.bad(key, sides, "a height and a width are needed")
     return sides[0], sides[-1]
 
