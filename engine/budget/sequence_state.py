@@ -159,7 +159,7 @@ def _equation(attention: AttentionSpec, layers: int, kv_dtype: str) -> str:
     per_token = token_bytes(attention, kv_dtype)
     if attention.kind is AttentionKind.LATENT:
         latent, rope = attention.kv_lora_rank, attention.qk_rope_head_dim
-        if per_token % (latent + rope) or attention.index_head_dim:
+        if attention.index_head_dim or per_token % (latent + rope):
             return f"{layers} layers × {per_token:,} B (latent {latent} + {rope}, packed)"
         return f"{layers} layers × ({latent} + {rope}) × {per_token // (latent + rope)} B"
     heads, dim = attention.num_key_value_heads, attention.head_dim

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.families.base import CHUNKED, SLIDING, Mixed, matrix, norm, vector
+from engine.architecture.families.latent import latent_of
 from engine.architecture.spec import AttentionKind, AttentionSpec, ModuleClass, Sharding
 
 if TYPE_CHECKING:
@@ -139,35 +140,5 @@ def mla(facts: Facts, family: Family, kind: str) -> Mixed:
     if not facts.has("kv_lora_rank") or not facts.flag("use_mla", default=True):
         facts.settle("q_lora_rank")
         return gqa(facts, family, kind)
-    hidden = facts.integer("hidden_size")
-    heads = facts.integer("num_attention_heads")
-    q_rank = facts.optional("q_lora_rank") or 0
-    kv_rank = facts.integer("kv_lora_rank")
-    nope = facts.integer("qk_nope_head_dim")
-    rope = facts.integer("qk_rope_head_dim")
-    v_width = facts.integer("v_head_dim", max(hidden // heads, 1))
-    facts.raw("num_key_value_heads")
-    facts.raw("head_dim")
-    bias = facts.says(family.q_bias)
-    path = family.names.attention + "."
-    whole = Sharding.REPLICATED
-    rows = heads * (nope + rope)
-    if q_rank:
-        tensors = [
-            *matrix(path + "q_a_proj", _A, (q_rank, hidden), whole, bias=bias),
-            *norm(path + "q_a_layernorm", q_rank),
-            *matrix(path + "q_b_proj", _A, (rows, q_rank), Sharding.COLUMN),
-        ]
-    else:
-        tensors = matrix(path + "q_proj", _A, (rows, hidden), Sharding.COLUMN)
-    tensors += [
-        *matrix(path + "kv_a_proj_with_mqa", _A, (kv_rank + rope, hidden), whole, bias=bias),
-        *norm(path + "kv_a_layernorm", kv_rank),
-        *matrix(path + "kv_b_proj", _A, (heads * (nope + v_width), kv_rank), Sharding.COLUMN),
-        *matrix(path + "o_proj", _A, (hidden, heads * v_width), Sharding.ROW, bias=bias),
-    ]
-    spec = AttentionSpec(
-        AttentionKind.LATENT, heads, heads, nope + rope, v_width,
-        q_lora_rank=q_rank, kv_lora_rank=kv_rank, qk_nope_head_dim=nope, qk_rope_head_dim=rope,
-    )  # fmt: skip
-    return Mixed(tensors, spec)
+    latent = latent_of(facts, bias=facts.says(family.q_bias))
+    return Mixed(latent.tensors(family.names.attention + "."), latent.spec())
