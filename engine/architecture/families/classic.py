@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.families.base import Family, Names, matrix, norm
-from engine.architecture.spec import ModuleClass, Sharding, Tensor
+from engine.architecture.heads import first_class
+from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject, Tensor
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import OuterRule
@@ -95,14 +96,27 @@ BLOOM = Family(
 )  # fmt: skip
 
 
-def _mpt_config(facts: Facts) -> Facts | None:
-    return facts.sub("attn_config")
+def _mpt_own_code(facts: Facts) -> bool:
+    """Whether MosaicML's own class builds it: transformers' reads no width, bias or KV heads."""
+    return first_class(facts.stated).startswith("MPT")
 
 
 def _mpt_heads(facts: Facts, _kind: str) -> int:
-    sub = _mpt_config(facts)
+    own = facts.sub("attn_config")
     heads = facts.integer("num_attention_heads")
-    return sub.integer("kv_n_heads", heads) if sub else heads
+    return own.integer("kv_n_heads", heads) if own and _mpt_own_code(facts) else heads
+
+
+def _mpt_width(facts: Facts) -> int:
+    ratio = facts.integer("expansion_ratio", 4)
+    return (ratio if _mpt_own_code(facts) else 4) * facts.integer("hidden_size")
+
+
+def _mpt_doubts(facts: Facts) -> list[Doubt]:
+    if facts.flag("no_bias", default=True) or not _mpt_own_code(facts):
+        return []
+    reason = "the biases that no_bias false stands for in MosaicML's class are not counted"
+    return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
 
 
 MPT = Family(
@@ -110,8 +124,8 @@ MPT = Family(
         attention="attn", fused="Wqkv", output="out_proj", mlp="ffn", embedding="transformer.wte",
         final_norm="transformer.norm_f",
     ),
-    kv_heads=_mpt_heads, gated=False, norms=("norm_1", "norm_2"), norm_bias="!no_bias", tied=True,
-    width=lambda f: f.integer("expansion_ratio", 4) * f.integer("hidden_size"),
+    kv_heads=_mpt_heads, gated=False, norms=("norm_1", "norm_2"), tied=True, width=_mpt_width,
+    doubts=_mpt_doubts,
 )  # fmt: skip
 
 
@@ -156,11 +170,20 @@ def _opt_outer(facts: Facts, _family: Family) -> list[Tensor]:
             *matrix("model.decoder.project_in", other, (hidden, width), Sharding.REPLICATED),
             *matrix("model.decoder.project_out", other, (width, hidden), Sharding.REPLICATED),
         ]
-    if facts.flag("do_layer_norm_before", default=True) and not facts.flag(
-        "_remove_final_layer_norm"
+    if (
+        facts.flag("do_layer_norm_before", default=True)
+        and not facts.flag("_remove_final_layer_norm")
+        and _opt_norms(facts)
     ):
         tensors += norm("model.decoder.final_layer_norm", hidden, bias=True)
     return tensors
+
+
+def _opt_norms(facts: Facts) -> tuple[str, ...]:
+    """None have weights where they are not ``elementwise_affine``."""
+    if not facts.flag("layer_norm_elementwise_affine", default=True):
+        return ()
+    return ("self_attn_layer_norm", "final_layer_norm")
 
 
 OPT = Family(
@@ -169,8 +192,7 @@ OPT = Family(
         embedding="model.decoder.embed_tokens",
     ),
     q_bias="enable_bias", o_bias="enable_bias", mlp_bias="enable_bias", gated=False, norm_bias=True,
-    norms=("self_attn_layer_norm", "final_layer_norm"), embedding_width="word_embed_proj_dim",
-    positions=_opt_outer, tied=True,
+    norm_rule=_opt_norms, embedding_width="word_embed_proj_dim", positions=_opt_outer, tied=True,
 )  # fmt: skip
 XGLM = Family(
     names=Names(
@@ -233,7 +255,7 @@ EXAONE3 = Family(
         attention="attn.attention", output="out_proj", gate="c_fc_0", up="c_fc_1", down="c_proj",
         embedding="transformer.wte", final_norm="transformer.ln_f",
     ),
-    norms=("ln_1", "ln_2"),
+    norms=("ln_1", "ln_2"), q_bias="attention_bias", o_bias="attention_bias", mlp_bias="mlp_bias",
 )  # fmt: skip
 
 FAMILIES = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.architecture.families import patterns
-from engine.architecture.families.base import Family, Names
+from engine.architecture.families import attention, patterns
+from engine.architecture.families.base import Family, Mixed, Names, matrix
+from engine.architecture.spec import ModuleClass, Sharding
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -116,7 +117,17 @@ STARCODER2 = Family(
 )  # fmt: skip
 NEMOTRON = Family(q_bias=AB, o_bias=AB, mlp_bias="mlp_bias", gated=False, norm_bias=True)
 ARCEE = Family(q_bias=AB, o_bias=AB, mlp_bias="mlp_bias", gated=False)
-HELIUM = Family(q_bias=AB, mlp_bias="mlp_bias")
+
+
+def _helium(facts: Facts, family: Family, kind: str) -> Mixed:
+    """As wide as the model after its heads, whatever these are."""
+    mixed = attention.gqa(facts, replace(family, attention=None), kind)
+    hidden = facts.integer("hidden_size")
+    output = matrix("self_attn.o_proj", ModuleClass.ATTENTION, (hidden, hidden), Sharding.ROW)
+    return replace(mixed, tensors=[*mixed.tensors[:-1], *output])
+
+
+HELIUM = Family(attention=_helium, q_bias=AB, mlp_bias="mlp_bias")
 ERNIE = Family(q_bias="use_bias", o_bias="use_bias", mlp_bias="use_bias")
 HUNYUAN = Family(
     names=Names(query_norm="query_layernorm", key_norm="key_layernorm"),

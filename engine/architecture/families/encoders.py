@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _E, _HEAD, _TOP = ModuleClass.EMBEDDING, ModuleClass.LM_HEAD, ModuleClass.OTHER
 _WHOLE = Sharding.REPLICATED
 _DECODERS = ("LMHeadModel", "ForCausalLM", "GenerationDecoder")
-_BARE, _LANGUAGE, _CLASSES = "bare", "language", "classes"
+_BARE, _LANGUAGE, _CLASSES, _TAGS = "bare", "language", "classes", "tags"
 _CROSS = Names(
     attention="crossattention", query="self.query", key="self.key", value="self.value",
     output="output.dense",
@@ -44,6 +44,8 @@ def _use(facts: Facts) -> str:
         return _LANGUAGE
     if name.endswith("ForSequenceClassification"):
         return _CLASSES
+    if name.endswith("ForTokenClassification"):
+        return _TAGS
     return _BARE if name.endswith(("Model", "Encoder")) else ""
 
 
@@ -84,10 +86,11 @@ class Masked:
             found += matrix("pooler.dense", _TOP, (hidden, hidden), _WHOLE, bias=True)
         if use == _LANGUAGE:
             return found + self._language(facts)
-        if use == _CLASSES:
-            if self.dense_classifier:
+        if use in (_CLASSES, _TAGS):
+            dense = self.dense_classifier and use == _CLASSES
+            if dense:
                 found += matrix("classifier.dense", _TOP, (hidden, hidden), _WHOLE, bias=True)
-            out = "classifier.out_proj" if self.dense_classifier else "classifier"
+            out = "classifier.out_proj" if dense else "classifier"
             found += matrix(out, _TOP, (labels_of(facts), hidden), _WHOLE, bias=True)
         return found
 
@@ -245,7 +248,7 @@ MEGATRON = _family(replace(_BERT, embedding_norm=False, further=_final_norm))
 ERNIE = _family(replace(_BERT, further=_tasks))
 ROC_BERT = _family(replace(_BERT, further=_sounds_and_shapes))
 BIG_BIRD = replace(
-    _family(replace(_BERT, pools=(_BARE, _LANGUAGE, _CLASSES, ""), dense_classifier=True)),
+    _family(replace(_BERT, pools=(_BARE, _LANGUAGE, _CLASSES, _TAGS, ""), dense_classifier=True)),
     q_bias="use_bias",
 )
 BERT_GENERATION = _family(Masked(kinds=False, transforms=False, pools=()))

@@ -63,9 +63,9 @@ def _extra(facts: Facts, family: Family, mixer: str, feed: str) -> list[Tensor]:
         *matrix("altup.prediction_coefs", _OTHER, (streams * streams, streams), _WHOLE),
         *matrix("altup.modality_router", router, (streams, hidden), _WHOLE),
         Tensor("altup.router_norm.weight", router, (hidden,)),
+        # There also where altup_correct_scale says that it is not used.
+        Tensor("altup.correct_output_scale", _OTHER, (hidden,)),
     ]
-    if facts.flag("altup_correct_scale", default=True):
-        tensors.append(Tensor("altup.correct_output_scale", _OTHER, (hidden,)))
     return tensors + per_layer(facts, family, mixer, feed)
 
 
