@@ -83,7 +83,7 @@ def specify(
     root = root_facts(config)
     text = text_facts(root)
     stored = stored_format(root, text)
-    family = FAMILIES.get(text.model_type)
+    family = _family(root, text)
     doubts: list[Doubt] = []
     if family is None:
         doubts += _unknown(text)
@@ -107,6 +107,11 @@ def specify(
     return spec
 
 
+def _family(root: Facts, text: Facts) -> Family | None:
+    own = FAMILIES.get(root.model_type)
+    return own if own is not None and own.owns_text else FAMILIES.get(text.model_type)
+
+
 def _build(text: Facts, family: Family, root: Facts, doubts: list[Doubt]) -> Built:
     try:
         built = build(text, family, root=root)
@@ -116,9 +121,6 @@ def _build(text: Facts, family: Family, root: Facts, doubts: list[Doubt]) -> Bui
         return _bound(text, root)
     if family.doubts:
         doubts += family.doubts(text)
-    if any(layer.state for layer in built.layers):
-        reason = "its recurrent layers keep a state that few runs were measured of: at its most"
-        doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER))
     doubts += unread_doubts(text)
     return built
 
@@ -156,7 +158,11 @@ def _unknown(text: Facts, why: str = "") -> list[Doubt]:
 def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
     """The tensors of what is beside the text model; a doubt where they cannot be counted."""
     if root is text:
-        beside = [k for k, v in root.stated.items() if is_mapping(v) and _BESIDE.search(k)]
+        beside = [
+            k
+            for k, v in root.stated.items()
+            if is_mapping(v) and k not in root.asked and _BESIDE.search(k)
+        ]
         if beside:
             named = root.model_type or "this type"
             reason = f"{beside[0][:80]} of {named} is not known: not counted"

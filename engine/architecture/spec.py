@@ -122,6 +122,8 @@ class AttentionSpec:
     """64-bit positions that transformers keeps beside each of the indexer's keys."""
     keeps_cache: bool = True
     """False where the layer reads another layer's keys and values."""
+    keeps_values: bool = True
+    """False where the key is the value too and is kept once (DeepSeek-V4)."""
     caches: int = 1
     """Caches of this shape that the layer keeps: two in LongCat-Flash."""
     prefix_tokens: int = 0
@@ -145,6 +147,10 @@ class StateSpec:
     """Dtype of the convolution part in transformers; None = the model's own dtype."""
     keeps_kernel: bool = True
     """Whether transformers keeps all columns of the convolution, the newest too."""
+    further_elements: int = 0
+    """Elements of further convolutions, kept whole in the convolution's dtype."""
+    integers: int = 0
+    """64-bit token ids and counters that transformers keeps beside."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,6 +175,12 @@ class Family:
     """Whether an ``architectures`` entry such as ``MistralModel`` means a model without head."""
     tied: bool | None = None
     """Whether embedding and head are one where neither config nor class says."""
+    reads_tie: bool = True
+    """False where ``tied`` holds whatever the config says (T5)."""
+    by_class: Callable[[Facts], Family] | None = None
+    """The family in the form that the stated class builds, where its classes differ in layers."""
+    owns_text: bool = False
+    """Whether it is a root's own: its class builds its text model unlike that model's type."""
     layer_extra: Callable[[Facts, Family, str, str], list[Tensor]] | None = None
     """Further tensors of each layer, given its mixer and feed-forward kind."""
     mtp: Callable[[Facts], int] | None = None
