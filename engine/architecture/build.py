@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from engine.architecture.families.base import (
 )  # fmt: skip
 from engine.architecture.heads import head_of, is_tied, labels_of
 from engine.architecture.spec import LayerSpec, ModuleClass, Sharding, Tensor
+from engine.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,6 +54,21 @@ def build(facts: Facts, family: Family, *, root: Facts) -> Built:
     Raises:
         ConfigError: a needed field is missing, of the wrong type or absurd.
     """
+    if family.by_class:
+        family = family.by_class(facts)
+    layers = layers_of(facts, family)
+    tied = is_tied(facts, root, otherwise=bool(family.tied))
+    tied = tied if family.reads_tie else bool(family.tied)
+    outer = _outer(facts, family, tied=tied)
+    return Built(layers, tuple(outer), _mtp(facts, family, layers[-1]), tied)
+
+
+def layers_of(facts: Facts, family: Family) -> tuple[LayerSpec, ...]:
+    """The layers of one stack, those of one kind as one object.
+
+    Raises:
+        ConfigError: a needed field is missing, of the wrong type or absurd.
+    """
     made: dict[tuple[str, str], LayerSpec] = {}
     layers: list[LayerSpec] = []
     for key in _kinds(facts, family):
@@ -59,9 +76,8 @@ def build(facts: Facts, family: Family, *, root: Facts) -> Built:
         if layer is None:
             layer = made[key] = _layer(facts, family, *key)
         layers.append(layer)
-    tied = is_tied(facts, root, otherwise=bool(family.tied))
-    outer = _outer(facts, family, tied=tied)
-    return Built(tuple(layers), tuple(outer), _mtp(facts, family, layers[-1]), tied)
+    _read_unused(facts, family, made)
+    return tuple(layers)
 
 
 def _kinds(facts: Facts, family: Family) -> Iterable[tuple[str, str]]:
@@ -70,6 +86,20 @@ def _kinds(facts: Facts, family: Family) -> Iterable[tuple[str, str]]:
     count = facts.integer("num_hidden_layers")
     mixers = layer_kinds(facts, family, count)
     return zip(mixers, family.feed_pattern(facts, count), strict=True)
+
+
+def _read_unused(facts: Facts, family: Family, used: Iterable[tuple[str, str]]) -> None:
+    """Look up what describes the kinds of layers that this model has none of: it counts nothing."""
+    mixers, feeds = {mixer for mixer, _ in used}, {fed for _, fed in used}
+    for kind in family.mixers.keys() - mixers:
+        with suppress(ConfigError):
+            family.mixers[kind](facts, family, kind)
+    rules = dict(family.feeds)
+    if family.moe:
+        rules.setdefault(SPARSE, feed.sparse)
+    for kind in rules.keys() - feeds:
+        with suppress(ConfigError):
+            rules[kind](facts, family, kind)
 
 
 def layer_kinds(facts: Facts, family: Family, count: int) -> tuple[str, ...]:
