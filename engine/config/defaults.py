@@ -28,6 +28,10 @@ class ClassDefaults:
         default_factory=dict[str, "Mapping[str, object]"]
     )
     """Name of a sub-config -> what the class puts into it where the config leaves it out."""
+    merged: frozenset[str] = frozenset()
+    """Sub-configs in which ``absent`` also fills in for what is stated only in part."""
+    fixed: frozenset[str] = frozenset()
+    """Sub-configs that are of one class, whatever type they state."""
 
 
 NO_DEFAULTS = ClassDefaults()
@@ -54,4 +58,11 @@ def class_defaults(model_type: str) -> ClassDefaults | None:
     for alias, key in entry.get("a", {}).items():
         aliases[alias] = (*aliases.get(alias, ()), key)
         aliases[key] = (*aliases.get(key, ()), alias)
-    return ClassDefaults(entry.get("d", {}), aliases, entry.get("s", {}), entry.get("o", {}))
+    return ClassDefaults(
+        entry.get("d", {}),
+        aliases,
+        entry.get("s", {}),
+        entry.get("o", {}),
+        frozenset(entry.get("m", ())),
+        frozenset(entry.get("f", ())),
+    )

@@ -289,22 +289,31 @@ class Facts:
             return None
         if not is_mapping(value):
             raise self.bad(key, value, "an object is needed")
-        return facts_for(value, self.defaults.sub_types.get(key, ""), self.name(key))
+        own = self.defaults
+        sub_type = own.sub_types.get(key, "")
+        found = facts_for(value, sub_type, self.name(key), fixed=key in own.fixed)
+        if key in own.merged:
+            found.defaults = _filled(found.defaults, own.absent.get(key, {}))
+        return found
 
     def empty(self, key: str) -> Facts:
         """The sub-config ``key`` as its class has it, where the config leaves it out."""
-        given = self.defaults.absent.get(key)
         sub_type = self.defaults.sub_types.get(key, "")
-        own = class_defaults(sub_type) or NO_DEFAULTS
-        if given:
-            own = replace(own, values={**own.values, **given})
+        given = self.defaults.absent.get(key, {})
+        own = _filled(class_defaults(sub_type) or NO_DEFAULTS, given)
         return Facts({}, sub_type, own, self.name(key))
 
 
-def facts_for(mapping: Mapping[str, object], assumed_type: str = "", path: str = "") -> Facts:
+def _filled(own: ClassDefaults, given: Mapping[str, object]) -> ClassDefaults:
+    return replace(own, values={**own.values, **given}) if given else own
+
+
+def facts_for(
+    mapping: Mapping[str, object], assumed_type: str = "", path: str = "", *, fixed: bool = False
+) -> Facts:
     """``mapping`` with the defaults of the ``model_type`` it states (else ``assumed_type``).
 
-    A class without a type of its own (``mpt.attn_config``) is known by its place alone.
+    Where the class is ``fixed``, what type is stated does not matter.
 
     Raises:
         ConfigError: ``model_type`` is no word.
@@ -313,10 +322,9 @@ def facts_for(mapping: Mapping[str, object], assumed_type: str = "", path: str =
     if stated is not None and not isinstance(stated, str):
         field = f"{path}.model_type" if path else "model_type"
         raise ConfigError(f"{field} is {shown(stated)}; a word is needed.", field=field)
-    model_type = stated or assumed_type
+    model_type = assumed_type if fixed else stated or assumed_type
     if len(model_type) > _LONGEST_TYPE:
         field = f"{path}.model_type" if path else "model_type"
         why = f"a word of at most {_LONGEST_TYPE} characters is needed"
         raise ConfigError(f"{field} is {shown(model_type)}; {why}.", field=field)
-    nameless = class_defaults(assumed_type) if "." in assumed_type else None
-    return Facts(mapping, model_type, nameless or class_defaults(model_type), path)
+    return Facts(mapping, model_type, class_defaults(model_type), path)

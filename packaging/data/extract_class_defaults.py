@@ -5,7 +5,9 @@ without the defaults guesses wrong. This writes ``resources/data/class_defaults.
 
     {"transformers": "5.24.0",
      "types": {model_type: {"d": {key: default}, "a": {alias: key}, "s": {sub-config: model_type},
-                            "o": {sub-config: {key: value where the sub-config is left out}}}}}
+                            "o": {sub-config: {key: value where the sub-config is left out}},
+                            "m": [sub-config to which that applies where it is stated in part],
+                            "f": [sub-config whose class is fixed, whatever type it states]}}}
 
 Defaults are the declared ones, before a class fills in what it derives (the KV heads from the
 heads, say); the derivation belongs to the reader, since it depends on the stated values.
@@ -18,6 +20,7 @@ no type is named after its place: ``mpt.attn_config``.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -80,46 +83,57 @@ def declared(config_class: Any) -> dict[str, object]:
     return found
 
 
-def subs(
-    config_class: Any, model_type: str
-) -> tuple[dict[str, str], dict[str, dict[str, object]], dict[str, Any]]:
-    """Model types of the sub-configs of a default instance, and what it sets differently there.
+def subs(config_class: Any, model_type: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What ``config_class`` says of its sub-configs, by the names in the table.
 
-    Third, the classes that state no type of their own, by the name they get here.
+    Second, the classes that state no type of their own, by the name they get here.
     """
     if not config_class.sub_configs:
-        return {}, {}, {}
+        return {}, {}
     try:
         instance = config_class()
     except Exception as error:  # noqa: BLE001 - a class that cannot be built has no sub-configs
         print(f"{config_class.__name__}: {str(error)[:80]}", file=sys.stderr)
-        return {}, {}, {}
+        return {}, {}
     nameless: dict[str, Any] = {}
-    types: dict[str, str] = {}
-    changed: dict[str, dict[str, object]] = {}
-    for name in config_class.sub_configs:
+    found: dict[str, Any] = {"s": {}, "o": {}, "m": [], "f": []}
+    for name, fixed in config_class.sub_configs.items():
         sub = getattr(instance, name, None)
         if sub is None:
             continue
-        types[name] = sub.model_type or f"{model_type}.{name}"
+        found["s"][name] = sub.model_type or f"{model_type}.{name}"
         if not sub.model_type:
-            nameless[types[name]] = type(sub)
-        own = {f.name: f.default for f in dataclasses.fields(type(sub))}
-        # Through the dictionary: attributes that vary by layer refuse to be read as one value.
-        given = {
-            key: vars(sub).get(key)
-            for key, default in own.items()
-            if default is not None and matters(key)
-        }
-        # Only numbers and flags: what a class derives (lists of layers) is the reader's business.
-        differing = {
-            key: value
-            for key, value in given.items()
-            if isinstance(value, bool | int) and value != own[key]
-        }
-        if differing:
-            changed[name] = differing
-    return types, changed, nameless
+            nameless[found["s"][name]] = type(sub)
+        if fixed.__name__ != "AutoConfig":
+            found["f"].append(name)
+        spec = config_class.sub_configs_defaults.get(name)
+        own = spec.init_kwargs if spec else {}
+        given = differing(sub, own)
+        if given:
+            found["o"][name] = given
+        stated = {"model_type": sub.model_type} if sub.model_type else {}
+        with contextlib.suppress(Exception):
+            partly = differing(getattr(config_class(**{name: stated}), name), {})
+            if any(own.get(key) == value for key, value in partly.items()):
+                found["m"].append(name)
+    return found, nameless
+
+
+def differing(sub: Any, given: dict[str, object]) -> dict[str, object]:
+    """What ``sub`` has that its class does not declare; of what is declared None, only ``given``.
+
+    Only numbers and flags: what a class derives (lists of layers) is the reader's business.
+    """
+    own = {f.name: f.default for f in dataclasses.fields(type(sub))}
+    # Through the dictionary: attributes that vary by layer refuse to be read as one value.
+    return {
+        key: vars(sub)[key]
+        for key, default in own.items()
+        if (default is not None or key in given)
+        and matters(key)
+        and isinstance(vars(sub).get(key), bool | int)
+        and vars(sub)[key] != default
+    }
 
 
 def extract() -> dict[str, object]:
@@ -138,9 +152,9 @@ def extract() -> dict[str, object]:
         aliases = {
             alias: key for alias, key in config_class.attribute_map.items() if matters(alias)
         }
-        sub_types, changed, nameless = subs(config_class, model_type)
+        below, nameless = subs(config_class, model_type)
         waiting |= nameless
-        entry = {"d": declared(config_class), "a": aliases, "s": sub_types, "o": changed}
+        entry = {"d": declared(config_class), "a": aliases, **below}
         types[model_type] = {name: part for name, part in entry.items() if part}
     return {"transformers": transformers.__version__, "types": types}
 
