@@ -23,7 +23,7 @@ _EITHER_TIES = frozenset({
     "qwen2_vl", "shieldgemma2", "video_llama_3",
 })  # fmt: skip
 """Models that also believe a text config that says "tied", as older releases stored it."""
-_NEVER_TIES = frozenset({"cosmos3_edge"})
+_NEVER_TIES = frozenset({"cosmos3_edge", "mllama"})
 _TIED = "tie_word_embeddings"
 
 
@@ -37,7 +37,7 @@ def first_class(stated: Mapping[str, object]) -> str:
 def head_of(stated: Mapping[str, object]) -> str:
     """What is on top: ``lm``, ``none`` or ``score`` (classes or a reward)."""
     name = first_class(stated)
-    if name.endswith(("LMHeadModel", "ForCausalLM")):
+    if name.endswith(("LMHeadModel", "ForCausalLM", "MTModel")):
         return "lm"
     if name.endswith(("ForSequenceClassification", "ForTokenClassification", "RewardModel")):
         return "score"

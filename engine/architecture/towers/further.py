@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.architecture.heads import first_class
 from engine.architecture.spec import ModuleClass
 from engine.architecture.towers.parts import (
     PLAIN,
@@ -15,6 +16,8 @@ from engine.architecture.towers.parts import (
     Tower,
     encode,
     grid,
+    number,
+    pair,
     patches,
     siglip,
     vision_of,
@@ -26,24 +29,54 @@ if TYPE_CHECKING:
 
 
 def kimi_k25(root: Facts, text: Facts) -> list[Tensor]:
-    """Kimi K2.5: MoonViT and a patch-merging projector."""
+    """Kimi K2.5: MoonViT and a patch-merging projector, in the names of both releases."""
     vision = vision_of(root)
     tower = Tower("vision_tower.")
-    hidden = vision.integer("vt_hidden_size", vision.integer("hidden_size", 1152))
-    width = vision.integer("vt_intermediate_size", vision.integer("intermediate_size", 4304))
-    layers = vision.integer("vt_num_hidden_layers", vision.integer("num_hidden_layers", 27))
-    tower.linear("patch_embed.proj", hidden, patches(vision))
-    height = vision.integer("init_pos_emb_height", 64)
-    across = vision.integer("init_pos_emb_width", 64)
-    tower.weight("patch_embed.pos_emb.weight", height, across, hidden)
+    hidden = _either(vision, "vt_hidden_size", "hidden_size")
+    width = _either(vision, "vt_intermediate_size", "intermediate_size")
+    layers = _either(vision, "vt_num_hidden_layers", "num_hidden_layers")
+    height, across = pair(vision, "patch_size")
+    tower.linear("patch_embed.proj", hidden, 3 * height * across)
+    rows = _either(vision, "init_pos_emb_height", "pos_emb_height")
+    columns = _either(vision, "init_pos_emb_width", "pos_emb_width")
+    tower.weight("patch_embed.pos_emb.weight", rows, columns, hidden)
     PLAIN.add(tower, layers, hidden, width, (hidden, hidden))
     tower.norm("final_layernorm", hidden)
     sides = vision.integers("merge_kernel_size", 1) or (2, 2)
     merged = hidden * sides[0] * sides[-1]
     tower.path = "mm_projector."
-    tower.norm("pre_norm", hidden)
+    stated = vision.integer("mm_hidden_size", root.integer("projection_hidden_size", hidden))
+    tower.norm("pre_norm", stated)
     tower.linear("proj.0", merged, merged)
     tower.linear("proj.2", text.integer("hidden_size"), merged)
+    return tower.tensors
+
+
+def _either(facts: Facts, published: str, own: str) -> int:
+    """The whole number under its name in published files, else under its class's own."""
+    stated = facts.optional(published, 1)
+    return facts.integer(own) if stated is None else stated
+
+
+def muse_glimmer(root: Facts, text: Facts) -> list[Tensor]:
+    """Muse Glimmer: a ViT with a learned grid, and an adapter over unshuffled patches."""
+    vision = vision_of(root)
+    tower = Tower("vision_tower.")
+    hidden = vision.integer("hidden_size")
+    frames = vision.integer("patch_temporal", 2)
+    tower.linear(
+        "patch_embedder.patch_embedding", hidden, patches(vision, frames=frames), bias=False
+    )
+    places = vision.integer("pos_emb_height") * vision.integer("pos_emb_width")
+    tower.weight("patch_embedder.position_embedding_table.weight", places, hidden)
+    tower.norm("ln_pre", hidden)
+    encode(tower, vision, PLAIN)
+    tower.norm("ln_post", hidden)
+    tower.path = ""
+    inner = root.integer("projector_hidden_size")
+    tower.linear("vision_adapter.fc1", inner, root.integer("out_hidden_size"), bias=False)
+    tower.linear("vision_adapter.fc2", inner, inner, bias=False)
+    tower.linear("vision_projection", text.integer("hidden_size"), inner, bias=False)
     return tower.tensors
 
 
@@ -94,13 +127,23 @@ def minimax_m3(root: Facts, text: Facts) -> list[Tensor]:
     return tower.tensors
 
 
+_RATIOS = 8
+"""Aspect ratios of four tiles that Llama 3.2 Vision takes where its config lists none."""
+_MLLAMA_OUTPUT = 7680
+
+
 def mllama(root: Facts, text: Facts) -> list[Tensor]:
-    """Llama 3.2 Vision: tiles with gated positions, a local and a gated global encoder."""
+    """Llama 3.2 Vision: tiles with gated positions, a local and a gated global encoder.
+
+    ``MllamaForCausalLM`` is the text model alone.
+    """
+    if first_class(root.stated) == "MllamaForCausalLM":
+        return []
     vision = vision_of(root)
     tower = Tower("vision_model.")
     hidden, width = vision.integer("hidden_size"), vision.integer("intermediate_size")
     tiles = vision.integer("max_num_tiles", 4)
-    ratios = len(vision.items("supported_aspect_ratios") or ()) + 1
+    ratios = len(vision.items("supported_aspect_ratios") or range(_RATIOS)) + 1
     tokens = grid(vision) + 1
     tower.linear("patch_embedding", hidden, patches(vision), bias=False)
     tower.weight("class_embedding", hidden)
@@ -119,8 +162,7 @@ def mllama(root: Facts, text: Facts) -> list[Tensor]:
         style.add(tower, count, hidden, width, (hidden, hidden))
     tower.weight("global_transformer.layers.*.gate_attn", 1, copies=around)
     tower.weight("global_transformer.layers.*.gate_ffn", 1, copies=around)
-    tower.path = "multi_modal_projector."
-    output = vision.integer("vision_output_dim", hidden)
+    output = vision.integer("vision_output_dim", _MLLAMA_OUTPUT)
     tower.path = ""
     tower.linear("multi_modal_projector", text.integer("hidden_size"), output)
     return tower.tensors
@@ -152,14 +194,21 @@ def whisper(audio: Facts) -> Tower:
 
 
 def step3p7(root: Facts, text: Facts) -> list[Tensor]:
-    """Step 3.7: a ViT with layer scale and two strided convolutions."""
+    """Step 3.7: a ViT with layer scale and two strided convolutions.
+
+    The width of its MLP is ``mlp_ratio`` times the hidden size, whatever ``intermediate_size``
+    says.
+    """
     vision = vision_of(root)
     tower = Tower("vision_model.")
-    hidden = vision.integer("hidden_size")
+    hidden = _either(vision, "width", "hidden_size")
+    layers = _either(vision, "layers", "num_hidden_layers")
+    width = int(hidden * number(vision, "mlp_ratio", 8960 / 1536))
+    vision.settle("intermediate_size")
     tower.linear("conv1", hidden, patches(vision), bias=False)
     tower.weight("positional_embedding", grid(vision), hidden)
     tower.norm("ln_pre", hidden)
-    encode(tower, vision, Encoder(scales=2))
+    Encoder(scales=2).add(tower, layers, hidden, width, (hidden, hidden))
     tower.linear("vit_downsampler1", 2 * hidden, 9 * hidden)
     tower.linear("vit_downsampler2", 4 * hidden, 9 * 2 * hidden)
     tower.path = ""
@@ -169,6 +218,7 @@ def step3p7(root: Facts, text: Facts) -> list[Tensor]:
 
 
 TOWERS = {
-    "kimi_k25": kimi_k25, "minicpmv4_6": minicpmv4_6, "minimax_m3_vl": minimax_m3,
-    "mllama": mllama, "voxtral": voxtral, "step3p7": step3p7,
+    "kimi_k25": kimi_k25, "minicpm_ocr": minicpmv4_6, "minicpmv4_6": minicpmv4_6,
+    "minicpmv4_7": minicpmv4_6, "minimax_m3_vl": minimax_m3, "mllama": mllama,
+    "muse_glimmer": muse_glimmer, "voxtral": voxtral, "step3p7": step3p7,
 }  # fmt: skip

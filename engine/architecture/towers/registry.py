@@ -15,7 +15,10 @@ TowerRule = Callable[["Facts", "Facts"], "list[Tensor]"]
 """(root, text) -> the tensors of towers and projectors."""
 
 _HOMES = {
-    "further": "kimi_k25 minicpmv4_6 minimax_m3_vl mllama voxtral step3p7",
+    "further": (
+        "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama muse_glimmer voxtral "
+        "step3p7"
+    ),
     "gemma4": "gemma4",
     "vision": (
         "llava llava_next llava_next_video gemma3 paligemma mistral3 lfm2_vl llama4 qwen2_vl "
