@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
-
-if TYPE_CHECKING:
-    from engine.config.facts import Facts
+from engine.config.defaults import class_defaults
+from engine.config.facts import Facts
 
 _LARGEST = 2**20
 """Highest plausible ratio."""
@@ -59,6 +57,7 @@ class Encoder:
     gated: bool = False
     qkv_bias: bool = True
     k_bias: bool = True
+    v_bias: bool = True
     o_bias: bool = True
     mlp_bias: bool = True
     norm_bias: bool = True
@@ -77,7 +76,9 @@ class Encoder:
         tower.linear(
             path + "self_attn.k_proj", kv, hidden, bias=bias and self.k_bias, copies=layers
         )
-        tower.linear(path + "self_attn.v_proj", kv, hidden, bias=bias, copies=layers)
+        tower.linear(
+            path + "self_attn.v_proj", kv, hidden, bias=bias and self.v_bias, copies=layers
+        )
         o_bias = self.o_bias
         tower.linear(path + "self_attn.o_proj", hidden, q, bias=o_bias, copies=layers, sharding=row)
         if self.gated:
@@ -157,6 +158,19 @@ def vision_of(root: Facts) -> Facts:
     """
     found = root.sub("vision_config")
     return found if found is not None else root.empty("vision_config")
+
+
+def own_vision(root: Facts) -> Facts:
+    """The vision config of a root that has one class for it, whatever type the config states.
+
+    Raises:
+        ConfigError: it is no object.
+    """
+    found = vision_of(root)
+    usual = root.defaults.sub_types.get("vision_config", "")
+    if not usual or found.model_type == usual:
+        return found
+    return Facts(found.stated, usual, class_defaults(usual), found.path)
 
 
 def siglip(vision: Facts, path: str = "vision_tower.") -> Tower:
