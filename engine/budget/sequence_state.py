@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
 from engine.formats.dtypes import canonical, element_bytes
-from engine.formats.kv import head_bytes, indexer_bytes, latent_bytes
+from engine.formats.kv import head_bytes, indexer_bytes, latent_bytes, side_bytes
 
 if TYPE_CHECKING:
     from engine.architecture.spec import (
         ArchitectureSpec,
         AttentionSpec,
+        Compression,
         LayerSpec,
         StateSpec,
     )
@@ -36,10 +37,12 @@ class CacheTerm:
     """``2 × 32 layers × 8 heads × 128 × 2 B``."""
 
     prefix_tokens: int = 0
+    ratio: int = 1
+    """Tokens that one entry stands for."""
 
     def tokens(self, context: int) -> int:
-        """Tokens that such a layer has to remember of ``context``."""
-        return _kept(self.kind, self.window, self.prefix_tokens, context)
+        """Tokens, or entries for several, that such a layer has to remember of ``context``."""
+        return _kept(self.kind, self.window, self.prefix_tokens, context) // self.ratio
 
     def size_bytes(self, context: int) -> int:
         """Bytes at ``context`` tokens, all layers of the kind."""
@@ -79,7 +82,23 @@ def token_bytes(attention: AttentionSpec, kv_dtype: str, tp: int = 1) -> int:
         size = latent_bytes(kv_dtype, attention.kv_lora_rank, attention.qk_rope_head_dim)
         return size + (indexer_bytes(attention.index_head_dim) if attention.index_head_dim else 0)
     heads = kv_heads_per_rank(attention, tp)
-    return heads * head_bytes(kv_dtype, attention.head_dim, attention.v_head_dim)
+    return heads * head_bytes(kv_dtype, attention.head_dim, _value_width(attention))
+
+
+def _value_width(attention: AttentionSpec) -> int:
+    return attention.v_head_dim if attention.keeps_values else 0
+
+
+def _entry_bytes(compression: Compression, kv_dtype: str) -> int:
+    index = indexer_bytes(compression.index_width) if compression.index_width else 0
+    return side_bytes(kv_dtype, compression.width) + index
+
+
+def _kept_bytes(attention: AttentionSpec, kv_dtype: str, context: int, tp: int) -> int:
+    """What one layer has to keep of ``context`` on one rank: its window, and entries beside it."""
+    size = kept_tokens(attention, context) * token_bytes(attention, kv_dtype, tp)
+    found = attention.compression
+    return size + (context // found.ratio * _entry_bytes(found, kv_dtype) if found else 0)
 
 
 def constant_state_bytes(state: StateSpec, model_dtype: str, tp: int = 1, extra: int = 0) -> int:
@@ -94,7 +113,7 @@ def constant_state_bytes(state: StateSpec, model_dtype: str, tp: int = 1, extra:
     width = element_bytes(canonical(model_dtype) or "bfloat16")
     state_width = element_bytes(state.state_dtype) if state.state_dtype else width
     window = max(state.conv_kernel - 1, 0) + (extra if state.conv_kernel else 0)
-    conv = state.conv_dim // tp * window * width
+    conv = (state.conv_dim // tp * window + state.further_elements // tp) * width
     return conv + state.recurrent_elements // tp * state_width
 
 
@@ -142,8 +161,9 @@ def attention_kinds(spec: ArchitectureSpec) -> tuple[AttentionSpec, ...]:
 @lru_cache(maxsize=CACHED)
 def cache_terms(spec: ArchitectureSpec, kv_dtype: str) -> tuple[CacheTerm, ...]:
     """The KV equation of the whole model, one term per kind of layer, in layer order."""
-    return tuple(
-        CacheTerm(
+    terms: list[CacheTerm] = []
+    for attention, count in attention_counts(spec):
+        term = CacheTerm(
             kind=attention.kind,
             layers=count,
             window=attention.window,
@@ -151,8 +171,13 @@ def cache_terms(spec: ArchitectureSpec, kv_dtype: str) -> tuple[CacheTerm, ...]:
             equation=_equation(attention, count, kv_dtype),
             prefix_tokens=attention.prefix_tokens,
         )
-        for attention, count in attention_counts(spec)
-    )
+        terms.append(term)
+        found = attention.compression
+        if found:
+            size = _entry_bytes(found, kv_dtype)
+            text = f"{count} layers × {size:,} B an entry"
+            terms.append(CacheTerm(AttentionKind.FULL, count, 0, size, text, ratio=found.ratio))
+    return tuple(terms)
 
 
 def _equation(attention: AttentionSpec, layers: int, kv_dtype: str) -> str:
@@ -163,6 +188,8 @@ def _equation(attention: AttentionSpec, layers: int, kv_dtype: str) -> str:
             return f"{layers} layers × {per_token:,} B (latent {latent} + {rope}, packed)"
         return f"{layers} layers × ({latent} + {rope}) × {per_token // (latent + rope)} B"
     heads, dim = attention.num_key_value_heads, attention.head_dim
+    if not attention.keeps_values:
+        return f"{layers} layers × {heads} heads × {per_token // heads} B of keys"
     elements = heads * (dim + attention.v_head_dim)
     if per_token % elements:
         return f"{layers} layers × {heads} heads × {per_token // heads} B"
@@ -191,7 +218,7 @@ def architecture_bytes(spec: ArchitectureSpec, kv_dtype: str, context: int) -> i
 def rank_bytes(spec: ArchitectureSpec, kv_dtype: str, context: int, layers: range, tp: int) -> int:
     """The least that a sequence of ``context`` tokens needs of one rank, unrounded."""
     kept = sum(
-        kept_tokens(attention, context) * token_bytes(attention, kv_dtype, tp) * count
+        _kept_bytes(attention, kv_dtype, context, tp) * count
         for attention, count in attention_counts(spec, layers.start, layers.stop)
     )
     return kept + constant_bytes(spec, layers.start, layers.stop, tp)
@@ -201,10 +228,8 @@ def token_growth_bytes(
     spec: ArchitectureSpec, kv_dtype: str, context: int, layers: range, tp: int
 ) -> int:
     """What one more token costs one rank at ``context``."""
-    return sum(
-        token_bytes(attention, kv_dtype, tp) * count
-        for attention, count in attention_counts(spec, layers.start, layers.stop)
-        if kept_tokens(attention, context + 1) > kept_tokens(attention, context)
+    return rank_bytes(spec, kv_dtype, context + 1, layers, tp) - rank_bytes(
+        spec, kv_dtype, context, layers, tp
     )
 
 
@@ -214,11 +239,15 @@ def equation(spec: ArchitectureSpec, kv_dtype: str) -> str:
     terms = cache_terms(spec, kv_dtype)
     if not terms:
         return "no layer keeps a cache"
-    parts = [
-        term.equation + (f" (last {term.window:,} tokens)" if term.window else "") for term in terms
-    ]
-    whole = sum(term.layers * term.token_bytes for term in terms)
+    parts = [term.equation + _how_often(term) for term in terms]
+    whole = sum(term.layers * term.token_bytes for term in terms if term.ratio == 1)
     return " + ".join(parts) + f" = {whole:,} B a token"
+
+
+def _how_often(term: CacheTerm) -> str:
+    if term.ratio > 1:
+        return f" for {term.ratio:,} tokens"
+    return f" (last {term.window:,} tokens)" if term.window else ""
 
 
 @lru_cache(maxsize=CACHED)
@@ -229,9 +258,12 @@ def sequence_equation(spec: ArchitectureSpec, kv_dtype: str, context: int) -> st
     """
     terms, constant = cache_terms(spec, kv_dtype), constant_bytes(spec)
     whole = architecture_bytes(spec, kv_dtype, context)
-    if terms and not constant and not any(term.window for term in terms):
+    if terms and not constant and not any(term.window or term.ratio > 1 for term in terms):
         return f"{equation(spec, kv_dtype)}; × {context:,} tokens = {whole:,} B a sequence"
-    parts = [f"{term.equation} × {term.tokens(context):,} tokens" for term in terms]
+    parts = [
+        f"{term.equation} × {term.tokens(context):,} {'tokens' if term.ratio == 1 else 'entries'}"
+        for term in terms
+    ]
     if constant:
         parts.append(f"{constant:,} B of constant state")
     if not parts:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.families import patterns
-from engine.architecture.families.base import Family, Mixed, Moe, Names, matrix, norm, state_doubt
+from engine.architecture.families.base import (
+    SLIDING,
+    Family,
+    Mixed,
+    Moe,
+    Names,
+    matrix,
+    norm,
+)
 from engine.architecture.families.sparse import nextn
-from engine.architecture.spec import AttentionKind, AttentionSpec, ModuleClass, Sharding, Tensor
+from engine.architecture.spec import (
+    AttentionKind,
+    AttentionSpec,
+    Compression,
+    ModuleClass,
+    Sharding,
+    Tensor,
+)
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -15,28 +31,37 @@ if TYPE_CHECKING:
 
 _A = ModuleClass.ATTENTION
 _WHOLE = Sharding.REPLICATED
-_V4_RATIOS = {0: "sliding_attention", 4: "compressed_sparse", 128: "heavily_compressed"}
-_V4_WORDS = {
-    "sliding_attention": "sliding_attention",
-    "compressed_sparse_attention": "compressed_sparse",
-    "heavily_compressed_attention": "heavily_compressed",
-}
+_CSA, _HCA = "compressed_sparse_attention", "heavily_compressed_attention"
+_KINDS = {0: SLIDING, 4: _CSA, 128: _HCA}
+_RATES = {_CSA: ("compress_rate_csa", 4), _HCA: ("compress_rate_hca", 128)}
+"""Kind of layer -> the key that older configs state its rate under, and the class's own rate."""
 
 
-def _v4_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
+def _pattern(facts: Facts, layers: int) -> tuple[str, ...]:
+    """As stated; else two heavily compressed layers, then both kinds in turn."""
     stated = facts.words("layer_types")
-    if stated:
-        kinds = tuple(_V4_WORDS.get(word, word) for word in stated)
+    ratios = facts.integers("compress_ratios")
+    if stated is not None:
+        kinds = stated
+    elif ratios is not None:
+        kinds = tuple(_KINDS.get(ratio, "") for ratio in ratios)
     else:
-        ratios = facts.integers("compress_ratios") or ()
-        kinds = tuple(_V4_RATIOS.get(ratio, "") for ratio in ratios)
-    if len(kinds) < layers or not set(kinds) <= set(_V4_RATIOS.values()):
+        kinds = tuple(_CSA if i > 1 and i % 2 else _HCA for i in range(layers))
+    if len(kinds) < layers or not set(kinds) <= set(_KINDS.values()):
         raise facts.bad("compress_ratios", kinds, "0, 4 or 128 for each layer is needed")
     return kinds[:layers]
 
 
-def _v4_attention(facts: Facts, _family: Family, kind: str) -> Mixed:
-    """DeepSeek-V4: one shared key/value head, low-rank query and output, and the compressors.
+def _rate(facts: Facts, kind: str) -> int:
+    older, own = _RATES[kind]
+    if facts.has(older):
+        return facts.integer(older)
+    rates = facts.sub("compress_rates")
+    return rates.integer(kind, own) if rates else own
+
+
+def _attention(facts: Facts, _family: Family, kind: str) -> Mixed:
+    """One shared key/value head, low-rank query and output, and the compressors.
 
     Source:
         transformers 5.24.0, ``deepseek_v4/modeling_deepseek_v4.py``.
@@ -55,18 +80,22 @@ def _v4_attention(facts: Facts, _family: Family, kind: str) -> Mixed:
         *matrix(path + "wo_b", _A, (hidden, groups * o_rank), Sharding.ROW),
         Tensor(path + "attn_sink", _A, (heads,), 1, Sharding.COLUMN),
     ]
-    if kind == "heavily_compressed":
-        tensors += _compressor(path + "compressor.", hidden, width, 128)
-    elif kind == "compressed_sparse":
-        index, count = facts.integer("index_head_dim"), facts.integer("index_n_heads")
-        tensors += _compressor(path + "compressor.", hidden, width, 4, doubled=True)
-        tensors += _compressor(path + "indexer.compressor.", hidden, index, 4, doubled=True)
+    window = facts.integer("sliding_window")
+    index, count = facts.integer("index_head_dim"), facts.integer("index_n_heads")
+    keeps = AttentionSpec(AttentionKind.SLIDING, heads, 1, width, width, window, keeps_values=False)
+    if kind == SLIDING:
+        return Mixed(tensors, keeps)
+    rate = _rate(facts, kind)
+    if kind == _HCA:
+        tensors += _compressor(path + "compressor.", hidden, width, rate)
+        entries = Compression(rate, width)
+    else:
+        tensors += _compressor(path + "compressor.", hidden, width, rate, doubled=True)
+        tensors += _compressor(path + "indexer.compressor.", hidden, index, rate, doubled=True)
         tensors += matrix(path + "indexer.wq_b", _A, (count * index, rank), _WHOLE)
         tensors += matrix(path + "indexer.weights_proj", _A, (count, hidden), _WHOLE)
-    window = facts.integer("sliding_window", 128)
-    if kind == "sliding_attention":
-        return Mixed(tensors, AttentionSpec(AttentionKind.SLIDING, heads, 1, width, width, window))
-    return Mixed(tensors, AttentionSpec(AttentionKind.FULL, heads, 1, width, width))
+        entries = Compression(rate, width, index, overlaps=True)
+    return Mixed(tensors, replace(keeps, kind=AttentionKind.FULL, compression=entries))
 
 
 def _compressor(
@@ -81,7 +110,7 @@ def _compressor(
     ]
 
 
-def _v4_connections(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[Tensor]:
+def _connections(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[Tensor]:
     """Hyper-connections: mixing weights of the residual streams, around both blocks."""
     streams = facts.integer("hc_mult", 4)
     rows = 2 * streams + streams * streams
@@ -96,7 +125,7 @@ def _v4_connections(facts: Facts, _family: Family, _mixer: str, _feed: str) -> l
     return found
 
 
-def _v4_outer(facts: Facts, _family: Family) -> list[Tensor]:
+def _outer(facts: Facts, _family: Family) -> list[Tensor]:
     streams = facts.integer("hc_mult", 4)
     other = ModuleClass.OTHER
     return [
@@ -106,25 +135,25 @@ def _v4_outer(facts: Facts, _family: Family) -> list[Tensor]:
     ]
 
 
-def _v4_doubts(facts: Facts) -> list[Doubt]:
-    # Every layer is sparse, and what its rate would save is the doubt itself.
-    facts.settle("mlp_layer_types", "compress_rates")
-    reason = "its compressed layers keep one entry for 4 or 128 tokens: counted at full length"
-    return state_doubt(reason)
+def _unused(facts: Facts) -> list[Doubt]:
+    # Every layer is sparse, whichever way it routes; the keys are those of one head.
+    facts.settle("mlp_layer_types", "num_key_value_heads", "n_shared_experts")
+    return []
 
 
 DEEPSEEK_V4 = Family(
-    names=Names(mlp="ffn", gate="w1", up="w3", down="w2"), attention=_v4_attention,
-    mixers={"compressed_sparse": _v4_attention, "heavily_compressed": _v4_attention},
-    pattern=_v4_pattern, reads_layer_types=False, feed_pattern=patterns.all_sparse,
-    layer_extra=_v4_connections, positions=_v4_outer, norms=("attn_norm", "ffn_norm"),
+    names=Names(mlp="ffn", gate="w1", up="w3", down="w2"), attention=_attention,
+    mixers={_CSA: _attention, _HCA: _attention}, mlp_bias="mlp_bias",
+    pattern=_pattern, reads_layer_types=False, feed_pattern=patterns.all_sparse,
+    layer_extra=_connections, positions=_outer, norms=("attn_norm", "ffn_norm"),
     moe=Moe(
         experts="n_routed_experts", container="ffn.experts", router="ffn.gate",
         shared="ffn.shared_experts",
-        shared_width=lambda f: f.count("n_shared_experts") * f.integer("moe_intermediate_size"),
+        # One shared expert of this width, whatever n_shared_experts says.
+        shared_width=lambda f: f.integer("moe_intermediate_size"),
     ),
     mtp=nextn,
-    doubts=_v4_doubts,
+    doubts=_unused,
 )  # fmt: skip
 
 FAMILIES = {"deepseek_v4": DEEPSEEK_V4, "deepseek_ref": DEEPSEEK_V4}

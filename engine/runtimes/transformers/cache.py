@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MODEL_DTYPE = frozenset({"lightning", "xlstm"})
 """Kinds of state that stay in the model's dtype; all others are kept in 32 bits."""
-_POSITION_BYTES = 8
+_INTEGER_BYTES = 8
 
 
 def layer_bytes(
@@ -63,10 +63,11 @@ def token_bytes(attention: AttentionSpec, dtype: str, tp: int = 1) -> int:
         size = side_bytes(dtype, attention.kv_lora_rank + attention.qk_rope_head_dim)
     else:
         heads = kv_heads_per_rank(attention, tp)
-        size = heads * head_bytes(dtype, attention.head_dim, attention.v_head_dim)
+        values = attention.v_head_dim if attention.keeps_values else 0
+        size = heads * head_bytes(dtype, attention.head_dim, values)
     if attention.index_head_dim:
         size += side_bytes(attention.index_dtype or dtype, attention.index_head_dim)
-        size += _POSITION_BYTES * attention.index_positions
+        size += _INTEGER_BYTES * attention.index_positions
     return size
 
 
@@ -82,9 +83,11 @@ def state_bytes(state: StateSpec, dtype: str, tp: int = 1) -> int:
     """Constant state of one layer and sequence."""
     model_dtype = canonical(dtype) or "bfloat16"
     columns = state.conv_kernel if state.keeps_kernel else max(state.conv_kernel - 1, 0)
-    conv = state.conv_dim // tp * columns * element_bytes(state.conv_dtype or model_dtype)
+    conv = state.conv_dim // tp * columns + state.further_elements // tp
+    conv_bytes = conv * element_bytes(state.conv_dtype or model_dtype)
     kept_as = model_dtype if state.kind in _MODEL_DTYPE else "float32"
-    return conv + state.recurrent_elements // tp * element_bytes(kept_as)
+    recurrent_bytes = state.recurrent_elements // tp * element_bytes(kept_as)
+    return conv_bytes + recurrent_bytes + _INTEGER_BYTES * state.integers
 
 
 def _compressed_elements(compression: Compression, tokens: int) -> int:

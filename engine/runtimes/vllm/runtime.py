@@ -13,7 +13,7 @@ from engine.runtimes.vllm import rules
 from engine.runtimes.vllm.hardware import device_warnings
 from engine.runtimes.vllm.rank import Need, rank_budget
 from engine.runtimes.vllm.settings import Settings, settle
-from engine.runtimes.vllm.stage import StagePlan, request_rule, stage_plans
+from engine.runtimes.vllm.stage import StagePlan, doubts_of, request_rule, stage_plans
 from engine.units import ceil_div
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Vllm:
             sequence_state=_sequence_state(model, settings, stages, ranks),
             assumptions=settings.assumptions,
             warnings=tuple(warnings),
-            doubts=model.spec.doubts,
+            doubts=doubts_of(model.spec),
         )
 
 

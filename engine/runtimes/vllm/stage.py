@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import AttentionKind, Subject
+from engine.architecture.spec import AttentionKind, Direction, Doubt, Subject, direction_of
 from engine.budget import sequence_state as state
 from engine.budget.bounds import least
 from engine.budget.model import Region, RegionBudget
@@ -22,7 +22,7 @@ from engine.units import ceil_div, format_gib
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
-    from engine.architecture.spec import Direction
+    from engine.architecture.spec import ArchitectureSpec
     from engine.budget.weights import StageWeights, Weights
     from engine.evidence import Estimate
     from engine.runtimes.vllm.settings import Settings
@@ -57,6 +57,14 @@ def stage_plans(model: Model, settings: Settings, tokens: int) -> tuple[StagePla
     return tuple(
         _stage_plan(model, settings, layout, index, tokens) for index in range(len(found.stages))
     )
+
+
+def doubts_of(spec: ArchitectureSpec) -> tuple[Doubt, ...]:
+    """The model's doubts, and vLLM's own: its pages of compressed entries are not modelled."""
+    if not any(a.compression for a in state.attention_kinds(spec)):
+        return spec.doubts
+    reason = "vLLM keeps compressed entries in pages of its own: counted as keys of every token"
+    return (*spec.doubts, Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER))
 
 
 def _weight_layout(model: Model, settings: Settings) -> WeightLayout:
@@ -120,7 +128,7 @@ def _stage_plan(
         least_per_request_bytes=state.rank_bytes(
             spec, settings.kv_dtype, ceil_div(tokens, request.context_parallel), stage.layers, tp
         ),
-        state_in_doubt=spec.direction(Subject.SEQUENCE_STATE),
+        state_in_doubt=direction_of(doubts_of(spec), Subject.SEQUENCE_STATE),
     )
 
 
