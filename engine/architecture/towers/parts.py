@@ -56,6 +56,7 @@ class Encoder:
 
     gated: bool = False
     qkv_bias: bool = True
+    q_bias: bool = True
     k_bias: bool = True
     v_bias: bool = True
     o_bias: bool = True
@@ -72,7 +73,7 @@ class Encoder:
         path = "layers.*."
         row = Sharding.ROW
         bias = self.qkv_bias
-        tower.linear(path + "self_attn.q_proj", q, hidden, bias=bias, copies=layers)
+        tower.linear(path + "self_attn.q_proj", q, hidden, bias=bias and self.q_bias, copies=layers)
         tower.linear(
             path + "self_attn.k_proj", kv, hidden, bias=bias and self.k_bias, copies=layers
         )
