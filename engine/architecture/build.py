@@ -94,7 +94,7 @@ def _read_unused(facts: Facts, family: Family, used: Iterable[tuple[str, str]]) 
     for kind in family.mixers.keys() - mixers:
         with suppress(ConfigError):
             family.mixers[kind](facts, family, kind)
-    rules = dict(family.feeds)
+    rules = {DENSE: feed.dense, **family.feeds}
     if family.moe:
         rules.setdefault(SPARSE, feed.sparse)
     for kind in rules.keys() - feeds:

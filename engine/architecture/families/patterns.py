@@ -31,14 +31,38 @@ def after_max_window_layers(facts: Facts, layers: int) -> tuple[str, ...]:
     return tuple(SLIDING if i >= first else FULL for i in range(layers))
 
 
-def every(period: int, key: str = "", *, needs_window: bool = False) -> PatternRule:
-    """Each ``period``-th layer is full, the others slide; ``key`` overrides the period."""
+def every(
+    period: int, key: str = "", *, needs_window: bool = False, last: bool = False
+) -> PatternRule:
+    """Each ``period``-th layer is full (``last``: the last one too), the others slide.
+
+    ``key`` overrides the period.
+    """
 
     def kinds(facts: Facts, layers: int) -> tuple[str, ...]:
         step = facts.integer(key, period) if key else period
         if needs_window and not facts.count("sliding_window"):
             return (FULL,) * layers
-        return tuple(SLIDING if (i + 1) % step else FULL for i in range(layers))
+        found = tuple(SLIDING if (i + 1) % step else FULL for i in range(layers))
+        return (*found[:-1], FULL) if last else found
+
+    return kinds
+
+
+def full_first(period: int) -> PatternRule:
+    """The first layer of every ``period`` is full, the others slide."""
+
+    def kinds(_facts: Facts, layers: int) -> tuple[str, ...]:
+        return tuple(SLIDING if i % period else FULL for i in range(layers))
+
+    return kinds
+
+
+def full_last(period: int) -> PatternRule:
+    """Each ``period``-th layer is full, counted from the last one; the others slide."""
+
+    def kinds(_facts: Facts, layers: int) -> tuple[str, ...]:
+        return tuple(SLIDING if (layers - 1 - i) % period else FULL for i in range(layers))
 
     return kinds
 
@@ -61,14 +85,17 @@ def all_sparse(_facts: Facts, layers: int) -> tuple[str, ...]:
     return (SPARSE,) * layers
 
 
-def dense_first(key: str) -> PatternRule:
-    """The first ``key`` layers are dense; ``mlp_layer_types`` wins where it is stated."""
+def dense_first(key: str, absent: int = 0) -> PatternRule:
+    """The first ``key`` layers are dense, ``absent`` where neither config nor class says.
+
+    ``mlp_layer_types`` wins where it is stated.
+    """
 
     def kinds(facts: Facts, layers: int) -> tuple[str, ...]:
         stated = stated_feeds(facts, layers)
         if stated:
             return stated
-        first = min(facts.count(key), layers)
+        first = min(facts.integer(key, absent, 0), layers)
         return (DENSE,) * first + (SPARSE,) * (layers - first)
 
     return kinds
@@ -89,16 +116,39 @@ def stated_feeds(facts: Facts, layers: int) -> tuple[str, ...]:
     return stated
 
 
-def deepseek(facts: Facts, layers: int) -> tuple[str, ...]:
-    """DeepSeek: dense before ``first_k_dense_replace``, then sparse by ``moe_layer_freq``."""
-    stated = stated_feeds(facts, layers)
-    if stated:
-        return stated
-    if not facts.count("n_routed_experts"):
-        return (DENSE,) * layers
-    first = facts.count("first_k_dense_replace")
-    step = facts.integer("moe_layer_freq", 1)
-    return tuple(SPARSE if i >= first and i % step == 0 else DENSE for i in range(layers))
+def dense_then(absent: int) -> PatternRule:
+    """DeepSeek: dense before ``first_k_dense_replace``, then sparse by ``moe_layer_freq``.
+
+    The latter is a period, or a list of 0 (dense) and 1 (sparse). ``absent`` layers are dense
+    where neither config nor class says.
+    """
+
+    def kinds(facts: Facts, layers: int) -> tuple[str, ...]:
+        stated = stated_feeds(facts, layers)
+        if stated:
+            facts.settle("first_k_dense_replace", "moe_layer_freq")
+            return stated
+        if not facts.count("n_routed_experts"):
+            return (DENSE,) * layers
+        first = facts.integer("first_k_dense_replace", absent, 0)
+        sparse = _by_frequency(facts, layers)
+        return tuple(SPARSE if i >= first and sparse[i] else DENSE for i in range(layers))
+
+    return kinds
+
+
+def _by_frequency(facts: Facts, layers: int) -> tuple[bool, ...]:
+    key = "moe_layer_freq"
+    if not isinstance(facts.raw(key), list):
+        step = facts.integer(key, 1)
+        return tuple(i % step == 0 for i in range(layers))
+    entries = facts.integers(key) or ()
+    if len(entries) < layers:
+        raise facts.bad(key, entries, f"one entry for each of the {layers} layers is needed")
+    return tuple(bool(entry) for entry in entries)
+
+
+deepseek = dense_then(0)
 
 
 def sparse_steps(facts: Facts, layers: int) -> tuple[str, ...]:

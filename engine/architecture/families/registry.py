@@ -35,11 +35,15 @@ _HOMES = {
     "nas": "nemotron-nas",
     "recurrent": "bamba granitemoehybrid falcon_h1 jamba mamba falcon_mamba mamba2",
     "selecting": "deepseek_v32 glm_moe_dsa minimax_m3_vl_text step3p5",
+    "seq2seq_bart": (
+        "bart plbart mbart mvp blenderbot pegasus blenderbot-small bigbird_pegasus pegasus_x marian "
+        "m2m_100 nllb-moe fsmt led prophetnet"
+    ),
     "sparse": (
         "mixtral phimoe minimax_m2 qwen2_moe qwen3_moe gpt_oss deepseek_v2 deepseek_v3 kimi_k2 "
         "glm4_moe_lite glm4_moe glm4v_moe_text solar_open bailing_moe dots1 olmoe flex_olmo "
         "granitemoe granitemoeshared ernie4_5_moe hunyuan_v1_moe exaone_moe llama4_text afmoe "
-        "mimo_v2_flash minicpm3 youtu"
+        "mimo_v2_flash minicpm3 youtu mistral4 axk1 granitemoe_swa cohere2_moe hy_v3 kolibri1"
     ),
 }
 # Text parts of multimodal models, and other names of the same layers.
@@ -50,6 +54,9 @@ _SAME_LAYERS = {
     "qwen3_vl_text": "qwen3",
     "qwen3_asr_text": "qwen3",
     "qwen3_vl_moe_text": "qwen3_moe",
+    "qwen3_omni_moe_text": "qwen3_moe",
+    "sarvam_mla": "deepseek_v3",
+    "sarvam_moe": "glm4_moe",
     "exaone4_5_text": "exaone4",
     "phi4": "phi3",
     "xverse": "llama",

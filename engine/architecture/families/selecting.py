@@ -15,10 +15,9 @@ from engine.architecture.families.base import (
     Moe,
     matrix,
     norm,
-    state_doubt,
 )
 from engine.architecture.families.dense import AB
-from engine.architecture.families.sparse import DEEPSEEK, by_frequency, nextn
+from engine.architecture.families.sparse import DEEPSEEK, nextn
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 
 if TYPE_CHECKING:
@@ -111,16 +110,13 @@ def _m3_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
 
 MINIMAX_M3 = Family(
     qk_norm="head", pattern=_m3_pattern, mixers={_M3_SPARSE: _m3_attention},
-    feed_pattern=by_frequency("moe_layer_freq", patterns.all_sparse),
+    feed_pattern=patterns.deepseek,
     width=lambda f: f.integer("dense_intermediate_size"), moe=Moe(
         experts="num_local_experts", width="intermediate_size",
         container="block_sparse_moe.experts", router="block_sparse_moe.gate",
         names=("w1", "w3", "w2"), shared="block_sparse_moe.shared_experts",
         shared_width=lambda f: f.integer("shared_intermediate_size")
         * f.integer("n_shared_experts", 1, 0),
-    ),
-    doubts=lambda _f: state_doubt(
-        "its sparse layers select by block: the selection's own keys are counted at full length"
     ),
 )  # fmt: skip
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention, patterns
-from engine.architecture.families.base import DENSE, SPARSE, Family, Moe, Names, matrix, vector
+from engine.architecture.families.base import (
+    DENSE,
+    SPARSE,
+    Family,
+    Moe,
+    Names,
+    matrix,
+    norm,
+    vector,
+)
 from engine.architecture.families.dense import AB
 from engine.architecture.spec import ModuleClass, Sharding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.architecture.families.base import PatternRule
     from engine.architecture.spec import Tensor
     from engine.config.facts import Facts
 
@@ -58,7 +67,7 @@ QWEN2_MOE = Family(
 )  # fmt: skip
 QWEN3_MOE = Family(
     q_bias=AB, o_bias=AB, qk_norm="head", pattern=patterns.after_max_window_layers,
-    feed_pattern=patterns.sparse_steps, moe=Moe(),
+    feed_pattern=patterns.sparse_steps, moe=Moe(experts="num_local_experts"),
 )  # fmt: skip
 GPT_OSS = Family(
     q_bias=AB, o_bias=AB, sinks=True, pattern=patterns.every(2), feed_pattern=patterns.all_sparse,
@@ -74,6 +83,16 @@ DEEPSEEK_MOE = Moe(
 DEEPSEEK = Family(
     attention=attention.mla, q_bias=AB, feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE, mtp=nextn
 )
+DEEPSEEK_V2 = replace(DEEPSEEK, mlp_bias="mlp_bias")
+# The first layer is dense even where nothing says so.
+GLM4_MOE_LITE = replace(DEEPSEEK, feed_pattern=patterns.dense_then(1))
+
+
+def _post_mlp_norm(facts: Facts, _family: Family) -> list[Tensor]:
+    return norm("mlp.post_mlp_layernorm", facts.integer("hidden_size"))
+
+
+AXK1 = replace(GLM4_MOE_LITE, moe=replace(DEEPSEEK_MOE, further=_post_mlp_norm))
 GLM4_MOE = Family(
     q_bias=AB, qk_norm="head", qk_norm_if="use_qk_norm", feed_pattern=patterns.deepseek,
     moe=DEEPSEEK_MOE, mtp=nextn,
@@ -107,13 +126,14 @@ FLEX_OLMO = Family(
     moe=Moe(width="intermediate_size"),
 )  # fmt: skip
 GRANITE_MOE = Family(
-    q_bias=AB, o_bias=AB, feed_pattern=patterns.all_sparse, mlp_bias=False,
+    q_bias=AB, o_bias=AB, feed_pattern=patterns.all_sparse,
     moe=Moe(
         experts="num_local_experts", width="intermediate_size", fused=True,
         container="block_sparse_moe.experts", router="block_sparse_moe.router.layer",
         shared="shared_mlp", shared_width=lambda f: f.count("shared_intermediate_size"),
     ),
 )  # fmt: skip
+GRANITE_MOE_SWA = replace(GRANITE_MOE, sinks=True, pattern=patterns.full_first(4))
 
 
 def _ernie_feeds(facts: Facts, layers: int) -> tuple[str, ...]:
@@ -133,7 +153,8 @@ def _ernie_bias(facts: Facts, _family: Family) -> list[Tensor]:
 
 
 ERNIE_MOE = Family(
-    q_bias="use_bias", o_bias="use_bias", mlp_bias="use_bias", feed_pattern=_ernie_feeds,
+    q_bias="use_bias", o_bias="use_bias", mlp_bias="use_bias", head_bias="use_bias",
+    feed_pattern=_ernie_feeds,
     moe=Moe(
         experts="moe_num_experts", active="moe_k", shared="mlp.shared_experts",
         shared_width=times_shared("moe_num_shared_experts"), further=_ernie_bias,
@@ -180,7 +201,7 @@ def _afmoe_gate(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[
 
 
 AFMOE = Family(
-    q_bias=False, qk_norm="head",
+    q_bias=AB, o_bias=AB, qk_norm="head",
     norms=(
         "input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm",
     ),
@@ -193,34 +214,22 @@ AFMOE = Family(
 )  # fmt: skip
 
 
-def first_dense(facts: Facts, layers: int) -> tuple[str, ...]:
-    """Only the first layer is dense."""
-    return patterns.stated_feeds(facts, layers) or (DENSE,) + (SPARSE,) * (layers - 1)
-
-
-def by_frequency(key: str, otherwise: PatternRule) -> PatternRule:
-    """A list of 0 (dense) and 1 (sparse) under ``key``."""
-
-    def kinds(facts: Facts, layers: int) -> tuple[str, ...]:
-        stated = patterns.stated_feeds(facts, layers)
-        if stated or not isinstance(facts.raw(key), list):
-            return stated or otherwise(facts, layers)
-        entries = facts.integers(key) or ()
-        if len(entries) != layers:
-            raise facts.bad(key, entries, f"one entry for each of the {layers} layers is needed")
-        return tuple(SPARSE if entry else DENSE for entry in entries)
-
-    return kinds
-
-
 def _mimo_heads(facts: Facts, kind: str) -> int:
     key = "swa_num_attention_heads" if kind == patterns.SLIDING else "num_attention_heads"
     return facts.integer(key, facts.integer("num_attention_heads"))
 
 
 def _mimo_kv_heads(facts: Facts, kind: str) -> int:
-    key = "swa_num_key_value_heads" if kind == patterns.SLIDING else "num_key_value_heads"
-    return facts.integer(key, facts.integer("num_key_value_heads", _mimo_heads(facts, kind)))
+    """The class doubles them where the window slides; published configs say their number."""
+    heads = _mimo_heads(facts, kind)
+    kv_heads = facts.integer("num_key_value_heads", heads)
+    if kind != patterns.SLIDING:
+        return kv_heads
+    own = facts.integer("swa_num_key_value_heads", 2 * kv_heads)
+    if heads % own:
+        wanted = f"sliding layers have {own} of them, which must divide their {heads} heads"
+        raise facts.bad("num_key_value_heads", kv_heads, wanted)
+    return own
 
 
 def _mimo_widths(facts: Facts, kind: str) -> tuple[int, int]:
@@ -239,6 +248,12 @@ def _mimo_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     )
 
 
+def _mimo_window(facts: Facts, _kind: str) -> int:
+    """``sliding_window_size`` leaves out the token that looks back."""
+    before = facts.count("sliding_window_size")
+    return before + 1 if before else facts.integer("sliding_window")
+
+
 def _mimo_sinks(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[Tensor]:
     key = (
         "add_swa_attention_sink_bias"
@@ -253,18 +268,61 @@ def _mimo_sinks(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[T
 
 MIMO_V2 = Family(
     q_bias=AB, heads=_mimo_heads, kv_heads=_mimo_kv_heads, head_dim=_mimo_widths,
-    pattern=_mimo_pattern, feed_pattern=by_frequency("moe_layer_freq", first_dense),
+    pattern=_mimo_pattern, feed_pattern=patterns.dense_then(1),
     layer_extra=_mimo_sinks, moe=Moe(experts="n_routed_experts"),
-    window=lambda f, _kind: f.integer("sliding_window_size", f.integer("sliding_window", 128)),
+    window=_mimo_window,
+)  # fmt: skip
+
+
+def _cohere2_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
+    """The dense layers in front have a period of their own."""
+    dense = min(facts.integer("first_k_dense_replace", 0, 0), layers)
+    before = patterns.every(1, "prefix_dense_sliding_window_pattern")(facts, dense)
+    return before + patterns.every(4, "sliding_window_pattern")(facts, layers - dense)
+
+
+COHERE2_MOE = Family(
+    q_bias=AB, o_bias=AB, norms=("input_layernorm",), pattern=_cohere2_pattern, tied=True,
+    feed_pattern=patterns.dense_first("first_k_dense_replace"),
+    width=lambda f: f.integer("prefix_dense_intermediate_size", f.integer("intermediate_size")),
+    moe=Moe(
+        width="intermediate_size", shared="mlp.shared_experts",
+        shared_width=times_shared("num_shared_experts", "intermediate_size"),
+    ),
+)  # fmt: skip
+
+
+def _hy_v3_shared(facts: Facts) -> int:
+    """Without shared experts the class builds one of the dense width."""
+    return times_shared("num_shared_experts")(facts) or facts.integer("intermediate_size")
+
+
+HY_V3 = Family(
+    q_bias=AB, o_bias=AB, mlp_bias="mlp_bias", qk_norm="head",
+    feed_pattern=patterns.dense_first("first_k_dense_replace", 1),
+    moe=Moe(shared="mlp.shared_experts", shared_width=_hy_v3_shared), mtp=nextn,
+)  # fmt: skip
+KOLIBRI1 = Family(
+    qk_norm="head", pattern=patterns.every(5), feed_pattern=patterns.all_sparse,
+    norms=(
+        "input_layernorm", "post_self_attn_layernorm", "post_attention_layernorm",
+        "post_mlp_layernorm",
+    ),
+    moe=Moe(
+        experts="num_local_experts", shared="mlp.shared_experts",
+        shared_width=lambda f: f.integer("shared_expert_intermediate_size"),
+    ),
 )  # fmt: skip
 
 FAMILIES = {
     "mixtral": MIXTRAL, "phimoe": PHIMOE, "minimax_m2": MINIMAX_M2, "qwen2_moe": QWEN2_MOE,
-    "qwen3_moe": QWEN3_MOE, "gpt_oss": GPT_OSS, "deepseek_v2": DEEPSEEK, "deepseek_v3": DEEPSEEK,
-    "kimi_k2": DEEPSEEK, "glm4_moe_lite": DEEPSEEK, "glm4_moe": GLM4_MOE,
+    "qwen3_moe": QWEN3_MOE, "gpt_oss": GPT_OSS, "deepseek_v2": DEEPSEEK_V2, "deepseek_v3": DEEPSEEK,
+    "kimi_k2": DEEPSEEK, "mistral4": DEEPSEEK, "axk1": AXK1, "glm4_moe_lite": GLM4_MOE_LITE,
+    "glm4_moe": GLM4_MOE,
     "glm4v_moe_text": GLM4_MOE, "solar_open": SOLAR_OPEN, "bailing_moe": BAILING_MOE,
     "dots1": DOTS1, "olmoe": OLMOE, "flex_olmo": FLEX_OLMO, "granitemoe": GRANITE_MOE,
     "granitemoeshared": GRANITE_MOE, "ernie4_5_moe": ERNIE_MOE, "hunyuan_v1_moe": HUNYUAN_MOE,
     "exaone_moe": EXAONE_MOE, "llama4_text": LLAMA4, "afmoe": AFMOE, "mimo_v2_flash": MIMO_V2,
-    "minicpm3": DEEPSEEK, "youtu": DEEPSEEK,
+    "minicpm3": DEEPSEEK_V2, "youtu": DEEPSEEK, "granitemoe_swa": GRANITE_MOE_SWA,
+    "cohere2_moe": COHERE2_MOE, "hy_v3": HY_V3, "kolibri1": KOLIBRI1,
 }  # fmt: skip
