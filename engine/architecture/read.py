@@ -91,10 +91,13 @@ def specify(
         doubts += expert_doubts(text)
     else:
         built = _build(text, family, root, doubts)
-    doubts += second_stack_doubts(root, text)
     extra = _towers(root, text, doubts)
+    doubts += second_stack_doubts(root, text)
     if extra:
-        built = replace(built, outer=(*built.outer, *extra))
+        # What the whole model has under a name is instead of the text model's own.
+        named = {tensor.name for tensor in extra}
+        kept = (tensor for tensor in built.outer if tensor.name not in named)
+        built = replace(built, outer=(*kept, *extra))
     built, unquantised = mark(built, stored)
     stored = replace(stored, unquantised=unquantised)
     if stored.reason:

@@ -9,20 +9,41 @@ from engine.architecture.lookup import Lookup
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
+    from engine.architecture.towers.parts import Tower
     from engine.config.facts import Facts
 
 TowerRule = Callable[["Facts", "Facts"], "list[Tensor]"]
 """(root, text) -> the tensors of towers and projectors."""
 
+AudioRule = Callable[["Facts", "Tower"], None]
+"""Adds an encoder's tensors to a tower, under the tower's path."""
+
 _HOMES = {
+    "audio": (
+        "voxtral glmasr audioflamingo3 musicflamingo voxtral_realtime moss_transcribe_diarize "
+        "qwen2_audio omniasr qwen3_asr"
+    ),
     "further": (
-        "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama muse_glimmer voxtral "
-        "step3p7"
+        "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama muse_glimmer step3p7"
     ),
     "gemma4": "gemma4",
+    "internvl": "internvl qianfan_ocr",
+    "kosmos": "kosmos-2 kosmos-2.5",
+    "lfm3": "lfm3_vl",
+    "tokens": "janus ovis2",
     "vision": (
         "llava llava_next llava_next_video gemma3 paligemma mistral3 lfm2_vl llama4 qwen2_vl "
         "qwen2_5_vl qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe glm4v glm4v_moe exaone4_5"
     ),
 }
 TOWERS: Mapping[str, TowerRule] = Lookup("engine.architecture.towers", "TOWERS", _HOMES)
+
+_AUDIO = {
+    "audio": (
+        "whisper voxtral_encoder audioflamingo3_encoder qwen2_audio_encoder "
+        "moss_transcribe_diarize_audio glmasr_encoder voxtral_realtime_encoder "
+        "qwen2_5_omni_audio_encoder qwen3_omni_moe_audio_encoder qwen3_asr_encoder"
+    ),
+}
+AUDIO_ENCODERS: Mapping[str, AudioRule] = Lookup("engine.architecture.towers", "ENCODERS", _AUDIO)
+"""Audio encoders by the ``model_type`` of their own config."""
