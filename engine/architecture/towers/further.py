@@ -1,4 +1,4 @@
-"""Towers that share little with the others: MoonViT, mergers, tiles, Whisper.
+"""Towers that share little with the others: MoonViT, mergers, tiles.
 
 Source:
     transformers 5.24.0, the modelling file of each type.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.heads import first_class
-from engine.architecture.spec import ModuleClass
 from engine.architecture.towers.parts import (
     PLAIN,
     Encoder,
@@ -168,31 +167,6 @@ def mllama(root: Facts, text: Facts) -> list[Tensor]:
     return tower.tensors
 
 
-def voxtral(root: Facts, text: Facts) -> list[Tensor]:
-    """Voxtral: a Whisper encoder and two linear layers over grouped frames."""
-    audio = root.sub("audio_config") or root.empty("audio_config")
-    tower = whisper(audio)
-    hidden = text.integer("hidden_size")
-    tower.path, tower.module = "multi_modal_projector.", ModuleClass.AUDIO
-    tower.linear("linear_1", hidden, audio.integer("intermediate_size"), bias=False)
-    tower.linear("linear_2", hidden, hidden, bias=False)
-    return tower.tensors
-
-
-def whisper(audio: Facts) -> Tower:
-    """The encoder of Whisper."""
-    tower = Tower("audio_tower.", ModuleClass.AUDIO)
-    hidden = audio.integer("hidden_size")
-    layers = audio.integer("num_hidden_layers", audio.count("encoder_layers") or None)
-    width = audio.integer("encoder_ffn_dim", audio.count("intermediate_size") or None)
-    tower.linear("conv1", hidden, 3 * audio.integer("num_mel_bins"))
-    tower.linear("conv2", hidden, 3 * hidden)
-    tower.weight("embed_positions.weight", audio.integer("max_source_positions"), hidden)
-    Encoder(k_bias=False).add(tower, layers, hidden, width, (hidden, hidden))
-    tower.norm("layer_norm", hidden)
-    return tower
-
-
 def step3p7(root: Facts, text: Facts) -> list[Tensor]:
     """Step 3.7: a ViT with layer scale and two strided convolutions.
 
@@ -220,5 +194,5 @@ def step3p7(root: Facts, text: Facts) -> list[Tensor]:
 TOWERS = {
     "kimi_k25": kimi_k25, "minicpm_ocr": minicpmv4_6, "minicpmv4_6": minicpmv4_6,
     "minicpmv4_7": minicpmv4_6, "minimax_m3_vl": minimax_m3, "mllama": mllama,
-    "muse_glimmer": muse_glimmer, "voxtral": voxtral, "step3p7": step3p7,
+    "muse_glimmer": muse_glimmer, "step3p7": step3p7,
 }  # fmt: skip

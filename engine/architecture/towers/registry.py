@@ -23,6 +23,7 @@ _HOMES = {
         "voxtral glmasr audioflamingo3 musicflamingo voxtral_realtime moss_transcribe_diarize "
         "qwen2_audio omniasr qwen3_asr"
     ),
+    "audio_conv": "fun_asr_nano",
     "further": (
         "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama muse_glimmer step3p7"
     ),
@@ -44,6 +45,7 @@ _AUDIO = {
         "moss_transcribe_diarize_audio glmasr_encoder voxtral_realtime_encoder "
         "qwen2_5_omni_audio_encoder qwen3_omni_moe_audio_encoder qwen3_asr_encoder"
     ),
+    "audio_conv": "omniasr_audio fun_asr_nano_encoder",
 }
 AUDIO_ENCODERS: Mapping[str, AudioRule] = Lookup("engine.architecture.towers", "ENCODERS", _AUDIO)
 """Audio encoders by the ``model_type`` of their own config."""

@@ -10,7 +10,7 @@ import pytest
 import engine.architecture.families
 import engine.architecture.towers
 from engine.architecture.families.registry import FAMILIES
-from engine.architecture.towers.registry import TOWERS
+from engine.architecture.towers.registry import AUDIO_ENCODERS, TOWERS
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,7 @@ from engine.architecture.towers.registry import TOWERS
     [
         (engine.architecture.families, "FAMILIES", FAMILIES),
         (engine.architecture.towers, "TOWERS", TOWERS),
+        (engine.architecture.towers, "ENCODERS", AUDIO_ENCODERS),
     ],
 )
 def test_that_the_index_names_what_the_modules_hold(
