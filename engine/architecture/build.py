@@ -177,13 +177,16 @@ def _outer(facts: Facts, family: Family, *, tied: bool) -> list[Tensor]:
     names = family.names
     width = facts.integer(family.embedding_width, hidden)
     embedding = ModuleClass.EMBEDDING
-    shape = (vocab + family.embedding_extra, width)
+    more = family.embedding_extra
+    extra = facts.integer(more, 0, 0) if isinstance(more, str) else more
+    shape = (vocab + extra, width)
     tensors = [Tensor(f"{names.embedding}.weight", embedding, shape, 1, Sharding.VOCAB)]
     if family.positions:
         tensors += family.positions(facts, family)
     if family.norm_weight and names.final_norm:
         tensors += norm(names.final_norm, hidden, bias=facts.says(family.norm_bias))
-    tensors += _head(facts, family, (vocab, width), tied=tied)
+    rows = facts.integer(family.head_rows, vocab) if family.head_rows else vocab
+    tensors += _head(facts, family, (rows, width), tied=tied)
     return tensors
 
 

@@ -165,10 +165,12 @@ class Family:
     norm_weight: bool = True
     moe: Moe | None = None
     embedding_width: str = "hidden_size"
-    embedding_extra: int = 0
-    """Rows of the embedding beyond the vocabulary, which the head does not have."""
+    embedding_extra: int | str = 0
+    """Rows of the embedding beyond the vocabulary, which the head does not have, or their key."""
     positions: OuterRule | None = None
     """Learned position embeddings and other tensors outside the layers."""
+    head_rows: str = ""
+    """Key of the words that the head can yield, where they may be fewer than it reads."""
     head_bias: Flag = False
     has_head: bool = True
     bare_is_headless: bool = True

@@ -27,24 +27,33 @@ _HOMES = {
         "bert roberta albert megatron-bert ernie roc_bert big_bird bert-generation roformer electra "
         "rembert roberta-prelayernorm xlm-roberta-xl xmod"
     ),
+    "gated": "afmoe beam laguna muse_glimmer_text muse_spark_text step3p5",
     "gemma3n": "gemma3n_text",
     "gemma4": "gemma4_text",
     "hybrid": (
         "mllama_text_model qwen3_next qwen3_5_text qwen3_5_moe_text lfm2 lfm2_moe nemotron_h"
     ),
+    "kimi_linear": "kimi_linear bailing_hybrid",
     "nas": "nemotron-nas",
     "recurrent": "bamba granitemoehybrid falcon_h1 jamba mamba falcon_mamba mamba2",
-    "selecting": "deepseek_v32 glm_moe_dsa minimax_m3_vl_text step3p5",
+    "selecting": "deepseek_v32 glm_moe_dsa minimax_m3_vl_text",
     "seq2seq_bart": (
         "bart plbart mbart mvp blenderbot pegasus blenderbot-small bigbird_pegasus pegasus_x marian "
         "m2m_100 nllb-moe fsmt led prophetnet"
     ),
+    "seq2seq_t5": "t5 mt5 umt5 longt5 pop2piano udop switch_transformers",
+    "small": (
+        "apertus apertus1p5_text bitnet diffllama doge granite_swa hyperclovax nanochat "
+        "cosmos3_edge_text glm_ocr_text hrm_text modernbert-decoder"
+    ),
     "sparse": (
         "mixtral phimoe minimax_m2 qwen2_moe qwen3_moe gpt_oss deepseek_v2 deepseek_v3 kimi_k2 "
         "glm4_moe_lite glm4_moe glm4v_moe_text solar_open bailing_moe dots1 olmoe flex_olmo "
-        "granitemoe granitemoeshared ernie4_5_moe hunyuan_v1_moe exaone_moe llama4_text afmoe "
+        "granitemoe granitemoeshared ernie4_5_moe hunyuan_v1_moe exaone_moe llama4_text "
         "mimo_v2_flash minicpm3 youtu mistral4 axk1 granitemoe_swa cohere2_moe hy_v3 kolibri1"
     ),
+    "zamba": "zamba zamba2",
+    "text_parts": "cohere_compass_text molmo2_text",
 }
 # Text parts of multimodal models, and other names of the same layers.
 _SAME_LAYERS = {
@@ -64,6 +73,14 @@ _SAME_LAYERS = {
     "xlm-roberta": "roberta",
     "data2vec-text": "roberta",
     "mimo": "qwen2",
+    "gpt-sw3": "gpt2",
+    "iquestcoder": "llama",
+    "jais2": "nemotron",
+    "emu3_text_model": "llama",
+    "granite4_vision_text": "granite",
+    "granite_docling_text": "granite",
+    "hunyuan_vl_text": "hunyuan_v1_dense",
+    "paddleocr_vl_text": "ernie4_5",
 }
 FAMILIES: Mapping[str, Family] = Lookup(
     "engine.architecture.families", "FAMILIES", _HOMES, _SAME_LAYERS

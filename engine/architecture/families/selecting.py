@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention, patterns
 from engine.architecture.families.base import (
-    DENSE,
     FULL,
-    SPARSE,
     Family,
     Mixed,
     Moe,
@@ -18,7 +16,7 @@ from engine.architecture.families.base import (
 )
 from engine.architecture.families.dense import AB
 from engine.architecture.families.sparse import DEEPSEEK, nextn
-from engine.architecture.spec import ModuleClass, Sharding, Tensor
+from engine.architecture.spec import ModuleClass, Sharding
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -121,55 +119,8 @@ MINIMAX_M3 = Family(
 )  # fmt: skip
 
 
-def _step_heads(facts: Facts, kind: str) -> int:
-    heads = facts.integer("num_attention_heads")
-    if kind != patterns.SLIDING:
-        return heads
-    other = facts.sub("attention_other_setting")
-    if other:
-        return other.integer("num_attention_heads", heads)
-    return facts.integer("num_sliding_attention_heads", heads)
-
-
-def _step_gate(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[Tensor]:
-    rows = _step_heads(facts, mixer)
-    return matrix("self_attn.g_proj", _A, (rows, facts.integer("hidden_size")), Sharding.COLUMN)
-
-
-def _step_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
-    """The published lists run on over the prediction blocks: cut to the layers."""
-    stated = facts.words("layer_types")
-    return tuple(stated[:layers]) if stated and len(stated) >= layers else (FULL,) * layers
-
-
-def _step_feeds(facts: Facts, layers: int) -> tuple[str, ...]:
-    stated = patterns.stated_feeds(facts, layers)
-    if stated:
-        return stated
-    named = facts.raw("moe_layers_enum")
-    if isinstance(named, str):
-        parts = [part.strip() for part in named.split(",") if part.strip()]
-        if not all(part.isdecimal() and len(part) < 6 for part in parts):
-            raise facts.bad("moe_layers_enum", named, "layer numbers are needed")
-        sparse = {int(part) for part in parts}
-    else:
-        sparse = set(range(facts.integer("first_k_dense_replace", 3, 0), layers))
-    return tuple(SPARSE if i in sparse else DENSE for i in range(layers))
-
-
-STEP3P5 = Family(
-    heads=_step_heads, qk_norm="head", pattern=_step_pattern, reads_layer_types=False,
-    kv_heads=lambda f, _k: f.integer("num_attention_groups", f.integer("num_key_value_heads", 8)),
-    feed_pattern=_step_feeds, layer_extra=_step_gate, mlp_bias="mlp_bias", mtp=nextn,
-    moe=Moe(
-        experts="num_local_experts", container="moe", fused=True, router="moe.gate",
-        shared="share_expert", shared_width=lambda f: f.integer("share_expert_dim"),
-    ),
-)  # fmt: skip
-
 FAMILIES = {
     "deepseek_v32": DSA,
     "glm_moe_dsa": DSA,
     "minimax_m3_vl_text": MINIMAX_M3,
-    "step3p5": STEP3P5,
 }

@@ -12,7 +12,6 @@ from engine.architecture.families.base import (
     Family,
     Moe,
     Names,
-    matrix,
     norm,
     vector,
 )
@@ -189,31 +188,6 @@ LLAMA4 = Family(
 )  # fmt: skip
 
 
-def _afmoe_bias(facts: Facts, _family: Family) -> list[Tensor]:
-    width = facts.integer("num_experts")
-    return [vector("mlp.expert_bias", ModuleClass.ROUTER, width, Sharding.REPLICATED)]
-
-
-def _afmoe_gate(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[Tensor]:
-    rows = facts.integer("num_attention_heads") * facts.integer("head_dim")
-    shape = (rows, facts.integer("hidden_size"))
-    return matrix("self_attn.gate_proj", ModuleClass.ATTENTION, shape, Sharding.COLUMN)
-
-
-AFMOE = Family(
-    q_bias=AB, o_bias=AB, qk_norm="head",
-    norms=(
-        "input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm",
-    ),
-    pattern=patterns.every(4, "global_attn_every_n_layers"), layer_extra=_afmoe_gate,
-    feed_pattern=patterns.dense_first("num_dense_layers"),
-    moe=Moe(
-        experts="num_experts", router="mlp.router.gate", shared="mlp.shared_experts",
-        shared_width=times_shared("num_shared_experts"), further=_afmoe_bias,
-    ),
-)  # fmt: skip
-
-
 def _mimo_heads(facts: Facts, kind: str) -> int:
     key = "swa_num_attention_heads" if kind == patterns.SLIDING else "num_attention_heads"
     return facts.integer(key, facts.integer("num_attention_heads"))
@@ -322,7 +296,7 @@ FAMILIES = {
     "glm4v_moe_text": GLM4_MOE, "solar_open": SOLAR_OPEN, "bailing_moe": BAILING_MOE,
     "dots1": DOTS1, "olmoe": OLMOE, "flex_olmo": FLEX_OLMO, "granitemoe": GRANITE_MOE,
     "granitemoeshared": GRANITE_MOE, "ernie4_5_moe": ERNIE_MOE, "hunyuan_v1_moe": HUNYUAN_MOE,
-    "exaone_moe": EXAONE_MOE, "llama4_text": LLAMA4, "afmoe": AFMOE, "mimo_v2_flash": MIMO_V2,
+    "exaone_moe": EXAONE_MOE, "llama4_text": LLAMA4, "mimo_v2_flash": MIMO_V2,
     "minicpm3": DEEPSEEK_V2, "youtu": DEEPSEEK, "granitemoe_swa": GRANITE_MOE_SWA,
     "cohere2_moe": COHERE2_MOE, "hy_v3": HY_V3, "kolibri1": KOLIBRI1,
 }  # fmt: skip

@@ -1,0 +1,32 @@
+"""Dense text parts of multimodal models, where their layers are no other type's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.architecture.families.base import Family
+from engine.architecture.families.dense import AB
+
+if TYPE_CHECKING:
+    from engine.config.facts import Facts
+
+
+# Source: transformers 5.24.0, ``cohere_compass``: all layers are full unless ``layer_types`` is
+# stated, and one norm stands before both blocks.
+COHERE_COMPASS = Family(q_bias=AB, o_bias=AB, norms=("input_layernorm",), tied=True)
+# Source: transformers 5.24.0, ``molmo2``: the embedding has rows for the image's own tokens.
+_MOLMO2 = Family(q_bias=AB, qk_norm="head", embedding_extra="additional_vocab_size")
+
+
+def _molmo2(facts: Facts) -> Family:
+    kind = facts.word("qk_norm_type", "qwen3")
+    if kind not in ("qwen3", "olmo"):
+        raise facts.bad("qk_norm_type", kind, "'qwen3' or 'olmo' is needed")
+    return replace(_MOLMO2, qk_norm="head" if kind == "qwen3" else "full")
+
+
+FAMILIES = {
+    "cohere_compass_text": COHERE_COMPASS,
+    "molmo2_text": replace(_MOLMO2, by_class=_molmo2),
+}
