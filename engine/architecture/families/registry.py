@@ -24,8 +24,8 @@ _HOMES = {
         "ernie4_5 hunyuan_v1_dense"
     ),
     "encoders": (
-        "bert roberta albert megatron-bert ernie roc_bert big_bird bert-generation roformer electra "
-        "rembert roberta-prelayernorm xlm-roberta-xl xmod"
+        "bert roberta albert megatron-bert ernie roc_bert big_bird bert-generation roformer "
+        "electra rembert roberta-prelayernorm xlm-roberta-xl xmod"
     ),
     "gated": "afmoe beam laguna muse_glimmer_text muse_spark_text step3p5",
     "gemma3n": "gemma3n_text",
