@@ -26,6 +26,7 @@ from engine.architecture.families.sparse import QWEN2_MOE
 from engine.architecture.spec import Direction, ModuleClass, MoeSpec, Sharding, Tensor
 
 if TYPE_CHECKING:
+    from engine.architecture.spec import Doubt
     from engine.config.facts import Facts
 
 _A = ModuleClass.ATTENTION
@@ -101,20 +102,19 @@ _NEMOTRON_WORDS = {
 
 
 def _nemotron_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
-    """One block a layer: ``hybrid_override_pattern`` or a list of words."""
-    pattern = facts.word("hybrid_override_pattern")
-    if pattern:
-        key, codes = "hybrid_override_pattern", list(pattern)
-    else:
-        key = "layers_block_type" if facts.has("layers_block_type") else "layer_types"
-        words = facts.words(key)
-        if not words:
-            raise facts.bad("hybrid_override_pattern", None, "the pattern of layers is needed")
+    """One block a layer: a list of words, ``hybrid_override_pattern``, or the class's own four."""
+    key = "layers_block_type" if facts.has("layers_block_type") else "layer_types"
+    words, pattern = facts.words(key), facts.word("hybrid_override_pattern")
+    if words:
         codes = [_NEMOTRON_WORDS.get(word, word) for word in words]
+    else:
+        key, codes = "hybrid_override_pattern", list(pattern or "ME*-")
     facts.raw("num_hidden_layers")
     if not set(codes) <= set(_NEMOTRON):
         raise facts.bad(key, "".join(codes), "only M, *, E and - are known")
     facts.checked("num_hidden_layers", len(codes), 1)
+    # Shared experts are one MLP of a stated width; the window is kept by no layer.
+    facts.settle("n_shared_experts", "sliding_window", "mamba_proj_bias", "expand")
     return tuple(_NEMOTRON[code] for code in codes)
 
 
@@ -131,8 +131,9 @@ def _nemotron_sparse(facts: Facts, family: Family, _kind: str) -> Fed:
     tensors += feed.mlp_tensors(facts, family, shared, "mixer.shared_experts", module)
     if latent:
         mlp = ModuleClass.MLP
-        tensors += matrix("mixer.fc1_latent_proj", mlp, (latent, hidden), _WHOLE)
-        tensors += matrix("mixer.fc2_latent_proj", mlp, (hidden, latent), _WHOLE)
+        bias = facts.flag("mlp_bias")
+        tensors += matrix("mixer.fc1_latent_proj", mlp, (latent, hidden), _WHOLE, bias=bias)
+        tensors += matrix("mixer.fc2_latent_proj", mlp, (hidden, latent), _WHOLE, bias=bias)
     return Fed(tensors, 0, MoeSpec(experts, facts.integer("num_experts_per_tok"), width, shared))
 
 
@@ -142,15 +143,21 @@ NEMOTRON_H = Family(
         final_norm="backbone.norm_f",
     ),
     kinds=_nemotron_kinds, mixers={LINEAR: mamba2}, feeds={SPARSE: _nemotron_sparse}, gated=False,
-    mlp_bias="mlp_bias", norms=("norm",),
+    mlp_bias="mlp_bias", norms=("norm",), tied=False, reads_tie=False,
 )  # fmt: skip
 
 
 _CROSS = "cross_attention"
+_CROSSING = (3, 8, 13, 18, 23, 28, 33, 38)
+
+
+def _crossing(facts: Facts) -> set[int]:
+    named = facts.integers("cross_attention_layers")
+    return set(_CROSSING if named is None else named)
 
 
 def _mllama_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
-    crossing = set(facts.integers("cross_attention_layers") or ())
+    crossing = _crossing(facts)
     return tuple(_CROSS if i in crossing else FULL for i in range(layers))
 
 
@@ -165,12 +172,16 @@ def _cross_gates(_facts: Facts, _family: Family, mixer: str, _feed: str) -> list
     return [Tensor("cross_attn_attn_gate", _A, (1,)), Tensor("cross_attn_mlp_gate", mlp, (1,))]
 
 
+def _mllama_doubts(facts: Facts) -> list[Doubt]:
+    if min(_crossing(facts), default=0) >= facts.integer("num_hidden_layers"):
+        return []
+    reason = "its cross-attention layers keep the image's tokens: counted as if the text's"
+    return state_doubt(reason, Direction.EITHER)
+
+
 MLLAMA = Family(
     pattern=_mllama_pattern, mixers={_CROSS: _cross_attention}, layer_extra=_cross_gates,
-    embedding_extra=8, doubts=lambda _f: state_doubt(
-        "its cross-attention layers keep the image's tokens, not the text's: counted as the text's",
-        Direction.EITHER,
-    ),
+    embedding_extra=8, doubts=_mllama_doubts, tied=False, reads_tie=False,
 )  # fmt: skip
 
 FAMILIES = {

@@ -16,11 +16,67 @@ _A = ModuleClass.ATTENTION
 _COLUMN, _ROW = Sharding.COLUMN, Sharding.ROW
 
 
-def _convolution(name: str, channels: int, kernel: int, *, bias: bool) -> list[Tensor]:
+def convolution(name: str, channels: int, kernel: int, *, bias: bool) -> list[Tensor]:
+    """A depthwise convolution over ``kernel`` tokens."""
     found = [Tensor(f"{name}.weight", _A, (channels, 1, kernel), 1, _COLUMN)]
     if bias:
         found.append(Tensor(f"{name}.bias", _A, (channels,), 1, _COLUMN))
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaNet:
+    """Sizes of a gated delta net, as the config keys of one family give them."""
+
+    k_heads: int
+    v_heads: int
+    k_width: int
+    v_width: int
+    kernel: int
+    state_dtype: str | None = None
+
+    @property
+    def keys(self) -> int:
+        """Width of all keys, and of all queries."""
+        return self.k_heads * self.k_width
+
+    @property
+    def values(self) -> int:
+        """Width of all values, and of the output gate."""
+        return self.v_heads * self.v_width
+
+    def block(
+        self,
+        hidden: int,
+        inputs: list[tuple[str, int]],
+        names: tuple[str, str] = ("norm", "out_proj"),
+    ) -> Mixed:
+        """Its tensors and its state.
+
+        Args:
+            hidden: width of the layer's input.
+            inputs: input projections, name and rows.
+            names: names of the norm and of the output projection.
+        """
+        path = "linear_attn."
+        channels = 2 * self.keys + self.values
+        tensors = [
+            tensor
+            for name, rows in inputs
+            for tensor in matrix(path + name, _A, (rows, hidden), _COLUMN)
+        ]
+        tensors += [
+            *convolution(path + "conv1d", channels, self.kernel, bias=False),
+            vector(path + "dt_bias", _A, self.v_heads, _COLUMN),
+            vector(path + "A_log", _A, self.v_heads, _COLUMN),
+            *norm(path + names[0], self.v_width),
+            *matrix(path + names[1], _A, (hidden, self.values), _ROW),
+        ]
+        elements = self.v_heads * self.v_width * self.k_width
+        state = StateSpec(
+            "gated_delta_net", channels, self.kernel, elements, self.v_heads, self.state_dtype
+        )
+        return Mixed(tensors, state=state)
 
 
 def gated_delta_net(facts: Facts, family: Family, kind: str) -> Mixed:
@@ -29,38 +85,24 @@ def gated_delta_net(facts: Facts, family: Family, kind: str) -> Mixed:
     Source:
         transformers 5.24.0, ``qwen3_next`` and ``qwen3_5``; the first fuses the projections.
     """
-    del kind
-    hidden = facts.integer("hidden_size")
-    k_heads, v_heads = (
-        facts.integer("linear_num_key_heads"),
-        facts.integer("linear_num_value_heads"),
+    del family, kind
+    sizes = DeltaNet(
+        k_heads=facts.integer("linear_num_key_heads"),
+        v_heads=facts.integer("linear_num_value_heads"),
+        k_width=facts.integer("linear_key_head_dim"),
+        v_width=facts.integer("linear_value_head_dim"),
+        kernel=facts.integer("linear_conv_kernel_dim", 4),
+        state_dtype=facts.word("mamba_ssm_dtype") or None,
     )
-    k_width, v_width = facts.integer("linear_key_head_dim"), facts.integer("linear_value_head_dim")
-    kernel = facts.integer("linear_conv_kernel_dim", 4)
-    keys, values = k_heads * k_width, v_heads * v_width
-    path = "linear_attn."
+    keys, values, heads = sizes.keys, sizes.values, sizes.v_heads
     if facts.model_type == "qwen3_next":
-        inputs = [("in_proj_qkvz", 2 * keys + 2 * values), ("in_proj_ba", 2 * v_heads)]
+        inputs = [("in_proj_qkvz", 2 * keys + 2 * values), ("in_proj_ba", 2 * heads)]
     else:
         inputs = [
-            ("in_proj_qkv", 2 * keys + values), ("in_proj_z", values), ("in_proj_b", v_heads),
-            ("in_proj_a", v_heads),
+            ("in_proj_qkv", 2 * keys + values), ("in_proj_z", values), ("in_proj_b", heads),
+            ("in_proj_a", heads),
         ]  # fmt: skip
-    del family
-    tensors = [t for name, rows in inputs for t in matrix(path + name, _A, (rows, hidden), _COLUMN)]
-    tensors += [
-        *_convolution(path + "conv1d", 2 * keys + values, kernel, bias=False),
-        vector(path + "dt_bias", _A, v_heads, _COLUMN),
-        vector(path + "A_log", _A, v_heads, _COLUMN),
-        *norm(path + "norm", v_width),
-        *matrix(path + "out_proj", _A, (hidden, values), _ROW),
-    ]
-    state_dtype = facts.word("mamba_ssm_dtype") or None
-    state = StateSpec(
-        "gated_delta_net", 2 * keys + values, kernel, v_heads * v_width * k_width, v_heads,
-        state_dtype,
-    )  # fmt: skip
-    return Mixed(tensors, state=state)
+    return sizes.block(facts.integer("hidden_size"), inputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +127,7 @@ class MambaTwo:
         rows = self.inner + channels + self.heads
         tensors = [
             *matrix(path + "in_proj", _A, (rows, hidden), _COLUMN, bias=self.in_bias),
-            *_convolution(path + "conv1d", channels, self.kernel, bias=self.conv_bias),
+            *convolution(path + "conv1d", channels, self.kernel, bias=self.conv_bias),
             vector(path + "dt_bias", _A, self.heads, _COLUMN),
             vector(path + "A_log", _A, self.heads, _COLUMN),
             vector(path + "D", _A, self.heads, _COLUMN),
@@ -106,10 +148,13 @@ def mamba2(facts: Facts, family: Family, kind: str) -> Mixed:
     del kind
     heads, width = facts.integer("mamba_num_heads"), facts.integer("mamba_head_dim")
     bias = facts.flag("use_bias")
+    # The older names win where a config states both.
     sizes = MambaTwo(
-        heads=heads, width=width, groups=facts.integer("n_groups"),
-        states=facts.integer("ssm_state_size"), kernel=facts.integer("conv_kernel", 4),
-        inner=heads * width, in_bias=bias, out_bias=bias, conv_bias=facts.flag("use_conv_bias"),
+        heads=heads, width=width, groups=facts.integer("mamba_n_groups", facts.integer("n_groups")),
+        states=facts.integer("ssm_state_size"),
+        kernel=facts.integer("mamba_d_conv", facts.integer("conv_kernel", 4)),
+        inner=heads * width, in_bias=bias, out_bias=bias,
+        conv_bias=facts.flag("mamba_conv_bias", default=facts.flag("use_conv_bias")),
         state_dtype=facts.word("mamba_ssm_cache_dtype") or None,
     )  # fmt: skip
     return sizes.block(family.names.attention + ".", facts.integer("hidden_size"))
@@ -158,7 +203,7 @@ def mamba1(facts: Facts, _family: Family, _kind: str) -> Mixed:
     path = "mamba." if jamba else "mixer."
     tensors = [
         *matrix(path + "in_proj", _A, (2 * inner, hidden), _COLUMN, bias=bias),
-        *_convolution(path + "conv1d", inner, kernel, bias=conv_bias),
+        *convolution(path + "conv1d", inner, kernel, bias=conv_bias),
         *matrix(path + "x_proj", _A, (rank + 2 * states, inner), _ROW),
         *matrix(path + "dt_proj", _A, (inner, rank), _COLUMN, bias=True),
         Tensor(path + "A_log", _A, (inner, states), 1, _COLUMN),
@@ -184,7 +229,7 @@ def short_convolution(facts: Facts, family: Family, kind: str) -> Mixed:
     bias = facts.flag("conv_bias")
     tensors = [
         *matrix("conv.in_proj", _A, (3 * hidden, hidden), _COLUMN, bias=bias),
-        *_convolution("conv.conv", hidden, kernel, bias=bias),
+        *convolution("conv.conv", hidden, kernel, bias=bias),
         *matrix("conv.out_proj", _A, (hidden, hidden), _ROW, bias=bias),
     ]
     return Mixed(tensors, state=StateSpec("short_conv", hidden, kernel, 0, 0))

@@ -124,9 +124,7 @@ def _mamba2(facts: Facts, _family: Family, _kind: str) -> Mixed:
     return sizes.block("mixer.", hidden)
 
 
-MAMBA2 = Family(
-    names=_BACKBONE, kinds=_only_mamba, mixers={LINEAR: _mamba2}, norms=("norm",), tied=True
-)
+MAMBA2 = Family(names=_BACKBONE, kinds=_only_mamba, mixers={LINEAR: _mamba2}, norms=("norm",))
 
 FAMILIES = {
     "bamba": BAMBA,

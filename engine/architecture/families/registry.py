@@ -46,6 +46,7 @@ _HOMES = {
         "apertus apertus1p5_text bitnet diffllama doge granite_swa hyperclovax nanochat "
         "cosmos3_edge_text glm_ocr_text hrm_text modernbert-decoder"
     ),
+    "small_sparse": "aria_text mellum flint lara_mini deepseek_ocr2_text unlimited_ocr_text",
     "sparse": (
         "mixtral phimoe minimax_m2 qwen2_moe qwen3_moe gpt_oss deepseek_v2 deepseek_v3 kimi_k2 "
         "glm4_moe_lite glm4_moe glm4v_moe_text solar_open bailing_moe dots1 olmoe flex_olmo "

@@ -1,0 +1,130 @@
+"""Kimi Delta Attention beside latent attention: Kimi Linear and Ling 2.5.
+
+Source:
+    transformers 5.24.0, ``kimi_linear`` and ``bailing_hybrid``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.architecture.families import attention, patterns
+from engine.architecture.families.base import (
+    FULL,
+    LINEAR,
+    Family,
+    Mixed,
+    Moe,
+    matrix,
+    norm,
+    vector,
+)
+from engine.architecture.families.dense import AB
+from engine.architecture.families.mixers import convolution
+from engine.architecture.families.sparse import nextn, times_shared
+from engine.architecture.spec import ModuleClass, Sharding, StateSpec, Tensor
+
+if TYPE_CHECKING:
+    from engine.config.facts import Facts
+
+_A = ModuleClass.ATTENTION
+_WHOLE, _COLUMN = Sharding.REPLICATED, Sharding.COLUMN
+
+
+def _delta_attention(facts: Facts, family: Family, heads: int, width: int, kernel: int) -> Mixed:
+    """Queries, keys and values of ``heads`` × ``width`` each, convolved; a decay per channel."""
+    hidden, total = facts.integer("hidden_size"), heads * width
+    path = family.names.attention + "."
+    low_rank = facts.model_type == "kimi_linear"
+    tensors = [
+        *matrix(path + "q_proj", _A, (total, hidden), _COLUMN),
+        *matrix(path + "k_proj", _A, (total, hidden), _COLUMN),
+        *matrix(path + "v_proj", _A, (total, hidden), _COLUMN),
+        *convolution(path + "conv1d", 3 * total, kernel, bias=False),
+        vector(path + "A_log", _A, heads, _COLUMN),
+        vector(path + "dt_bias", _A, total, _COLUMN),
+        *matrix(path + "b_proj", _A, (heads, hidden), _COLUMN),
+        *norm(path + "o_norm", width),
+        *matrix(path + "o_proj", _A, (hidden, total), Sharding.ROW),
+    ]
+    for gate in ("f", "g"):
+        if low_rank:
+            tensors += matrix(f"{path}{gate}_a_proj", _A, (width, hidden), _WHOLE)
+            tensors += matrix(f"{path}{gate}_b_proj", _A, (total, width), _COLUMN)
+        else:
+            tensors += matrix(f"{path}{gate}_proj", _A, (total, hidden), _COLUMN)
+    # vLLM keeps the recurrent part in 32 bits too.
+    state = StateSpec("kda", 3 * total, kernel, total * width, heads, "float32")
+    return Mixed(tensors, state=state)
+
+
+def _kimi_delta(facts: Facts, family: Family, _kind: str) -> Mixed:
+    """Sizes as in the checkpoint's ``linear_attn_config``, which wins over the flat keys."""
+    inner = facts.sub("linear_attn_config") or facts.empty("linear_attn_config")
+    return _delta_attention(
+        facts,
+        family,
+        inner.integer("num_heads", facts.integer("linear_num_heads")),
+        inner.integer("head_dim", facts.integer("linear_head_dim")),
+        inner.integer("short_conv_kernel_size", facts.integer("linear_conv_kernel_dim")),
+    )
+
+
+def _bailing_delta(facts: Facts, family: Family, _kind: str) -> Mixed:
+    facts.settle("kda_lower_bound")
+    return _delta_attention(
+        facts,
+        family,
+        facts.integer("linear_num_heads", facts.integer("num_attention_heads")),
+        facts.integer("linear_head_dim", facts.integer("head_dim")),
+        facts.integer("linear_conv_kernel_dim", facts.integer("short_conv_kernel_size")),
+    )
+
+
+def _kimi_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
+    """The checkpoint counts its layers from 1; else each fourth from the fifth on attends."""
+    inner = facts.sub("linear_attn_config")
+    full = inner.integers("full_attn_layers") if inner else None
+    linear = inner.integers("kda_layers") if inner else None
+    if full is None or linear is None:
+        return tuple(FULL if i and i % 4 == 0 else LINEAR for i in range(layers))
+    if sorted([*full, *linear]) != list(range(1, layers + 1)):
+        wanted = f"each of the layers 1 to {layers} is needed in one of the two lists"
+        raise facts.bad("linear_attn_config", full, wanted)
+    return tuple(FULL if i + 1 in full else LINEAR for i in range(layers))
+
+
+def _dense_first(facts: Facts, layers: int) -> tuple[str, ...]:
+    first = min(facts.integer("first_k_dense_replace", 1, 0), layers)
+    stated = patterns.stated_feeds(facts, layers)
+    return stated or (patterns.DENSE,) * first + (patterns.SPARSE,) * (layers - first)
+
+
+def _bailing_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
+    group = facts.integer("layer_group_size")
+    return tuple(LINEAR if (i + 1) % group else FULL for i in range(layers))
+
+
+def _head_gates(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[Tensor]:
+    """Ling gates each head of its latent attention."""
+    if mixer != FULL:
+        return []
+    shape = (facts.integer("num_attention_heads"), facts.integer("hidden_size"))
+    return matrix("self_attn.g_proj", _A, shape, _COLUMN)
+
+
+_MOE = Moe(
+    experts="num_experts", fused=True, shared="mlp.shared_experts",
+    shared_width=times_shared("num_shared_experts"),
+)  # fmt: skip
+KIMI_LINEAR = Family(
+    attention=attention.mla, q_bias=AB, pattern=_kimi_pattern, mixers={LINEAR: _kimi_delta},
+    feed_pattern=_dense_first, moe=_MOE, mtp=nextn, tied=False, reads_tie=False,
+)  # fmt: skip
+BAILING_HYBRID = Family(
+    attention=attention.mla, q_bias=AB, pattern=_bailing_pattern, mixers={LINEAR: _bailing_delta},
+    feed_pattern=_dense_first, moe=_MOE, layer_extra=_head_gates, mtp=nextn, tied=False,
+    reads_tie=False,
+)  # fmt: skip
+
+FAMILIES = {"kimi_linear": KIMI_LINEAR, "bailing_hybrid": BAILING_HYBRID}
