@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from engine.architecture.families.base import Family
 
 _HOMES = {
+    "cells": "rwkv xlstm recurrent_gemma",
     "classic": (
         "gpt2 gpt_bigcode gpt_neo gptj codegen gpt_neox bloom mpt falcon opt xglm persimmon "
         "baichuan internlm2 qwen chatglm exaone"
@@ -31,7 +32,8 @@ _HOMES = {
     "gemma3n": "gemma3n_text",
     "gemma4": "gemma4_text",
     "hybrid": (
-        "mllama_text_model qwen3_next qwen3_5_text qwen3_5_moe_text lfm2 lfm2_moe nemotron_h"
+        "mllama_text_model qwen3_next qwen3_5_text qwen3_5_moe_text lfm2 lfm2_moe nemotron_h "
+        "lfm3 minimax olmo_hybrid"
     ),
     "kimi_linear": "kimi_linear bailing_hybrid",
     "nas": "nemotron-nas",
