@@ -128,7 +128,7 @@ def second_stack_doubts(root: Facts, text: Facts) -> list[Doubt]:
         for facts in dict.fromkeys((root, text))
         for key, value in facts.stated.items()
         if value
-        and not text.is_asked(key)
+        and not facts.is_asked(key)
         and (_SECOND_STACK.search(key) or (key == "is_encoder_decoder" and value is True))
     ]
     if not keys and not _ENCODER_DECODERS.search(text.model_type):
