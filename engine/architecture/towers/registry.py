@@ -23,6 +23,7 @@ _HOMES = {
         "voxtral glmasr audioflamingo3 musicflamingo voxtral_realtime moss_transcribe_diarize "
         "qwen2_audio omniasr qwen3_asr"
     ),
+    "audio_conformer": "granite_speech granite_speech_plus",
     "audio_conv": "fun_asr_nano",
     "further": (
         "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama muse_glimmer step3p7"
