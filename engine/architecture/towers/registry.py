@@ -46,6 +46,10 @@ _AUDIO = {
         "moss_transcribe_diarize_audio glmasr_encoder voxtral_realtime_encoder "
         "qwen2_5_omni_audio_encoder qwen3_omni_moe_audio_encoder qwen3_asr_encoder"
     ),
+    "audio_conformer": (
+        "granite_speech_encoder granite_speech_plus_encoder phi4_multimodal_audio "
+        "parakeet_encoder gemma3n_audio"
+    ),
     "audio_conv": "omniasr_audio fun_asr_nano_encoder",
 }
 AUDIO_ENCODERS: Mapping[str, AudioRule] = Lookup("engine.architecture.towers", "ENCODERS", _AUDIO)
