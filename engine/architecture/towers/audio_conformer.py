@@ -9,8 +9,7 @@ from __future__ import annotations
 from math import log2
 from typing import TYPE_CHECKING, cast
 
-from engine.architecture.towers.audio import AUDIO, audio_of, listen
-from engine.config.facts import facts_for, is_mapping
+from engine.architecture.towers.audio import audio_of, listen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,25 +185,6 @@ def _parakeet(audio: Facts, tower: Tower) -> None:
     tower.weight(path + "bias_v", heads, head, copies=layers)
     for name in ("feed_forward1", "self_att", "conv", "feed_forward2", "out"):
         tower.norm(f"{_LAYER}norm_{name}", hidden, copies=layers)
-
-
-def nemotron_ear(root: Facts, text: Facts) -> list[Tensor]:
-    """Nemotron-H Omni's Parakeet and its projector; nothing where the model does not hear."""
-    given = root.raw(AUDIO) or root.raw("sound_config")
-    if not is_mapping(given):
-        return []
-    # The root's class has its own value for a key that the published files leave out.
-    audio = facts_for(
-        {"attention_bias": False, **given}, "parakeet_encoder", root.name(AUDIO), fixed=True
-    )
-    tower = listen(audio)
-    tower.path = "embed_audio."
-    hidden, inner = audio.integer("hidden_size"), audio.integer("projection_hidden_size")
-    bias = audio.flag("projection_bias")
-    tower.norm("layer_norm", hidden, bias=False)
-    tower.linear("linear_1", inner, hidden, bias=bias)
-    tower.linear("linear_2", text.integer("hidden_size"), inner, bias=bias)
-    return tower.tensors
 
 
 def _gemma3n(audio: Facts, tower: Tower) -> None:
