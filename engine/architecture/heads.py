@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 _TEXT_TIES = frozenset({
-    "blip-2", "encoder-decoder", "instructblip", "instructblipvideo", "kosmos-2.5", "llama4", "pi0",
+    "blip-2", "encoder-decoder", "instructblip", "instructblipvideo", "kosmos-2.5", "llama4",
     "speech-encoder-decoder", "vibevoice", "vision-encoder-decoder",
 })  # fmt: skip
 """Models whose head is inside the text model's own class: its config decides."""
@@ -63,6 +63,8 @@ def is_tied(text: Facts, root: Facts, *, otherwise: bool) -> bool:
     says_text = _first_said((text,), otherwise=False)
     if kind in _TEXT_TIES:
         return says_text
+    if kind == "pi0":
+        return True  # it has no head at all
     if kind == "perception_lm":
         return root.flag(_TIED, default=says_text)
     says_root = root.flag(_TIED) and kind not in _NEVER_TIES

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _TEXT_KEYS = (
     "text_config", "llm_config", "language_config", "language_model", "thinker_config", "llm_cfg",
-    "text_model_config", "decoder_config",
+    "text_model_config", "decoder_config", "vlm_config",
 )  # fmt: skip
 _DEEPEST = 3
 _DIMENSIONS = ("hidden_size", "n_embd", "d_model", "num_hidden_layers", "n_layer", "num_layers")
@@ -71,7 +71,8 @@ def _inner(facts: Facts) -> Facts | None:
         sub_type = facts.defaults.sub_types.get(key)
         if sub_type is None:
             continue
-        if any(name in facts.stated for name in _DIMENSIONS):
+        own = facts.defaults.values
+        if any(name in facts.stated and name not in own for name in _DIMENSIONS):
             return Facts(facts.stated, sub_type, class_defaults(sub_type), facts.path)
         return facts.empty(key)
     return None
