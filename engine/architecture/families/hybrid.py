@@ -11,6 +11,7 @@ from engine.architecture.families.base import (
     FULL,
     LINEAR,
     NONE,
+    SLIDING,
     SPARSE,
     Family,
     Fed,
@@ -18,12 +19,25 @@ from engine.architecture.families.base import (
     Moe,
     Names,
     matrix,
+    norm,
     state_doubt,
 )
 from engine.architecture.families.dense import AB
-from engine.architecture.families.mixers import gated_delta_net, mamba2, short_convolution
-from engine.architecture.families.sparse import QWEN2_MOE
-from engine.architecture.spec import Direction, ModuleClass, MoeSpec, Sharding, Tensor
+from engine.architecture.families.mixers import (
+    DeltaNet,
+    gated_delta_net,
+    mamba2,
+    short_convolution,
+)
+from engine.architecture.families.sparse import MIXTRAL_MOE, QWEN2_MOE
+from engine.architecture.spec import (
+    Direction,
+    ModuleClass,
+    MoeSpec,
+    Sharding,
+    StateSpec,
+    Tensor,
+)
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -92,6 +106,101 @@ LFM2_MOE = Family(
         experts="num_experts", container="feed_forward.experts", router="feed_forward.gate",
         names=("w1", "w3", "w2"),
     ),
+)  # fmt: skip
+
+
+def _lfm3_pattern(_facts: Facts, layers: int) -> tuple[str, ...]:
+    def kind(i: int) -> str:
+        if i % 4 == 2:
+            return FULL
+        return SLIDING if i % 4 == 0 and i else "conv"
+
+    return tuple(kind(i) for i in range(layers))
+
+
+def _lfm3_norms(facts: Facts) -> tuple[str, ...]:
+    after = ("post_operator_norm", "post_ffn_norm") if facts.flag("use_sandwich_norm") else ()
+    return (*LFM2.norms, *after)
+
+
+def _lfm3_gate(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[Tensor]:
+    if mixer == "conv" or not facts.flag("use_attention_gate"):
+        return []
+    shape = (facts.integer("num_attention_heads"), facts.integer("hidden_size"))
+    return matrix("self_attn.g_proj", _A, shape, Sharding.COLUMN)
+
+
+LFM3 = Family(
+    names=replace(LFM2.names, output="o_proj", query_norm="q_norm", key_norm="k_norm"),
+    q_bias=AB, o_bias=AB, qk_norm="head", norm_rule=_lfm3_norms, pattern=_lfm3_pattern,
+    mixers=LFM2.mixers, layer_extra=_lfm3_gate,
+)  # fmt: skip
+
+
+def _olmo_pattern(_facts: Facts, layers: int) -> tuple[str, ...]:
+    found = [LINEAR if i % 4 != 3 else FULL for i in range(layers)]
+    if FULL not in found:
+        found[-1] = FULL
+    return tuple(found)
+
+
+_OLMO_START = ("a_log_min", "a_log_max", "dt_min", "dt_max", "dt_init_floor")
+"""Between which values training starts."""
+
+
+def _olmo_delta_net(facts: Facts, _family: Family, _kind: str) -> Mixed:
+    """OLMo's gated delta net: sizes that follow from the attention's where they are not stated."""
+    heads, hidden = facts.integer("num_attention_heads"), facts.integer("hidden_size")
+    k_heads = facts.integer("linear_num_key_heads", heads)
+    facts.settle(*(f"linear_{key}" for key in _OLMO_START))
+    k_width = facts.integer("linear_key_head_dim", int(0.75 * hidden / k_heads))
+    sizes = DeltaNet(
+        k_heads=k_heads, v_heads=facts.integer("linear_num_value_heads", heads), k_width=k_width,
+        v_width=facts.integer("linear_value_head_dim", 2 * k_width),
+        kernel=facts.integer("linear_conv_kernel_dim"),
+    )  # fmt: skip
+    keys, values, v_heads = sizes.keys, sizes.values, sizes.v_heads
+    inputs = [
+        ("q_proj", keys), ("k_proj", keys), ("v_proj", values), ("g_proj", values),
+        ("a_proj", v_heads), ("b_proj", v_heads),
+    ]  # fmt: skip
+    return sizes.block(hidden, inputs, ("o_norm", "o_proj"))
+
+
+def _olmo_norms(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[Tensor]:
+    """Before both blocks in recurrent layers, after both in the others."""
+    other = "input_layernorm" if mixer == LINEAR else "post_feedforward_layernorm"
+    hidden = facts.integer("hidden_size")
+    return [*norm(other, hidden), *norm("post_attention_layernorm", hidden)]
+
+
+OLMO_HYBRID = Family(
+    q_bias=AB, o_bias=AB, qk_norm="full", pattern=_olmo_pattern, mixers={LINEAR: _olmo_delta_net},
+    norms=(), layer_extra=_olmo_norms,
+)  # fmt: skip
+
+
+def _lightning(facts: Facts, _family: Family, _kind: str) -> Mixed:
+    """MiniMax's lightning attention: one matrix a head, in the model's dtype.
+
+    Source:
+        transformers 5.24.0, ``minimax/modeling_minimax.py :: MiniMaxLightningAttention``.
+    """
+    hidden, heads = facts.integer("hidden_size"), facts.integer("num_attention_heads")
+    width = facts.integer("head_dim", hidden // heads)
+    total, path = heads * width, "self_attn."
+    tensors = [
+        *matrix(path + "qkv_proj", _A, (3 * total, hidden), Sharding.COLUMN),
+        *matrix(path + "output_gate", _A, (total, hidden), Sharding.COLUMN),
+        *matrix(path + "out_proj", _A, (hidden, total), Sharding.ROW),
+        *norm(path + "norm", total),
+    ]
+    return Mixed(tensors, state=StateSpec("lightning", 0, 0, total * width, heads))
+
+
+MINIMAX = Family(
+    pattern=lambda _f, layers: tuple(LINEAR if i % 2 else FULL for i in range(layers)),
+    mixers={LINEAR: _lightning}, feed_pattern=patterns.all_sparse, moe=MIXTRAL_MOE,
 )  # fmt: skip
 
 _NEMOTRON = {"M": (LINEAR, NONE), "*": (FULL, NONE), "E": (NONE, SPARSE), "-": (NONE, DENSE)}
@@ -187,4 +296,5 @@ MLLAMA = Family(
 FAMILIES = {
     "mllama_text_model": MLLAMA, "qwen3_next": QWEN3_NEXT, "qwen3_5_text": QWEN3_5,
     "qwen3_5_moe_text": QWEN3_5_MOE, "lfm2": LFM2, "lfm2_moe": LFM2_MOE, "nemotron_h": NEMOTRON_H,
+    "lfm3": LFM3, "minimax": MINIMAX, "olmo_hybrid": OLMO_HYBRID,
 }  # fmt: skip

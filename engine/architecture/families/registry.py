@@ -35,6 +35,7 @@ _HOMES = {
         "mllama_text_model qwen3_next qwen3_5_text qwen3_5_moe_text lfm2 lfm2_moe nemotron_h "
         "lfm3 minimax olmo_hybrid"
     ),
+    "indexed": "axk2 dots3_note_text glm5_next_text hy_v4 hy_v4_vl_text mistral_large4_text",
     "kimi_linear": "kimi_linear bailing_hybrid",
     "nas": "nemotron-nas",
     "recurrent": "bamba granitemoehybrid falcon_h1 jamba mamba falcon_mamba mamba2",
@@ -49,6 +50,10 @@ _HOMES = {
         "cosmos3_edge_text glm_ocr_text hrm_text modernbert-decoder"
     ),
     "small_sparse": "aria_text mellum flint lara_mini deepseek_ocr2_text unlimited_ocr_text",
+    "speech": (
+        "whisper speech_to_text moonshine cohere_asr canary_decoder seamless_m4t seamless_m4t_v2 "
+        "speecht5"
+    ),
     "sparse": (
         "mixtral phimoe minimax_m2 qwen2_moe qwen3_moe gpt_oss deepseek_v2 deepseek_v3 kimi_k2 "
         "glm4_moe_lite glm4_moe glm4v_moe_text solar_open bailing_moe dots1 olmoe flex_olmo "
