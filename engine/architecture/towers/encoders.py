@@ -22,16 +22,25 @@ EncoderRule = Callable[["Facts"], "Tower"]
 """vision config -> the tower that it describes, without a projector."""
 
 _HOMES = {
+    "merging": (
+        "cohere_compass_vision ernie4_5_vl_moe_vision exaone4_5_vision gemma4_vision "
+        "glm4v_moe_vision glm4v_vision glm5_next_vision glm_ocr_vision hunyuan_vl_vision "
+        "hy_v4_vl_vision qwen2_5_vl_vision qwen2_vl_vision qwen3_5_moe_vision qwen3_5_vision "
+        "qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision"
+    ),
     "vits": (
         "aimv2_vision_model beit blip_2_vision_model blip_vision_model chinese_clip_vision_model "
-        "clip_vision_model data2vec-vision deit dinov2 dinov2_with_registers dinov3_vit "
-        "git_vision_model idefics2_vision idefics3_vision idefics_vision ijepa "
-        "instructblip_vision_model instructblipvideo_vision_model internvl_vision "
-        "mlcd_vision_model pixtral siglip2_vision_model siglip_vision_model smolvlm_vision vit "
-        "vit_mae vit_msn"
+        "clip_vision_model cosmos3_edge_vision data2vec-vision deit dinov2 "
+        "dinov2_with_registers dinov3_vit git_vision_model idefics2_vision idefics3_vision "
+        "idefics_vision ijepa instructblip_vision_model instructblipvideo_vision_model "
+        "internvl_vision kosmos_2_vision_model mlcd_vision_model paddleocr_vl_vision pixtral "
+        "qianfan_ocr_vision radio siglip2_vision_model siglip_vision_model smolvlm_vision "
+        "video_llama_3_vision vit vit_mae vit_msn"
     ),
 }
-ENCODERS: Mapping[str, EncoderRule] = Lookup("engine.architecture.towers", "ENCODERS", _HOMES)
+VISION_ENCODERS: Mapping[str, EncoderRule] = Lookup(
+    "engine.architecture.towers", "VISION_ENCODERS", _HOMES
+)
 
 
 def encoder(vision: Facts) -> Tower:
@@ -40,9 +49,9 @@ def encoder(vision: Facts) -> Tower:
     Raises:
         UnknownTowerError: no rule for its type.
     """
-    if vision.model_type not in ENCODERS:
+    if vision.model_type not in VISION_ENCODERS:
         raise UnknownTowerError(vision.model_type)
-    return ENCODERS[vision.model_type](vision)
+    return VISION_ENCODERS[vision.model_type](vision)
 
 
 def tower_of(root: Facts) -> Tower:

@@ -19,6 +19,8 @@ AudioRule = Callable[["Facts", "Tower"], None]
 """Adds an encoder's tensors to a tower, under the tower's path."""
 
 _HOMES = {
+    "acting": "pi0",
+    "adapters": "molmo2 nemotron_h_omni",
     "audio": (
         "voxtral glmasr audioflamingo3 musicflamingo voxtral_realtime moss_transcribe_diarize "
         "qwen2_audio omniasr qwen3_asr"
@@ -29,13 +31,19 @@ _HOMES = {
         "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama muse_glimmer step3p7"
     ),
     "gemma4": "gemma4",
-    "internvl": "internvl qianfan_ocr",
     "kosmos": "kosmos-2 kosmos-2.5",
     "lfm3": "lfm3_vl",
+    "projected": (
+        "internvl lighton_ocr llava_onevision mistral_large4 paddleocr_vl qianfan_ocr qwen4_exp "
+        "shieldgemma2 video_llama_3 video_llava vipllava"
+    ),
     "tokens": "janus ovis2",
     "vision": (
-        "llava llava_next llava_next_video gemma3 paligemma mistral3 lfm2_vl llama4 qwen2_vl "
-        "qwen2_5_vl qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe glm4v glm4v_moe exaone4_5"
+        "aya_vision cohere2_vision cohere_compass cosmos3_edge cosmos3_omni deepseek_vl "
+        "ernie4_5_vl_moe exaone4_5 fuyu gemma3 glm46v glm4v glm4v_moe glm5_next glm_ocr glmga "
+        "hunyuan_vl hy_v4_vl hyperclovax_vision_v2 idefics3 lfm2_vl llama4 llava llava_next "
+        "llava_next_video mistral3 paligemma qwen2_5_vl qwen2_vl qwen3_5 qwen3_5_moe qwen3_vl "
+        "qwen3_vl_moe smolvlm"
     ),
 }
 TOWERS: Mapping[str, TowerRule] = Lookup("engine.architecture.towers", "TOWERS", _HOMES)

@@ -8,63 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.architecture.towers.encoders import encoder, tower_of
+from engine.architecture.towers.merging import hunyuan_tower
 from engine.architecture.towers.parts import (
     PLAIN,
-    Encoder,
     Tower,
-    UnknownTowerError,
     encode,
     grid,
+    own_vision,
     patches,
-    siglip,
     vision_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from engine.architecture.spec import Tensor
     from engine.config.facts import Facts
-
-
-def clip(vision: Facts) -> Tower:
-    """A CLIP encoder with its class embedding."""
-    tower = Tower("vision_tower.")
-    hidden = vision.integer("hidden_size")
-    tower.weight("class_embedding", hidden)
-    tower.linear("patch_embedding", hidden, patches(vision), bias=False)
-    tower.weight("position_embedding.weight", grid(vision) + 1, hidden)
-    encode(tower, vision, PLAIN)
-    tower.norm("pre_layrnorm", hidden)
-    tower.norm("post_layernorm", hidden)
-    return tower
-
-
-def pixtral(vision: Facts) -> Tower:
-    """Pixtral's encoder: RMS norms, gated MLP, no bias."""
-    tower = Tower("vision_tower.")
-    hidden = vision.integer("hidden_size")
-    tower.linear("patch_conv", hidden, patches(vision), bias=False)
-    tower.norm("ln_pre", hidden, bias=False)
-    style = Encoder(gated=True, qkv_bias=False, o_bias=False, mlp_bias=False, norm_bias=False)
-    encode(tower, vision, style)
-    return tower
-
-
-_BY_VISION_TYPE: Mapping[str, Callable[[Facts], Tower]] = {
-    "siglip_vision_model": siglip,
-    "siglip2_vision_model": siglip,
-    "clip_vision_model": clip,
-    "pixtral": pixtral,
-}
-
-
-def _any_tower(root: Facts) -> Tower:
-    vision = vision_of(root)
-    rule = _BY_VISION_TYPE.get(vision.model_type)
-    if rule is None:
-        raise UnknownTowerError(vision.model_type)
-    return rule(vision)
 
 
 def _two_layers(tower: Tower, width: int, hidden: int, *, bias: bool) -> list[Tensor]:
@@ -74,14 +32,18 @@ def _two_layers(tower: Tower, width: int, hidden: int, *, bias: bool) -> list[Te
     return tower.tensors
 
 
+def _levels(root: Facts) -> int:
+    """Layers of the tower whose features the projector takes side by side."""
+    several = isinstance(root.raw("vision_feature_layer"), list)
+    return len(root.items("vision_feature_layer") or (0,)) if several else 1
+
+
 def llava(root: Facts, text: Facts) -> list[Tensor]:
     """LLaVA: any tower and two linear layers."""
-    tower = _any_tower(root)
-    width = vision_of(root).integer("hidden_size")
-    several = isinstance(root.raw("vision_feature_layer"), list)
-    times = len(root.items("vision_feature_layer") or (0,)) if several else 1
+    tower = tower_of(root)
+    width = vision_of(root).integer("hidden_size") * _levels(root)
     bias = root.flag("multimodal_projector_bias", default=True)
-    return _two_layers(tower, width * times, text.integer("hidden_size"), bias=bias)
+    return _two_layers(tower, width, text.integer("hidden_size"), bias=bias)
 
 
 def llava_next(root: Facts, text: Facts) -> list[Tensor]:
@@ -94,7 +56,7 @@ def llava_next(root: Facts, text: Facts) -> list[Tensor]:
 
 def gemma3(root: Facts, text: Facts) -> list[Tensor]:
     """Gemma 3: SigLIP, one matrix and one norm."""
-    tower = siglip(vision_of(root))
+    tower = tower_of(root)
     width = vision_of(root).integer("hidden_size")
     tower.path = "multi_modal_projector."
     tower.weight("mm_input_projection_weight", width, text.integer("hidden_size"))
@@ -103,30 +65,30 @@ def gemma3(root: Facts, text: Facts) -> list[Tensor]:
 
 
 def paligemma(root: Facts, text: Facts) -> list[Tensor]:
-    """PaliGemma: SigLIP and one linear layer."""
-    tower = siglip(vision_of(root))
+    """PaliGemma: any tower and one linear layer; its width is the root's ``projection_dim``."""
+    del text
+    tower = tower_of(root)
     tower.path = "multi_modal_projector."
-    width = vision_of(root).integer("hidden_size")
-    tower.linear("linear", text.integer("hidden_size"), width)
+    tower.linear("linear", root.integer("projection_dim"), vision_of(root).integer("hidden_size"))
     return tower.tensors
 
 
 def mistral3(root: Facts, text: Facts) -> list[Tensor]:
     """Mistral 3: Pixtral, a patch merger and two linear layers."""
     vision = vision_of(root)
-    tower = _any_tower(root)
+    tower = tower_of(root)
     width = vision.integer("hidden_size")
     merged = width * root.integer("spatial_merge_size", 2) ** 2
     tower.path = "multi_modal_projector."
     tower.norm("norm", width, bias=False)
     tower.linear("patch_merger.merging_layer", width, merged, bias=False)
     bias = root.flag("multimodal_projector_bias")
-    return _two_layers(tower, width, text.integer("hidden_size"), bias=bias)
+    return _two_layers(tower, width * _levels(root), text.integer("hidden_size"), bias=bias)
 
 
 def lfm2_vl(root: Facts, text: Facts) -> list[Tensor]:
     """LFM2-VL: SigLIP 2 and two linear layers over unshuffled patches."""
-    tower = _any_tower(root)
+    tower = tower_of(root)
     width = vision_of(root).integer("hidden_size") * root.integer("downsample_factor", 2) ** 2
     inner = root.integer("projector_hidden_size")
     bias = root.flag("projector_bias")
@@ -152,113 +114,124 @@ def llama4(root: Facts, text: Facts) -> list[Tensor]:
     inner = vision.integer("projector_input_dim")
     outer = vision.integer("projector_output_dim")
     tower.linear("vision_adapter.mlp.fc1", inner, vision.integer("intermediate_size"), bias=False)
-    tower.linear("vision_adapter.mlp.fc2", outer, inner, bias=False)
+    tower.linear("vision_adapter.mlp.fc2", outer, outer, bias=False)
     tower.path = "multi_modal_projector."
     width = vision.integer("vision_output_dim")
     tower.linear("linear_1", text.integer("hidden_size"), width, bias=False)
     return tower.tensors
 
 
-def _qwen_merger(tower: Tower, name: str, width: int, merged: int, out: int, *, rms: bool) -> None:
-    tower.norm(f"{name}.norm", width, bias=not rms)
-    tower.linear(f"{name}.linear_fc1", merged, merged)
-    tower.linear(f"{name}.linear_fc2", out, merged)
-
-
-def qwen2_5_vl(root: Facts, text: Facts) -> list[Tensor]:
-    """Qwen2.5-VL: RMS norms, gated MLP with bias."""
-    vision = vision_of(root)
-    tower = Tower("visual.")
-    hidden = vision.integer("hidden_size")
-    frames = vision.integer("temporal_patch_size", 2)
-    tower.linear("patch_embed.proj", hidden, patches(vision, frames=frames), bias=False)
-    encode(tower, vision, Encoder(gated=True, norm_bias=False), layers="depth")
-    merged = hidden * vision.integer("spatial_merge_size", 2) ** 2
-    out = vision.integer("out_hidden_size", text.integer("hidden_size"))
-    _qwen_merger(tower, "merger", hidden, merged, out, rms=True)
+def aya_vision(root: Facts, text: Facts) -> list[Tensor]:
+    """Aya Vision: unshuffled patches, a norm and a gated pair of linear layers."""
+    tower = tower_of(root)
+    width, hidden = _unshuffled(root, "downsample_factor"), text.integer("hidden_size")
+    inner = root.integer("alignment_intermediate_size", hidden)
+    tower.path = "multi_modal_projector."
+    tower.norm("layernorm", width)
+    tower.linear("linear_1", inner, width)
+    tower.linear("linear_2", hidden, inner // 2)
     return tower.tensors
 
 
-def qwen2_vl(root: Facts, text: Facts) -> list[Tensor]:
-    """Qwen2-VL: layer norms, plain MLP of ``mlp_ratio`` times the width."""
-    vision = vision_of(root)
-    tower = Tower("visual.")
-    hidden = vision.integer("embed_dim")
-    frames = vision.integer("temporal_patch_size", 2)
-    tower.linear("patch_embed.proj", hidden, patches(vision, frames=frames), bias=False)
-    width = hidden * vision.integer("mlp_ratio", 4)
-    PLAIN.add(tower, vision.integer("depth"), hidden, width, (hidden, hidden))
-    merged = hidden * vision.integer("spatial_merge_size", 2) ** 2
-    out = vision.integer("hidden_size", text.integer("hidden_size"))
-    _qwen_merger(tower, "merger", hidden, merged, out, rms=False)
+def cohere2_vision(root: Facts, text: Facts) -> list[Tensor]:
+    """Command A Vision: as Aya Vision, without the norm."""
+    tower = tower_of(root)
+    inner = root.integer("alignment_intermediate_size")
+    tower.path = "multi_modal_projector."
+    tower.linear("linear_1", inner, _unshuffled(root, "downsample_factor"))
+    tower.linear("linear_2", text.integer("hidden_size"), inner // 2)
     return tower.tensors
 
 
-def qwen3_vl(root: Facts, text: Facts) -> list[Tensor]:
-    """Qwen3-VL and Qwen3.5: learned positions, plain MLP, and mergers for the deep stack."""
-    vision = vision_of(root)
-    tower = Tower("visual.")
-    hidden = vision.integer("hidden_size")
-    frames = vision.integer("temporal_patch_size", 2)
-    tower.linear("patch_embed.proj", hidden, patches(vision, frames=frames))
-    tower.weight("pos_embed.weight", vision.integer("num_position_embeddings"), hidden)
-    encode(tower, vision, PLAIN, layers="depth")
-    merged = hidden * vision.integer("spatial_merge_size", 2) ** 2
-    out = vision.integer("out_hidden_size", text.integer("hidden_size"))
-    _qwen_merger(tower, "merger", hidden, merged, out, rms=False)
-    if not root.model_type.startswith("qwen3_5"):
-        for index, _ in enumerate(vision.integers("deepstack_visual_indexes") or ()):
-            _qwen_merger(tower, f"deepstack_merger_list.{index}", merged, merged, out, rms=False)
+def _unshuffled(root: Facts, key: str) -> int:
+    """Width of ``key`` by ``key`` patches side by side."""
+    return vision_of(root).integer("hidden_size") * root.integer(key, 2) ** 2
+
+
+def idefics3(root: Facts, text: Facts) -> list[Tensor]:
+    """Idefics 3 and SmolVLM: one linear layer over unshuffled patches."""
+    vision = own_vision(root)
+    tower = encoder(vision)
+    width = vision.integer("hidden_size") * root.integer("scale_factor", 2) ** 2
+    tower.path = "connector."
+    tower.linear("modality_projection.proj", text.integer("hidden_size"), width, bias=False)
     return tower.tensors
 
 
-def glm4v(root: Facts, _text: Facts) -> list[Tensor]:
-    """GLM-4.1V: RMS norms, gated MLP, a convolution that merges patches."""
-    vision = vision_of(root)
-    tower = Tower("visual.")
-    hidden = vision.integer("hidden_size")
-    out = vision.integer("out_hidden_size")
-    frames = vision.integer("temporal_patch_size", 2)
-    merge = vision.integer("spatial_merge_size", 2)
-    tower.linear("patch_embed.proj", hidden, patches(vision, frames=frames))
-    tower.weight("embeddings.position_embedding.weight", grid(vision), hidden)
-    tower.norm("post_conv_layernorm", hidden, bias=False)
-    tower.norm("post_layernorm", hidden, bias=False)
-    bias = vision.flag("attention_bias")
-    style = Encoder(gated=True, qkv_bias=bias, o_bias=False, mlp_bias=False, norm_bias=False)
-    encode(tower, vision, style, layers="depth", mlp=out)
-    tower.linear("downsample", out, hidden * merge * merge)
-    inner = vision.integer("intermediate_size")
-    tower.linear("merger.proj", out, out, bias=False)
-    tower.norm("merger.post_projection_norm", out)
-    tower.linear("merger.gate_proj", inner, out, bias=False)
-    tower.linear("merger.up_proj", inner, out, bias=False)
-    tower.linear("merger.down_proj", out, inner, bias=False)
+def deepseek_vl(root: Facts, text: Facts) -> list[Tensor]:
+    """DeepSeek-VL: any tower and two linear layers."""
+    width = vision_of(root).integer("hidden_size")
+    return _two_layers(tower_of(root), width, text.integer("hidden_size"), bias=True)
+
+
+def cosmos3_edge(root: Facts, text: Facts) -> list[Tensor]:
+    """Cosmos 3 Edge: SigLIP 2 without a head, and a merger of the patches behind it."""
+    vision = own_vision(root)
+    tower = encoder(vision)
+    hidden, inner = vision.integer("hidden_size"), root.integer("projector_hidden_size")
+    tower.path = "projector."
+    tower.norm("norm", hidden)
+    tower.linear("linear_fc1", inner, hidden * vision.integer("spatial_merge_size", 2) ** 2)
+    tower.linear("linear_fc2", text.integer("hidden_size"), inner)
     return tower.tensors
 
 
-def exaone4_5(root: Facts, text: Facts) -> list[Tensor]:
-    """EXAONE 4.5: as Qwen2.5-VL with grouped-query attention."""
+def hyperclovax(root: Facts, text: Facts) -> list[Tensor]:
+    """HyperCLOVA X Vision: an encoder that merges patches, and one linear layer."""
     vision = vision_of(root)
-    tower = Tower("visual.")
-    hidden = vision.integer("hidden_size")
-    heads = vision.integer("num_heads")
-    kv = hidden // heads * vision.integer("num_key_value_heads", heads)
-    frames = vision.integer("temporal_patch_size", 2)
-    tower.linear("patch_embed.proj", hidden, patches(vision, frames=frames), bias=False)
-    width = vision.integer("intermediate_size")
-    style = Encoder(gated=True, norm_bias=False)
-    style.add(tower, vision.integer("depth"), hidden, width, (hidden, kv))
-    merged = hidden * vision.integer("spatial_merge_size", 2) ** 2
-    out = vision.integer("out_hidden_size", text.integer("hidden_size"))
-    _qwen_merger(tower, "merger", hidden, merged, out, rms=True)
+    tower = encoder(vision)
+    tower.path = ""
+    tower.linear("projector", text.integer("hidden_size"), vision.integer("out_hidden_size"))
     return tower.tensors
+
+
+def fuyu(root: Facts, text: Facts) -> list[Tensor]:
+    """Fuyu: no encoder, one linear layer over the pixels of a patch."""
+    tower = Tower("")
+    tower.linear("vision_embed_tokens", text.integer("hidden_size"), patches(root))
+    return tower.tensors
+
+
+def ernie4_5_vl(root: Facts, text: Facts) -> list[Tensor]:
+    """ERNIE 4.5 VL: an encoder, and a resampler that merges patches in space and in time."""
+    vision = own_vision(root)
+    tower = encoder(vision)
+    space = vision.integer("hidden_size") * vision.integer("spatial_merge_size", 2) ** 2
+    frames = vision.integer("temporal_merge_size", 2)
+    tower.path = "resampler_model."
+    for name, width in (("spatial_linear", space), ("temporal_linear", space * frames)):
+        tower.linear(f"{name}.fc1", space, width)
+        tower.linear(f"{name}.fc2", space, space)
+        tower.norm(f"{name}.ln", space)
+    tower.linear("mlp", text.integer("hidden_size"), space)
+    tower.norm("after_norm", text.integer("hidden_size"), bias=False)
+    return tower.tensors
+
+
+def hunyuan_vl(root: Facts, text: Facts) -> list[Tensor]:
+    """HunyuanOCR: its encoder's merger ends in the text's width, whatever the config states."""
+    return hunyuan_tower(own_vision(root), text.integer("hidden_size")).tensors
+
+
+def own(root: Facts, _text: Facts) -> list[Tensor]:
+    """Models whose vision encoder merges patches itself and projects them to the text's width."""
+    return encoder(own_vision(root)).tensors
+
+
+def any_own(root: Facts, _text: Facts) -> list[Tensor]:
+    """As ``own``, for roots that take an encoder of any such type."""
+    return tower_of(root).tensors
 
 
 TOWERS = {
-    "llava": llava, "llava_next": llava_next, "llava_next_video": llava_next,
-    "gemma3": gemma3, "paligemma": paligemma, "mistral3": mistral3, "lfm2_vl": lfm2_vl,
-    "llama4": llama4, "qwen2_vl": qwen2_vl, "qwen2_5_vl": qwen2_5_vl, "qwen3_vl": qwen3_vl,
-    "qwen3_vl_moe": qwen3_vl, "qwen3_5": qwen3_vl, "qwen3_5_moe": qwen3_vl, "glm4v": glm4v,
-    "glm4v_moe": glm4v, "exaone4_5": exaone4_5,
+    "aya_vision": aya_vision, "cohere2_vision": cohere2_vision, "cohere_compass": own,
+    "cosmos3_edge": cosmos3_edge, "cosmos3_omni": any_own, "deepseek_vl": deepseek_vl,
+    "ernie4_5_vl_moe": ernie4_5_vl, "exaone4_5": own, "fuyu": fuyu, "gemma3": gemma3,
+    "glm46v": any_own, "glm4v": own, "glm4v_moe": own, "glm5_next": own, "glm_ocr": own,
+    "glmga": any_own, "hunyuan_vl": hunyuan_vl, "hy_v4_vl": own,
+    "hyperclovax_vision_v2": hyperclovax, "idefics3": idefics3, "lfm2_vl": lfm2_vl,
+    "llama4": llama4, "llava": llava, "llava_next": llava_next, "llava_next_video": llava_next,
+    "mistral3": mistral3, "paligemma": paligemma, "qwen2_5_vl": own, "qwen2_vl": own,
+    "qwen3_5": own, "qwen3_5_moe": own, "qwen3_vl": own, "qwen3_vl_moe": own,
+    "smolvlm": idefics3,
 }  # fmt: skip

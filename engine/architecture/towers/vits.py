@@ -119,7 +119,13 @@ def pooling_head(tower: Tower, vision: Facts) -> None:
 
 def siglip2(vision: Facts) -> Tower:
     """SigLIP 2 (NaFlex): as many positions as ``num_patches``, whatever the image."""
-    tower = ViT(tokens=0, positions=False, further=pooling_head).build(vision)
+    tower = _naflex(vision)
+    pooling_head(tower, vision)
+    return tower
+
+
+def _naflex(vision: Facts) -> Tower:
+    tower = ViT(tokens=0, positions=False).build(vision)
     tower.weight("position_embedding.weight", vision.integer("num_patches"), _hidden(vision))
     return tower
 
@@ -158,6 +164,18 @@ def _relative(tower: Tower, vision: Facts) -> None:
 def _mlcd(tower: Tower, vision: Facts) -> None:
     head = _hidden(vision) // vision.integer("num_attention_heads")
     tower.weight("class_pos_emb", 1, head // 2)
+
+
+def _radio(tower: Tower, vision: Facts) -> None:
+    """Positions for the largest image, class tokens and registers, and patches of a video."""
+    hidden, side = _hidden(vision), vision.integer("patch_size")
+    tower.weight("position_embedding", (vision.integer("max_img_size") // side) ** 2, hidden)
+    tokens = vision.count("num_cls_tokens") + vision.count("num_registers")
+    tower.weight("cls_register_token", tokens, hidden)
+    frames = vision.count("video_temporal_patch_size")
+    if frames:
+        patch = patches(vision, frames=frames)
+        tower.linear("video_patch_projection", hidden, patch, bias=False)
 
 
 def internvl(vision: Facts) -> Tower:
@@ -213,19 +231,28 @@ _VITS: Mapping[str, ViT] = {
     "instructblip_vision_model": _QKV_BIAS,
     "instructblipvideo_vision_model": _QKV_BIAS,
     "mlcd_vision_model": replace(_CLIP, positions=False, further=_mlcd),
+    "kosmos_2_vision_model": _CLIP,
+    "paddleocr_vl_vision": _SIGLIP,
     "pixtral": ViT(
         tokens=0, positions=False, patch_bias=False, before=True, after=False, rms=True, gated=True,
         q_bias=False, k_bias=False, v_bias=False, o_bias=False, mlp_bias=False,
     ),
+    "radio": replace(
+        _QKV_BIAS, ratio="mlp_ratio", gated="use_swiglu_ffn", rounds_gated=True, scales=True,
+        tokens=0, positions=False, patch_bias=False, after=False, further=_radio,
+    ),
     "siglip_vision_model": replace(_SIGLIP, further=pooling_head),
     "smolvlm_vision": _SIGLIP,
+    "video_llama_3_vision": replace(_SIGLIP, positions=False),
     "vit": replace(_QKV_BIAS, pooler=True),
     "vit_mae": _QKV_BIAS,
     "vit_msn": _QKV_BIAS,
 }  # fmt: skip
 
-ENCODERS: dict[str, Callable[[Facts], Tower]] = {
+VISION_ENCODERS: dict[str, Callable[[Facts], Tower]] = {
     **{name: style.build for name, style in _VITS.items()},
+    "cosmos3_edge_vision": _naflex,
     "internvl_vision": internvl,
+    "qianfan_ocr_vision": internvl,
     "siglip2_vision_model": siglip2,
 }

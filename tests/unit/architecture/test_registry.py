@@ -10,6 +10,7 @@ import pytest
 import engine.architecture.families
 import engine.architecture.towers
 from engine.architecture.families.registry import FAMILIES
+from engine.architecture.towers.encoders import VISION_ENCODERS
 from engine.architecture.towers.registry import AUDIO_ENCODERS, TOWERS
 
 
@@ -19,6 +20,7 @@ from engine.architecture.towers.registry import AUDIO_ENCODERS, TOWERS
         (engine.architecture.families, "FAMILIES", FAMILIES),
         (engine.architecture.towers, "TOWERS", TOWERS),
         (engine.architecture.towers, "ENCODERS", AUDIO_ENCODERS),
+        (engine.architecture.towers, "VISION_ENCODERS", VISION_ENCODERS),
     ],
 )
 def test_that_the_index_names_what_the_modules_hold(
@@ -26,7 +28,7 @@ def test_that_the_index_names_what_the_modules_hold(
 ) -> None:
     held: dict[str, object] = {}
     for path in Path(package.__file__).parent.glob("*.py"):  # type: ignore[attr-defined]
-        if path.stem in ("__init__", "registry"):
+        if path.stem in ("__init__", "registry", "encoders"):
             continue
         table = getattr(import_module(f"{package.__name__}.{path.stem}"), attribute, {})  # type: ignore[attr-defined]
         assert not held.keys() & table.keys(), path.stem
