@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.towers.parts import PLAIN, Encoder, Tower, encode, grid, patches, vision_of
+from engine.architecture.towers.encoders import tower_of
+from engine.architecture.towers.parts import Encoder, Tower, vision_of
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -41,16 +42,7 @@ def pix2struct_vision(vision: Facts) -> Tower:
 
 def kosmos2(root: Facts, text: Facts) -> list[Tensor]:
     """Kosmos 2: CLIP, and learned queries that attend to its patches."""
-    vision = vision_of(root)
-    tower = Tower("vision_model.")
-    hidden = vision.integer("hidden_size")
-    tower.weight("embeddings.class_embedding", hidden)
-    tower.linear("embeddings.patch_embedding", hidden, patches(vision), bias=False)
-    tower.weight("embeddings.position_embedding.weight", grid(vision) + 1, hidden)
-    tower.norm("pre_layrnorm", hidden)
-    encode(tower, vision, PLAIN)
-    tower.norm("post_layernorm", hidden)
-    return _resampled(root, text, tower, hidden)
+    return _resampled(root, text, tower_of(root), vision_of(root).integer("hidden_size"))
 
 
 def kosmos2_5(root: Facts, text: Facts) -> list[Tensor]:
