@@ -31,11 +31,15 @@ _A = ModuleClass.ATTENTION
 _WHOLE, _COLUMN = Sharding.REPLICATED, Sharding.COLUMN
 
 
-def _delta_attention(facts: Facts, family: Family, heads: int, width: int, kernel: int) -> Mixed:
-    """Queries, keys and values of ``heads`` × ``width`` each, convolved; a decay per channel."""
+def delta_attention(
+    facts: Facts, family: Family, heads: int, width: int, kernel: int, *, low_rank: bool
+) -> Mixed:
+    """Queries, keys and values of ``heads`` × ``width`` each, convolved; a decay per channel.
+
+    ``low_rank``: whether decay and output gate go through ``width`` elements.
+    """
     hidden, total = facts.integer("hidden_size"), heads * width
     path = family.names.attention + "."
-    low_rank = facts.model_type == "kimi_linear"
     tensors = [
         *matrix(path + "q_proj", _A, (total, hidden), _COLUMN),
         *matrix(path + "k_proj", _A, (total, hidden), _COLUMN),
@@ -61,23 +65,25 @@ def _delta_attention(facts: Facts, family: Family, heads: int, width: int, kerne
 def _kimi_delta(facts: Facts, family: Family, _kind: str) -> Mixed:
     """Sizes as in the checkpoint's ``linear_attn_config``, which wins over the flat keys."""
     inner = facts.sub("linear_attn_config") or facts.empty("linear_attn_config")
-    return _delta_attention(
+    return delta_attention(
         facts,
         family,
         inner.integer("num_heads", facts.integer("linear_num_heads")),
         inner.integer("head_dim", facts.integer("linear_head_dim")),
         inner.integer("short_conv_kernel_size", facts.integer("linear_conv_kernel_dim")),
+        low_rank=True,
     )
 
 
 def _bailing_delta(facts: Facts, family: Family, _kind: str) -> Mixed:
     facts.settle("kda_lower_bound")
-    return _delta_attention(
+    return delta_attention(
         facts,
         family,
         facts.integer("linear_num_heads", facts.integer("num_attention_heads")),
         facts.integer("linear_head_dim", facts.integer("head_dim")),
         facts.integer("linear_conv_kernel_dim", facts.integer("short_conv_kernel_size")),
+        low_rank=False,
     )
 
 

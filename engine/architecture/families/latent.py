@@ -79,10 +79,10 @@ class Latent:
         """The whole block under ``path``."""
         return [*self.query(path), *self.latent(path), *self.unfold(path)]
 
-    def spec(self, kind: AttentionKind = AttentionKind.LATENT, window: int = 0) -> AttentionSpec:
+    def spec(self, window: int = 0) -> AttentionSpec:
         """What the block keeps: one vector of kv_rank + rope a token."""
         return AttentionSpec(
-            kind, self.heads, self.heads, self.width, self.v_width, window,
+            AttentionKind.LATENT, self.heads, self.heads, self.width, self.v_width, window,
             q_lora_rank=self.q_rank, kv_lora_rank=self.kv_rank, qk_nope_head_dim=self.nope,
             qk_rope_head_dim=self.rope,
         )  # fmt: skip

@@ -24,6 +24,7 @@ _HOMES = {
         "glm4v_text exaone4 seed_oss smollm3 minicpm stablelm starcoder2 nemotron arcee helium "
         "ernie4_5 hunyuan_v1_dense"
     ),
+    "early": "biogpt ctrl openai-gpt xlm cpmant gpt_neox_japanese xlnet reformer",
     "encoders": (
         "bert roberta albert megatron-bert ernie roc_bert big_bird bert-generation roformer "
         "electra rembert roberta-prelayernorm xlm-roberta-xl xmod"
@@ -36,6 +37,7 @@ _HOMES = {
         "lfm3 minimax olmo_hybrid"
     ),
     "indexed": "axk2 dots3_note_text glm5_next_text hy_v4 hy_v4_vl_text mistral_large4_text",
+    "inkling": "inkling_text inkling2_text inkling2_loop_text",
     "kimi_linear": "kimi_linear bailing_hybrid",
     "nas": "nemotron-nas",
     "recurrent": "bamba granitemoehybrid falcon_h1 jamba mamba falcon_mamba mamba2",

@@ -16,59 +16,81 @@ from engine.architecture.families.base import (
 )
 from engine.architecture.families.dense import AB
 from engine.architecture.families.sparse import DEEPSEEK, nextn
-from engine.architecture.spec import ModuleClass, Sharding
+from engine.architecture.spec import ModuleClass, Sharding, Tensor
 
 if TYPE_CHECKING:
+    from engine.architecture.families.base import PatternRule
     from engine.config.facts import Facts
 
 _A = ModuleClass.ATTENTION
 _WHOLE = Sharding.REPLICATED
 
 
-def _indexed(facts: Facts, family: Family, kind: str) -> Mixed:
+INDEXED = "indexed_attention"
+SHARED_INDEX = "indexed_attention, shared index"
+"""A layer that reads the tokens which the last one with an indexer has selected."""
+
+
+def indexer(facts: Facts, rank: int) -> list[Tensor]:
+    """The indexer of DeepSeek-V3.2: its query reads a vector of ``rank``."""
+    hidden, width = facts.integer("hidden_size"), facts.integer("index_head_dim")
+    heads = facts.integer("index_n_heads")
+    path = "self_attn.indexer."
+    return [
+        *matrix(path + "wq_b", _A, (heads * width, rank), _WHOLE),
+        *matrix(path + "wk", _A, (width, hidden), _WHOLE),
+        *norm(path + "k_norm", width, bias=True),
+        *matrix(path + "weights_proj", _A, (heads, hidden), _WHOLE),
+    ]
+
+
+def indexed(facts: Facts, family: Family, kind: str) -> Mixed:
     """Latent attention with the sparse indexer (DeepSeek-V3.2, GLM-5)."""
     mixed = attention.mla(facts, family, kind)
-    hidden, width = facts.integer("hidden_size"), facts.integer("index_head_dim")
-    heads, rank = facts.integer("index_n_heads"), facts.integer("q_lora_rank")
-    if kind == _SHARED_INDEX:
+    width, rank = facts.integer("index_head_dim"), facts.integer("q_lora_rank")
+    tensors = indexer(facts, rank)
+    if kind == SHARED_INDEX or mixed.attention is None:
         return mixed
-    path = "self_attn.indexer."
-    mixed.tensors.extend(
-        (
-            *matrix(path + "wq_b", _A, (heads * width, rank), _WHOLE),
-            *matrix(path + "wk", _A, (width, hidden), _WHOLE),
-            *norm(path + "k_norm", width, bias=True),
-            *matrix(path + "weights_proj", _A, (heads, hidden), _WHOLE),
-        )
-    )
-    assert mixed.attention is not None  # noqa: S101 - mla always has one
-    return replace(mixed, attention=replace(mixed.attention, index_head_dim=width))
+    return Mixed([*mixed.tensors, *tensors], replace(mixed.attention, index_head_dim=width))
 
 
-_INDEXED = "indexed_attention"
-_SHARED_INDEX = "indexed_attention, shared index"
+def shares_index(facts: Facts, layers: int, every: PatternRule | None = None) -> tuple[bool, ...]:
+    """Which layers reuse the selection of the one before them, as GLM-5.2 states it.
+
+    Args:
+        facts: the text config.
+        layers: their number.
+        every: the types where the config states none, in place of GLM's frequency.
+
+    Raises:
+        ConfigError: a list of another length.
+    """
+    types = facts.words("indexer_types")
+    pattern = facts.raw("index_topk_pattern")
+    if types is None and pattern is not None and every is None:
+        types = tuple(pattern) if isinstance(pattern, str) else facts.words("index_topk_pattern")
+    if types is None:
+        types = (every or _by_frequency)(facts, layers)
+    if len(types) != layers:
+        raise facts.bad("indexer_types", types, f"one entry for each of the {layers} is needed")
+    return tuple(entry in ("S", "shared") for entry in types)
+
+
+def _by_frequency(facts: Facts, layers: int) -> tuple[str, ...]:
+    step = max(facts.count("index_topk_freq"), 1)
+    offset = facts.integer("index_skip_topk_offset", 2)
+    return tuple("shared" if max(i - offset + 1, 0) % step else "full" for i in range(layers))
 
 
 def _dsa_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
-    """GLM-5.2 lets some layers reuse the selection of the one before them."""
     layers = facts.integer("num_hidden_layers")
     facts.settle("layer_types", "num_experts")
-    types = facts.words("indexer_types")
-    pattern = facts.raw("index_topk_pattern")
-    if types is None and isinstance(pattern, str):
-        types = tuple("shared" if c == "S" else "full" for c in pattern)
-    if types is None:
-        step = max(facts.count("index_topk_freq"), 1)
-        offset = facts.integer("index_skip_topk_offset", 2)
-        types = tuple("shared" if max(i - offset + 1, 0) % step else "full" for i in range(layers))
-    if len(types) != layers:
-        raise facts.bad("indexer_types", types, f"one entry for each of the {layers} is needed")
-    mixers = [_SHARED_INDEX if t == "shared" else _INDEXED for t in types]
+    mixers = [SHARED_INDEX if shares else INDEXED for shares in shares_index(facts, layers)]
     return tuple(zip(mixers, patterns.deepseek(facts, layers), strict=True))
 
 
 DSA = Family(
-    kinds=_dsa_kinds, mixers={_INDEXED: _indexed, _SHARED_INDEX: _indexed}, q_bias=AB,
+    kinds=_dsa_kinds, mixers={INDEXED: indexed, SHARED_INDEX: indexed}, q_bias=AB,
     moe=DEEPSEEK.moe, mtp=nextn,
 )  # fmt: skip
 
@@ -81,10 +103,11 @@ def _m3_attention(facts: Facts, family: Family, kind: str) -> Mixed:
     if kind == FULL:
         return mixed
     hidden = facts.integer("hidden_size")
-    sparse = facts.sub("sparse_attention_config") or facts
-    stated = sparse is not facts
-    width = sparse.integer("sparse_index_dim" if stated else "index_head_dim")
-    heads = sparse.integer("sparse_num_index_heads" if stated else "index_n_heads")
+    width, heads = facts.integer("index_head_dim"), facts.integer("index_n_heads")
+    sparse = facts.sub("sparse_attention_config")
+    if sparse:
+        width = sparse.integer("sparse_index_dim", width)
+        heads = sparse.integer("sparse_num_index_heads", heads)
     path = "self_attn.indexer."
     mixed.tensors.extend(
         (
