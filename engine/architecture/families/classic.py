@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine.architecture.families import patterns
 from engine.architecture.families.base import Family, Names, matrix, norm
 from engine.architecture.heads import first_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject, Tensor
@@ -35,7 +36,8 @@ _GPT2_NAMES = Names(
 )  # fmt: skip
 
 
-def _own_heads(facts: Facts, _kind: str) -> int:
+def own_heads(facts: Facts, _kind: str) -> int:
+    """Every query head has keys and values of its own."""
     return facts.integer("num_attention_heads")
 
 
@@ -45,17 +47,25 @@ def _bigcode_heads(facts: Facts, _kind: str) -> int:
 
 GPT2 = Family(
     names=_GPT2_NAMES, q_bias=True, o_bias=True, mlp_bias=True, gated=False, norms=("ln_1", "ln_2"),
-    norm_bias=True, width=four_times_hidden, tied=True, kv_heads=_own_heads,
+    norm_bias=True, width=four_times_hidden, tied=True, kv_heads=own_heads,
     positions=_positions("transformer.wpe"),
 )  # fmt: skip
 GPT_BIGCODE = replace(GPT2, kv_heads=_bigcode_heads)
+
+
+def _all_kept(facts: Facts, layers: int) -> tuple[str, ...]:
+    """Local layers see a window, and yet keep every token."""
+    facts.settle("attention_types", "attention_layers", "window_size")
+    return patterns.all_full(facts, layers)
+
+
 GPT_NEO = Family(
     names=Names(
         attention="attn.attention", output="out_proj", up="c_fc", down="c_proj",
         embedding="transformer.wte", final_norm="transformer.ln_f",
     ),
     o_bias=True, mlp_bias=True, gated=False, norms=("ln_1", "ln_2"), norm_bias=True, tied=True,
-    width=four_times_hidden, positions=_positions("transformer.wpe"),
+    width=four_times_hidden, positions=_positions("transformer.wpe"), pattern=_all_kept,
 )  # fmt: skip
 _GPTJ = Names(
     attention="attn", output="out_proj", up="fc_in", down="fc_out", embedding="transformer.wte",
@@ -231,7 +241,7 @@ QWEN = Family(
         attention="attn", fused="c_attn", output="c_proj", gate="w1", up="w2", down="c_proj",
         embedding="transformer.wte", final_norm="transformer.ln_f",
     ),
-    q_bias=True, norms=("ln_1", "ln_2"), kv_heads=_own_heads,
+    q_bias=True, norms=("ln_1", "ln_2"), kv_heads=own_heads,
     width=_half_stated,
 )  # fmt: skip
 

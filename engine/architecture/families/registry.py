@@ -39,6 +39,7 @@ _HOMES = {
     "indexed": "axk2 dots3_note_text glm5_next_text hy_v4 hy_v4_vl_text mistral_large4_text",
     "inkling": "inkling_text inkling2_text inkling2_loop_text",
     "kimi_linear": "kimi_linear bailing_hybrid",
+    "mixtures": "dbrx ernie4_5_vl_moe_text jetmoe longcat_flash",
     "nas": "nemotron-nas",
     "recurrent": "bamba granitemoehybrid falcon_h1 jamba mamba falcon_mamba mamba2",
     "selecting": "deepseek_v32 glm_moe_dsa minimax_m3_vl_text",
