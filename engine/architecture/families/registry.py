@@ -41,6 +41,7 @@ _HOMES = {
     "kimi_linear": "kimi_linear bailing_hybrid",
     "mixtures": "dbrx ernie4_5_vl_moe_text jetmoe longcat_flash",
     "nas": "nemotron-nas",
+    "qwen4_exp": "qwen4_exp_text",
     "recurrent": "bamba granitemoehybrid falcon_h1 jamba mamba falcon_mamba mamba2",
     "selecting": "deepseek_v32 glm_moe_dsa minimax_m3_vl_text",
     "seq2seq_bart": (
