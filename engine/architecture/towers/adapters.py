@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import ModuleClass
+from engine.architecture.towers.audio import listen
 from engine.architecture.towers.encoders import tower_of
-from engine.architecture.towers.parts import Encoder, Tower, UnknownTowerError, number, vision_of
-from engine.architecture.towers.registry import AUDIO_ENCODERS
+from engine.architecture.towers.parts import Encoder, Tower, number, vision_of
 from engine.config.defaults import class_defaults
 from engine.config.facts import Facts
 
@@ -111,10 +110,7 @@ def _heard(root: Facts, out: int) -> list[Tensor]:
     # Published files leave out what their encoder has otherwise than its class.
     given = {"attention_bias": False, **stated.stated}
     audio = Facts(given, kind, class_defaults(kind), stated.path)
-    if kind not in AUDIO_ENCODERS:
-        raise UnknownTowerError(kind)
-    tower = Tower("audio_tower.", ModuleClass.AUDIO)
-    AUDIO_ENCODERS[kind](audio, tower)
+    tower = listen(audio)
     widths = (audio.integer("hidden_size"), audio.integer("projection_hidden_size"), out)
     _projector(tower, "embed_audio.", widths, bias=audio.flag("projection_bias"))
     return tower.tensors

@@ -57,28 +57,6 @@ def _either(facts: Facts, published: str, own: str) -> int:
     return facts.integer(own) if stated is None else stated
 
 
-def muse_glimmer(root: Facts, text: Facts) -> list[Tensor]:
-    """Muse Glimmer: a ViT with a learned grid, and an adapter over unshuffled patches."""
-    vision = vision_of(root)
-    tower = Tower("vision_tower.")
-    hidden = vision.integer("hidden_size")
-    frames = vision.integer("patch_temporal", 2)
-    tower.linear(
-        "patch_embedder.patch_embedding", hidden, patches(vision, frames=frames), bias=False
-    )
-    places = vision.integer("pos_emb_height") * vision.integer("pos_emb_width")
-    tower.weight("patch_embedder.position_embedding_table.weight", places, hidden)
-    tower.norm("ln_pre", hidden)
-    encode(tower, vision, PLAIN)
-    tower.norm("ln_post", hidden)
-    tower.path = ""
-    inner = root.integer("projector_hidden_size")
-    tower.linear("vision_adapter.fc1", inner, root.integer("out_hidden_size"), bias=False)
-    tower.linear("vision_adapter.fc2", inner, inner, bias=False)
-    tower.linear("vision_projection", text.integer("hidden_size"), inner, bias=False)
-    return tower.tensors
-
-
 def minicpmv4_6(root: Facts, text: Facts) -> list[Tensor]:
     """MiniCPM-V 4.6: SigLIP with a merger inside and one behind."""
     vision = vision_of(root)
@@ -194,5 +172,5 @@ def step3p7(root: Facts, text: Facts) -> list[Tensor]:
 TOWERS = {
     "kimi_k25": kimi_k25, "minicpm_ocr": minicpmv4_6, "minicpmv4_6": minicpmv4_6,
     "minicpmv4_7": minicpmv4_6, "minimax_m3_vl": minimax_m3, "mllama": mllama,
-    "muse_glimmer": muse_glimmer, "step3p7": step3p7,
+    "step3p7": step3p7,
 }  # fmt: skip

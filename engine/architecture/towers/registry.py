@@ -27,16 +27,16 @@ _HOMES = {
     ),
     "audio_conformer": "granite_speech granite_speech_plus",
     "audio_conv": "fun_asr_nano",
-    "further": (
-        "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama muse_glimmer step3p7"
-    ),
+    "further": ("kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama step3p7"),
     "gemma4": "gemma4",
     "kosmos": "kosmos-2 kosmos-2.5",
     "lfm3": "lfm3_vl",
+    "muse": "muse_glimmer muse_spark",
     "projected": (
         "internvl lighton_ocr llava_onevision mistral_large4 paddleocr_vl qianfan_ocr qwen4_exp "
         "shieldgemma2 video_llama_3 video_llava vipllava"
     ),
+    "sam": "deepseek_ocr2 deepseek_vl_hybrid got_ocr2",
     "tokens": "janus ovis2",
     "vision": (
         "aya_vision cohere2_vision cohere_compass cosmos3_edge cosmos3_omni deepseek_vl "
