@@ -52,6 +52,8 @@ _HARMLESS = re.compile(
     r"|^index_(topk|skip)|^(dim_model_base|scale_emb|mup_\w+|query_pre_attn_scalar)$"
     r"|^time_step_|^num_hash_layers$|chunk_size$|_multipliers$|^mamba_expand$|coef_clip$"
     r"|_sparsity_pattern$|^per_layer_config$|^_"
+    # masks, losses and the sound's own rate
+    r"|^mask_(time|feature)_(length|min_masks)$|^guided_attention_loss_|^sampling_rate$"
     r"|_(factor|multiplier|scale|scalar|seed|version)$|_act$|^mtp_|^num_sliding_window_layers$"
     r"|^attention_chunk_size$|^linear_(bias|scale)"
     # a width that the type has, and that none of this model's layers uses
@@ -65,8 +67,7 @@ _SECOND_STACK = re.compile(
 )
 # Types that are such by their class's default.
 _ENCODER_DECODERS = re.compile(
-    r"^(m|um|long)?t5$|^switch_transformers$|^(m|big_bird_pegasus)?bart$|^m2m_100$|^marian$"
-    r"|^pegasus(_x)?$|^blenderbot|^led$|^fsmt$|prophetnet$"
+    r"^(m|um|long)?t5$|^switch_transformers$|prophetnet$"
 )
 
 
@@ -122,7 +123,12 @@ def _states_experts(key: str, value: object) -> bool:
 
 
 def second_stack_doubts(root: Facts, text: Facts) -> list[Doubt]:
-    """Doubts of an encoder-decoder: the encoder and the cross-attention are not counted."""
+    """Doubts of an unknown encoder-decoder: its encoder and cross-attention are not counted.
+
+    What counts them asks whether the model is one.
+    """
+    if any(facts.is_asked("is_encoder_decoder") for facts in (root, text)):
+        return []
     keys = [
         key
         for facts in dict.fromkeys((root, text))
