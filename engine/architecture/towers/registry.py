@@ -36,7 +36,7 @@ _HOMES = {
         "internvl lighton_ocr llava_onevision mistral_large4 paddleocr_vl qianfan_ocr qwen4_exp "
         "shieldgemma2 video_llama_3 video_llava vipllava"
     ),
-    "sam": "deepseek_ocr2 deepseek_vl_hybrid got_ocr2",
+    "sam": "deepseek_ocr2 deepseek_vl_hybrid got_ocr2 pp_chart2table",
     "tokens": "janus ovis2",
     "vision": (
         "aya_vision cohere2_vision cohere_compass cosmos3_edge cosmos3_omni deepseek_vl "
