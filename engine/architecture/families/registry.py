@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from engine.architecture.families.base import Family
 
 _HOMES = {
+    "bart_text": "kosmos_2_text_model kosmos_2_5_text_model pp_formulanet_text",
     "cells": "rwkv xlstm recurrent_gemma",
     "classic": (
         "gpt2 gpt_bigcode gpt_neo gptj codegen gpt_neox bloom mpt falcon opt xglm persimmon "
@@ -48,7 +49,7 @@ _HOMES = {
         "bart plbart mbart mvp blenderbot pegasus blenderbot-small bigbird_pegasus pegasus_x marian "
         "m2m_100 nllb-moe fsmt led prophetnet"
     ),
-    "seq2seq_t5": "t5 mt5 umt5 longt5 pop2piano udop switch_transformers",
+    "seq2seq_t5": "t5 mt5 umt5 longt5 pop2piano udop switch_transformers pix2struct_text_model",
     "small": (
         "apertus apertus1p5_text bitnet diffllama doge granite_swa hyperclovax nanochat "
         "cosmos3_edge_text glm_ocr_text hrm_text modernbert-decoder"
@@ -64,6 +65,7 @@ _HOMES = {
         "granitemoe granitemoeshared ernie4_5_moe hunyuan_v1_moe exaone_moe llama4_text "
         "mimo_v2_flash minicpm3 youtu mistral4 axk1 granitemoe_swa cohere2_moe hy_v3 kolibri1"
     ),
+    "zaya": "zaya",
     "zamba": "zamba zamba2",
     "text_parts": "cohere_compass_text molmo2_text",
 }

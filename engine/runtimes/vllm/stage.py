@@ -60,11 +60,16 @@ def stage_plans(model: Model, settings: Settings, tokens: int) -> tuple[StagePla
 
 
 def doubts_of(spec: ArchitectureSpec) -> tuple[Doubt, ...]:
-    """The model's doubts, and vLLM's own: its pages of compressed entries are not modelled."""
-    if not any(a.compression for a in state.attention_kinds(spec)):
-        return spec.doubts
-    reason = "vLLM keeps compressed entries in pages of its own: counted as keys of every token"
-    return (*spec.doubts, Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER))
+    """The model's doubts, and those of what is kept in pages that are not modelled."""
+    found = list(spec.doubts)
+    kinds = state.attention_kinds(spec)
+    if any(a.compression for a in kinds):
+        reason = "vLLM keeps compressed entries in pages of its own: counted as keys of every token"
+        found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER))
+    if any(a.index_head_dim and a.kind is not AttentionKind.LATENT for a in kinds):
+        reason = "vLLM's pages for the keys that select tokens are not known: not counted"
+        found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER))
+    return tuple(found)
 
 
 def _weight_layout(model: Model, settings: Settings) -> WeightLayout:
