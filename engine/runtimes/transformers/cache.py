@@ -18,7 +18,7 @@ from engine.formats.kv import head_bytes, side_bytes
 if TYPE_CHECKING:
     from engine.architecture.spec import AttentionSpec, Compression, LayerSpec, StateSpec
 
-_MODEL_DTYPE = frozenset({"lightning", "xlstm"})
+_MODEL_DTYPE = frozenset({"cca", "lightning", "xlstm"})
 """Kinds of state that stay in the model's dtype; all others are kept in 32 bits."""
 _INTEGER_BYTES = 8
 
