@@ -21,21 +21,27 @@ AudioRule = Callable[["Facts", "Tower"], None]
 _HOMES = {
     "acting": "pi0",
     "adapters": "molmo2 nemotron_h_omni",
+    "assistants": "gemma4_assistant gemma4_unified_assistant",
     "audio": (
         "voxtral glmasr audioflamingo3 musicflamingo voxtral_realtime moss_transcribe_diarize "
         "qwen2_audio omniasr qwen3_asr"
     ),
     "audio_conformer": "granite_speech granite_speech_plus",
     "audio_conv": "fun_asr_nano",
-    "further": ("kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama step3p7"),
+    "documents": "pp_formulanet unlimited_ocr",
+    "further": "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama step3p7",
     "gemma4": "gemma4",
     "kosmos": "kosmos-2 kosmos-2.5",
     "lfm3": "lfm3_vl",
     "muse": "muse_glimmer muse_spark",
+    "omni": (
+        "qwen2_5_omni_thinker qwen3_omni_moe_thinker qwen2_5_omni qwen3_omni_moe phi4_multimodal"
+    ),
     "projected": (
         "internvl lighton_ocr llava_onevision mistral_large4 paddleocr_vl qianfan_ocr qwen4_exp "
         "shieldgemma2 video_llama_3 video_llava vipllava"
     ),
+    "queries": "aria blip-2 granite4_vision idefics2 instructblip instructblipvideo",
     "sam": "deepseek_ocr2 deepseek_vl_hybrid got_ocr2 pp_chart2table",
     "tokens": "janus ovis2",
     "vision": (
