@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 from engine.config.defaults import class_defaults
@@ -42,6 +42,10 @@ class Tower:
         if bias:
             own = sharding if sharding is Sharding.COLUMN else Sharding.REPLICATED
             self.tensors.append(Tensor(f"{path}.bias", self.module, (rows,), copies, own))
+
+    def add(self, other: Tower, times: int = 1) -> None:
+        """The tensors of another part, ``times`` over."""
+        self.tensors += [replace(tensor, copies=tensor.copies * times) for tensor in other.tensors]
 
     def norm(self, name: str, width: int, *, bias: bool = True, copies: int = 1) -> None:
         """A layer norm (with bias) or RMS norm (without)."""
