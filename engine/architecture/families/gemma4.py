@@ -1,7 +1,7 @@
 """Gemma 4: global layers with their own heads, layers that share keys and values, per-layer inputs.
 
 Source:
-    transformers 5.24.0, ``gemma4/modeling_gemma4.py`` and ``configuration_gemma4.py``.
+    transformers 5.24.0, ``gemma4``, ``gemma4_unified``, their assistants and ``diffusion_gemma``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _WHOLE = Sharding.REPLICATED
 SHARED = ", shared"
-_WIDE = "wide"
+_WIDE, _WIDE_SPARSE = "wide", "wide and sparse"
+_DIFFUSION = "diffusion_gemma_text"
 _GLOBAL_HEAD_DIM = 512
 
 
@@ -47,49 +48,92 @@ def _types(facts: Facts) -> list[str]:
     return found
 
 
+def _heads(facts: Facts, types: list[str]) -> list[tuple[int, int]]:
+    """Head width and KV heads of each layer.
+
+    ``per_layer_config`` is how the class writes them out; it then holds for all layers.
+    """
+    own = facts.integer("head_dim"), facts.integer("num_key_value_heads")
+    found = [own] * len(types)
+    stated = facts.sub("per_layer_config")
+    if stated is not None:
+        facts.settle("global_head_dim", "num_global_key_value_heads")
+        for key in stated.stated:
+            inner, index = stated.sub(key), int(key) if key.isascii() and key.isdigit() else -1
+            if inner is None or not 0 <= index < len(types):
+                raise facts.bad("per_layer_config", key, f"a layer below {len(types)} is needed")
+            found[index] = (
+                inner.integer("head_dim", own[0]),
+                inner.integer("num_key_value_heads", own[1]),
+            )
+        return found
+    width, heads = facts.integer("global_head_dim", _GLOBAL_HEAD_DIM), own[1]
+    if _shares_values(facts):
+        heads = facts.integer("num_global_key_value_heads", heads)
+    return [(width, heads) if kind == FULL else own for kind in types]
+
+
+def _shares_values(facts: Facts) -> bool:
+    """Whether the value of a global layer is its key: always so in DiffusionGemma."""
+    return facts.model_type == _DIFFUSION or facts.flag("attention_k_eq_v")
+
+
 def _kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     """The last ``num_kv_shared_layers`` read an earlier layer's cache; some have a wide MLP."""
+    return _with_shared(facts, facts.count("num_kv_shared_layers"))
+
+
+def _with_shared(facts: Facts, shared: int) -> tuple[tuple[str, str], ...]:
     types = _types(facts)
-    shared = min(facts.count("num_kv_shared_layers"), len(types))
+    own = len(types) - min(shared, len(types))
     wide = facts.flag("use_double_wide_mlp")
-    feed_kind = SPARSE if facts.flag("enable_moe_block") else DENSE
+    sparse = facts.model_type == _DIFFUSION or facts.flag("enable_moe_block")
+    feed_kind = SPARSE if sparse else DENSE
     kinds: list[tuple[str, str]] = []
-    for index, kind in enumerate(types):
-        if shared and index >= len(types) - shared:
-            kinds.append((kind + SHARED, _WIDE if wide else feed_kind))
-        else:
-            kinds.append((kind, feed_kind))
+    for index, (kind, heads) in enumerate(zip(types, _heads(facts, types), strict=True)):
+        marked = f"{kind}/{heads[0]}/{heads[1]}"
+        reads = index >= own
+        fed = feed_kind if not (reads and wide) else _WIDE_SPARSE if sparse else _WIDE
+        kinds.append((marked + SHARED if reads else marked, fed))
     return tuple(kinds)
 
 
-def _widths(facts: Facts, kind: str) -> tuple[int, int]:
-    if kind == FULL:
-        width = facts.integer("global_head_dim", _GLOBAL_HEAD_DIM)
-    else:
-        width = facts.integer("head_dim")
-    return width, width
+def _window(facts: Facts, kind: str) -> int:
+    """The stated window; half of it where every token sees those after it too."""
+    window = facts.integer("sliding_window")
+    both_ways = facts.word("use_bidirectional_attention") == "all"
+    return (window // 2 + 1 if both_ways else window) if kind == SLIDING else 0
 
 
-def _kv_heads(facts: Facts, kind: str) -> int:
-    heads = facts.integer("num_key_value_heads", facts.integer("num_attention_heads"))
-    if kind == FULL and facts.flag("attention_k_eq_v"):
-        return facts.integer("num_global_key_value_heads", heads)
-    return heads
+def _sized(family: Family, width: int, kv_heads: int) -> Family:
+    def widths(_facts: Facts, _kind: str) -> tuple[int, int]:
+        return width, width
+
+    def heads(_facts: Facts, _kind: str) -> int:
+        return kv_heads
+
+    return replace(family, head_dim=widths, kv_heads=heads)
 
 
 def attention_rule(facts: Facts, family: Family, kind: str) -> Mixed:
-    """Attention that may read another layer's cache, or whose value is its key."""
+    """Attention that may read another layer's cache, or whose value is its key.
+
+    ``kind`` may state the layer's head width and KV heads: ``full_attention/512/2``.
+    """
+    base, *heads = kind.removesuffix(SHARED).split("/")
+    if heads:
+        width, kv_heads = map(int, heads)
+        family = _sized(family, width, kv_heads)
+    mixed = attention.gqa(facts, family, base)
     if kind.endswith(SHARED):
-        mixed = attention.gqa(facts, family, kind.removesuffix(SHARED))
         own = ("q_proj", "o_proj", "q_norm")
         tensors = [t for t in mixed.tensors if any(name in t.name for name in own)]
         assert mixed.attention is not None  # noqa: S101 - gqa always has one
         return Mixed(tensors, replace(mixed.attention, keeps_cache=False))
-    if kind == FULL and facts.flag("attention_k_eq_v"):
-        mixed = attention.gqa(facts, family, kind)
+    if base == FULL and _shares_values(facts):
         # The value is the key, before its norm and rotation: projected once, cached twice.
         return Mixed([t for t in mixed.tensors if "v_proj" not in t.name], mixed.attention)
-    return attention.gqa(facts, family, kind)
+    return mixed
 
 
 def _wide(facts: Facts, family: Family, _kind: str) -> Fed:
@@ -99,7 +143,7 @@ def _wide(facts: Facts, family: Family, _kind: str) -> Fed:
 
 def _sparse(facts: Facts, family: Family, kind: str) -> Fed:
     """The dense MLP and the experts work side by side, each with norms of its own."""
-    dense = feed.dense(facts, family, kind)
+    dense = (_wide if kind == _WIDE_SPARSE else feed.dense)(facts, family, kind)
     hidden, experts = facts.integer("hidden_size"), facts.integer("num_experts")
     width = facts.integer("moe_intermediate_size")
     active = facts.integer("top_k_experts")
@@ -150,9 +194,8 @@ def per_layer_outer(facts: Facts, _family: Family) -> list[Tensor]:
 
 GEMMA4 = Family(
     q_bias="attention_bias", o_bias="attention_bias", qk_norm="head", kinds=_kinds,
-    attention=attention_rule,
-    mixers={FULL + SHARED: attention_rule, SLIDING + SHARED: attention_rule},
-    feeds={_WIDE: _wide, SPARSE: _sparse}, head_dim=_widths, kv_heads=_kv_heads,
+    attention=attention_rule, window=_window,
+    feeds={_WIDE: _wide, SPARSE: _sparse, _WIDE_SPARSE: _sparse},
     norms=(
         "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
         "post_feedforward_layernorm",
@@ -160,4 +203,17 @@ GEMMA4 = Family(
     layer_extra=per_layer, positions=per_layer_outer, tied=True,
 )  # fmt: skip
 
-FAMILIES = {"gemma4_text": GEMMA4}
+
+def _assistant_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
+    return _with_shared(
+        facts, facts.count("num_kv_shared_layers") or facts.integer("num_hidden_layers")
+    )
+
+
+ASSISTANT = replace(GEMMA4, kinds=_assistant_kinds, owns_text=True)
+"""A draft model: it has no keys and values of its own, unless some of its layers are said to."""
+
+FAMILIES = {
+    "gemma4_text": GEMMA4, "gemma4_unified_text": GEMMA4, "diffusion_gemma_text": GEMMA4,
+    "gemma4_assistant": ASSISTANT, "gemma4_unified_assistant": ASSISTANT,
+}  # fmt: skip

@@ -32,7 +32,10 @@ _HOMES = {
     ),
     "gated": "afmoe beam laguna muse_glimmer_text muse_spark_text step3p5",
     "gemma3n": "gemma3n_text",
-    "gemma4": "gemma4_text",
+    "gemma4": (
+        "gemma4_text gemma4_unified_text diffusion_gemma_text gemma4_assistant "
+        "gemma4_unified_assistant"
+    ),
     "hybrid": (
         "mllama_text_model qwen3_next qwen3_5_text qwen3_5_moe_text lfm2 lfm2_moe nemotron_h "
         "lfm3 minimax olmo_hybrid"
