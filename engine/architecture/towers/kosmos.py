@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FLATTENED = Encoder(gated=True, qkv_bias=False, o_bias=False, mlp_bias=False, norm_bias=False)
 
 
-def flattened(vision: Facts, places: int, head: int) -> Tower:
+def flattened(vision: Facts, places: int, head: int, width: int) -> Tower:
     """An encoder of flattened patches, each with a row and a column of ``places``."""
     tower = Tower("vision_model.")
     hidden = vision.integer("hidden_size")
@@ -28,16 +28,16 @@ def flattened(vision: Facts, places: int, head: int) -> Tower:
     for side in ("row", "column"):
         tower.weight(f"embeddings.{side}_embedder.weight", places, hidden)
     inner = vision.integer("num_attention_heads") * head
-    layers, width = vision.integer("num_hidden_layers"), vision.integer("intermediate_size")
-    _FLATTENED.add(tower, layers, hidden, width, (inner, inner))
+    _FLATTENED.add(tower, vision.integer("num_hidden_layers"), hidden, width, (inner, inner))
     tower.norm("layernorm", hidden, bias=False)
     return tower
 
 
-def pix2struct_vision(vision: Facts) -> Tower:
-    """The encoder of Pix2Struct."""
-    vision.settle("relative_attention_num_buckets")
-    return flattened(vision, vision.integer("seq_len"), vision.integer("d_kv"))
+def pix2struct(root: Facts, _text: Facts) -> list[Tensor]:
+    """Pix2Struct: the encoder alone."""
+    vision = vision_of(root)
+    places, head = vision.integer("seq_len"), vision.integer("d_kv")
+    return flattened(vision, places, head, vision.integer("d_ff")).tensors
 
 
 def kosmos2(root: Facts, text: Facts) -> list[Tensor]:
@@ -48,7 +48,8 @@ def kosmos2(root: Facts, text: Facts) -> list[Tensor]:
 def kosmos2_5(root: Facts, text: Facts) -> list[Tensor]:
     """Kosmos 2.5: Pix2Struct's encoder and the queries of Kosmos 2."""
     vision = vision_of(root)
-    tower = flattened(vision, vision.integer("max_num_patches"), vision.integer("head_dim"))
+    places, head = vision.integer("max_num_patches"), vision.integer("head_dim")
+    tower = flattened(vision, places, head, vision.integer("intermediate_size"))
     return _resampled(root, text, tower, vision.integer("hidden_size"))
 
 
@@ -62,4 +63,4 @@ def _resampled(root: Facts, text: Facts, tower: Tower, width: int) -> list[Tenso
     return tower.tensors
 
 
-TOWERS = {"kosmos-2": kosmos2, "kosmos-2.5": kosmos2_5}
+TOWERS = {"kosmos-2": kosmos2, "kosmos-2.5": kosmos2_5, "pix2struct": pix2struct}

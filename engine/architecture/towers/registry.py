@@ -31,7 +31,7 @@ _HOMES = {
     "documents": "pp_formulanet unlimited_ocr",
     "further": "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama step3p7",
     "gemma4": "gemma4",
-    "kosmos": "kosmos-2 kosmos-2.5",
+    "kosmos": "kosmos-2 kosmos-2.5 pix2struct",
     "lfm3": "lfm3_vl",
     "muse": "muse_glimmer muse_spark",
     "omni": (
