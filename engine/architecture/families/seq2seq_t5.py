@@ -226,6 +226,13 @@ def _switch_tables(facts: Facts, family: Family) -> list[Tensor]:
     return own_tables(facts, family)
 
 
+def _square(facts: Facts, _kind: str) -> tuple[int, int]:
+    """Pix2Struct's projections are as wide as the model, whatever ``d_kv`` says."""
+    facts.settle("d_kv")
+    width = facts.integer("hidden_size") // facts.integer("num_heads")
+    return width, width
+
+
 def _pix2struct() -> Family:
     """Pix2Struct's decoder, which always reads its image encoder."""
     names = Names(
@@ -234,7 +241,9 @@ def _pix2struct() -> Family:
         embedding="decoder.embed_tokens", final_norm="decoder.final_layer_norm",
     )  # fmt: skip
     norms = ("self_attention.layer_norm", "encoder_decoder_attention.layer_norm", "mlp.layer_norm")
-    base = replace(_PLAIN, names=names, norms=norms, tied=False, reads_tie=True)
+    base = replace(
+        _PLAIN, names=names, norms=norms, tied=False, reads_tie=True, head_dim=_square
+    )  # fmt: skip
     cross = replace(names, attention="encoder_decoder_attention.attention")
     return seq2seq(_stack(base, _encoder_layers), None, named(cross), beside=None)
 
