@@ -180,7 +180,9 @@ def _outer(facts: Facts, family: Family, *, tied: bool) -> list[Tensor]:
     more = family.embedding_extra
     extra = facts.integer(more, 0, 0) if isinstance(more, str) else more
     shape = (vocab + extra, width)
-    tensors = [Tensor(f"{names.embedding}.weight", embedding, shape, 1, Sharding.VOCAB)]
+    tensors: list[Tensor] = []
+    if names.embedding:
+        tensors.append(Tensor(f"{names.embedding}.weight", embedding, shape, 1, Sharding.VOCAB))
     if family.positions:
         tensors += family.positions(facts, family)
     if family.norm_weight and names.final_norm:

@@ -22,7 +22,6 @@ from engine.architecture.families.base import (
 )
 from engine.architecture.families.feed import expert_tensors, mlp_tensors
 from engine.architecture.families.mixers import convolution
-from engine.architecture.heads import head_of
 from engine.architecture.spec import (
     AttentionKind,
     AttentionSpec,
@@ -251,7 +250,6 @@ def _second_attention(facts: Facts, _family: Family, kind: str) -> Mixed:
 
 def _second_outer(facts: Facts, family: Family) -> list[Tensor]:
     hidden = facts.integer("hidden_size")
-    rows = facts.integer("unpadded_vocab_size")
     tensors = [
         *_embedding_norm(facts, family),
         Tensor("model.final_input.query", _OTHER, (hidden,)),
@@ -259,14 +257,12 @@ def _second_outer(facts: Facts, family: Family) -> list[Tensor]:
     if _is_looped(facts):
         first, last = _loop(facts)[:2]
         tensors.append(Tensor("model.message_input.query", _OTHER, (last - first, 4, hidden)))
-    if head_of(facts.stated) == "lm":
-        tensors += matrix("lm_head", ModuleClass.LM_HEAD, (rows, hidden), Sharding.VOCAB)
     return tensors
 
 
 INKLING2 = Family(
     kinds=_second_kinds, attention=_second_attention, moe=Moe(experts="n_routed_experts"),
-    norms=(), positions=_second_outer, has_head=False, tied=False, reads_tie=False,
+    norms=(), positions=_second_outer, head_rows="unpadded_vocab_size", tied=False, reads_tie=False,
 )  # fmt: skip
 
 FAMILIES = {

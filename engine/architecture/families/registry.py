@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "bart_text": "kosmos_2_text_model kosmos_2_5_text_model pp_formulanet_text",
+    "blt": "blt_local_decoder",
     "cells": "rwkv xlstm recurrent_gemma",
     "classic": (
         "gpt2 gpt_bigcode gpt_neo gptj codegen gpt_neox bloom mpt falcon opt xglm persimmon "
@@ -50,8 +51,9 @@ _HOMES = {
     "selecting": "deepseek_v32 glm_moe_dsa minimax_m3_vl_text",
     "seq2seq_bart": (
         "bart plbart mbart mvp blenderbot pegasus blenderbot-small bigbird_pegasus pegasus_x marian "
-        "m2m_100 nllb-moe fsmt led prophetnet"
+        "m2m_100 nllb-moe fsmt led prophetnet trocr"
     ),
+    "seq2seq_gemma": "t5_gemma_module t5gemma2_decoder",
     "seq2seq_t5": "t5 mt5 umt5 longt5 pop2piano udop switch_transformers pix2struct_text_model",
     "small": (
         "apertus apertus1p5_text bitnet diffllama doge granite_swa hyperclovax nanochat "
@@ -71,6 +73,7 @@ _HOMES = {
     "zaya": "zaya",
     "zamba": "zamba zamba2",
     "text_parts": "cohere_compass_text molmo2_text",
+    "speaking": "moshi",
 }
 # Text parts of multimodal models, and other names of the same layers.
 _SAME_LAYERS = {

@@ -29,6 +29,7 @@ _HOMES = {
     "audio_conformer": "granite_speech granite_speech_plus",
     "audio_conv": "fun_asr_nano",
     "documents": "pp_formulanet unlimited_ocr",
+    "blt": "blt",
     "further": "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama step3p7",
     "gemma4": "gemma4",
     "kosmos": "kosmos-2 kosmos-2.5 pix2struct",
@@ -43,6 +44,10 @@ _HOMES = {
     ),
     "queries": "aria blip-2 granite4_vision idefics2 instructblip instructblipvideo",
     "sam": "deepseek_ocr2 deepseek_vl_hybrid got_ocr2 pp_chart2table",
+    "reading": (
+        "canary t5gemma t5gemma2 encoder-decoder vision-encoder-decoder "
+        "speech-encoder-decoder"
+    ),
     "tokens": "janus ovis2",
     "vision": (
         "aya_vision cohere2_vision cohere_compass cosmos3_edge cosmos3_omni deepseek_vl "
