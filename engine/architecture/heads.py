@@ -57,6 +57,8 @@ def is_tied(text: Facts, root: Facts, *, otherwise: bool) -> bool:
         transformers 5.24.0, ``get_expanded_tied_weights_keys`` and the ``__post_init__`` of the
         composite configs: the class that makes the head reads its own config, the root's.
     """
+    # Where configs nest deeper, as in a thinker beside a talker, that is the one above the text.
+    root = text.above or root
     kind = root.model_type
     if root is text or not root.defaults.sub_types:
         return _first_said((root, text), otherwise=otherwise)
