@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.architecture.families import patterns
-from engine.architecture.families.base import Family, Names, matrix, norm
+from engine.architecture.families import attention, patterns
+from engine.architecture.families.base import Family, Mixed, Names, matrix, norm
+from engine.architecture.families.crossed import crossed, whole_heads
 from engine.architecture.heads import first_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject, Tensor
 
@@ -45,7 +46,17 @@ def _bigcode_heads(facts: Facts, _kind: str) -> int:
     return 1 if facts.flag("multi_query", default=True) else facts.integer("num_attention_heads")
 
 
+_READING = replace(_GPT2_NAMES, attention="crossattention", query="q_attn", fused="")
+
+
+def _gpt2(facts: Facts, family: Family, kind: str) -> Mixed:
+    own = replace(family, attention=None)
+    mixed = attention.gqa(facts, own, kind)
+    return crossed(facts, own, mixed, _READING, "ln_cross_attn")
+
+
 GPT2 = Family(
+    attention=_gpt2, head_dim=whole_heads,
     names=_GPT2_NAMES, q_bias=True, o_bias=True, mlp_bias=True, gated=False, norms=("ln_1", "ln_2"),
     norm_bias=True, width=four_times_hidden, tied=True, kv_heads=own_heads,
     positions=_positions("transformer.wpe"),
@@ -60,6 +71,7 @@ def _all_kept(facts: Facts, layers: int) -> tuple[str, ...]:
 
 
 GPT_NEO = Family(
+    head_dim=whole_heads,
     names=Names(
         attention="attn.attention", output="out_proj", up="c_fc", down="c_proj",
         embedding="transformer.wte", final_norm="transformer.ln_f",
@@ -72,10 +84,12 @@ _GPTJ = Names(
     final_norm="transformer.ln_f",
 )  # fmt: skip
 GPTJ = Family(
+    head_dim=whole_heads,
     names=_GPTJ, mlp_bias=True, gated=False, norms=("ln_1",), norm_bias=True, head_bias=True,
     width=four_times_hidden,
 )  # fmt: skip
 CODEGEN = Family(
+    head_dim=whole_heads,
     names=Names(
         attention="attn", fused="qkv_proj", output="out_proj", up="fc_in", down="fc_out",
         embedding="transformer.wte", final_norm="transformer.ln_f",
@@ -84,6 +98,7 @@ CODEGEN = Family(
     width=four_times_hidden,
 )  # fmt: skip
 GPT_NEOX = Family(
+    head_dim=whole_heads,
     names=Names(
         attention="attention", fused="query_key_value", output="dense", up="dense_h_to_4h",
         down="dense_4h_to_h", embedding="gpt_neox.embed_in", final_norm="gpt_neox.final_layer_norm",
@@ -97,6 +112,7 @@ def _bloom_positions(facts: Facts, _family: Family) -> list[Tensor]:
 
 
 BLOOM = Family(
+    head_dim=whole_heads,
     names=Names(
         attention="self_attention", fused="query_key_value", output="dense", up="dense_h_to_4h",
         down="dense_4h_to_h", embedding="word_embeddings", final_norm="ln_f",
@@ -114,6 +130,8 @@ def _mpt_own_code(facts: Facts) -> bool:
 def _mpt_heads(facts: Facts, _kind: str) -> int:
     own = facts.sub("attn_config")
     heads = facts.integer("num_attention_heads")
+    if own:
+        own.settle("alibi_bias_max", "clip_qkv", "qk_ln", "softmax_scale")
     return own.integer("kv_n_heads", heads) if own and _mpt_own_code(facts) else heads
 
 
@@ -130,6 +148,7 @@ def _mpt_doubts(facts: Facts) -> list[Doubt]:
 
 
 MPT = Family(
+    head_dim=whole_heads,
     names=Names(
         attention="attn", fused="Wqkv", output="out_proj", mlp="ffn", embedding="transformer.wte",
         final_norm="transformer.norm_f",
@@ -158,6 +177,7 @@ def _falcon_norms(facts: Facts) -> tuple[str, ...]:
 
 
 FALCON = Family(
+    head_dim=whole_heads,
     names=Names(
         attention="self_attention", fused="query_key_value", output="dense", up="dense_h_to_4h",
         down="dense_4h_to_h", embedding="transformer.word_embeddings",
@@ -197,6 +217,7 @@ def _opt_norms(facts: Facts) -> tuple[str, ...]:
 
 
 OPT = Family(
+    head_dim=whole_heads,
     names=Names(
         output="out_proj", mlp="layer", up="fc1", down="fc2", final_norm="",
         embedding="model.decoder.embed_tokens",
@@ -205,6 +226,7 @@ OPT = Family(
     norm_rule=_opt_norms, embedding_width="word_embed_proj_dim", positions=_opt_outer, tied=True,
 )  # fmt: skip
 XGLM = Family(
+    head_dim=whole_heads,
     names=Names(
         output="out_proj", mlp="layer", up="fc1", down="fc2", final_norm="model.layer_norm"
     ),
@@ -212,6 +234,7 @@ XGLM = Family(
     norms=("self_attn_layer_norm", "final_layer_norm"),
 )  # fmt: skip
 PERSIMMON = Family(
+    head_dim=whole_heads,
     names=Names(
         fused="query_key_value", output="dense", up="dense_h_to_4h", down="dense_4h_to_h",
         query_norm="q_layernorm", key_norm="k_layernorm", final_norm="model.final_layernorm",

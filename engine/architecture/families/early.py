@@ -22,6 +22,7 @@ from engine.architecture.families.base import (
     vector,
 )
 from engine.architecture.families.classic import GPT2, XGLM, own_heads
+from engine.architecture.families.crossed import whole_heads
 from engine.architecture.heads import first_class, head_of
 from engine.architecture.spec import (
     AttentionKind,
@@ -73,7 +74,7 @@ CTRL = Family(
     ),
     q_bias=True, o_bias=True, mlp_bias=True, gated=False, norms=("layernorm1", "layernorm2"),
     norm_bias=True, head_bias=True, width=lambda facts: facts.integer("dff"), kv_heads=own_heads,
-    tied=True,
+    head_dim=whole_heads, tied=True,
 )  # fmt: skip
 
 
@@ -110,7 +111,7 @@ GPT_NEOX_JAPANESE = Family(
         final_norm="gpt_neox_japanese.final_layer_norm",
     ),
     kinds=_japanese_kinds, mixers={_LAST: _with_bias}, gated=False, norm_bias=True, tied=True,
-    kv_heads=own_heads,
+    kv_heads=own_heads, head_dim=whole_heads,
     width=lambda facts: facts.integer("intermediate_multiple_size") * facts.integer("hidden_size"),
 )  # fmt: skip
 
@@ -119,6 +120,7 @@ def _xlm_outer(facts: Facts, _family: Family) -> list[Tensor]:
     hidden, languages = facts.integer("hidden_size"), facts.integer("n_langs")
     rows = facts.integer("max_position_embeddings")
     facts.settle("lang2id", "id2lang", "mask_index", "unk_index", "bos_index", "eos_index")
+    facts.settle("lang_id")
     tensors = [Tensor("transformer.position_embeddings.weight", _E, (rows, hidden))]
     if languages > 1 and facts.flag("use_lang_emb", default=True):
         tensors.append(Tensor("transformer.lang_embeddings.weight", _E, (languages, hidden)))
@@ -126,7 +128,7 @@ def _xlm_outer(facts: Facts, _family: Family) -> list[Tensor]:
 
 
 def _xlm_doubts(facts: Facts) -> list[Doubt]:
-    if not facts.flag("asm"):
+    if not facts.flag("asm") or head_of(facts.stated) != "lm":
         return _top_doubts(facts)
     reason = "the head of several sizes that asm stands for is not known: counted as a plain one"
     return [Doubt(Subject.WEIGHTS, reason, Direction.EITHER)]
@@ -139,7 +141,7 @@ XLM = Family(
     ),
     q_bias=True, o_bias=True, mlp_bias=True, gated=False, norms=("layer_norm1", "layer_norm2"),
     norm_bias=True, head_bias=True, width=_four_times, kv_heads=own_heads, positions=_xlm_outer,
-    doubts=_xlm_doubts, tied=True,
+    head_dim=whole_heads, doubts=_xlm_doubts, tied=True,
 )  # fmt: skip
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention, feed
 from engine.architecture.families.base import NONE, Family, Mixed, Names, matrix, norm
+from engine.architecture.families.crossed import crossed, whole_heads
 from engine.architecture.heads import first_class, labels_of
 from engine.architecture.spec import (
-    AttentionKind,
     Direction,
     Doubt,
     ModuleClass,
@@ -116,7 +116,7 @@ def _tables(facts: Facts, masked: Masked) -> list[Tensor]:
         rows = facts.integer("max_position_embeddings")
         found.append(Tensor("embeddings.position_embeddings.weight", _E, (rows, width)))
     if masked.kinds:
-        kinds = facts.integer("type_vocab_size")
+        kinds = facts.integer("type_vocab_size", low=0)
         found.append(Tensor("embeddings.token_type_embeddings.weight", _E, (kinds, width)))
     if masked.embedding_norm:
         found += norm("embeddings.LayerNorm", width, bias=True)
@@ -134,20 +134,10 @@ def _encode(facts: Facts, family: Family, kind: str) -> Mixed:
     assert mixed.attention is not None  # noqa: S101 - gqa always has one
     is_decoder = facts.flag("is_decoder")
     decodes = is_decoder or first_class(facts.stated).endswith(_DECODERS)
-    kept = replace(mixed.attention, keeps_cache=decodes)
-    if not facts.flag("add_cross_attention"):
-        return Mixed(mixed.tensors, kept)
-    if not is_decoder:
+    kept = replace(mixed, attention=replace(mixed.attention, keeps_cache=decodes))
+    if facts.flag("add_cross_attention") and not is_decoder:
         raise facts.bad("add_cross_attention", value=True, wanted="is_decoder has to be true too")
-    hidden = facts.integer("hidden_size")
-    tensors = [
-        *mixed.tensors,
-        *attention.projections(facts, replace(own, names=_CROSS), kept),
-        *norm("crossattention.output.LayerNorm", hidden, bias=True),
-    ]
-    # By itself it has no encoder to attend to, and keeps nothing of one.
-    cross = replace(kept, kind=AttentionKind.CROSS) if facts.path else None
-    return Mixed(tensors, kept, cross=cross)
+    return crossed(facts, own, kept, _CROSS, "crossattention.output.LayerNorm")
 
 
 _NAMES = Names(
@@ -170,6 +160,7 @@ def _family(masked: Masked) -> Family:
     return Family(
         names=_NAMES, attention=_encode, q_bias=True, o_bias=True, mlp_bias=True, gated=False,
         norms=("attention.output.LayerNorm", "output.LayerNorm"), norm_bias=True, has_head=False,
+        head_dim=whole_heads,
         embedding_width=masked.width, positions=masked.tensors, tied=True, doubts=_doubts,
     )  # fmt: skip
 
@@ -231,6 +222,7 @@ def _adapters(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[Te
     for language in facts.words("languages") or ():
         found += matrix(f"{path}.{language}.dense1", mlp, (inner, hidden), _WHOLE, bias=True)
         found += matrix(f"{path}.{language}.dense2", mlp, (hidden, inner), _WHOLE, bias=True)
+    facts.settle("adapter_reuse_layer_norm")
     if facts.flag("adapter_layer_norm"):
         found += norm("output.adapter_layer_norm", hidden, bias=True)
     return found

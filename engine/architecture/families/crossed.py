@@ -1,0 +1,51 @@
+"""Decoders that read an encoder's tokens where ``add_cross_attention`` asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.architecture.families import attention
+from engine.architecture.families.base import Mixed, norm
+from engine.architecture.spec import AttentionKind
+
+if TYPE_CHECKING:
+    from engine.architecture.families.base import Family, Names
+    from engine.config.facts import Facts
+
+
+def crossed(facts: Facts, family: Family, mixed: Mixed, names: Names, last: str) -> Mixed:
+    """``mixed`` with the cross-attention of the layer, if the config asks for it.
+
+    Args:
+        facts: the config.
+        family: whose biases the cross-attention shares.
+        mixed: the self-attention.
+        names: names of the cross-attention's modules.
+        last: name of its norm.
+    """
+    own = mixed.attention
+    if own is None or not facts.flag("add_cross_attention"):
+        return mixed
+    tensors = [
+        *mixed.tensors,
+        *attention.projections(facts, replace(family, names=names), own),
+        *norm(last, facts.integer("hidden_size"), bias=True),
+    ]
+    # By itself a decoder has no encoder to attend to, and keeps nothing of one.
+    cross = replace(own, kind=AttentionKind.CROSS, window=0) if facts.path else None
+    return Mixed(tensors, own, cross=cross)
+
+
+def whole_heads(facts: Facts, _kind: str) -> tuple[int, int]:
+    """Head widths of classes that share the hidden size out and read no other width.
+
+    Raises:
+        ConfigError: the heads do not divide it.
+    """
+    hidden, heads = facts.integer("hidden_size"), facts.integer("num_attention_heads")
+    facts.settle("head_dim")
+    if hidden % heads:
+        wanted = f"a multiple of num_attention_heads ({heads}) is needed"
+        raise facts.bad("hidden_size", hidden, wanted)
+    return hidden // heads, hidden // heads
