@@ -20,7 +20,8 @@ from engine.architecture.spec import ArchitectureSpec, Direction, Subject
 from engine.errors import UnknownArchitectureError
 from engine.runtimes.transformers.cache import layer_bytes
 
-ROWS = Path(__file__).resolve().parents[2].parent / "shared" / "configs" / "tiny_cache.jsonl"
+CONFIGS = Path(__file__).resolve().parents[2].parent / "shared" / "configs"
+ROWS, LONG = CONFIGS / "tiny_cache.jsonl", CONFIGS / "tiny_cache_long.jsonl"
 pytestmark = pytest.mark.skipif(
     not ROWS.is_file(), reason="the measured caches are not beside this checkout"
 )
@@ -29,9 +30,9 @@ NOT_WRITTEN_OUT = {"mimo_v2_flash"}
 
 
 @cache
-def measured() -> list[tuple[dict[str, Any], ArchitectureSpec]]:
+def measured(rows: Path = ROWS) -> list[tuple[dict[str, Any], ArchitectureSpec]]:
     found: list[tuple[dict[str, Any], ArchitectureSpec]] = []
-    for line in ROWS.read_text(encoding="utf-8").splitlines():
+    for line in rows.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         if row["status"] != "ok" or row["model_type"] in NOT_WRITTEN_OUT:
             continue
@@ -43,8 +44,8 @@ def measured() -> list[tuple[dict[str, Any], ArchitectureSpec]]:
     return found
 
 
-def cache_bytes(spec: ArchitectureSpec, tokens: int) -> int:
-    return sum(layer_bytes(layer, tokens, "bfloat16") for layer in spec.layers)
+def cache_bytes(spec: ArchitectureSpec, tokens: int, dtype: str) -> int:
+    return sum(layer_bytes(layer, tokens, dtype) for layer in spec.layers)
 
 
 def is_doubted(spec: ArchitectureSpec, subject: Subject) -> bool:
@@ -55,13 +56,19 @@ def test_that_a_measured_cache_is_exact_or_marked_as_doubtful() -> None:
     silent: dict[str, Any] = {}
     exact = 0
     for row, spec in measured():
-        ours = {n: cache_bytes(spec, int(n)) for n in row["runs"]}
+        ours = {n: cache_bytes(spec, int(n), row["dtype"]) for n in row["runs"]}
         theirs = {n: run["total_bytes"] for n, run in row["runs"].items()}
         exact += ours == theirs
         if ours != theirs and not is_doubted(spec, Subject.SEQUENCE_STATE):
             silent[row["model_type"]] = (ours, theirs)
     assert not silent, silent
     assert exact >= 225
+
+
+def test_that_a_cache_that_is_no_straight_line_is_exact_at_every_length() -> None:
+    for row, spec in measured(LONG):
+        ours = {n: cache_bytes(spec, int(n), row["dtype"]) for n in row["runs"]}
+        assert ours == {n: run["total_bytes"] for n, run in row["runs"].items()}, row["model_type"]
 
 
 _SHORTEST = 40
@@ -73,7 +80,7 @@ def test_that_a_bound_lies_on_its_side_of_what_was_measured() -> None:
     for row, spec in measured():
         pairs = [(Subject.WEIGHTS, spec.parameters, row["params"])]
         pairs += [
-            (Subject.SEQUENCE_STATE, cache_bytes(spec, int(n)), run["total_bytes"])
+            (Subject.SEQUENCE_STATE, cache_bytes(spec, int(n), row["dtype"]), run["total_bytes"])
             for n, run in row["runs"].items()
             if int(n) >= _SHORTEST
         ]

@@ -57,7 +57,7 @@ def test_that_scalings_that_change_no_length_change_none(scaling: object) -> Non
 
 
 def test_that_a_model_without_heads_is_a_bound_and_no_error() -> None:
-    spec = specify(RWKV)
+    spec = specify(RWKV | {"model_type": "rwkv9"})
     assert {d.subject for d in spec.doubts} == {Subject.WEIGHTS, Subject.SEQUENCE_STATE}
     assert {d.direction for d in spec.doubts} == {Direction.EITHER}
 
