@@ -39,8 +39,12 @@ _HOMES = {
         "video_llama_3_vision vit vit_mae vit_msn"
     ),
 }
+_SAME = {
+    "qwen2_5_omni_vision_encoder": "qwen2_5_vl_vision",
+    "qwen3_omni_moe_vision_encoder": "qwen3_vl_vision",
+}
 VISION_ENCODERS: Mapping[str, EncoderRule] = Lookup(
-    "engine.architecture.towers", "VISION_ENCODERS", _HOMES
+    "engine.architecture.towers", "VISION_ENCODERS", _HOMES, _SAME
 )
 
 
