@@ -160,7 +160,8 @@ def _unknown(text: Facts, why: str = "") -> list[Doubt]:
 
 def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
     """The tensors of what is beside the text model; a doubt where they cannot be counted."""
-    if root is text:
+    rule = TOWERS.get(root.model_type)
+    if root is text and rule is None:
         beside = [
             k
             for k, v in root.stated.items()
