@@ -172,7 +172,6 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
             reason = f"{beside[0][:80]} of {named} is not known: not counted"
             doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
         return []
-    rule = TOWERS.get(root.model_type)
     if rule is not None:
         try:
             return rule(root, text)
