@@ -34,6 +34,13 @@ def first_class(stated: Mapping[str, object]) -> str:
     return first if isinstance(first, str) else ""
 
 
+def whole_class(facts: Facts) -> str:
+    """The class of the whole model in which ``facts`` describes the text model."""
+    while facts.above is not None:
+        facts = facts.above
+    return first_class(facts.stated)
+
+
 def head_of(stated: Mapping[str, object]) -> str:
     """What is on top: ``lm``, ``none`` or ``score`` (classes or a reward)."""
     name = first_class(stated)

@@ -92,7 +92,8 @@ def specify(
     else:
         built = _build(text, family, root, doubts)
     extra = _towers(root, text, doubts)
-    doubts += second_stack_doubts(root, text)
+    crosses = any(layer.cross is not None for layer in built.layers)
+    doubts += second_stack_doubts(root, text, crosses=crosses)
     if extra:
         # What the whole model has under a name is instead of the text model's own.
         named = {tensor.name for tensor in extra}

@@ -51,7 +51,7 @@ _HARMLESS = re.compile(
     r"|^(n_group|topk_group|experts_per_token|attn_type_list|mask_value)$"
     r"|^index_(topk|skip)|^(dim_model_base|scale_emb|mup_\w+|query_pre_attn_scalar)$"
     r"|^time_step_|^num_hash_layers$|chunk_size$|_multipliers$|^mamba_expand$|coef_clip$"
-    r"|_sparsity_pattern$|^per_layer_config$|^_"
+    r"|_sparsity_pattern$|^per_layer_config$|^_|alibi"
     # masks, losses and the sound's own rate
     r"|^mask_(time|feature)_(length|min_masks)$|^guided_attention_loss_|^sampling_rate$"
     r"|_(factor|multiplier|scale|scalar|seed|version)$|_act$|^mtp_|^num_sliding_window_layers$"
@@ -66,9 +66,7 @@ _SECOND_STACK = re.compile(
     r"|^(encoder|decoder)$|^(add_)?cross_?attention"
 )
 # Types that are such by their class's default.
-_ENCODER_DECODERS = re.compile(
-    r"^(m|um|long)?t5$|^switch_transformers$|prophetnet$"
-)
+_ENCODER_DECODERS = re.compile(r"^(m|um|long)?t5$|^switch_transformers$|prophetnet$")
 
 
 _LONGEST = 80
@@ -81,7 +79,7 @@ def unread_doubts(text: Facts) -> list[Doubt]:
     layers: list[str] = []
     less: list[str] = []
     for key, value in text.stated.items():
-        if text.is_asked(key) or _says_nothing(value) or _HARMLESS.search(key):
+        if text.is_asked(key) or says_nothing(value) or _HARMLESS.search(key):
             continue
         if _LAYERS.search(key):
             layers.append(key)
@@ -108,7 +106,7 @@ def expert_doubts(text: Facts) -> list[Doubt]:
     keys = [
         key
         for key, value in text.stated.items()
-        if not text.is_asked(key) and not _says_nothing(value) and _states_experts(key, value)
+        if not text.is_asked(key) and not says_nothing(value) and _states_experts(key, value)
     ]
     if not keys:
         return []
@@ -122,13 +120,19 @@ def _states_experts(key: str, value: object) -> bool:
     return isinstance(value, int | list) and bool(_EXPERTS.search(key))
 
 
-def second_stack_doubts(root: Facts, text: Facts) -> list[Doubt]:
-    """Doubts of an unknown encoder-decoder: its encoder and cross-attention are not counted.
+def is_harmless(key: str) -> bool:
+    """Whether a key changes neither weights nor state, whatever it holds."""
+    return bool(_HARMLESS.search(key))
 
-    What counts them asks whether the model is one.
+
+def second_stack_doubts(root: Facts, text: Facts, *, crosses: bool) -> list[Doubt]:
+    """Doubts of an encoder-decoder, whose layers read an encoder's tokens where it ``crosses``.
+
+    What counts an encoder asks whether the model has one; of the others it is not counted.
     """
     if any(facts.is_asked("is_encoder_decoder") for facts in (root, text)):
-        return []
+        reason = f"what the encoder of {root.model_type} needs while it runs is not counted"
+        return [Doubt(Subject.ACTIVATIONS, reason, Direction.LOWER)] if crosses else []
     keys = [
         key
         for facts in dict.fromkeys((root, text))
@@ -161,7 +165,8 @@ def _is_known(text: Facts, key: str) -> bool:
     return key in fields or bool(_BESIDE.search(key))
 
 
-def _says_nothing(value: object) -> bool:
+def says_nothing(value: object) -> bool:
+    """Whether ``value`` is one that switches nothing on."""
     return value is None or value is False or value in (0, 1, "", []) or value == {}
 
 

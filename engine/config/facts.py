@@ -91,7 +91,9 @@ class Facts:
     is what the reader does not understand.
     """
 
-    __slots__ = ("asked", "defaults", "model_type", "origins", "path", "stated")
+    __slots__ = (
+        "above", "asked", "below", "defaults", "model_type", "origins", "path", "stated",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -106,6 +108,10 @@ class Facts:
         self.path = path
         self.origins: dict[str, str] = {}
         self.asked: set[str] = set()
+        self.above: Facts | None = None
+        """The config in which a text model's own lies."""
+        self.below: dict[str, Facts] = {}
+        """Sub-configs that were looked into; what is asked of one counts for all who look."""
 
     def name(self, key: str) -> str:
         """The field as the user would find it."""
@@ -292,6 +298,7 @@ class Facts:
         own = self.defaults
         sub_type = own.sub_types.get(key, "")
         found = facts_for(value, sub_type, self.name(key), fixed=key in own.fixed)
+        found.asked = self.below.setdefault(key, found).asked
         if key in own.merged:
             found.defaults = _filled(found.defaults, own.absent.get(key, {}))
         return found

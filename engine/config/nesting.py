@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _TEXT_KEYS = (
     "text_config", "llm_config", "language_config", "language_model", "thinker_config", "llm_cfg",
-    "text_model_config", "decoder_config", "vlm_config",
+    "text_model_config", "decoder_config", "vlm_config", "decoder",
 )  # fmt: skip
 _DEEPEST = 3
 _DIMENSIONS = ("hidden_size", "n_embd", "d_model", "num_hidden_layers", "n_layer", "num_layers")
@@ -64,9 +64,9 @@ def text_facts(root: Facts) -> Facts:
 def _inner(facts: Facts) -> Facts | None:
     for key in _TEXT_KEYS:
         value = facts.stated.get(key)
-        if value is not None and (key != "decoder_config" or is_mapping(value)):
+        if value is not None and _holds_text(facts, key, value):
             facts.asked.add(key)
-            return facts.sub(key)
+            return _under(facts, facts.sub(key), key)
     for key in _TEXT_KEYS:
         sub_type = facts.defaults.sub_types.get(key)
         if sub_type is None:
@@ -74,5 +74,24 @@ def _inner(facts: Facts) -> Facts | None:
         own = facts.defaults.values
         if any(name in facts.stated and name not in own for name in _DIMENSIONS):
             return Facts(facts.stated, sub_type, class_defaults(sub_type), facts.path)
-        return facts.empty(key)
+        return _under(facts, facts.empty(key), key)
     return None
+
+
+def _holds_text(facts: Facts, key: str, value: object) -> bool:
+    if key == "decoder":
+        return is_mapping(value) and key in facts.defaults.sub_types
+    return key != "decoder_config" or is_mapping(value)
+
+
+def _under(facts: Facts, found: Facts | None, key: str) -> Facts | None:
+    """``found`` with the config it lies in.
+
+    A decoder that was taken from elsewhere may state the class it had there; beside an encoder
+    it always has a language model's head.
+    """
+    if found is not None:
+        found.above = facts
+        if key == "decoder":
+            found.stated = {**found.stated, "architectures": ["AutoModelForCausalLM"]}
+    return found

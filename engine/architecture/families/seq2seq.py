@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING
 from engine.architecture.build import layers_of
 from engine.architecture.families import attention
 from engine.architecture.families.base import FULL, Family, Mixed, matrix, norm
-from engine.architecture.heads import first_class, labels_of
+from engine.architecture.heads import labels_of, whole_class
 from engine.architecture.spec import (
     AttentionKind,
-    Direction,
-    Doubt,
     ModuleClass,
     Sharding,
-    Subject,
     Tensor,
 )
 
@@ -92,6 +89,19 @@ def named(names: Names, rule: MixerRule = attention.gqa, source: str = "") -> Mi
         return replace(mixed, attention=replace(mixed.attention, window=facts.integer(source)))
 
     return block
+
+
+def reading(width: int, mixed: Mixed) -> Mixed:
+    """``mixed`` with keys and values made of vectors of ``width``."""
+    return replace(
+        mixed,
+        tensors=[
+            replace(t, shape=(t.shape[0], width))
+            if t.linear and t.sharding is Sharding.KV_HEADS
+            else t
+            for t in mixed.tensors
+        ],
+    )
 
 
 def crossing(own: MixerRule, cross: MixerRule) -> MixerRule:
@@ -183,11 +193,11 @@ def seq2seq(
         return found + (encoded(facts, encoder) if encoder else [])
 
     rule = crossing(own, cross)
-    whole = replace(decoder, attention=rule, positions=outer, doubts=_doubts(decoder))
+    whole = replace(decoder, attention=rule, positions=outer)
     solo = replace(alone or decoder, attention=_uncached(rule, cross_only=True))
 
     def by_class(facts: Facts) -> Family:
-        name = first_class(facts.stated)
+        name = whole_class(facts)
         facts.settle("is_encoder_decoder")
         if name.endswith("ForCausalLM"):
             facts.settle(*(key for key in facts.stated if _ENCODERS_KEY.search(key)))
@@ -198,22 +208,6 @@ def seq2seq(
         return _topped(whole, name)
 
     return replace(whole, by_class=by_class)
-
-
-def _doubts(decoder: Family) -> Callable[[Facts], list[Doubt]]:
-    def doubts(facts: Facts) -> list[Doubt]:
-        found = decoder.doubts(facts) if decoder.doubts else []
-        if not first_class(facts.stated).endswith(("ForCausalLM", *_ENCODERS)):
-            found.append(encoder_doubt(facts))
-        return found
-
-    return doubts
-
-
-def encoder_doubt(facts: Facts) -> Doubt:
-    """What an encoder needs while it runs is not counted."""
-    reason = f"what the encoder of {facts.model_type} needs while it runs is not counted"
-    return Doubt(Subject.ACTIVATIONS, reason, Direction.LOWER)
 
 
 def _start_and_end(_facts: Facts) -> int:

@@ -27,11 +27,12 @@ from engine.architecture.families.seq2seq import (
     Keys,
     named,
     own_tables,
+    reading,
     seq2seq,
     stack,
     table,
 )
-from engine.architecture.heads import first_class
+from engine.architecture.heads import whole_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject, Tensor
 
 if TYPE_CHECKING:
@@ -185,11 +186,8 @@ def _marian_doubts(facts: Facts) -> list[Doubt]:
     shares = facts.flag("share_encoder_decoder_embeddings", default=True)
     tied = facts.flag("tie_word_embeddings", default=True)
     more = _target_words(facts) - facts.integer("vocab_size")
-    if first_class(facts.stated).endswith("ForCausalLM"):
-        known = more >= 0
-    else:
-        known = shares or tied or not more
-    if known:
+    alone = whole_class(facts).endswith("ForCausalLM")
+    if (alone and more >= 0) or (not alone and (shares or tied or not more)):
         return []
     reason = "a head and a table of different vocabularies are counted over the larger"
     return [Doubt(Subject.WEIGHTS, reason, Direction.EITHER)]
@@ -378,7 +376,27 @@ def _prophet() -> Family:
     return seq2seq(decoder, encoder, _prophet_cross, alone=alone)
 
 
+def _trocr() -> Family:
+    """TrOCR's decoder, which reads the image encoder of a whole that it is a part of."""
+    decoder = stack(replace(PLAIN, norms=(*NORMS, "encoder_attn_layer_norm")), DECODER)
+
+    def cross(facts: Facts, family: Family, kind: str) -> Mixed:
+        mixed = named(CROSS)(facts, family, kind)
+        hidden = facts.integer("hidden_size")
+        return reading(facts.integer("cross_attention_hidden_size", hidden), mixed)
+
+    def places(facts: Facts, family: Family) -> list[Tensor]:
+        rule = positions(
+            "model.decoder", extra=2, learned=facts.flag("use_learned_position_embeddings"),
+            normed=facts.flag("layernorm_embedding"),
+        )  # fmt: skip
+        return rule(facts, family)
+
+    return seq2seq(replace(decoder, positions=places), None, cross, beside=None)
+
+
 FAMILIES = {
+    "trocr": _trocr(),
     "prophetnet": _prophet(),
     "bart": BART, "plbart": BART, "mbart": MBART, "mvp": _mvp(),
     "blenderbot": BLENDERBOT, "pegasus": BLENDERBOT, "blenderbot-small": BLENDERBOT_SMALL,

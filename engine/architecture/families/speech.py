@@ -24,13 +24,13 @@ from engine.architecture.families.seq2seq_bart import CROSS, NAMES, NORMS, PLAIN
 from engine.architecture.families.speech_encoders import (
     audio,
     convolution,
-    parakeet,
     seamless,
     wave_layers,
     waves,
 )
-from engine.architecture.heads import first_class
+from engine.architecture.heads import whole_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject, Tensor
+from engine.architecture.towers.audio import listen
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import OuterRule
@@ -169,7 +169,12 @@ def _cohere_asr() -> Family:
         places = Tensor(
             "model.decoder.pos_emb.weight", ModuleClass.EMBEDDING, (rows, hidden)
         )  # fmt: skip
-        return [places, *_normed(facts, family), *tower.tensors, *parakeet(encoder)]
+        return [
+            places,
+            *_normed(facts, family),
+            *tower.tensors,
+            *listen(encoder, "model.encoder.").tensors,
+        ]
 
     return seq2seq(CONFORMED, None, named(_CONFORMED_CROSS), beside=outer)
 
@@ -194,7 +199,7 @@ def _seamless() -> Family:
     )  # fmt: skip
 
     def beside(facts: Facts, family: Family) -> list[Tensor]:
-        name = first_class(facts.stated)
+        name = whole_class(facts)
         found = own_tables(facts, family)
         if "ForSpeech" in name:
             found = [table for table in found if table.name.startswith("decoder")]
@@ -209,7 +214,7 @@ def _seamless() -> Family:
 
 
 def _whole_seamless(facts: Facts) -> list[Doubt]:
-    name = first_class(facts.stated)
+    name = whole_class(facts)
     if not name or name.endswith("ToText"):
         return []
     reason = f"the units, the voice and the second decoder of {name[:60]} are not counted"
@@ -240,7 +245,7 @@ def _speecht5() -> Family:
 
 
 def _other_ends(facts: Facts) -> list[Doubt]:
-    name = first_class(facts.stated)
+    name = whole_class(facts)
     if not name or name.endswith("ForSpeechToText"):
         return []
     reason = f"{name[:60]} is counted as SpeechT5ForSpeechToText, which differs at both ends"

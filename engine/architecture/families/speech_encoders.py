@@ -51,61 +51,6 @@ def _attention(tower: Tower, path: str, hidden: int, copies: int) -> None:
     tower.linear(f"{path}.out_proj", hidden, hidden, copies=copies, sharding=_ROW)
 
 
-def parakeet(facts: Facts) -> list[Tensor]:
-    """Parakeet's Conformer: convolutions that thin the frames out, then the layers.
-
-    Source:
-        ``parakeet/modeling_parakeet.py :: ParakeetEncoder``.
-    """
-    tower = audio("encoder.")
-    hidden = facts.integer("hidden_size")
-    _thin_out(tower, facts, hidden)
-    heads = facts.integer("num_attention_heads")
-    kv_heads = facts.integer("num_key_value_heads", heads)
-    width = facts.integer("head_dim", hidden // heads)
-    bias, conv_bias = facts.flag("attention_bias"), facts.flag("convolution_bias")
-    n, path = facts.integer("num_hidden_layers"), "layers.*."
-    sizes = hidden, facts.integer("intermediate_size")
-    for name in ("feed_forward1", "feed_forward2"):
-        _feed_forward(tower, path + name, sizes, bias=bias, n=n)
-    attention = path + "self_attn."
-    tower.linear(attention + "q_proj", heads * width, hidden, bias=bias, copies=n)
-    for name in ("k_proj", "v_proj"):
-        tower.linear(attention + name, kv_heads * width, hidden, bias=bias, copies=n)
-    tower.linear(attention + "o_proj", hidden, heads * width, bias=bias, copies=n, sharding=_ROW)
-    tower.linear(attention + "relative_k_proj", heads * width, hidden, bias=False, copies=n)
-    for name in ("bias_u", "bias_v"):
-        tower.weight(attention + name, heads, width, copies=n)
-    kernel = facts.integer("conv_kernel_size")
-    conv = path + "conv."
-    for name, shape in (
-        ("pointwise_conv1", (2 * hidden, hidden, 1)),
-        ("depthwise_conv", (hidden, 1, kernel)),
-        ("pointwise_conv2", (hidden, hidden, 1)),
-    ):
-        convolution(tower, conv + name, shape, bias=conv_bias, copies=n)
-    for name in ("conv.norm", "norm_feed_forward1", "norm_self_att", "norm_conv",
-                 "norm_feed_forward2", "norm_out"):  # fmt: skip
-        tower.norm(path + name, hidden, copies=n)
-    return tower.tensors
-
-
-def _thin_out(tower: Tower, facts: Facts, hidden: int) -> None:
-    factor = facts.integer("subsampling_factor", 8)
-    kernel = facts.integer("subsampling_conv_kernel_size", 3)
-    stride = facts.integer("subsampling_conv_stride", 2)
-    channels = facts.integer("subsampling_conv_channels", 256)
-    times = factor.bit_length() - 1
-    square = (channels, 1, kernel, kernel)
-    convolution(tower, "subsampling.layers.0", square)
-    if times > 1:
-        convolution(tower, "subsampling.depthwise", square, copies=times - 1)
-        pointwise = (channels, channels, 1, 1)
-        convolution(tower, "subsampling.pointwise", pointwise, copies=times - 1)
-    bands = facts.integer("num_mel_bins") // stride**times
-    tower.linear("subsampling.linear", hidden, channels * bands)
-
-
 def seamless(facts: Facts, _family: object = None) -> list[Tensor]:
     """SeamlessM4T's Conformer over filter banks, and the adapter that shortens its output.
 
@@ -212,3 +157,21 @@ def wave_layers(tower: Tower, facts: Facts, layers: str, width: str) -> None:
     _feed_forward(tower, path + "feed_forward", (hidden, facts.integer(width)), bias=True, n=n)
     for name in ("layer_norm", "final_layer_norm"):
         tower.norm(path + name, hidden, copies=n)
+    inner = facts.count("adapter_attn_dim")
+    if inner and facts.flag("do_stable_layer_norm"):
+        tower.norm(path + "adapter_layer.norm", hidden, copies=n)
+        _feed_forward(tower, path + "adapter_layer", (hidden, inner), bias=True, n=n)
+
+
+def adapted(tower: Tower, facts: Facts) -> int:
+    """wav2vec2's adapter, where it has one; the width of what comes out."""
+    hidden = facts.integer("hidden_size")
+    out = facts.integer("output_hidden_size", hidden)
+    if facts.flag("add_adapter"):
+        if out != hidden:
+            tower.linear("adapter.proj", out, hidden)
+            tower.norm("adapter.proj_layer_norm", out)
+        shape = 2 * out, out, facts.integer("adapter_kernel_size")
+        n = facts.integer("num_adapter_layers")
+        convolution(tower, "adapter.layers.*.conv", shape, copies=n)
+    return out

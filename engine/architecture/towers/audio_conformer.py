@@ -176,8 +176,9 @@ def _parakeet(audio: Facts, tower: Tower) -> None:
     tower.norm(_LAYER + "conv.norm", hidden, copies=layers)
     heads = audio.integer("num_attention_heads")
     head = audio.integer("head_dim", hidden // heads)
-    for name in ("q_proj", "k_proj", "v_proj"):
-        tower.linear(f"{_LAYER}self_attn.{name}", heads * head, hidden, bias=bias, copies=layers)
+    kv = audio.integer("num_key_value_heads", heads)
+    for name, count in (("q_proj", heads), ("k_proj", kv), ("v_proj", kv)):
+        tower.linear(f"{_LAYER}self_attn.{name}", count * head, hidden, bias=bias, copies=layers)
     tower.linear(f"{_LAYER}self_attn.o_proj", hidden, heads * head, bias=bias, copies=layers)
     path = _LAYER + "self_attn."
     tower.linear(path + "relative_k_proj", heads * head, hidden, bias=False, copies=layers)

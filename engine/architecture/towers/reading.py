@@ -1,0 +1,118 @@
+"""Encoders of encoder-decoders whose two sides have configs of their own.
+
+Source:
+    transformers 5.24.0, the modelling file of each type.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.architecture.build import layers_of
+from engine.architecture.families.base import Family, norm
+from engine.architecture.families.seq2seq import repeated, table
+from engine.architecture.families.seq2seq_gemma import MODULE, MODULE2
+from engine.architecture.families.speech_encoders import adapted, audio, wave_layers, waves
+from engine.architecture.spec import ModuleClass, Tensor
+from engine.architecture.towers.audio import listen
+from engine.architecture.towers.encoders import encoder, tower_of
+from engine.architecture.towers.parts import Tower, UnknownTowerError, vision_of
+from engine.architecture.towers.stacks import stack
+
+if TYPE_CHECKING:
+    from engine.config.facts import Facts
+
+
+def _side(root: Facts, key: str) -> Facts:
+    """One side's config, as its class has it where the model states nothing."""
+    root.settle("is_encoder_decoder")
+    found = root.sub(key)
+    return found if found is not None else root.empty(key)
+
+
+def _canary(root: Facts, _text: Facts) -> list[Tensor]:
+    return listen(_side(root, "encoder_config"), "model.encoder.").tensors
+
+
+def _module(facts: Facts, family: Family, path: str) -> list[Tensor]:
+    """A Gemma encoder with its table of tokens."""
+    hidden = facts.integer("hidden_size")
+    return [
+        table(f"{path}embed_tokens", facts.integer("vocab_size"), hidden),
+        *norm(f"{path}norm", hidden),
+        *repeated(layers_of(facts, family), path),
+    ]
+
+
+def _t5gemma(root: Facts, _text: Facts) -> list[Tensor]:
+    return _module(_side(root, "encoder"), MODULE, "model.encoder.")
+
+
+def _t5gemma2(root: Facts, text: Facts) -> list[Tensor]:
+    """T5Gemma 2: the encoder reads images too; both sides share their table of tokens."""
+    inner = _side(root, "encoder")
+    reader = inner.sub("text_config") or inner.empty("text_config")
+    path = "model.encoder.text_model."
+    tensors = _module(reader, MODULE2, path)
+    hidden = reader.integer("hidden_size")
+    if root.flag("tie_word_embeddings", default=True):
+        tensors = [t for t in tensors if not t.name.endswith("embed_tokens.weight")]
+    else:
+        tensors.append(_image_end("model.decoder.", text.integer("hidden_size")))
+    tensors.append(_image_end(path, hidden))
+    tower = tower_of(inner)
+    width = vision_of(inner).integer("hidden_size")
+    tower.path = "multi_modal_projector."
+    tower.weight("mm_input_projection_weight", width, hidden)
+    tower.norm("mm_soft_emb_norm", width, bias=False)
+    return tensors + tower.tensors
+
+
+def _image_end(path: str, hidden: int) -> Tensor:
+    """The embedding of the token that ends an image, kept apart from the table."""
+    return Tensor(f"{path}embed_tokens.eoi_embedding", ModuleClass.EMBEDDING, (hidden,))
+
+
+def _bridge(given: int, text: Facts) -> list[Tensor]:
+    """The linear layer between an encoder and a decoder of other widths."""
+    wanted = text.integer("hidden_size")
+    if given == wanted or text.has("cross_attention_hidden_size"):
+        return []
+    tower = Tower("", ModuleClass.OTHER)
+    tower.linear("enc_to_dec_proj", wanted, given)
+    return tower.tensors
+
+
+def _bare(facts: Facts) -> Facts:
+    """``facts`` as the class without a head has it, whatever class it was taken from."""
+    facts.stated = {**facts.stated, "architectures": ["AutoModel"]}
+    return facts
+
+
+def _of_text(root: Facts, text: Facts) -> list[Tensor]:
+    inner = _bare(_side(root, "encoder"))
+    return stack(inner, "encoder.") + _bridge(inner.integer("hidden_size"), text)
+
+
+def _of_images(root: Facts, text: Facts) -> list[Tensor]:
+    inner = _side(root, "encoder")
+    return encoder(inner).tensors + _bridge(inner.integer("hidden_size"), text)
+
+
+def _of_speech(root: Facts, text: Facts) -> list[Tensor]:
+    inner = _side(root, "encoder")
+    if inner.model_type != "wav2vec2":
+        raise UnknownTowerError(inner.model_type)
+    tower = audio("encoder.")
+    waves(tower, inner)
+    wave_layers(tower, inner, "num_hidden_layers", "intermediate_size")
+    given = adapted(tower, inner)
+    inner.settle("tdnn_dim", "tdnn_dilation", "tdnn_kernel")
+    return tower.tensors + _bridge(given, text)
+
+
+TOWERS = {
+    "canary": _canary, "t5gemma": _t5gemma, "t5gemma2": _t5gemma2,
+    "encoder-decoder": _of_text, "vision-encoder-decoder": _of_images,
+    "speech-encoder-decoder": _of_speech,
+}  # fmt: skip
