@@ -101,6 +101,8 @@ def _kimi_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
 
 
 def _dense_first(facts: Facts, layers: int) -> tuple[str, ...]:
+    # Among which experts a token chooses, not how many there are.
+    facts.settle("num_expert_group", "topk_group")
     first = min(facts.integer("first_k_dense_replace", 1, 0), layers)
     stated = patterns.stated_feeds(facts, layers)
     return stated or (patterns.DENSE,) * first + (patterns.SPARSE,) * (layers - first)
