@@ -99,14 +99,17 @@ def subs(config_class: Any, model_type: str) -> tuple[dict[str, Any], dict[str, 
     found: dict[str, Any] = {"s": {}, "o": {}, "m": [], "f": []}
     for name, fixed in config_class.sub_configs.items():
         sub = getattr(instance, name, None)
+        spec = config_class.sub_configs_defaults.get(name)
+        if sub is None and not (spec and spec.optional):
+            continue
+        if fixed.__name__ != "AutoConfig":
+            found["f"].append(name)
         if sub is None:
+            found["s"][name] = spec.model_type
             continue
         found["s"][name] = sub.model_type or f"{model_type}.{name}"
         if not sub.model_type:
             nameless[found["s"][name]] = type(sub)
-        if fixed.__name__ != "AutoConfig":
-            found["f"].append(name)
-        spec = config_class.sub_configs_defaults.get(name)
         own = spec.init_kwargs if spec else {}
         given = differing(sub, own)
         if given:
