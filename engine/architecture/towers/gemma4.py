@@ -1,7 +1,9 @@
-"""Gemma 4: a vision encoder with grouped queries and a Conformer for sound.
+"""Gemma 4 and its kin: an encoder for images and a Conformer for sound, or a layer for each.
 
 Source:
-    transformers 5.24.0, ``gemma4/modeling_gemma4.py``.
+    transformers 5.24.0, ``gemma4/modeling_gemma4.py``,
+    ``gemma4_unified/modeling_gemma4_unified.py`` and
+    ``diffusion_gemma/modeling_diffusion_gemma.py``.
 """
 
 from __future__ import annotations
@@ -9,40 +11,83 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass
-from engine.architecture.towers.parts import Encoder, Tower
+from engine.architecture.towers.encoders import encoder, tower_of
+from engine.architecture.towers.parts import Tower, vision_of
+from engine.architecture.towers.stacks import stack
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
     from engine.config.facts import Facts
 
 
-def towers(root: Facts, text: Facts) -> list[Tensor]:
-    """The vision tower and, where the model hears, the audio tower."""
-    tensors = _vision(root.sub("vision_config") or root.empty("vision_config"), text)
+def gemma4(root: Facts, text: Facts) -> list[Tensor]:
+    """Gemma 4: the towers that the config has; without a vision config the model sees nothing."""
+    tensors: list[Tensor] = []
+    if root.has("vision_config"):
+        vision = vision_of(root)
+        tower = encoder(vision)
+        _project(tower, vision, text)
+        tensors += tower.tensors
     audio = root.sub("audio_config")
     return tensors + (_audio(audio, text) if audio else [])
 
 
-def _vision(vision: Facts, text: Facts) -> list[Tensor]:
-    tower = Tower("model.vision_tower.")
-    hidden = vision.integer("hidden_size")
-    head = vision.integer("head_dim", hidden // vision.integer("num_attention_heads"))
-    q = vision.integer("num_attention_heads") * head
-    kv = vision.integer("num_key_value_heads", vision.integer("num_attention_heads")) * head
-    layers = vision.integer("num_hidden_layers")
-    patch = 3 * vision.integer("patch_size") ** 2
-    tower.linear("patch_embedder.input_proj", hidden, patch, bias=False)
-    places = vision.integer("position_embedding_size")
-    tower.weight("patch_embedder.position_embedding_table", 2, places, hidden)
-    style = Encoder(
-        gated=True, qkv_bias=False, o_bias=False, mlp_bias=False, norm_bias=False, norms=4
+def _project(tower: Tower, facts: Facts, text: Facts) -> None:
+    width = facts.optional("output_proj_dims", 1) or facts.integer(
+        _WIDTHS.get(facts.model_type, "hidden_size")
     )
-    style.add(tower, layers, hidden, vision.integer("intermediate_size"), (q, kv))
-    tower.norm("layers.*.q_norm", head, bias=False, copies=layers)
-    tower.norm("layers.*.k_norm", head, bias=False, copies=layers)
-    tower.path = "model.embed_vision."
-    tower.linear("embedding_projection", text.integer("hidden_size"), hidden, bias=False)
-    return tower.tensors
+    is_audio = tower.module is ModuleClass.AUDIO
+    tower.path = "model.embed_audio." if is_audio else "model.embed_vision."
+    tower.linear("embedding_projection", text.integer("hidden_size"), width, bias=False)
+
+
+_WIDTHS = {"gemma4_unified_audio": "audio_embed_dim"}
+"""Key of what is projected to the text's width, where the config has no ``output_proj_dims``."""
+
+
+def unified(root: Facts, text: Facts) -> list[Tensor]:
+    """Gemma 4 unified: no towers, one linear layer over the pixels or the samples."""
+    tensors: list[Tensor] = []
+    vision = root.sub("vision_config")
+    if vision is not None:
+        tower = Tower("model.embed_vision.")
+        side = vision.integer("patch_size") * vision.integer("pooling_kernel_size")
+        patch, width = 3 * side * side, vision.integer("mm_embed_dim")
+        tower.norm("patch_ln1", patch)
+        tower.linear("patch_dense", width, patch)
+        tower.norm("patch_ln2", width)
+        tower.weight("pos_embedding", vision.integer("mm_posemb_size"), 2, width)
+        tower.norm("pos_norm", width)
+        _project(tower, vision, text)
+        tensors += tower.tensors
+    audio = root.sub("audio_config")
+    if audio is not None:
+        heard = Tower("", ModuleClass.AUDIO)
+        _project(heard, audio, text)
+        tensors += heard.tensors
+    return tensors
+
+
+def diffusion(root: Facts, text: Facts) -> list[Tensor]:
+    """DiffusionGemma: a tower, and what the denoising decoder has beside the encoder's weights.
+
+    The decoder shares the encoder's weights, though not their biases; untied, it shares nothing.
+    """
+    tower = tower_of(root)
+    _project(tower, vision_of(root), text)
+    hidden, width = text.integer("hidden_size"), text.integer("intermediate_size")
+    own = Tower("model.decoder.self_conditioning.", ModuleClass.OTHER)
+    own.norm("pre_norm", hidden, bias=False)
+    for name, rows, columns in (
+        ("gate_proj", width, hidden),
+        ("up_proj", width, hidden),
+        ("down_proj", hidden, width),
+    ):
+        own.linear(name, rows, columns, bias=False)
+    second = stack(text, "model.decoder.")
+    if root.flag("tie_word_embeddings"):
+        second = [tensor for tensor in second if tensor.name.endswith(".bias")]
+    return [*tower.tensors, *own.tensors, *second]
 
 
 def _audio(audio: Facts, text: Facts) -> list[Tensor]:
@@ -83,4 +128,4 @@ def _audio(audio: Facts, text: Facts) -> list[Tensor]:
     return tower.tensors
 
 
-TOWERS = {"gemma4": towers}
+TOWERS = {"diffusion_gemma": diffusion, "gemma4": gemma4, "gemma4_unified": unified}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
-from engine.config.defaults import class_defaults
-from engine.config.facts import Facts
+
+if TYPE_CHECKING:
+    from engine.config.facts import Facts
 
 _LARGEST = 2**20
 """Highest plausible ratio."""
@@ -163,19 +165,6 @@ def vision_of(root: Facts) -> Facts:
     """
     found = root.sub("vision_config")
     return found if found is not None else root.empty("vision_config")
-
-
-def own_vision(root: Facts) -> Facts:
-    """The vision config of a root that has one class for it, whatever type the config states.
-
-    Raises:
-        ConfigError: it is no object.
-    """
-    found = vision_of(root)
-    usual = root.defaults.sub_types.get("vision_config", "")
-    if not usual or found.model_type == usual:
-        return found
-    return Facts(found.stated, usual, class_defaults(usual), found.path)
 
 
 def siglip(vision: Facts, path: str = "vision_tower.") -> Tower:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Sharding
 from engine.architecture.towers.encoders import encoder, tower_of
-from engine.architecture.towers.parts import PLAIN, Encoder, Tower, own_vision, vision_of
+from engine.architecture.towers.parts import PLAIN, Encoder, Tower, vision_of
 from engine.config.facts import MissingFieldError, is_mapping
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def instructblip(root: Facts, text: Facts) -> list[Tensor]:
 
 
 def _asked(root: Facts, text: Facts, facts: Facts, *, reads_text: bool) -> list[Tensor]:
-    vision = own_vision(root)
+    vision = vision_of(root)
     tower = encoder(vision)
     tower.path = "qformer."
     former(tower, facts, vision.integer("hidden_size"), reads_text=reads_text)
@@ -138,7 +138,7 @@ def _most_queries(root: Facts) -> int:
 
 def idefics2(root: Facts, text: Facts) -> list[Tensor]:
     """Idefics 2: a gated MLP to the text's width, and a Perceiver of that width."""
-    vision, hidden = own_vision(root), text.integer("hidden_size")
+    vision, hidden = vision_of(root), text.integer("hidden_size")
     tower = encoder(vision)
     width = text.integer("intermediate_size")
     tower.path = "connector.modality_projection."

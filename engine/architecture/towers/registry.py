@@ -31,7 +31,7 @@ _HOMES = {
     "documents": "pp_formulanet unlimited_ocr",
     "blt": "blt",
     "further": "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama step3p7",
-    "gemma4": "gemma4",
+    "gemma4": "diffusion_gemma gemma4 gemma4_unified",
     "kosmos": "kosmos-2 kosmos-2.5 pix2struct",
     "lfm3": "lfm3_vl",
     "muse": "muse_glimmer muse_spark",
@@ -45,8 +45,8 @@ _HOMES = {
     "queries": "aria blip-2 granite4_vision idefics2 instructblip instructblipvideo",
     "sam": "deepseek_ocr2 deepseek_vl_hybrid got_ocr2 pp_chart2table",
     "reading": (
-        "canary t5gemma t5gemma2 encoder-decoder vision-encoder-decoder "
-        "speech-encoder-decoder"
+        "canary t5gemma t5gemma2 encoder-decoder vision-encoder-decoder speech-encoder-decoder "
+        "dia musicgen musicgen_melody kyutai_speech_to_text"
     ),
     "tokens": "janus ovis2",
     "vision": (

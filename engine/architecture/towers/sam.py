@@ -15,7 +15,6 @@ from engine.architecture.towers.parts import (
     Encoder,
     Tower,
     number,
-    own_vision,
     pair,
     patches,
     vision_of,
@@ -76,7 +75,7 @@ def shrink(tower: Tower, name: str, channels: int, steps: tuple[int, int]) -> No
 
 def got_ocr2(root: Facts, text: Facts) -> list[Tensor]:
     """GOT-OCR 2: SAM, two strided convolutions and one linear layer."""
-    vision = own_vision(root)
+    vision = vision_of(root)
     tower = sam(vision)
     channels, hidden = vision.integer("output_channels"), text.integer("hidden_size")
     tower.path = "multi_modal_projector."
@@ -116,7 +115,7 @@ _SHRUNK = {"deepseek_ocr2_sam_vision_model": (512, 896)}
 
 def deepseek_ocr2(root: Facts, text: Facts) -> list[Tensor]:
     """DeepSeek-OCR 2: SAM, then a decoder as encoder with learned queries for two sizes."""
-    vision = own_vision(root)
+    vision = vision_of(root)
     tower = sam_and_shrunk(vision.sub("sam_config") or vision.empty("sam_config"))
     reader = vision.sub("encoder_config") or vision.empty("encoder_config")
     hidden, heads = reader.integer("hidden_size"), reader.integer("num_attention_heads")

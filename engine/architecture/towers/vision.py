@@ -15,7 +15,6 @@ from engine.architecture.towers.parts import (
     Tower,
     encode,
     grid,
-    own_vision,
     patches,
     vision_of,
 )
@@ -150,7 +149,7 @@ def _unshuffled(root: Facts, key: str) -> int:
 
 def idefics3(root: Facts, text: Facts) -> list[Tensor]:
     """Idefics 3 and SmolVLM: one linear layer over unshuffled patches."""
-    vision = own_vision(root)
+    vision = vision_of(root)
     tower = encoder(vision)
     width = vision.integer("hidden_size") * root.integer("scale_factor", 2) ** 2
     tower.path = "connector."
@@ -166,7 +165,7 @@ def deepseek_vl(root: Facts, text: Facts) -> list[Tensor]:
 
 def cosmos3_edge(root: Facts, text: Facts) -> list[Tensor]:
     """Cosmos 3 Edge: SigLIP 2 without a head, and a merger of the patches behind it."""
-    vision = own_vision(root)
+    vision = vision_of(root)
     tower = encoder(vision)
     hidden, inner = vision.integer("hidden_size"), root.integer("projector_hidden_size")
     tower.path = "projector."
@@ -194,7 +193,7 @@ def fuyu(root: Facts, text: Facts) -> list[Tensor]:
 
 def ernie4_5_vl(root: Facts, text: Facts) -> list[Tensor]:
     """ERNIE 4.5 VL: an encoder, and a resampler that merges patches in space and in time."""
-    vision = own_vision(root)
+    vision = vision_of(root)
     tower = encoder(vision)
     space = vision.integer("hidden_size") * vision.integer("spatial_merge_size", 2) ** 2
     frames = vision.integer("temporal_merge_size", 2)
@@ -210,25 +209,20 @@ def ernie4_5_vl(root: Facts, text: Facts) -> list[Tensor]:
 
 def hunyuan_vl(root: Facts, text: Facts) -> list[Tensor]:
     """HunyuanOCR: its encoder's merger ends in the text's width, whatever the config states."""
-    return hunyuan_tower(own_vision(root), text.integer("hidden_size")).tensors
+    return hunyuan_tower(vision_of(root), text.integer("hidden_size")).tensors
 
 
 def own(root: Facts, _text: Facts) -> list[Tensor]:
     """Models whose vision encoder merges patches itself and projects them to the text's width."""
-    return encoder(own_vision(root)).tensors
-
-
-def any_own(root: Facts, _text: Facts) -> list[Tensor]:
-    """As ``own``, for roots that take an encoder of any such type."""
     return tower_of(root).tensors
 
 
 TOWERS = {
     "aya_vision": aya_vision, "cohere2_vision": cohere2_vision, "cohere_compass": own,
-    "cosmos3_edge": cosmos3_edge, "cosmos3_omni": any_own, "deepseek_vl": deepseek_vl,
+    "cosmos3_edge": cosmos3_edge, "cosmos3_omni": own, "deepseek_vl": deepseek_vl,
     "ernie4_5_vl_moe": ernie4_5_vl, "exaone4_5": own, "fuyu": fuyu, "gemma3": gemma3,
-    "glm46v": any_own, "glm4v": own, "glm4v_moe": own, "glm5_next": own, "glm_ocr": own,
-    "glmga": any_own, "hunyuan_vl": hunyuan_vl, "hy_v4_vl": own,
+    "glm46v": own, "glm4v": own, "glm4v_moe": own, "glm5_next": own, "glm_ocr": own,
+    "glmga": own, "hunyuan_vl": hunyuan_vl, "hy_v4_vl": own,
     "hyperclovax_vision_v2": hyperclovax, "idefics3": idefics3, "lfm2_vl": lfm2_vl,
     "llama4": llama4, "llava": llava, "llava_next": llava_next, "llava_next_video": llava_next,
     "mistral3": mistral3, "paligemma": paligemma, "qwen2_5_vl": own, "qwen2_vl": own,
