@@ -82,7 +82,8 @@ def token_bytes(attention: AttentionSpec, kv_dtype: str, tp: int = 1) -> int:
         size = latent_bytes(kv_dtype, attention.kv_lora_rank, attention.qk_rope_head_dim)
         return size + (indexer_bytes(attention.index_head_dim) if attention.index_head_dim else 0)
     heads = kv_heads_per_rank(attention, tp)
-    return heads * head_bytes(kv_dtype, attention.head_dim, _value_width(attention))
+    size = heads * head_bytes(kv_dtype, attention.head_dim, _value_width(attention))
+    return size + side_bytes(kv_dtype, attention.index_head_dim)
 
 
 def _value_width(attention: AttentionSpec) -> int:

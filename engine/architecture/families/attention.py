@@ -138,7 +138,7 @@ def mla(facts: Facts, family: Family, kind: str) -> Mixed:
         one latent vector of kv_lora_rank + qk_rope_head_dim per token stands for all heads.
     """
     if not facts.has("kv_lora_rank") or not facts.flag("use_mla", default=True):
-        facts.settle("q_lora_rank")
+        facts.settle("q_lora_rank", "v_head_dim", "qk_nope_head_dim", "qk_rope_head_dim")
         return gqa(facts, family, kind)
     latent = latent_of(facts, bias=facts.says(family.q_bias))
     return Mixed(latent.tensors(family.names.attention + "."), latent.spec())

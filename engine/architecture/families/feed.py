@@ -52,7 +52,7 @@ def sparse(facts: Facts, family: Family, kind: str) -> Fed:
     assert moe is not None  # noqa: S101 - a family with sparse layers says how they are built
     hidden = facts.integer("hidden_size")
     experts = moe.count_rule(facts) if moe.count_rule else facts.integer(moe.experts)
-    per_token = facts.integer(moe.active, 1)
+    per_token = _active(facts, moe.active)
     if per_token > experts:
         raise facts.bad(moe.active, per_token, f"there are only {experts} experts")
     width = moe.width_rule(facts) if moe.width_rule else facts.integer(moe.width)
@@ -70,6 +70,13 @@ def sparse(facts: Facts, family: Family, kind: str) -> Fed:
     if moe.further:
         tensors += moe.further(facts, family)
     return Fed(tensors, 0, MoeSpec(experts, per_token, width, shared))
+
+
+def _active(facts: Facts, key: str) -> int:
+    """Experts of one token; the most of them where each layer has a number of its own."""
+    if not isinstance(facts.raw(key), list):
+        return facts.integer(key, 1)
+    return max(facts.integers(key, low=1) or (1,))
 
 
 def expert_tensors(

@@ -14,7 +14,6 @@ from engine.architecture.build import layer_kinds
 from engine.architecture.families import attention, feed, patterns
 from engine.architecture.families.base import (
     DENSE,
-    FULL,
     SLIDING,
     SPARSE,
     Family,
@@ -158,7 +157,8 @@ def _laguna_attention(facts: Facts, family: Family, kind: str) -> Mixed:
 
 
 LAGUNA = Family(
-    kinds=_laguna_kinds, attention=_laguna_attention, q_bias=AB, o_bias=AB, qk_norm="head",
+    kinds=_laguna_kinds, pattern=patterns.full_unless_stated, attention=_laguna_attention,
+    q_bias=AB, o_bias=AB, qk_norm="head",
     moe=Moe(
         shared="mlp.shared_experts",
         shared_width=lambda f: f.integer("shared_expert_intermediate_size"),
@@ -168,9 +168,15 @@ LAGUNA = Family(
 
 
 def _step_heads(facts: Facts, kind: str) -> int:
+    """Heads of a kind of layer; the class writes those of sliding layers out layer by layer."""
     heads = facts.integer("num_attention_heads")
     if kind != SLIDING:
         return heads
+    written = facts.sub("per_layer_config")
+    if written is not None:
+        facts.settle("num_sliding_attention_heads", "attention_other_setting")
+        layers = [layer for key in written.stated if (layer := written.sub(key))]
+        return layers[0].integer("num_attention_heads", heads) if layers else heads
     other = facts.sub("attention_other_setting")
     if other:
         return other.integer("num_attention_heads", heads)
@@ -184,7 +190,11 @@ def _step_gate(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[Te
 def _step_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     """The published lists run on over the prediction blocks: cut to the layers."""
     stated = facts.words("layer_types")
-    return tuple(stated[:layers]) if stated and len(stated) >= layers else (FULL,) * layers
+    if stated is None:
+        return patterns.full_unless_stated(facts, layers)
+    if len(stated) < layers:
+        raise facts.bad("layer_types", stated, f"one entry for each of the {layers} is needed")
+    return stated[:layers]
 
 
 def _step_feeds(facts: Facts, layers: int) -> tuple[str, ...]:

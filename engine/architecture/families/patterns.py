@@ -22,13 +22,40 @@ def windowed_if_stated(facts: Facts, layers: int) -> tuple[str, ...]:
     return (SLIDING if window else FULL,) * layers
 
 
-def after_max_window_layers(facts: Facts, layers: int) -> tuple[str, ...]:
-    """Qwen2: layers from ``max_window_layers`` on, and only with ``use_sliding_window``."""
-    first = facts.count("max_window_layers")
+def full_unless_stated(facts: Facts, layers: int) -> tuple[str, ...]:
+    """Every layer is full, whatever window the config has: only ``layer_types`` makes one slide."""
     facts.settle("sliding_window")
-    if not facts.flag("use_sliding_window") or not facts.count("sliding_window"):
+    return (FULL,) * layers
+
+
+def windowed_if_used(facts: Facts, layers: int) -> tuple[str, ...]:
+    """Qwen3-MoE: ``use_sliding_window`` holds for every layer."""
+    facts.settle("max_window_layers")
+    if facts.flag("use_sliding_window"):
+        return windowed_if_stated(facts, layers)
+    return full_unless_stated(facts, layers)
+
+
+def from_max_window_layers(facts: Facts, layers: int) -> tuple[str, ...]:
+    """dots1: layers from ``max_window_layers`` on have the window, where there is one."""
+    first = facts.count("max_window_layers")
+    if not facts.count("sliding_window"):
         return (FULL,) * layers
     return tuple(SLIDING if i >= first else FULL for i in range(layers))
+
+
+def after_max_window_layers(facts: Facts, layers: int) -> tuple[str, ...]:
+    """Qwen2: layers from ``max_window_layers`` on, and only with ``use_sliding_window``."""
+    kinds = from_max_window_layers(facts, layers)
+    return kinds if facts.flag("use_sliding_window") else (FULL,) * layers
+
+
+def every_second_below_max(facts: Facts, layers: int) -> tuple[str, ...]:
+    """Qwen2-MoE: every second layer below ``max_window_layers``, with ``use_sliding_window``."""
+    stop = facts.count("max_window_layers")
+    slides = facts.flag("use_sliding_window") and facts.count("sliding_window")
+    facts.settle("sliding_window")
+    return tuple(SLIDING if slides and i < stop and i % 2 == 0 else FULL for i in range(layers))
 
 
 def every(

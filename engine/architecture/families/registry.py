@@ -60,6 +60,7 @@ _HOMES = {
         "cosmos3_edge_text glm_ocr_text hrm_text modernbert-decoder"
     ),
     "small_sparse": "aria_text mellum flint lara_mini deepseek_ocr2_text unlimited_ocr_text",
+    "speech_codes": ("musicgen_decoder musicgen_melody_decoder dia_decoder kyutai_speech_to_text"),
     "speech": (
         "whisper speech_to_text moonshine cohere_asr canary_decoder seamless_m4t seamless_m4t_v2 "
         "speecht5"
@@ -68,7 +69,8 @@ _HOMES = {
         "mixtral phimoe minimax_m2 qwen2_moe qwen3_moe gpt_oss deepseek_v2 deepseek_v3 kimi_k2 "
         "glm4_moe_lite glm4_moe glm4v_moe_text solar_open bailing_moe dots1 olmoe flex_olmo "
         "granitemoe granitemoeshared ernie4_5_moe hunyuan_v1_moe exaone_moe llama4_text "
-        "mimo_v2_flash minicpm3 youtu mistral4 axk1 granitemoe_swa cohere2_moe hy_v3 kolibri1"
+        "mimo_v2_flash minicpm3 youtu mistral4 axk1 granitemoe_swa cohere2_moe hy_v3 kolibri1 "
+        "qwen3_vl_moe_text qwen3_omni_moe_text"
     ),
     "zaya": "zaya",
     "zamba": "zamba zamba2",
@@ -82,8 +84,6 @@ _SAME_LAYERS = {
     "qwen2_5_omni_text": "qwen2",
     "qwen3_vl_text": "qwen3",
     "qwen3_asr_text": "qwen3",
-    "qwen3_vl_moe_text": "qwen3_moe",
-    "qwen3_omni_moe_text": "qwen3_moe",
     "sarvam_mla": "deepseek_v3",
     "sarvam_moe": "glm4_moe",
     "exaone4_5_text": "exaone4",

@@ -97,6 +97,14 @@ DSA = Family(
 _M3_SPARSE = "minimax_m3_sparse"
 
 
+_M3_SELECTION = (
+    "use_sparse_attention", "sparse_topk_blocks", "sparse_block_size", "sparse_init_block",
+    "sparse_local_block", "sparse_score_type", "sparse_disable_index_value",
+    "sparse_attention_freq",
+)  # fmt: skip
+"""How blocks are selected: of no size."""
+
+
 def _m3_attention(facts: Facts, family: Family, kind: str) -> Mixed:
     """Grouped-query attention with block-sparse selection by its own small index heads."""
     mixed = attention.gqa(facts, family, FULL)
@@ -108,6 +116,7 @@ def _m3_attention(facts: Facts, family: Family, kind: str) -> Mixed:
     if sparse:
         width = sparse.integer("sparse_index_dim", width)
         heads = sparse.integer("sparse_num_index_heads", heads)
+        sparse.settle(*_M3_SELECTION)
     path = "self_attn.indexer."
     mixed.tensors.extend(
         (

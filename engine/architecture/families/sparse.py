@@ -58,16 +58,18 @@ MINIMAX_M2 = Family(
     mtp=lambda f: f.count("num_mtp_modules") if f.flag("use_mtp") else 0,
 )  # fmt: skip
 QWEN2_MOE = Family(
-    q_bias="qkv_bias", pattern=patterns.after_max_window_layers, feed_pattern=patterns.sparse_steps,
+    q_bias="qkv_bias", pattern=patterns.every_second_below_max, feed_pattern=patterns.sparse_steps,
     moe=Moe(
         shared="mlp.shared_expert", shared_gate="mlp.shared_expert_gate",
         shared_width=lambda f: f.count("shared_expert_intermediate_size"),
     ),
 )  # fmt: skip
 QWEN3_MOE = Family(
-    q_bias=AB, o_bias=AB, qk_norm="head", pattern=patterns.after_max_window_layers,
+    q_bias=AB, o_bias=AB, qk_norm="head", pattern=patterns.windowed_if_used,
     feed_pattern=patterns.sparse_steps, moe=Moe(experts="num_local_experts"),
 )  # fmt: skip
+# Their classes have no switch: a window that is stated holds for every layer's cache.
+QWEN3_MOE_TEXT = replace(QWEN3_MOE, pattern=patterns.windowed_if_stated)
 GPT_OSS = Family(
     q_bias=AB, o_bias=AB, sinks=True, pattern=patterns.every(2), feed_pattern=patterns.all_sparse,
     moe=Moe(
@@ -101,8 +103,9 @@ SOLAR_OPEN = Family(
     moe=DEEPSEEK_MOE,
 )  # fmt: skip
 DOTS1 = Family(
-    q_bias=AB, o_bias=AB, qk_norm="head", feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE
-)
+    q_bias=AB, o_bias=AB, qk_norm="head", pattern=patterns.from_max_window_layers,
+    feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE,
+)  # fmt: skip
 BAILING_MOE = Family(
     names=Names(
         attention="attention", fused="query_key_value", output="dense",
@@ -160,12 +163,37 @@ ERNIE_MOE = Family(
     ),
     mtp=nextn,
 )  # fmt: skip
+
+
+def _of_all(facts: Facts, key: str, otherwise: int) -> int:
+    """The number ``key``, or the one that a list of it repeats for every layer.
+
+    A list of different numbers is left unread, and so is doubted.
+    """
+    if not isinstance(facts.stated.get(key), list):
+        return facts.integer(key, otherwise)
+    entries = set(facts.integers(key, low=1) or ())
+    if len(entries) == 1:
+        return entries.pop()
+    facts.asked.discard(key)
+    return otherwise
+
+
+def _hunyuan_width(facts: Facts) -> int:
+    return _of_all(facts, "moe_intermediate_size", facts.integer("intermediate_size"))
+
+
+def _hunyuan_shared(facts: Facts) -> int:
+    return facts.integer("intermediate_size") * _of_all(facts, "num_shared_expert", 1)
+
+
 HUNYUAN_MOE = Family(
     names=Names(query_norm="query_layernorm", key_norm="key_layernorm"),
-    q_bias=AB, o_bias=AB, qk_norm="head", feed_pattern=patterns.all_sparse,
+    q_bias=AB, o_bias=AB, qk_norm="head",
+    feed_pattern=patterns.dense_first("moe_layer_num_skipped"),
     moe=Moe(
-        experts="num_experts", active="moe_topk", width="intermediate_size", router="mlp.gate.wg",
-        shared="mlp.shared_mlp", shared_width=lambda f: f.integer("intermediate_size"),
+        active="moe_topk", width_rule=_hunyuan_width, router="mlp.gate.wg",
+        shared="mlp.shared_mlp", shared_width=_hunyuan_shared,
     ),
 )  # fmt: skip
 EXAONE_MOE = Family(
@@ -224,8 +252,8 @@ def _mimo_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
 
 def _mimo_window(facts: Facts, _kind: str) -> int:
     """``sliding_window_size`` leaves out the token that looks back."""
-    before = facts.count("sliding_window_size")
-    return before + 1 if before else facts.integer("sliding_window")
+    before, window = facts.count("sliding_window_size"), facts.count("sliding_window")
+    return before + 1 if before else facts.checked("sliding_window", window, 1)
 
 
 def _mimo_sinks(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[Tensor]:
@@ -290,7 +318,9 @@ KOLIBRI1 = Family(
 
 FAMILIES = {
     "mixtral": MIXTRAL, "phimoe": PHIMOE, "minimax_m2": MINIMAX_M2, "qwen2_moe": QWEN2_MOE,
-    "qwen3_moe": QWEN3_MOE, "gpt_oss": GPT_OSS, "deepseek_v2": DEEPSEEK_V2, "deepseek_v3": DEEPSEEK,
+    "qwen3_moe": QWEN3_MOE, "qwen3_vl_moe_text": QWEN3_MOE_TEXT,
+    "qwen3_omni_moe_text": QWEN3_MOE_TEXT, "gpt_oss": GPT_OSS, "deepseek_v2": DEEPSEEK_V2,
+    "deepseek_v3": DEEPSEEK,
     "kimi_k2": DEEPSEEK, "mistral4": DEEPSEEK, "axk1": AXK1, "glm4_moe_lite": GLM4_MOE_LITE,
     "glm4_moe": GLM4_MOE,
     "glm4v_moe_text": GLM4_MOE, "solar_open": SOLAR_OPEN, "bailing_moe": BAILING_MOE,

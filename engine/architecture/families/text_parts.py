@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine.architecture.families import patterns
 from engine.architecture.families.base import Family
 from engine.architecture.families.dense import AB
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
 # Source: transformers 5.24.0, ``cohere_compass``: all layers are full unless ``layer_types`` is
 # stated, and one norm stands before both blocks.
-COHERE_COMPASS = Family(q_bias=AB, o_bias=AB, norms=("input_layernorm",), tied=True)
+COHERE_COMPASS = Family(
+    q_bias=AB, o_bias=AB, norms=("input_layernorm",), pattern=patterns.full_unless_stated, tied=True
+)
 # Source: transformers 5.24.0, ``molmo2``: the embedding has rows for the image's own tokens.
 _MOLMO2 = Family(q_bias=AB, qk_norm="head", embedding_extra="additional_vocab_size")
 

@@ -59,6 +59,10 @@ def stage_plans(model: Model, settings: Settings, tokens: int) -> tuple[StagePla
     )
 
 
+_INDEXED = frozenset({"deepseek_v32", "glm_moe_dsa"})
+"""Types whose indexer's pages are known."""
+
+
 def doubts_of(spec: ArchitectureSpec) -> tuple[Doubt, ...]:
     """The model's doubts, and those of what is kept in pages that are not modelled."""
     found = list(spec.doubts)
@@ -66,9 +70,9 @@ def doubts_of(spec: ArchitectureSpec) -> tuple[Doubt, ...]:
     if any(a.compression for a in kinds):
         reason = "vLLM keeps compressed entries in pages of its own: counted as keys of every token"
         found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER))
-    if any(a.index_head_dim and a.kind is not AttentionKind.LATENT for a in kinds):
-        reason = "vLLM's pages for the keys that select tokens are not known: not counted"
-        found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER))
+    if spec.model_type not in _INDEXED and any(a.index_head_dim for a in kinds):
+        reason = "how vLLM keeps the keys that select tokens is not known for this model"
+        found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER))
     return tuple(found)
 
 
