@@ -188,6 +188,8 @@ def _equation(attention: AttentionSpec, layers: int, kv_dtype: str) -> str:
         if attention.index_head_dim or per_token % (latent + rope):
             return f"{layers} layers × {per_token:,} B (latent {latent} + {rope}, packed)"
         return f"{layers} layers × ({latent} + {rope}) × {per_token // (latent + rope)} B"
+    if attention.index_head_dim:
+        return f"{layers} layers × {per_token:,} B (keys, values and the index's keys)"
     heads, dim = attention.num_key_value_heads, attention.head_dim
     if not attention.keeps_values:
         return f"{layers} layers × {heads} heads × {per_token // heads} B of keys"
