@@ -20,7 +20,7 @@ from engine.architecture.families.base import (
     matrix,
     norm,
 )  # fmt: skip
-from engine.architecture.heads import head_of, is_tied, labels_of
+from engine.architecture.heads import head_of, is_tied, labels_of, score_has_bias
 from engine.architecture.spec import LayerSpec, ModuleClass, Sharding, Tensor
 from engine.errors import ConfigError
 
@@ -198,7 +198,8 @@ def _head(facts: Facts, family: Family, shape: tuple[int, int], *, tied: bool) -
     if not family.has_head or (kind == "none" and family.bare_is_headless):
         return []
     if kind == "score":
-        return matrix("score", head, (labels_of(facts), shape[1]), Sharding.REPLICATED)
+        labels, biased = (labels_of(facts), shape[1]), score_has_bias(facts.stated)
+        return matrix("score", head, labels, Sharding.REPLICATED, bias=biased)
     bias = facts.says(family.head_bias)
     if not tied:
         return matrix("lm_head", head, shape, Sharding.VOCAB, bias=bias)

@@ -23,8 +23,10 @@ _EITHER_TIES = frozenset({
     "qwen2_vl", "shieldgemma2", "video_llama_3",
 })  # fmt: skip
 """Models that also believe a text config that says "tied", as older releases stored it."""
-_NEVER_TIES = frozenset({"cosmos3_edge", "mllama"})
+_NEVER_TIES = frozenset({"cosmos3_edge", "mllama", "pp_formulanet"})
 _TIED = "tie_word_embeddings"
+_ANSWERS = "ForQuestionAnswering"
+_BIASED = ("ForTokenClassification", _ANSWERS)
 
 
 def first_class(stated: Mapping[str, object]) -> str:
@@ -46,14 +48,23 @@ def head_of(stated: Mapping[str, object]) -> str:
     name = first_class(stated)
     if name.endswith(("LMHeadModel", "ForCausalLM", "MTModel")):
         return "lm"
-    if name.endswith(("ForSequenceClassification", "ForTokenClassification", "RewardModel")):
+    if name.endswith(("ForSequenceClassification", "RewardModel", *_BIASED)):
         return "score"
     return "none" if name.endswith("Model") else "lm"
 
 
+def score_has_bias(stated: Mapping[str, object]) -> bool:
+    """Whether the classifying head of a decoder has one: it has for tokens and for answers."""
+    return first_class(stated).endswith(_BIASED)
+
+
 def labels_of(facts: Facts) -> int:
-    """Outputs of a classifying head."""
+    """Outputs of a classifying head: for answers their start and their end."""
+    if first_class(facts.stated).endswith(_ANSWERS):
+        return 2
     named = facts.stated.get("id2label")
+    if named is not None and not is_mapping(named):
+        raise facts.bad("id2label", named, "an object with a name for each label is needed")
     return facts.integer("num_labels", len(named) if is_mapping(named) and named else 2)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.families import attention
 from engine.architecture.families.base import Family, Mixed, norm, state_doubt
 from engine.architecture.families.classic import own_heads
-from engine.architecture.families.crossed import crossed, whole_heads
+from engine.architecture.families.crossed import reading, whole_heads
 from engine.architecture.families.seq2seq import DECODER, crossing, named, stack
 from engine.architecture.families.seq2seq_bart import CROSS, PLAIN, positions
 from engine.architecture.spec import Direction, ModuleClass, Tensor
@@ -30,12 +30,6 @@ def _reading(facts: Facts, family: Family, kind: str) -> Mixed:
     hidden = facts.integer("hidden_size")
     tensors = [*mixed.tensors, *norm("encoder_attn_layer_norm", hidden, bias=True)]
     return replace(mixed, tensors=tensors, cross=mixed.cross if facts.path else None)
-
-
-def _reading_if_asked(facts: Facts, family: Family, kind: str) -> Mixed:
-    own = replace(family, attention=None)
-    mixed = attention.gqa(facts, own, kind)
-    return crossed(facts, own, mixed, CROSS, "encoder_attn_layer_norm")
 
 
 def _inner_norms(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[Tensor]:
@@ -61,8 +55,8 @@ def _reading_doubts(facts: Facts) -> list[Doubt]:
 
 
 KOSMOS = replace(
-    PLAIN, attention=_reading_if_asked, kv_heads=own_heads, head_dim=whole_heads,
-    layer_extra=_inner_norms,
+    PLAIN, attention=reading(CROSS, "encoder_attn_layer_norm"), kv_heads=own_heads,
+    head_dim=whole_heads, layer_extra=_inner_norms,
     names=replace(
         PLAIN.names, mlp="ffn", embedding="model.embed_tokens", final_norm="model.layer_norm"
     ),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.architecture.families import attention, patterns
-from engine.architecture.families.base import Family, Mixed, Names, matrix, norm
-from engine.architecture.families.crossed import crossed, whole_heads
+from engine.architecture.families import patterns
+from engine.architecture.families.base import Family, Names, matrix, norm
+from engine.architecture.families.crossed import reading, whole_heads
 from engine.architecture.heads import first_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject, Tensor
 
@@ -46,17 +46,20 @@ def _bigcode_heads(facts: Facts, _kind: str) -> int:
     return 1 if facts.flag("multi_query", default=True) else facts.integer("num_attention_heads")
 
 
-_READING = replace(_GPT2_NAMES, attention="crossattention", query="q_attn", fused="")
+_GPT2_READING = replace(_GPT2_NAMES, attention="crossattention", query="q_attn", fused="")
 
 
-def _gpt2(facts: Facts, family: Family, kind: str) -> Mixed:
-    own = replace(family, attention=None)
-    mixed = attention.gqa(facts, own, kind)
-    return crossed(facts, own, mixed, _READING, "ln_cross_attn")
+def two_heads_doubts(facts: Facts) -> list[Doubt]:
+    """``DoubleHeadsModel`` has a second head, which chooses between answers."""
+    if "DoubleHeads" not in first_class(facts.stated):
+        return []
+    reason = "the two heads of a DoubleHeadsModel are not counted"
+    return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
 
 
 GPT2 = Family(
-    attention=_gpt2, head_dim=whole_heads,
+    attention=reading(_GPT2_READING, "ln_cross_attn"), head_dim=whole_heads,
+    doubts=two_heads_doubts,
     names=_GPT2_NAMES, q_bias=True, o_bias=True, mlp_bias=True, gated=False, norms=("ln_1", "ln_2"),
     norm_bias=True, width=four_times_hidden, tied=True, kv_heads=own_heads,
     positions=_positions("transformer.wpe"),
@@ -141,9 +144,11 @@ def _mpt_width(facts: Facts) -> int:
 
 
 def _mpt_doubts(facts: Facts) -> list[Doubt]:
-    if facts.flag("no_bias", default=True) or not _mpt_own_code(facts):
+    own = facts.sub("attn_config")
+    biased = not facts.flag("no_bias", default=True)
+    if not _mpt_own_code(facts) or not (biased or (own and own.flag("qk_ln"))):
         return []
-    reason = "the biases that no_bias false stands for in MosaicML's class are not counted"
+    reason = "what no_bias false or qk_ln adds in MosaicML's class is not counted"
     return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
 
 
@@ -171,6 +176,7 @@ def _falcon_kv(facts: Facts, _kind: str) -> int:
 def _falcon_norms(facts: Facts) -> tuple[str, ...]:
     new = facts.flag("new_decoder_architecture")
     if not facts.flag("parallel_attn", default=True):
+        facts.settle("num_ln_in_parallel_attn")
         return ("input_layernorm", "post_attention_layernorm")
     count = facts.integer("num_ln_in_parallel_attn", 2 if new else 1)
     return ("ln_attn", "ln_mlp") if count == 2 else ("input_layernorm",)
@@ -225,11 +231,12 @@ OPT = Family(
     q_bias="enable_bias", o_bias="enable_bias", mlp_bias="enable_bias", gated=False, norm_bias=True,
     norm_rule=_opt_norms, embedding_width="word_embed_proj_dim", positions=_opt_outer, tied=True,
 )  # fmt: skip
+_XGLM_NAMES = Names(
+    output="out_proj", mlp="layer", up="fc1", down="fc2", final_norm="model.layer_norm"
+)
 XGLM = Family(
-    head_dim=whole_heads,
-    names=Names(
-        output="out_proj", mlp="layer", up="fc1", down="fc2", final_norm="model.layer_norm"
-    ),
+    attention=reading(replace(_XGLM_NAMES, attention="encoder_attn"), "encoder_attn_layer_norm"),
+    head_dim=whole_heads, names=_XGLM_NAMES,
     q_bias=True, o_bias=True, mlp_bias=True, gated=False, norm_bias=True, tied=True,
     norms=("self_attn_layer_norm", "final_layer_norm"),
 )  # fmt: skip

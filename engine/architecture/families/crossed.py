@@ -10,7 +10,7 @@ from engine.architecture.families.base import Mixed, norm
 from engine.architecture.spec import AttentionKind
 
 if TYPE_CHECKING:
-    from engine.architecture.families.base import Family, Names
+    from engine.architecture.families.base import Family, MixerRule, Names
     from engine.config.facts import Facts
 
 
@@ -35,6 +35,16 @@ def crossed(facts: Facts, family: Family, mixed: Mixed, names: Names, last: str)
     # By itself a decoder has no encoder to attend to, and keeps nothing of one.
     cross = replace(own, kind=AttentionKind.CROSS, window=0) if facts.path else None
     return Mixed(tensors, own, cross=cross)
+
+
+def reading(names: Names, last: str) -> MixerRule:
+    """Grouped-query attention, crossed where the config asks for it; ``last`` names the norm."""
+
+    def block(facts: Facts, family: Family, kind: str) -> Mixed:
+        own = replace(family, attention=None)
+        return crossed(facts, own, attention.gqa(facts, own, kind), names, last)
+
+    return block
 
 
 def whole_heads(facts: Facts, _kind: str) -> tuple[int, int]:

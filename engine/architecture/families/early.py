@@ -40,15 +40,13 @@ if TYPE_CHECKING:
 
 _A, _E, _HEAD = ModuleClass.ATTENTION, ModuleClass.EMBEDDING, ModuleClass.LM_HEAD
 _WHOLE, _COLUMN, _ROW = Sharding.REPLICATED, Sharding.COLUMN, Sharding.ROW
-_LANGUAGE = ("LMHeadModel", "WithLMHead", "ForCausalLM", "ForMaskedLM")
+_KNOWN = ("Model", "WithLMHead", "ForCausalLM", "ForMaskedLM")
 
 
 def _top_doubts(facts: Facts) -> list[Doubt]:
     """A class that puts something else than a language model's head on top."""
     name = first_class(facts.stated)
-    if not name or name.endswith(_LANGUAGE):
-        return []
-    if name.endswith("Model") and "Heads" not in name:
+    if not name or name.endswith(_KNOWN):
         return []
     reason = f"what {name[:80]} has on top of its layers is not known and not counted"
     return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
@@ -64,7 +62,7 @@ def _offset_positions(facts: Facts, _family: Family) -> list[Tensor]:
 
 
 BIOGPT = replace(
-    XGLM, positions=_offset_positions,
+    XGLM, positions=_offset_positions, attention=None,
     names=replace(XGLM.names, embedding="biogpt.embed_tokens", final_norm="biogpt.layer_norm"),
 )  # fmt: skip
 CTRL = Family(
@@ -87,7 +85,7 @@ def _uncached(facts: Facts, family: Family, kind: str) -> Mixed:
 
 OPENAI_GPT = replace(
     GPT2, names=replace(GPT2.names, embedding="transformer.tokens_embed", final_norm=""),
-    attention=_uncached, width=_four_times, doubts=_top_doubts,
+    attention=_uncached, width=_four_times,
 )  # fmt: skip
 
 _LAST = "last"
@@ -239,8 +237,10 @@ def _reformer_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     kinds = facts.words("attn_layers") or ()
     if not kinds or not set(kinds) <= {_LOCAL, _HASHED}:
         raise facts.bad("attn_layers", kinds, "'local' or 'lsh' for each layer is needed")
-    facts.settle("num_hidden_layers")
-    return tuple((kind, DENSE) for kind in kinds)
+    count = facts.integer("num_hidden_layers", len(kinds))
+    if count > len(kinds):
+        raise facts.bad("attn_layers", kinds, f"an entry for each of {count} layers is needed")
+    return tuple((kind, DENSE) for kind in kinds[:count])
 
 
 def _reformer_attention(facts: Facts, _family: Family, kind: str) -> Mixed:

@@ -40,7 +40,11 @@ def _kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     if len(widths) != layers:
         wanted = f"one entry for each of the {layers} layers is needed"
         raise facts.bad("intermediate_size", widths, wanted)
-    own = layers - min(facts.count("num_kv_shared_layers"), layers)
+    shared = facts.count("num_kv_shared_layers")
+    own = max(layers - shared, 0)
+    if set(types[:own]) != set(types):
+        wanted = f"each kind of the {layers} layers needs one that keeps what the others read"
+        raise facts.bad("num_kv_shared_layers", shared, wanted)
     return tuple(
         (kind if i < own else kind + SHARED, str(width))
         for i, (kind, width) in enumerate(zip(types, widths, strict=True))
