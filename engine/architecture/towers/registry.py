@@ -26,8 +26,10 @@ _HOMES = {
         "voxtral glmasr audioflamingo3 musicflamingo voxtral_realtime moss_transcribe_diarize "
         "qwen2_audio omniasr qwen3_asr"
     ),
+    "audio_codec": "vibevoice vibevoice_asr",
     "audio_conformer": "granite_speech granite_speech_plus",
     "audio_conv": "fun_asr_nano",
+    "audio_stacked": "nemo_speechlm",
     "documents": "pp_formulanet unlimited_ocr",
     "blt": "blt",
     "further": "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama step3p7",
@@ -70,6 +72,10 @@ _AUDIO = {
         "parakeet_encoder gemma3n_audio"
     ),
     "audio_conv": "omniasr_audio fun_asr_nano_encoder",
+    "audio_codec": "vibevoice_acoustic_tokenizer vibevoice_acoustic_tokenizer_encoder",
+    "audio_stacked": (
+        "nemotron3_5_transcribe_asr_audio nemotron3_diarization nemotron3_5_transcribe_audio"
+    ),
 }
 AUDIO_ENCODERS: Mapping[str, AudioRule] = Lookup("engine.architecture.towers", "ENCODERS", _AUDIO)
 """Audio encoders by the ``model_type`` of their own config."""
