@@ -32,6 +32,7 @@ _HOMES = {
     "audio_stacked": "nemo_speechlm",
     "documents": "pp_formulanet unlimited_ocr",
     "blt": "blt",
+    "codebooks": "chameleon emu3",
     "further": "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama step3p7",
     "gemma4": "diffusion_gemma gemma4 gemma4_unified",
     "kosmos": "kosmos-2 kosmos-2.5 pix2struct",
@@ -40,6 +41,7 @@ _HOMES = {
     "omni": (
         "qwen2_5_omni_thinker qwen3_omni_moe_thinker qwen2_5_omni qwen3_omni_moe phi4_multimodal"
     ),
+    "perception": "perception_lm",
     "projected": (
         "internvl lighton_ocr llava_onevision mistral_large4 paddleocr_vl qianfan_ocr qwen4_exp "
         "shieldgemma2 video_llama_3 video_llava vipllava"

@@ -101,25 +101,25 @@ def _autoencoder(tower: Tower, codes: Facts) -> None:
     widths = [base * times for times in codes.integers("channel_multiplier", 1) or (1, 1, 2, 2, 4)]
     _encoder(tower, codes, base, widths)
     coded = latent * (2 if codes.flag("double_latent") else 1)
-    _conv(tower, "encoder.conv_out", coded, widths[-1])
+    conv(tower, "encoder.conv_out", coded, widths[-1])
     code = codes.integer("embed_dim")
     tower.weight("quantize.embedding.weight", codes.integer("num_embeddings"), code)
     tower.linear("quant_conv", code, latent)
     tower.linear("post_quant_conv", latent, code)
-    _conv(tower, "decoder.conv_in", widths[-1], latent)
+    conv(tower, "decoder.conv_in", widths[-1], latent)
     _decoder(tower, codes, widths)
-    _conv(tower, "decoder.conv_out", codes.integer("out_channels"), widths[0])
+    conv(tower, "decoder.conv_out", codes.integer("out_channels"), widths[0])
 
 
 def _encoder(tower: Tower, codes: Facts, base: int, widths: list[int]) -> None:
-    _conv(tower, "encoder.conv_in", base, codes.integer("in_channels"))
+    conv(tower, "encoder.conv_in", base, codes.integer("in_channels"))
     before, blocks = base, codes.integer("num_res_blocks")
     for level, width in enumerate(widths):
         path, is_last = f"encoder.down.{level}.", level == len(widths) - 1
         _blocks(tower, path, (before, width), blocks, attends=is_last)
         before = width
         if not is_last:
-            _conv(tower, f"{path}downsample.conv", width, width)
+            conv(tower, f"{path}downsample.conv", width, width)
     _middle(tower, "encoder.", before)
     tower.norm("encoder.norm_out", before)
 
@@ -132,11 +132,12 @@ def _decoder(tower: Tower, codes: Facts, widths: list[int]) -> None:
         _blocks(tower, path, (before, width), blocks, attends=is_last)
         before = width
         if level:
-            _conv(tower, f"{path}upsample.conv", width, width)
+            conv(tower, f"{path}upsample.conv", width, width)
     tower.norm("decoder.norm_out", before)
 
 
-def _conv(tower: Tower, name: str, out: int, width: int, *, copies: int = 1) -> None:
+def conv(tower: Tower, name: str, out: int, width: int, *, copies: int = 1) -> None:
+    """A convolution of three by three pixels."""
     tower.linear(name, out, 9 * width, copies=copies)
 
 
@@ -144,31 +145,33 @@ def _blocks(tower: Tower, path: str, widths: tuple[int, int], count: int, *, att
     """``count`` residual blocks, the first of which goes from one width to the other."""
     width, out = widths
     if count:
-        _residual(tower, f"{path}block.0.", width, out)
+        residual(tower, f"{path}block.0.", width, out)
     if count > 1:
-        _residual(tower, f"{path}block.*.", out, out, copies=count - 1)
+        residual(tower, f"{path}block.*.", out, out, copies=count - 1)
     if attends and count:
-        _attention(tower, f"{path}attn.*.", out, copies=count)
+        attention(tower, f"{path}attn.*.", out, copies=count)
 
 
-def _residual(tower: Tower, path: str, width: int, out: int, *, copies: int = 1) -> None:
+def residual(tower: Tower, path: str, width: int, out: int, *, copies: int = 1) -> None:
+    """Two convolutions with a norm before each, and one of a pixel beside them."""
     tower.norm(f"{path}norm1", width, copies=copies)
-    _conv(tower, f"{path}conv1", out, width, copies=copies)
+    conv(tower, f"{path}conv1", out, width, copies=copies)
     tower.norm(f"{path}norm2", out, copies=copies)
-    _conv(tower, f"{path}conv2", out, out, copies=copies)
+    conv(tower, f"{path}conv2", out, out, copies=copies)
     if width != out:
         tower.linear(f"{path}nin_shortcut", out, width, copies=copies)
 
 
-def _attention(tower: Tower, path: str, width: int, *, copies: int = 1) -> None:
+def attention(tower: Tower, path: str, width: int, *, copies: int = 1) -> None:
+    """Attention among pixels, with a norm before it."""
     tower.norm(f"{path}norm", width, copies=copies)
     for name in ("q", "k", "v", "proj_out"):
         tower.linear(path + name, width, width, copies=copies)
 
 
 def _middle(tower: Tower, path: str, width: int) -> None:
-    _residual(tower, f"{path}mid.block_*.", width, width, copies=2)
-    _attention(tower, f"{path}mid.attn_1.", width)
+    residual(tower, f"{path}mid.block_*.", width, width, copies=2)
+    attention(tower, f"{path}mid.attn_1.", width)
 
 
 TOWERS = {"janus": janus, "ovis2": ovis2}
