@@ -47,6 +47,7 @@ _HOMES = {
         "shieldgemma2 video_llama_3 video_llava vipllava"
     ),
     "queries": "aria blip-2 granite4_vision idefics2 instructblip instructblipvideo",
+    "stages": "florence2",
     "sam": "deepseek_ocr2 deepseek_vl_hybrid got_ocr2 pp_chart2table",
     "reading": (
         "canary t5gemma t5gemma2 encoder-decoder vision-encoder-decoder speech-encoder-decoder "
