@@ -125,11 +125,17 @@ def subs(config_class: Any, model_type: str) -> tuple[dict[str, Any], dict[str, 
 def differing(sub: Any, given: dict[str, object]) -> dict[str, object]:
     """What ``sub`` has that its class does not declare; of what is declared None, only ``given``.
 
-    Only numbers and flags: what a class derives (lists of layers) is the reader's business.
+    Only numbers and flags, and words of ``given`` that are no fields (a pattern of layers): what a
+    class derives (lists of layers) is the reader's business.
     """
     own = {f.name: f.default for f in dataclasses.fields(type(sub))}
+    words = {
+        key: value
+        for key, value in given.items()
+        if key not in {*own, "model_type"} and isinstance(value, str)
+    }
     # Through the dictionary: attributes that vary by layer refuse to be read as one value.
-    return {
+    return words | {
         key: vars(sub)[key]
         for key, default in own.items()
         if (default is not None or key in given)
