@@ -29,6 +29,7 @@ _HOMES = {
         "qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision"
     ),
     "sam": "deepseek_ocr2_sam_vision_model got_ocr2_vision pp_chart2table_vision sam_vision_model",
+    "stages": "florence_vision",
     "swin": "donut-swin swin",
     "vits": (
         "aimv2_vision_model beit blip_2_vision_model blip_vision_model chinese_clip_vision_model "
