@@ -62,8 +62,8 @@ _HOMES = {
     "small_sparse": "aria_text mellum flint lara_mini deepseek_ocr2_text unlimited_ocr_text",
     "speech_codes": ("musicgen_decoder musicgen_melody_decoder dia_decoder kyutai_speech_to_text"),
     "speech": (
-        "whisper speech_to_text moonshine cohere_asr canary_decoder seamless_m4t seamless_m4t_v2 "
-        "speecht5"
+        "whisper speech_to_text moonshine moonshine_streaming cohere_asr canary_decoder "
+        "seamless_m4t seamless_m4t_v2 speecht5"
     ),
     "sparse": (
         "mixtral phimoe minimax_m2 qwen2_moe qwen3_moe gpt_oss deepseek_v2 deepseek_v3 kimi_k2 "

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING
 from engine.architecture.build import layers_of
 from engine.architecture.families import attention
 from engine.architecture.families.base import FULL, Family, Mixed, matrix, norm
-from engine.architecture.heads import labels_of, whole_class
+from engine.architecture.heads import first_class, labels_of, whole_class
 from engine.architecture.spec import (
     AttentionKind,
+    Direction,
+    Doubt,
     ModuleClass,
     Sharding,
+    Subject,
     Tensor,
 )
 
@@ -192,22 +195,45 @@ def seq2seq(
         found += beside(facts, family) if beside else []
         return found + (encoded(facts, encoder) if encoder else [])
 
+    def doubts(facts: Facts) -> list[Doubt]:
+        found = decoder.doubts(facts) if decoder.doubts else []
+        return found + (_too_much(facts) if encoder is None else [])
+
     rule = crossing(own, cross)
-    whole = replace(decoder, attention=rule, positions=outer)
-    solo = replace(alone or decoder, attention=_uncached(rule, cross_only=True))
+    whole = replace(decoder, attention=rule, positions=outer, doubts=doubts)
+    reader = replace(alone or decoder, attention=rule)
+    solo = replace(reader, attention=_uncached(rule, cross_only=True))
 
     def by_class(facts: Facts) -> Family:
         name = whole_class(facts)
         facts.settle("is_encoder_decoder")
-        if name.endswith("ForCausalLM"):
+        if first_class(facts.stated).endswith("ForCausalLM"):
             facts.settle(*(key for key in facts.stated if _ENCODERS_KEY.search(key)))
-            return solo
+            # Inside another model it reads that one's encoder.
+            return solo if facts.above is None else reader
         if encoder is not None and name.endswith(_ENCODERS):
-            reader = _uncached(encoder.attention or attention.gqa, cross_only=False)
-            return _topped(replace(encoder, attention=reader, has_head=False), name)
+            own_rule = _uncached(encoder.attention or attention.gqa, cross_only=False)
+            return _topped(replace(encoder, attention=own_rule, has_head=False), name)
         return _topped(whole, name)
 
     return replace(whole, by_class=by_class)
+
+
+def _too_much(facts: Facts) -> list[Doubt]:
+    """Doubts of a class that is the encoder alone, where that is not built apart."""
+    name = whole_class(facts)
+    if not name.endswith((*_ENCODERS, "ForAudioClassification")):
+        return []
+    reason = f"{name[:60]} is an encoder: it is counted with a decoder that it doesn't have"
+    subjects = (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
+    return [Doubt(subject, reason, Direction.UPPER) for subject in subjects]
+
+
+def _labels(facts: Facts) -> int:
+    """Classes of a sequence; BART has three where the config doesn't say."""
+    if facts.model_type == "bart" and not facts.has("id2label"):
+        return facts.integer("num_labels", 3)
+    return labels_of(facts)
 
 
 def _start_and_end(_facts: Facts) -> int:
@@ -218,9 +244,9 @@ def _topped(family: Family, name: str) -> Family:
     """``family`` with the head that a class other than a language model's puts on top."""
     labels: Callable[[Facts], int]
     if name.endswith("ForSequenceClassification"):
-        labels, inner = labels_of, True
+        labels, inner = _labels, True
     elif name.endswith("ForTokenClassification"):
-        labels, inner = labels_of, False
+        labels, inner = _labels, False
     elif name.endswith("ForQuestionAnswering"):
         labels, inner = _start_and_end, False
     else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.families.base import DENSE, FULL, SPARSE, Family, Moe, Names, norm
 from engine.architecture.families.seq2seq import named, own_tables, seq2seq
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject, Tensor
+from engine.config.facts import is_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +28,9 @@ _NAMES = Names(
 )  # fmt: skip
 _CROSS = replace(_NAMES, attention="EncDecAttention")
 _NORMS = ("layer.0.layer_norm", "layer.1.layer_norm")
+
+
+_UDOP_BIASES = ("1d", "horizontal", "vertical")
 
 
 def _heads(facts: Facts, _kind: str) -> int:
@@ -164,10 +168,21 @@ def _pop2piano(base: Family) -> Family:
     return seq2seq(decoder, encoder, named(_CROSS), beside=composers)
 
 
+def _udop_biases(side: str, facts: Facts) -> list[Tensor]:
+    """The biases beside the first, which is the encoder's own: of places on the page."""
+    given = facts.items("relative_bias_args")
+    found: list[Tensor] = []
+    for index, entry in enumerate(_UDOP_BIASES if given is None else given):
+        rows = entry.get("relative_attention_num_buckets", 32) if is_mapping(entry) else 32
+        shape = facts.checked("relative_bias_args", rows, 1), facts.integer("num_heads")
+        found.append(Tensor(f"{side}.relative_bias.{index}.weight", _A, shape))
+    return found[1:]
+
+
 def _udop_outer(side: str) -> OuterRule:
     def tensors(facts: Facts, _family: Family) -> list[Tensor]:
         hidden, size = facts.integer("hidden_size"), facts.integer("patch_size")
-        facts.settle("image_size", "relative_bias_args")
+        facts.settle("image_size")
         shape = hidden, facts.integer("num_channels"), size, size
         vision = ModuleClass.VISION
         found = [
@@ -178,10 +193,7 @@ def _udop_outer(side: str) -> OuterRule:
             rows = facts.integer("max_2d_position_embeddings")
             cells = ("x_position_embeddings", "y_position_embeddings")
             found += [Tensor(f"cell_2d_embedding.{n}.weight", _E, (rows, hidden)) for n in cells]
-        return found + [
-            Tensor(f"{side}.relative_bias.{name}.weight", _A, (32, facts.integer("num_heads")))
-            for name in ("horizontal", "vertical")
-        ]
+        return found + _udop_biases(side, facts)
 
     return tensors
 

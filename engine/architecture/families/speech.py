@@ -31,6 +31,7 @@ from engine.architecture.families.speech_encoders import (
 from engine.architecture.heads import whole_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject, Tensor
 from engine.architecture.towers.audio import listen
+from engine.architecture.towers.parts import number
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import OuterRule
@@ -100,11 +101,18 @@ def _speech_to_text() -> Family:
 
 
 def _kv_heads(side: str) -> Family:
+    """One side of Moonshine.
+
+    The class sets the decoder's heads to the encoder's before it builds the decoder (transformers
+    5.24.0, ``moonshine/modeling_moonshine.py :: MoonshineAttention``).
+    """
+
     def heads(facts: Facts, _kind: str) -> int:
-        return facts.integer(f"{side}_num_attention_heads")
+        facts.settle("decoder_num_attention_heads", "decoder_num_key_value_heads")
+        return facts.integer("encoder_num_attention_heads")
 
     def kv_heads(facts: Facts, kind: str) -> int:
-        return facts.integer(f"{side}_num_key_value_heads", heads(facts, kind))
+        return facts.integer("encoder_num_key_value_heads", heads(facts, kind))
 
     def widths(facts: Facts, kind: str) -> tuple[int, int]:
         width = facts.optional("head_dim") or facts.integer("hidden_size") // heads(facts, kind)
@@ -142,6 +150,46 @@ def _moonshine() -> Family:
     encoder = replace(encoder, gated=False, names=names, positions=sound)
     cross = replace(decoder.names, attention="encoder_attn")
     return seq2seq(decoder, None, named(cross), beside=heard(encoder))
+
+
+_STREAMING = Family(
+    names=Names(
+        up="fc1", gate="fc1", down="fc2", embedding="model.decoder.embed_tokens",
+        final_norm="model.decoder.norm",
+    ),
+    q_bias=_AB, mlp_bias=True, gate_up_fused=True,
+    norms=("input_layernorm", "post_attention_layernorm", "final_layernorm"),
+)  # fmt: skip
+
+
+def _moonshine_streaming() -> Family:
+    """Moonshine that listens as the sound comes in: frames, two convolutions, windows."""
+    encoder = Family(
+        names=Names(up="fc1", down="fc2", final_norm="encoder.final_norm"), q_bias=_AB,
+        o_bias=_AB, mlp_bias=True, gated=False,
+    )  # fmt: skip
+
+    def outer(facts: Facts, _family: Family) -> list[Tensor]:
+        hidden, rows = facts.integer("hidden_size"), facts.integer("max_position_embeddings")
+        inner = facts.sub("encoder_config") or facts.empty("encoder_config")
+        inner.settle("sliding_windows", "max_position_embeddings")
+        width = inner.integer("hidden_size")
+        tower = audio("encoder.embedder.")
+        frame = round(inner.integer("sample_rate") * number(inner, "frame_ms", 5) / 1000)
+        tower.weight("comp.log_k")
+        tower.linear("linear", width, frame, bias=False)
+        convolution(tower, "conv1", (2 * width, width, 5))
+        convolution(tower, "conv2", (width, 2 * width, 5))
+        layers = [replace(t, module=ModuleClass.AUDIO) for t in encoded(inner, encoder)]
+        tower.path = "model.decoder."
+        tower.weight("pos_emb.weight", rows, width)
+        if width != hidden:
+            tower.linear("proj", hidden, width, bias=False)
+        facts.settle("pad_head_dim_to_multiple_of")
+        return layers + tower.tensors
+
+    cross = replace(_STREAMING.names, attention="encoder_attn")
+    return seq2seq(_STREAMING, None, named(cross), beside=outer)
 
 
 CONFORMED = Family(
@@ -254,6 +302,7 @@ def _other_ends(facts: Facts) -> list[Doubt]:
 
 FAMILIES = {
     "whisper": _whisper(), "speech_to_text": _speech_to_text(), "moonshine": _moonshine(),
-    "cohere_asr": _cohere_asr(), "canary_decoder": _canary_decoder(),
+    "moonshine_streaming": _moonshine_streaming(), "cohere_asr": _cohere_asr(),
+    "canary_decoder": _canary_decoder(),
     "seamless_m4t": _seamless(), "seamless_m4t_v2": _seamless(), "speecht5": _speecht5(),
 }  # fmt: skip

@@ -13,6 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from engine.architecture.towers.parts import UnknownTowerError, number
+from engine.units import ceil_div
 
 if TYPE_CHECKING:
     from engine.architecture.towers.parts import Tower
@@ -90,7 +91,7 @@ class _Convolutions:
 
 
 def _ratios(codec: Facts) -> tuple[int, ...]:
-    codec.settle("dilation_growth_rate", "codebook_size", "num_quantizers")
+    codec.settle("dilation_growth_rate", "codebook_size", "codebook_dim", "num_quantizers")
     return codec.integers("upsampling_ratios", low=1) or _RATIOS[codec.model_type]
 
 
@@ -102,8 +103,9 @@ def mimi(codec: Facts, tower: Tower) -> None:
     for side in ("encoder", "decoder"):
         _layers(codec, tower, f"{side}_transformer.layers.*.")
     hidden = codec.integer("hidden_size")
-    rate = number(codec, "sampling_rate", 24_000) / prod(ratios)
-    frames = number(codec, "frame_rate", 12.5)
+    sound = codec.integer("sampling_rate", 24_000)
+    rate = ceil_div(sound, prod(ratios))
+    frames = number(codec, "frame_rate", sound / (2 * prod(ratios)))
     if rate != frames:
         kernel = 2 * int(rate / frames)
         tower.weight("downsample.conv.weight", hidden, hidden, kernel)
@@ -125,12 +127,14 @@ def _layers(codec: Facts, tower: Tower, path: str) -> None:
     head = codec.integer("head_dim", hidden // heads)
     width = codec.integer("intermediate_size")
     codec.settle("sliding_window")
+    bias = codec.flag("attention_bias")
     for name, rows, columns in (
         ("q_proj", heads * head, hidden), ("k_proj", kv_heads * head, hidden),
         ("v_proj", kv_heads * head, hidden), ("o_proj", hidden, heads * head),
-        ("fc1", width, hidden), ("fc2", hidden, width),
     ):  # fmt: skip
-        tower.linear(path + name, rows, columns, bias=False, copies=n)
+        tower.linear(path + name, rows, columns, bias=bias, copies=n)
+    tower.linear(path + "fc1", width, hidden, bias=False, copies=n)
+    tower.linear(path + "fc2", hidden, width, bias=False, copies=n)
     for name in ("input_layernorm", "post_attention_layernorm"):
         tower.norm(path + name, hidden, copies=n)
     for name in ("self_attn_layer_scale", "mlp_layer_scale"):

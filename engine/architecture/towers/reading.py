@@ -6,15 +6,19 @@ Source:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.build import layers_of
 from engine.architecture.families.base import Family, norm
 from engine.architecture.families.seq2seq import repeated, table
 from engine.architecture.families.seq2seq_gemma import MODULE, MODULE2
+from engine.architecture.families.speech_codes import DIA_SIDE
 from engine.architecture.families.speech_encoders import adapted, audio, wave_layers, waves
+from engine.architecture.heads import whole_class
 from engine.architecture.spec import ModuleClass, Tensor
 from engine.architecture.towers.audio import listen
+from engine.architecture.towers.codecs import CODECS
 from engine.architecture.towers.encoders import encoder, tower_of
 from engine.architecture.towers.parts import Tower, UnknownTowerError, vision_of
 from engine.architecture.towers.stacks import stack
@@ -73,13 +77,16 @@ def _image_end(path: str, hidden: int) -> Tensor:
     return Tensor(f"{path}embed_tokens.eoi_embedding", ModuleClass.EMBEDDING, (hidden,))
 
 
-def _bridge(given: int, text: Facts) -> list[Tensor]:
-    """The linear layer between an encoder and a decoder of other widths."""
+def _bridge(given: int, text: Facts, columns: int = 0) -> list[Tensor]:
+    """The linear layer between an encoder and a decoder of other widths.
+
+    ``columns`` is its input where that is not the width of what the encoder gives.
+    """
     wanted = text.integer("hidden_size")
     if given == wanted or text.has("cross_attention_hidden_size"):
         return []
     tower = Tower("", ModuleClass.OTHER)
-    tower.linear("enc_to_dec_proj", wanted, given)
+    tower.linear("enc_to_dec_proj", wanted, columns or given)
     return tower.tensors
 
 
@@ -96,7 +103,11 @@ def _of_text(root: Facts, text: Facts) -> list[Tensor]:
 
 def _of_images(root: Facts, text: Facts) -> list[Tensor]:
     inner = _side(root, "encoder")
-    return encoder(inner).tensors + _bridge(inner.integer("hidden_size"), text)
+    tensors = encoder(inner).tensors
+    # A pyramid of stages (Swin) doubles its width at each.
+    stages = len(inner.items("depths") or ()) - 1
+    given = None if stages < 0 else inner.integer("embed_dim") * 2**stages
+    return tensors + _bridge(inner.integer("hidden_size", given), text)
 
 
 def _of_speech(root: Facts, text: Facts) -> list[Tensor]:
@@ -108,11 +119,54 @@ def _of_speech(root: Facts, text: Facts) -> list[Tensor]:
     wave_layers(tower, inner, "num_hidden_layers", "intermediate_size")
     given = adapted(tower, inner)
     inner.settle("tdnn_dim", "tdnn_dilation", "tdnn_kernel")
-    return tower.tensors + _bridge(given, text)
+    # The class builds the bridge for the width before the adapter, even where that differs.
+    return tower.tensors + _bridge(given, text, inner.integer("hidden_size"))
+
+
+def _dia(root: Facts, _text: Facts) -> list[Tensor]:
+    """Dia's encoder of text; the codec that makes sound of its codes is a model of its own."""
+    return _module(_side(root, "encoder_config"), DIA_SIDE, "model.encoder.")
+
+
+def _codec(root: Facts, key: str, path: str) -> list[Tensor]:
+    codec = _side(root, key)
+    rule = CODECS.get(codec.model_type)
+    if rule is None:
+        raise UnknownTowerError(codec.model_type)
+    tower = audio(path)
+    rule(codec, tower)
+    return tower.tensors
+
+
+def _kyutai(root: Facts, _text: Facts) -> list[Tensor]:
+    """The codec of Kyutai's transcriber, which the class keeps in 32 bits."""
+    found = _codec(root, "codec_config", "codec_model.")
+    return [replace(tensor, stored_as="fp32") for tensor in found]
+
+
+def _musicgen(root: Facts, text: Facts) -> list[Tensor]:
+    """MusicGen: a text encoder, and the codec that makes sound of the codes."""
+    if whole_class(root).endswith("ForCausalLM"):
+        return []
+    inner = _side(root, "text_encoder")
+    inner.stated = {**inner.stated, "architectures": ["AutoEncoderModel"]}
+    sound = _codec(root, "audio_encoder", "audio_encoder.")
+    return [*stack(inner, "text_encoder."), *sound, *_bridge(inner.integer("hidden_size"), text)]
+
+
+def _musicgen_melody(root: Facts, text: Facts) -> list[Tensor]:
+    """MusicGen with a melody, whose pitches go in front of the codes."""
+    tower = Tower("", ModuleClass.OTHER)
+    root.settle("chroma_length")
+    pitches, wanted = root.integer("num_chroma"), text.integer("hidden_size")
+    if pitches != wanted and not whole_class(root).endswith("ForCausalLM"):
+        tower.linear("audio_enc_to_dec_proj", wanted, pitches)
+    return [*_musicgen(root, text), *tower.tensors]
 
 
 TOWERS = {
     "canary": _canary, "t5gemma": _t5gemma, "t5gemma2": _t5gemma2,
     "encoder-decoder": _of_text, "vision-encoder-decoder": _of_images,
-    "speech-encoder-decoder": _of_speech,
+    "speech-encoder-decoder": _of_speech, "dia": _dia, "kyutai_speech_to_text": _kyutai,
+    "musicgen": _musicgen, "musicgen_melody": _musicgen_melody,
 }  # fmt: skip
