@@ -75,6 +75,8 @@ def is_tied(text: Facts, root: Facts, *, otherwise: bool) -> bool:
         transformers 5.24.0, ``get_expanded_tied_weights_keys`` and the ``__post_init__`` of the
         composite configs: the class that makes the head reads its own config, the root's.
     """
+    if root.model_type == "pi0":
+        return True  # it has no head at all
     # Where configs nest deeper, as in a thinker beside a talker, that is the one above the text.
     root = text.above or root
     kind = root.model_type
@@ -83,8 +85,6 @@ def is_tied(text: Facts, root: Facts, *, otherwise: bool) -> bool:
     says_text = _first_said((text,), otherwise=False)
     if kind in _TEXT_TIES:
         return says_text
-    if kind == "pi0":
-        return True  # it has no head at all
     if kind == "perception_lm":
         return root.flag(_TIED, default=says_text)
     says_root = root.flag(_TIED) and kind not in _NEVER_TIES

@@ -36,6 +36,7 @@ def pi0(root: Facts, text: Facts) -> list[Tensor]:
     stated = root.sub("dit_config") or root.empty("dit_config")
     shared = {**stated.stated, "vocab_size": text.integer("vocab_size")}
     expert = Facts(shared, stated.model_type, stated.defaults, stated.path)
+    expert.asked = stated.asked
     joined = Tower("", ModuleClass.OTHER)
     hidden, actions = expert.integer("hidden_size"), root.integer("max_action_dim")
     joined.linear("embed_action_time.action_in_proj", hidden, actions)

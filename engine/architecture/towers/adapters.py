@@ -35,8 +35,8 @@ def molmo2(root: Facts, _text: Facts) -> list[Tensor]:
         vision = vision_of(root)
         layers = vision.integer("num_hidden_layers")
     else:
-        own = class_defaults("molmo2_vision")
-        vision = Facts(published.stated, "molmo2_vision", own, published.path)
+        vision = published
+        vision.defaults = class_defaults("molmo2_vision") or vision.defaults
         stated = vision.integer("num_hidden_layers")
         layers = max(layer % stated for layer in read) + 1
     tower = Tower("vision_tower.")
@@ -59,12 +59,10 @@ def _layers_read(adapter: Facts) -> tuple[int, ...]:
 
 
 def _places(vision: Facts, side: int) -> int:
-    stated = vision.optional("image_num_pos", 1) or vision.optional("num_position_embeddings", 1)
-    if stated is not None:
-        return stated
     key = "image_default_input_size"
     size = vision.integers(key, 1) or vision.integers("image_size", 1) or (378, 378)
-    return (size[0] // side) * (size[-1] // side)
+    fitting = (size[0] // side) * (size[-1] // side)
+    return vision.integer("image_num_pos", vision.integer("num_position_embeddings", fitting))
 
 
 def _heads(facts: Facts, hidden: int) -> tuple[int, int]:
@@ -110,6 +108,7 @@ def _heard(root: Facts, out: int) -> list[Tensor]:
     # Published files leave out what their encoder has otherwise than its class.
     given = {"attention_bias": False, **stated.stated}
     audio = Facts(given, kind, class_defaults(kind), stated.path)
+    audio.asked = stated.asked
     tower = listen(audio)
     widths = (audio.integer("hidden_size"), audio.integer("projection_hidden_size"), out)
     _projector(tower, "embed_audio.", widths, bias=audio.flag("projection_bias"))
