@@ -13,6 +13,7 @@ from engine.architecture.marking import mark
 from engine.architecture.model import Model
 from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, ModuleClass, Subject
 from engine.architecture.stored import summarise
+from engine.architecture.strangers import stranger_doubts
 from engine.architecture.towers.parts import UnknownTowerError
 from engine.architecture.towers.registry import TOWERS
 from engine.architecture.unread import expert_doubts, second_stack_doubts, unread_doubts
@@ -94,6 +95,8 @@ def specify(
     extra = _towers(root, text, doubts)
     crosses = any(layer.cross is not None for layer in built.layers)
     doubts += second_stack_doubts(root, text, crosses=crosses)
+    if family is not None:
+        doubts += stranger_doubts(root, text)
     if extra:
         # What the whole model has under a name is instead of the text model's own.
         named = {tensor.name for tensor in extra}

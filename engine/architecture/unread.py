@@ -54,7 +54,7 @@ _HARMLESS = re.compile(
     r"|_sparsity_pattern$|^per_layer_config$|^_|alibi"
     # masks, losses and the sound's own rate
     r"|^mask_(time|feature)_(length|min_masks)$|^guided_attention_loss_|^sampling_rate$"
-    r"|_(factor|multiplier|scale|scalar|seed|version)$|_act$|^mtp_|^num_sliding_window_layers$"
+    r"|_(factor|multiplier|scale|scalar|seed|version)$|_act$|^mtp_(?!num)|^num_sliding_window_layers$"
     r"|^attention_chunk_size$|^linear_(bias|scale)"
     # a width that the type has, and that none of this model's layers uses
     r"|^intermediate_size(_mlp)?$|^num_key_value_heads$"

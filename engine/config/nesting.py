@@ -71,6 +71,7 @@ def _inner(facts: Facts) -> Facts | None:
         sub_type = facts.defaults.sub_types.get(key)
         if sub_type is None:
             continue
+        facts.asked.add(key)
         own = facts.defaults.values
         if any(name in facts.stated and name not in own for name in _DIMENSIONS):
             return Facts(facts.stated, sub_type, class_defaults(sub_type), facts.path)

@@ -1,0 +1,101 @@
+"""Keys that a config states, that nothing read, and that the class of the config does not have.
+
+Such a key may be a slip for one that decides the memory, or belong to a release that nobody here
+has seen. What it would change cannot be known: the figures that it may touch are in doubt both
+ways. What a class has and the reader ignores was measured to change nothing
+(``tests/evidence``), and what is harmless by its name is let go.
+
+Source:
+    ``resources/data/config_fields.json``: the field names of all config classes of
+    transformers 5.24.0.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from functools import cache
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import Direction, Doubt, Subject
+from engine.architecture.unread import is_harmless, says_nothing
+from engine.config.facts import shown
+from resources import data
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.config.facts import Facts
+
+_ALIKE = 0.8
+"""Share of letters in common from which one name may be a slip for another."""
+_LONGEST_NAME = 60
+_READ_BY_HAND = ("tie_word_embeddings", "torch_dtype", "quantization_config")
+"""Looked for at the root and in the text config, without a question that is remembered."""
+_MATTERS = re.compile(
+    r"bias|norm|tie|gate|expert|moe|share|proj|embed|head|cross|mla|kv|layer|recurr|conv|ssm|mamba"
+    r"|linear|window|sparse|lora|wide|double"
+)
+"""In the name of a flag: what it switches may have weights or a state."""
+_HARMLESS_BESIDE = re.compile(
+    r"token|tile|pixel|patch|resolution|index|indices|layer$|length|time|temporal|seconds|language"
+    r"|select|num_attention_heads$"
+)
+"""In the name of a key beside the text model: how images and sound are cut up, not by what."""
+
+
+def stranger_doubts(root: Facts, text: Facts) -> list[Doubt]:
+    """One doubt a subject for the keys of ``root`` and of all below it that nobody knows."""
+    found: dict[Subject, list[str]] = {}
+    for facts in _all(root):
+        # A text config that is missing was filled with its class's defaults.
+        is_text = facts.stated is text.stated or (facts is root and not text.stated)
+        for key, value in facts.stated.items():
+            if facts.is_asked(key) or is_harmless(key) or key in text.asked:
+                continue
+            meant = _meant(facts, key, value)
+            if not meant and not _is_strange(key, value, beside=not is_text):
+                continue
+            what = f"may be meant as {meant}" if meant else f"({shown(value)}) is not known"
+            # What lies beside the text model touches its state only by the name it should have.
+            for subject in Subject.WEIGHTS, Subject.SEQUENCE_STATE:
+                if subject is Subject.WEIGHTS or is_text or (meant and facts is root):
+                    found.setdefault(subject, []).append(f"{facts.name(key)} {what}")
+    return [
+        Doubt(subject, _reason(whys, root.model_type), Direction.EITHER)
+        for subject, whys in found.items()
+    ]
+
+
+def _all(facts: Facts) -> Iterator[Facts]:
+    yield facts
+    for below in facts.below.values():
+        yield from _all(below)
+
+
+def _is_strange(key: str, value: object, *, beside: bool) -> bool:
+    """Whether ``key`` may describe something, and is no field of any class."""
+    if says_nothing(value) or isinstance(value, str | float) or key in _fields():
+        return False
+    if isinstance(value, bool):
+        return bool(_MATTERS.search(key.lower()))
+    return not (beside and _HARMLESS_BESIDE.search(key))
+
+
+@cache
+def _fields() -> frozenset[str]:
+    return frozenset(data("config_fields"))
+
+
+def _meant(facts: Facts, key: str, value: object) -> str:
+    """A key that was looked for in vain, and that ``key`` may be a slip for."""
+    if len(key) > _LONGEST_NAME or key in _fields():
+        return ""
+    missing = [n for n in (*facts.asked, *_READ_BY_HAND) if n not in facts.stated]
+    found = get_close_matches(key.lower(), missing, 1, _ALIKE)
+    return found[0] if found and facts.raw(found[0]) != value else ""
+
+
+def _reason(whys: list[str], model_type: str) -> str:
+    more = " …" if len(whys) > 2 else ""
+    return f"{'; '.join(whys[:2])}{more}: what it changes in {model_type or 'this type'} is open"
