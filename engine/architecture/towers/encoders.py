@@ -24,9 +24,9 @@ EncoderRule = Callable[["Facts"], "Tower"]
 _HOMES = {
     "merging": (
         "cohere_compass_vision ernie4_5_vl_moe_vision exaone4_5_vision gemma4_vision "
-        "glm4v_moe_vision glm4v_vision glm5_next_vision glm_ocr_vision hunyuan_vl_vision "
-        "hy_v4_vl_vision qwen2_5_vl_vision qwen2_vl_vision qwen3_5_moe_vision qwen3_5_vision "
-        "qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision"
+        "glm4v_moe_vision glm4v_vision glm5_next_vision glm_ocr_vision granite_docling_vision "
+        "hunyuan_vl_vision hy_v4_vl_vision qwen2_5_vl_vision qwen2_vl_vision qwen3_5_moe_vision "
+        "qwen3_5_vision qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision"
     ),
     "sam": "deepseek_ocr2_sam_vision_model got_ocr2_vision pp_chart2table_vision sam_vision_model",
     "stages": "florence_vision",

@@ -186,6 +186,38 @@ def hy_v4_vl(vision: Facts) -> Tower:
     return tower
 
 
+_DEEP_STACK = 3
+"""Mergers of Granite Docling's deep stack where the config lists no layers (3, 7 and 10)."""
+
+
+def granite_docling(vision: Facts) -> Tower:
+    """Granite Docling: SigLIP and a connector that merges patches coarsely and finely."""
+    tower = Tower("vision_model.")
+    hidden, out = vision.integer("hidden_size"), vision.integer("out_hidden_size")
+    tower.linear("patch_embedding", hidden, patches(vision))
+    tower.weight("position_embedding.weight", grid(vision), hidden)
+    encode(tower, vision, PLAIN)
+    tower.norm("post_layernorm", hidden)
+    side = vision.integer("scale_factor")
+    indexes = vision.integers("deepstack_visual_indexes")
+    levels = _DEEP_STACK if indexes is None else len(indexes)
+    sides = (
+        {"coarse": side, "fine": side // 2} if vision.flag("use_fine_route") else {"coarse": side}
+    )
+    for name, factor in sides.items():
+        merged = hidden * factor**2
+        tower.linear(f"connector.{name}.projection", out, merged, bias=False)
+        path = f"connector.{name}.deepstack_mergers.*."
+        tower.norm(f"{path}layer_norm", merged, copies=levels)
+        tower.linear(f"{path}linear_1", out, merged, copies=levels)
+        tower.linear(f"{path}linear_2", out, out, copies=levels)
+    tower.norm("connector.ln_in", hidden)
+    tower.norm("connector.ln_mid", out)
+    tower.linear("connector.mlp_fc2", out, out, bias=False)
+    tower.norm("connector.ln_out", out)
+    return tower
+
+
 def gemma4(vision: Facts) -> Tower:
     """Gemma 4: grouped queries with norms, four norms a layer, positions by row and column."""
     tower = Tower("vision_tower.")
@@ -210,6 +242,7 @@ VISION_ENCODERS = {
     "cohere_compass_vision": qwen3_vl, "ernie4_5_vl_moe_vision": ernie4_5_vl,
     "exaone4_5_vision": qwen2_5_vl, "gemma4_vision": gemma4, "glm4v_moe_vision": glm4v,
     "glm4v_vision": glm4v, "glm5_next_vision": glm5_next, "glm_ocr_vision": glm_ocr,
+    "granite_docling_vision": granite_docling,
     "hunyuan_vl_vision": hunyuan_vl, "hy_v4_vl_vision": hy_v4_vl,
     "qwen2_5_vl_vision": qwen2_5_vl, "qwen2_vl_vision": qwen2_vl,
     "qwen3_5_moe_vision": qwen3_5, "qwen3_5_vision": qwen3_5, "qwen3_vl_moe_vision": qwen3_vl,

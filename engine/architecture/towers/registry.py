@@ -56,10 +56,10 @@ _HOMES = {
     "tokens": "janus ovis2",
     "vision": (
         "aya_vision cohere2_vision cohere_compass cosmos3_edge cosmos3_omni deepseek_vl "
-        "ernie4_5_vl_moe exaone4_5 fuyu gemma3 glm46v glm4v glm4v_moe glm5_next glm_ocr glmga granite_docling "
-        "hunyuan_vl hy_v4_vl hyperclovax_vision_v2 idefics3 lfm2_vl llama4 llava llava_next "
-        "llava_next_video mistral3 paligemma qwen2_5_vl qwen2_vl qwen3_5 qwen3_5_moe qwen3_vl "
-        "qwen3_vl_moe smolvlm"
+        "ernie4_5_vl_moe exaone4_5 fuyu gemma3 glm46v glm4v glm4v_moe glm5_next glm_ocr glmga "
+        "granite_docling hunyuan_vl hy_v4_vl hyperclovax_vision_v2 idefics3 lfm2_vl llama4 llava "
+        "llava_next llava_next_video mistral3 paligemma qwen2_5_vl qwen2_vl qwen3_5 qwen3_5_moe "
+        "qwen3_vl qwen3_vl_moe smolvlm"
     ),
 }
 TOWERS: Mapping[str, TowerRule] = Lookup("engine.architecture.towers", "TOWERS", _HOMES)

@@ -212,6 +212,21 @@ def hunyuan_vl(root: Facts, text: Facts) -> list[Tensor]:
     return hunyuan_tower(vision_of(root), text.integer("hidden_size")).tensors
 
 
+def granite_docling(root: Facts, _text: Facts) -> list[Tensor]:
+    """Granite Docling: an encoder that merges patches, and a router between its two ways."""
+    vision = vision_of(root)
+    tower = encoder(vision)
+    routed = root.optional("density_router_hidden_size", 1)
+    if routed:
+        hidden = vision.integer("hidden_size")
+        tower.path = "density_router."
+        tower.linear("att", 1, hidden)
+        tower.norm("norm", hidden)
+        tower.linear("fc1", routed, hidden)
+        tower.linear("fc2", 1, routed)
+    return tower.tensors
+
+
 def own(root: Facts, _text: Facts) -> list[Tensor]:
     """Models whose vision encoder merges patches itself and projects them to the text's width."""
     return tower_of(root).tensors
@@ -222,7 +237,7 @@ TOWERS = {
     "cosmos3_edge": cosmos3_edge, "cosmos3_omni": own, "deepseek_vl": deepseek_vl,
     "ernie4_5_vl_moe": ernie4_5_vl, "exaone4_5": own, "fuyu": fuyu, "gemma3": gemma3,
     "glm46v": own, "glm4v": own, "glm4v_moe": own, "glm5_next": own, "glm_ocr": own,
-    "glmga": own, "hunyuan_vl": hunyuan_vl, "hy_v4_vl": own,
+    "glmga": own, "granite_docling": granite_docling, "hunyuan_vl": hunyuan_vl, "hy_v4_vl": own,
     "hyperclovax_vision_v2": hyperclovax, "idefics3": idefics3, "lfm2_vl": lfm2_vl,
     "llama4": llama4, "llava": llava, "llava_next": llava_next, "llava_next_video": llava_next,
     "mistral3": mistral3, "paligemma": paligemma, "qwen2_5_vl": own, "qwen2_vl": own,
