@@ -49,6 +49,7 @@ _HOMES = {
     "qwen4_exp": "qwen4_exp_text",
     "recurrent": "bamba granitemoehybrid falcon_h1 jamba mamba falcon_mamba mamba2",
     "selecting": "deepseek_v32 glm_moe_dsa minimax_m3_vl_text",
+    "looped": "dory",
     "seq2seq_bart": (
         "bart plbart mbart mvp blenderbot pegasus blenderbot-small bigbird_pegasus pegasus_x marian "
         "m2m_100 nllb-moe fsmt led prophetnet trocr"
