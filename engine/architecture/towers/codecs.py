@@ -152,5 +152,15 @@ def encodec(codec: Facts, tower: Tower) -> None:
     stacks.up(recurrent)
 
 
+def wavtokenizer(codec: Facts, tower: Tower) -> None:
+    """WavTokenizer's encoder, which is EnCodec's."""
+    kind = codec.word("norm_type", "weight_norm")
+    if kind != "weight_norm":
+        raise UnknownTowerError(f"wavtokenizer with {kind[:40]}")
+    _Convolutions(tower, codec, _ratios(codec), normed=True).down(codec.count("num_lstm_layers"))
+
+
 CODECS = {"mimi": mimi, "encodec": encodec}
 """By the ``model_type`` of their own config."""
+ENCODERS = {"wavtokenizer_encoder": wavtokenizer}
+"""Those of which a model has only the half that hears."""

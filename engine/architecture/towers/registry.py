@@ -41,6 +41,7 @@ _HOMES = {
     "omni": (
         "qwen2_5_omni_thinker qwen3_omni_moe_thinker qwen2_5_omni qwen3_omni_moe phi4_multimodal"
     ),
+    "omni_tokens": "apertus1p5 inkling_mm_model inkling2 inkling2_loop",
     "perception": "perception_lm",
     "projected": (
         "internvl lighton_ocr llava_onevision mistral_large4 paddleocr_vl qianfan_ocr qwen4_exp "
@@ -76,6 +77,8 @@ _AUDIO = {
     ),
     "audio_conv": "omniasr_audio fun_asr_nano_encoder",
     "audio_codec": "vibevoice_acoustic_tokenizer vibevoice_acoustic_tokenizer_encoder",
+    "codecs": "wavtokenizer_encoder",
+    "omni_tokens": "inkling_audio",
     "audio_stacked": (
         "nemotron3_5_transcribe_asr_audio nemotron3_diarization nemotron3_5_transcribe_audio"
     ),
