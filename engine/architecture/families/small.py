@@ -160,8 +160,9 @@ def _modern_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
 
 
 def _modern_window(facts: Facts, _kind: str) -> int:
-    """``local_attention`` counts both sides, a decoder sees one."""
-    return facts.integer("local_attention", low=2) // 2
+    """``local_attention`` counts both sides, a decoder sees one; a saved config has both keys."""
+    half = facts.integer("local_attention", low=2) // 2
+    return facts.integer("sliding_window") if facts.stated.get("sliding_window") else half
 
 
 def _modern_extra(facts: Facts, _family: Family, _mixer: str, feed: str) -> list[Tensor]:

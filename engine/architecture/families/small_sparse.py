@@ -35,19 +35,26 @@ ARIA = Family(
 )  # fmt: skip
 
 
+def _all_full(facts: Facts, layers: int) -> tuple[str, ...]:
+    """The window is for lists that ask for it."""
+    facts.settle("sliding_window")
+    return patterns.all_full(facts, layers)
+
+
 def _all_sparse_unless_stated(facts: Facts, layers: int) -> tuple[str, ...]:
     return patterns.stated_feeds(facts, layers) or patterns.all_sparse(facts, layers)
 
 
 MELLUM = Family(
-    q_bias=AB, o_bias=AB, qk_norm="head", feed_pattern=_all_sparse_unless_stated,
+    q_bias=AB, o_bias=AB, qk_norm="head", pattern=_all_full, feed_pattern=_all_sparse_unless_stated,
     moe=Moe(experts="num_local_experts"),
     mtp=lambda facts: facts.count("num_mtp_layers"),
 )  # fmt: skip
 
 
-def _flint_pattern(_facts: Facts, layers: int) -> tuple[str, ...]:
+def _flint_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     """Full in the first two layers, in every fourth and in the last."""
+    facts.settle("sliding_window")
     full = {0, 1, layers - 1}
     return tuple(FULL if i in full or i % 4 == 1 else SLIDING for i in range(layers))
 
