@@ -33,6 +33,7 @@ _HOMES = {
     "documents": "pp_formulanet unlimited_ocr",
     "blt": "blt",
     "codebooks": "chameleon emu3",
+    "dots": "dots3_note",
     "further": "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama step3p7",
     "gemma4": "diffusion_gemma gemma4 gemma4_unified",
     "kosmos": "kosmos-2 kosmos-2.5 pix2struct",
