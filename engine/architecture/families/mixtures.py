@@ -1,7 +1,8 @@
 """Mixtures of experts that no other type shares: blocks built in a way of their own.
 
 Source:
-    transformers 5.24.0, ``dbrx``, ``ernie4_5_vl_moe``, ``jetmoe`` and ``longcat_flash``.
+    transformers 5.24.0, ``dbrx``, ``ernie4_5_vl_moe``, ``jetmoe`` and ``longcat_flash``; for
+    Arctic ``modeling_arctic.py`` beside the published checkpoint, whose 478,584,608,768 come out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention, feed, patterns
 from engine.architecture.families.base import (
+    DENSE,
     FULL,
     SPARSE,
     Family,
@@ -24,6 +26,7 @@ from engine.architecture.families.base import (
 )
 from engine.architecture.families.dense import AB
 from engine.architecture.families.latent import latent_of
+from engine.architecture.families.sparse import MIXTRAL_MOE
 from engine.architecture.spec import (
     Direction,
     Doubt,
@@ -47,13 +50,16 @@ def _part(facts: Facts, key: str) -> Facts:
 
 def _dbrx_kv_heads(facts: Facts, _kind: str) -> int:
     facts.settle("num_key_value_heads")
-    return _part(facts, "attn_config").integer("kv_n_heads")
+    sizes = _part(facts, "attn_config")
+    sizes.settle("clip_qkv", "rope_theta")
+    return sizes.integer("kv_n_heads")
 
 
 def _dbrx_sparse(facts: Facts, family: Family, _kind: str) -> Fed:
     sizes = _part(facts, "ffn_config")
     hidden, experts = facts.integer("hidden_size"), sizes.integer("moe_num_experts")
     width, active = sizes.integer("ffn_hidden_size"), sizes.integer("moe_top_k")
+    sizes.settle("hidden_size", "ffn_act_fn", "moe_normalize_expert_weights")
     moe = Moe(container="ffn.experts.mlp", names=("w1", "v1", "w2"))
     tensors = matrix("ffn.router.layer", _ROUTER, (experts, hidden), _WHOLE)
     tensors += feed.expert_tensors(facts, moe, family, (experts, hidden, width))
@@ -198,7 +204,29 @@ LONGCAT_FLASH = Family(
     doubts=_idle_experts,
 )  # fmt: skip
 
+
+def _arctic_feeds(facts: Facts, layers: int) -> tuple[str, ...]:
+    step = facts.integer("moe_layer_frequency")
+    return tuple(DENSE if (i + 1) % step else SPARSE for i in range(layers))
+
+
+def _arctic_residual(facts: Facts, family: Family, _mixer: str, fed: str) -> list[Tensor]:
+    """Beside its experts a layer has a dense MLP as wide as the model, with a norm of its own."""
+    if fed != SPARSE or not facts.flag("parallel_attn_mlp_res"):
+        return []
+    hidden = facts.integer("hidden_size")
+    dense = feed.mlp_tensors(facts, family, hidden, "residual_mlp")
+    return [*dense, *norm("residual_layernorm", hidden)]
+
+
+ARCTIC = Family(
+    names=Names(mlp="block_sparse_moe.mlp", gate="w1", up="w3", down="w2"),
+    pattern=patterns.windowed_if_stated, feed_pattern=_arctic_feeds, moe=MIXTRAL_MOE,
+    layer_extra=_arctic_residual,
+)  # fmt: skip
+
 FAMILIES = {
+    "arctic": ARCTIC,
     "dbrx": DBRX, "ernie4_5_vl_moe_text": ERNIE_VL_MOE, "jetmoe": JETMOE,
     "longcat_flash": LONGCAT_FLASH,
 }  # fmt: skip

@@ -44,7 +44,7 @@ _HOMES = {
     "indexed": "axk2 dots3_note_text glm5_next_text hy_v4 hy_v4_vl_text mistral_large4_text",
     "inkling": "inkling_text inkling2_text inkling2_loop_text",
     "kimi_linear": "kimi_linear bailing_hybrid",
-    "mixtures": "dbrx ernie4_5_vl_moe_text jetmoe longcat_flash",
+    "mixtures": "arctic dbrx ernie4_5_vl_moe_text jetmoe longcat_flash",
     "nas": "nemotron-nas",
     "qwen4_exp": "qwen4_exp_text",
     "recurrent": "bamba granitemoehybrid falcon_h1 jamba mamba falcon_mamba mamba2",
@@ -68,10 +68,10 @@ _HOMES = {
     ),
     "sparse": (
         "mixtral phimoe minimax_m2 qwen2_moe qwen3_moe gpt_oss deepseek_v2 deepseek_v3 kimi_k2 "
-        "glm4_moe_lite glm4_moe glm4v_moe_text solar_open bailing_moe dots1 olmoe flex_olmo "
-        "granitemoe granitemoeshared ernie4_5_moe hunyuan_v1_moe exaone_moe llama4_text "
-        "mimo_v2_flash minicpm3 youtu mistral4 axk1 granitemoe_swa cohere2_moe hy_v3 kolibri1 "
-        "qwen3_vl_moe_text qwen3_omni_moe_text"
+        "glm4_moe_lite glm4_moe glm4v_moe_text solar_open bailing_moe deepseek dots1 olmoe "
+        "flex_olmo granitemoe granitemoeshared ernie4_5_moe hunyuan_v1_moe exaone_moe "
+        "llama4_text mimo_v2_flash minicpm3 youtu mistral4 axk1 granitemoe_swa cohere2_moe hy_v3 "
+        "kolibri1 qwen3_vl_moe_text qwen3_omni_moe_text"
     ),
     "zaya": "zaya",
     "zamba": "zamba zamba2",

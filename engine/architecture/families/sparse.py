@@ -106,18 +106,39 @@ DOTS1 = Family(
     q_bias=AB, o_bias=AB, qk_norm="head", pattern=patterns.from_max_window_layers,
     feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE,
 )  # fmt: skip
+
+
+def _bailing_shared(facts: Facts) -> int:
+    # The width stated beside is that of one expert; layers slide in no published model.
+    facts.settle("moe_shared_expert_intermediate_size", "max_window_layers")
+    return times_shared("num_shared_experts")(facts)
+
+
+def _bailing_bias(facts: Facts, _family: Family) -> list[Tensor]:
+    if not facts.flag("moe_router_enable_expert_bias"):
+        return []
+    experts = facts.integer("num_experts")
+    return [vector("mlp.gate.expert_bias", ModuleClass.ROUTER, experts, Sharding.REPLICATED)]
+
+
+# Ling and Ring, whose second version normalises queries and keys and corrects its routers: the
+# published totals of Ling-mini-2.0 (16,255,643,392) and Ling-1T (999,705,328,640) come out.
 BAILING_MOE = Family(
     names=Names(
         attention="attention", fused="query_key_value", output="dense",
-        embedding="model.word_embeddings",
+        embedding="model.word_embeddings", query_norm="query_layernorm",
+        key_norm="key_layernorm",
     ),
-    q_bias="use_qkv_bias", o_bias="use_bias",
+    q_bias="use_qkv_bias", o_bias="use_bias", qk_norm="head", qk_norm_if="use_qk_norm",
     feed_pattern=patterns.dense_first("first_k_dense_replace"),
     moe=Moe(
         experts="num_experts", shared="mlp.shared_experts",
-        shared_width=times_shared("num_shared_experts"),
+        shared_width=_bailing_shared, further=_bailing_bias,
     ),
+    mtp=nextn,
 )  # fmt: skip
+# The first DeepSeek mixture, whose attention is Llama's: 16,375,728,128 comes out for the 16B.
+DEEPSEEK_V1 = Family(q_bias=AB, o_bias=AB, feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE)
 OLMOE = Family(
     q_bias=AB, o_bias=AB, qk_norm="full", feed_pattern=patterns.all_sparse,
     moe=Moe(width="intermediate_size"),
@@ -180,6 +201,9 @@ def _of_all(facts: Facts, key: str, otherwise: int) -> int:
 
 
 def _hunyuan_width(facts: Facts) -> int:
+    facts.settle("anyres_pooling_size", "org_vocab_size")
+    if not facts.flag("use_cla"):
+        facts.settle("cla_share_factor")
     return _of_all(facts, "moe_intermediate_size", facts.integer("intermediate_size"))
 
 
@@ -320,11 +344,10 @@ FAMILIES = {
     "mixtral": MIXTRAL, "phimoe": PHIMOE, "minimax_m2": MINIMAX_M2, "qwen2_moe": QWEN2_MOE,
     "qwen3_moe": QWEN3_MOE, "qwen3_vl_moe_text": QWEN3_MOE_TEXT,
     "qwen3_omni_moe_text": QWEN3_MOE_TEXT, "gpt_oss": GPT_OSS, "deepseek_v2": DEEPSEEK_V2,
-    "deepseek_v3": DEEPSEEK,
-    "kimi_k2": DEEPSEEK, "mistral4": DEEPSEEK, "axk1": AXK1, "glm4_moe_lite": GLM4_MOE_LITE,
-    "glm4_moe": GLM4_MOE,
-    "glm4v_moe_text": GLM4_MOE, "solar_open": SOLAR_OPEN, "bailing_moe": BAILING_MOE,
-    "dots1": DOTS1, "olmoe": OLMOE, "flex_olmo": FLEX_OLMO, "granitemoe": GRANITE_MOE,
+    "deepseek_v3": DEEPSEEK, "kimi_k2": DEEPSEEK, "mistral4": DEEPSEEK, "axk1": AXK1,
+    "glm4_moe_lite": GLM4_MOE_LITE, "glm4_moe": GLM4_MOE, "glm4v_moe_text": GLM4_MOE,
+    "solar_open": SOLAR_OPEN, "bailing_moe": BAILING_MOE, "deepseek": DEEPSEEK_V1, "dots1": DOTS1,
+    "olmoe": OLMOE, "flex_olmo": FLEX_OLMO, "granitemoe": GRANITE_MOE,
     "granitemoeshared": GRANITE_MOE, "ernie4_5_moe": ERNIE_MOE, "hunyuan_v1_moe": HUNYUAN_MOE,
     "exaone_moe": EXAONE_MOE, "llama4_text": LLAMA4, "mimo_v2_flash": MIMO_V2,
     "minicpm3": DEEPSEEK_V2, "youtu": DEEPSEEK, "granitemoe_swa": GRANITE_MOE_SWA,
