@@ -1,7 +1,8 @@
 """Which type a mix gives to a tensor: the rules of llama.cpp's quantiser, category by category.
 
-Source: ``llama-quant.cpp`` (b11434), ``llama_tensor_get_type_impl``, without an importance
-matrix. Some rules count the tensors of a kind seen so far, so tensors come in file order.
+Source: ``llama-quant.cpp`` (b11434 and October 2026), ``llama_tensor_get_type_impl``, without an
+importance matrix. Some rules count the tensors of a kind seen so far, so tensors come in file
+order.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ _EMBEDDING_TYPES = {
     "IQ2_S": "IQ3_S",
     "IQ2_M": "IQ3_S",
     "IQ3_XXS": "IQ3_S",
+    "TQ1_0": "Q4_K",
+    "TQ2_0": "Q4_K",
+    "Q2_0": "Q4_K",
 }
 _VALUES_WIDE_GQA = {
     "Q2_K": "Q4_K",
@@ -68,6 +72,15 @@ _OUT_PROJECTIONS = {
     "Q3_K_L": "Q5_K",
     "IQ3_M": "Q4_K",
 }
+_FALCON_DOWN = {
+    "Q3_K_M": ("Q5_K", "Q4_K", "Q3_K"),
+    "Q3_K_L": ("Q4_K", "Q4_K", "Q4_K"),
+    "Q4_K_M": ("Q6_K", "Q5_K", "Q4_K"),
+    "Q4_K_S": ("Q4_K", "Q4_K", "Q4_K"),
+}
+"""Types of Falcon's down projections: the first layers, those that get more bits, the others."""
+_70B_LAYERS = {"llama": 80, "qwen2": 80, "deci": 80, "olmo": 80, "jais2": 68}
+"""Architecture -> the depth by which llama.cpp knows its 70B model."""
 _OUT_PROJECTIONS_8_EXPERTS = frozenset(
     {"Q2_K", "IQ3_XS", "IQ3_XXS", "Q3_K_S", "Q3_K_M", "IQ4_NL", "Q4_K_S", "Q4_K_M", "IQ3_S"}
     | {"IQ3_M", "IQ4_XS"}
@@ -93,9 +106,15 @@ class MixFacts:
 
     @property
     def is_70b(self) -> bool:
-        """llama.cpp's own test for the 70B model type."""
-        eighty = self.architecture == "llama" and self.num_layers == 80
-        return eighty and self.num_heads != self.num_kv_heads and self.num_experts != 8
+        """llama.cpp's own test for the 70B model type; with a head a key, Llama's is a 65B."""
+        if self.architecture == "llama" and self.num_heads == self.num_kv_heads:
+            return False
+        return self.num_layers == _70B_LAYERS.get(self.architecture)
+
+    @property
+    def is_falcon(self) -> bool:
+        """Whether the rules for Falcon's fused attention hold."""
+        return self.architecture == "falcon"
 
 
 @lru_cache(maxsize=4096)
@@ -165,7 +184,8 @@ class Rules:
         }.get(category)
 
     def _output(self, columns: int) -> str:
-        if self.mix == "MXFP4_MOE" or columns % TYPES[self.default].elements:
+        is_wide = self.mix == "MXFP4_MOE" or self.facts.is_falcon
+        if is_wide or columns % TYPES[self.default].elements:
             return "Q8_0"
         if self.mix in _LOW or self.mix == "IQ3_XXS":
             return "Q5_K"
@@ -220,6 +240,9 @@ class Rules:
         layers = self.facts.num_layers
         early = index < layers // 8
         more = _gets_more_bits(index, layers)
+        if self.facts.is_falcon and self.mix in _FALCON_DOWN:
+            first, some, others = _FALCON_DOWN[self.mix]
+            return first if index < layers // 16 else some if more else others
         if self.mix == "IQ3_M":
             wide = early or (self.facts.num_experts == 8 and more)
             return "Q4_K" if wide else self.default
@@ -237,6 +260,8 @@ class Rules:
         }.get(self.mix, self.default)
 
     def _out(self, _index: int) -> str:
+        if self.facts.is_falcon:
+            return "Q4_K" if self.mix == "Q3_K_L" else self.default
         if self.facts.num_experts == 8:
             return "Q5_K" if self.mix in _OUT_PROJECTIONS_8_EXPERTS else self.default
         return _OUT_PROJECTIONS.get(self.mix, self.default)

@@ -48,6 +48,9 @@ MIXES: Mapping[str, str] = MappingProxyType(
         "IQ3_XXS": "IQ3_XXS",
         "Q2_K": "Q2_K",
         "Q2_K_S": "Q2_K",
+        "Q2_0": "Q2_0",
+        "TQ2_0": "TQ2_0",
+        "TQ1_0": "TQ1_0",
         "IQ2_M": "IQ2_S",
         "IQ2_S": "IQ2_XS",
         "IQ2_XS": "IQ2_XS",
@@ -57,6 +60,8 @@ MIXES: Mapping[str, str] = MappingProxyType(
     }
 )
 """Mix name -> the type most tensors get, widest first."""
+FOR_FEW_BITS = frozenset({"Q2_0", "TQ2_0", "TQ1_0"})
+"""Mixes for models that were trained in so few bits; they ruin any other."""
 
 _PLAIN = frozenset({"F32", "F16", "BF16"})
 _CONVERTER_F32 = (
@@ -65,6 +70,9 @@ _CONVERTER_F32 = (
     "shortconv.conv",
     "altup_correct_coef",
     "altup_predict_coef",
+    "indexer.proj",
+    "position_embd",
+    "token_types",
 )
 _NEVER = (
     "_norm.weight",
@@ -74,12 +82,22 @@ _NEVER = (
     "per_layer_model_proj",
     "ssm_conv1d",
     "shortconv.conv.weight",
+    "position_embd.weight",
+    "token_types.weight",
+    "ffn_gate_tid2eid.weight",
+    "indexer.k_proj.weight",
+    "indexer.q_proj.weight",
+    "time_mix_first.weight",
+    *(f"time_mix_{part}.weight" for part in ("w0", "w1", "w2", "v0", "v1", "v2", "a0", "a1")),
+    *(f"time_mix_{part}.weight" for part in ("a2", "g1", "g2", "decay_w1", "decay_w2")),
+    "time_mix_lerp_fused.weight",
+    "attn_rel_b.weight",
 )
 _FALLBACKS = {
     **dict.fromkeys(
         ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_XS"), "IQ4_NL"
     ),
-    **dict.fromkeys(("Q2_K", "Q3_K", "TQ1_0", "TQ2_0"), "Q4_0"),
+    **dict.fromkeys(("Q2_0", "Q2_K", "Q3_K", "TQ1_0", "TQ2_0"), "Q4_0"),
     "Q4_K": "Q5_0",
     "Q5_K": "Q5_1",
     "Q6_K": "Q8_0",

@@ -63,5 +63,6 @@ BY_NUMBER = {
     39: GgmlType("MXFP4", 32, 17),
     40: GgmlType("NVFP4", 64, 36),
     41: GgmlType("Q1_0", 128, 18),
+    42: GgmlType("Q2_0", 64, 18),
 }
 """Numbers that are missing here were given up by ggml (4, 5, 31 to 33, 36 to 38)."""

@@ -10,7 +10,7 @@ from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.evidence import Basis
 from engine.formats.kv import LLAMA_CPP_KV_DTYPES
-from engine.formats.mixes import MIXES
+from engine.formats.mixes import FOR_FEW_BITS, MIXES
 from engine.runtimes import foreign
 from engine.runtimes.llama_cpp import from_gguf, from_spec
 from engine.runtimes.llama_cpp import plan as plans
@@ -51,7 +51,8 @@ class LlamaCpp:
         if model.is_gguf:
             return ("auto",)
         has_experts = any(layer.moe for layer in model.spec.layers)
-        return ("auto", *(m for m in MIXES if has_experts or m != "MXFP4_MOE"))
+        left_out = FOR_FEW_BITS if has_experts else {*FOR_FEW_BITS, "MXFP4_MOE"}
+        return ("auto", *(m for m in MIXES if m not in left_out))
 
     def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
         """The budget of every GPU and of the host.
