@@ -16,7 +16,7 @@ from engine.architecture.targets import Targets
 from engine.formats.weights import excluded, plain_format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from engine.architecture.build import Built
     from engine.architecture.spec import LayerSpec, Tensor
@@ -62,10 +62,11 @@ def mark(built: Built, stored: Stored) -> tuple[Built, tuple[str, ...]]:
     """``built`` with ``stored_as`` set where layers differ, and the patterns left for all."""
     everywhere, by_layer = split(stored.unquantised)
     formats = _formats(stored.by_module)
+    plain = plain_format(stored.dtype) or "bf16"
+    built = replace(built, outer=tuple(_outside(t, stored, plain) for t in built.outer))
     if not by_layer and not formats and not stored.experts_as and not stored.targets:
         return built, everywhere
     targets = Targets(stored.targets) if stored.targets else None
-    plain = plain_format(stored.dtype) or "bf16"
     made: dict[tuple[int, frozenset[str], frozenset[tuple[str, str]]], LayerSpec] = {}
     layers: list[LayerSpec] = []
     for index, layer in enumerate(built.layers):
@@ -99,13 +100,35 @@ def _marked(
     if "*" in kept or (kept and excluded(tensor.name, kept)):
         return replace(tensor, stored_as=plain)
     if formats is not None:
-        path = tensor.name.removesuffix(".weight")
-        parents = (path, path.rpartition(".")[0], path.rpartition(".*.")[0])
-        own = next((formats[p] for p in parents if p in formats), plain)
+        rest = plain if stored.rest_is_plain else stored.weight_format
+        own = next((formats[p] for p in _paths(tensor) if p in formats), rest) or plain
         return tensor if own == stored.weight_format else replace(tensor, stored_as=own)
     if stored.experts_as and tensor.module is ModuleClass.EXPERTS:
         return replace(tensor, stored_as=stored.experts_as)
     return tensor
+
+
+def _outside(tensor: Tensor, stored: Stored, plain: str) -> Tensor:
+    """A tensor outside the layers, marked where a checkpoint names it or quantises the head."""
+    own = stored.head_as if tensor.module is ModuleClass.LM_HEAD else None
+    if tensor.module is ModuleClass.EMBEDDING:
+        named = dict(stored.by_module)
+        path = tensor.name.removesuffix(".weight")
+        own = next(
+            (named[p] or plain for p in (path, f"language_model.{path}") if p in named), None
+        )
+    return replace(tensor, stored_as=own) if own else tensor
+
+
+def _paths(tensor: Tensor) -> Iterator[str]:
+    """The paths, relative to the layer, by which a list may name the module of ``tensor``."""
+    path = tensor.name.removesuffix(".weight")
+    yield path
+    stacked = path.replace(".*.", ".")
+    yield stacked
+    yield stacked.replace("gate_up_proj", "gate_proj")
+    yield path.rpartition(".")[0]
+    yield path.rpartition(".*.")[0]
 
 
 def _formats(by_module: tuple[tuple[str, str], ...]) -> dict[int, frozenset[tuple[str, str]]]:

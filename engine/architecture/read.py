@@ -16,7 +16,12 @@ from engine.architecture.stored import summarise
 from engine.architecture.strangers import stranger_doubts
 from engine.architecture.towers.parts import UnknownTowerError
 from engine.architecture.towers.registry import TOWERS
-from engine.architecture.unread import expert_doubts, second_stack_doubts, unread_doubts
+from engine.architecture.unread import (
+    expert_doubts,
+    keeps_more,
+    second_stack_doubts,
+    unread_doubts,
+)  # fmt: skip
 from engine.config.context import context_length
 from engine.config.facts import MissingFieldError, is_mapping, shown
 from engine.config.nesting import root_facts, text_facts
@@ -106,6 +111,7 @@ def specify(
     stored = replace(stored, unquantised=unquantised)
     if stored.reason:
         doubts.append(Doubt(Subject.WEIGHTS, stored.reason, Direction.UPPER))
+    doubts += [Doubt(Subject.WEIGHTS, why, Direction(way)) for why, way in stored.doubts]
     spec = _spec(text, built, stored, tuple(doubts), sums)
     spec = replace(spec, root_type=root.model_type)
     if spec.parameters > _MOST_PARAMETERS:
@@ -148,17 +154,22 @@ def _bound(text: Facts, root: Facts) -> Built:
 
 def _unknown(text: Facts, why: str = "") -> list[Doubt]:
     reason = why or f"the architecture {text.model_type or '(none stated)'} is not known"
+    state, side = (
+        "all keys and values of full attention in every layer are counted",
+        Direction.UPPER,
+    )
+    if keeps_more(text):
+        state, side = (
+            "full attention in every layer is assumed, and no other state",
+            Direction.EITHER,
+        )
     return [
         Doubt(
             Subject.WEIGHTS,
             f"{reason}: counted as a plain decoder of these dimensions",
             Direction.EITHER,
         ),
-        Doubt(
-            Subject.SEQUENCE_STATE,
-            f"{reason}: full attention in every layer is assumed, and no other state",
-            Direction.EITHER,
-        ),
+        Doubt(Subject.SEQUENCE_STATE, f"{reason}: {state}", side),
     ]
 
 

@@ -227,9 +227,11 @@ def _sizes(
                 expert_parallel=split.enable_expert_parallel,
                 vocab_multiple=split.vocab_multiple,
             )
-        own = (part.stored_as if as_published else "") or fmt
-        plain = width and own == fmt
-        found.append(part.parameters * width if plain else tensor_bytes(part, own, base, kept))
+        own = part.stored_as if as_published else ""
+        if width and not own:
+            found.append(part.parameters * width)
+        else:
+            found.append(tensor_bytes(part, own or fmt, base, kept, is_named=bool(own)))
     return found
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 EVERY_LINEAR = "Linear"
 _DENSE_BITMAPS = ("marlin-24", "sparse")
+_DENSE_VERSIONS = ("0.20.", "0.21.", "0.22.", "1.")
+"""Those known to pack 3 bits without gaps; up to 0.15 a word held ten values."""
 _PACKED = frozenset({"pack-quantized", ""})
 _CLASS = re.compile(r"[A-Z]\w*")
 _MOST_EXPRESSIONS = 16
@@ -36,7 +38,7 @@ def formats(q: Facts) -> Targets:
     """
     layout = q.word("format")
     _check_sparsity(q, layout)
-    groups = q.sub("config_groups")
+    groups, version = q.sub("config_groups"), str(q.raw("version") or "")
     if groups is None or not groups.stated:
         whole = _microscaled(layout)
         if whole is None:
@@ -51,7 +53,7 @@ def formats(q: Facts) -> Targets:
         own = Facts(weights if is_mapping(weights) else {}, path=group.name("weights"))
         if not own.stated:
             raise group.bad("weights", weights, "an object with num_bits and type is needed")
-        name = _format(own, group.word("format") or layout)
+        name = _format(group, own, group.word("format") or layout, version)
         found += [(target, name) for target in _targets(group)]
     if not found:
         raise UnknownLayoutError("compressed-tensors without any weights")
@@ -98,7 +100,7 @@ def _microscaled(layout: str) -> str | None:
     return None
 
 
-def _format(weights: Facts, layout: str) -> str:
+def _format(group: Facts, weights: Facts, layout: str, version: str) -> str:
     bits, kind = weight_bits(weights, "num_bits", 8), weights.word("type", "int")
     strategy = weights.word("strategy")
     whole = _microscaled(layout)
@@ -106,19 +108,44 @@ def _format(weights: Facts, layout: str) -> str:
         usual = 16 if whole == "nvfp4" else 32
         if group_size(weights, default=usual) != usual:
             raise UnknownLayoutError(f"{whole.upper()} in groups of {weights.raw('group_size')}")
-        return whole
+        is_a16 = whole == "nvfp4" and group.raw("input_activations") is None
+        return "nvfp4-a16" if is_a16 else whole
     if kind == "int" and layout in _PACKED and (bits != 8 or layout):
-        return _packed(weights, bits, strategy)
+        return _packed(weights, bits, strategy, version)
+    static = "-static" if _is_static(group) else ""
     if kind == "int" and bits == 8:
-        zeros = "" if weights.flag("symmetric", default=True) else "-zp"
-        group = group_size(weights, default=0) if strategy in ("", "group") else 0
-        return (f"int8-g{group}" if group else "int8") + zeros
+        return _int8(weights, strategy, static)
     if kind == "float" and bits == 8:
-        return _float(weights, strategy)
+        return _float(weights, strategy, static)
     raise UnknownLayoutError(f"compressed-tensors as {bits} bit {kind:.20} ({layout:.40})")
 
 
-def _packed(weights: Facts, bits: int | None, strategy: str) -> str:
+def _is_static(group: Facts) -> bool:
+    """Whether the activations' scale is stored: one a tensor, known beforehand."""
+    activations = group.raw("input_activations")
+    if not is_mapping(activations) or activations.get("dynamic"):
+        return False
+    own = Facts(activations, path=group.name("input_activations"))
+    if own.word("strategy", "tensor") != "tensor" or not own.flag("symmetric", default=True):
+        raise UnknownLayoutError("compressed-tensors with static activations of another layout")
+    return True
+
+
+def _int8(weights: Facts, strategy: str, static: str) -> str:
+    has_zeros = not weights.flag("symmetric", default=True)
+    group = group_size(weights, default=0) if strategy in ("", "group") else 0
+    if strategy == "tensor":
+        if has_zeros:
+            raise UnknownLayoutError("compressed-tensors with a zero point a tensor")
+        return f"int8-tensor-ct{static}"
+    if group:
+        return f"int8-g{group}{'-zp' if has_zeros else ''}"
+    return f"int8-ct{'-asym' if has_zeros else ''}{static}"
+
+
+def _packed(weights: Facts, bits: int | None, strategy: str, version: str) -> str:
+    if bits == 3 and not version.startswith(_DENSE_VERSIONS):
+        raise UnknownLayoutError("compressed-tensors in 3 bits by an old or unstated version")
     if bits not in (2, 3, 4, 8) or strategy not in ("", "group", "channel"):
         raise UnknownLayoutError(f"compressed-tensors packed in {bits} bits by {strategy!r:.40}")
     group = 0 if strategy == "channel" else group_size(weights, default=0)
@@ -132,13 +159,15 @@ def _packed(weights: Facts, bits: int | None, strategy: str) -> str:
     return f"{name}-order" if order is True or order in ("group", "dynamic") else name
 
 
-def _float(weights: Facts, strategy: str) -> str:
+def _float(weights: Facts, strategy: str, static: str) -> str:
+    # Every scale has the model's dtype.
     if strategy == "block":
-        return _blocks(weights)
-    named_ = {"tensor": "fp8", "channel": "fp8-channel", "": "fp8-channel"}.get(strategy)
-    if named_ is None:
+        return f"{_blocks(weights)}-ct"
+    if strategy == "tensor":
+        return f"fp8-ct{static}"
+    if strategy not in ("channel", ""):
         raise UnknownLayoutError(f"compressed-tensors in FP8 by {strategy!r:.40}")
-    return named_
+    return f"fp8-channel-ct{static}"
 
 
 def _blocks(weights: Facts) -> str:

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 from engine.config.facts import Facts, is_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+Pairs = tuple[tuple[str, str], ...]
+"""(module path, format); an empty format leaves the module alone."""
 
 _MOST_LAYERS = 100_000
 _LARGEST_GROUP = 2**17
@@ -76,7 +79,9 @@ def blocks(q: Facts, key: str) -> str:
 
 
 def _fp8(q: Facts) -> str:
-    return blocks(q, "weight_block_size") if q.has("weight_block_size") else "fp8"
+    if q.has("weight_block_size"):
+        return blocks(q, "weight_block_size")
+    return "fp8-static" if q.word("activation_scheme") == "static" else "fp8"
 
 
 def _stated_bits(q: Facts) -> int | None:
@@ -104,7 +109,7 @@ def _gptq(q: Facts) -> str:
     packing = q.word("checkpoint_format", "gptq").lower()
     if packing not in ("gptq", "gptq_v2") or q.raw("is_marlin_format"):
         raise UnknownLayoutError(f"GPTQ packed as {packing!r:.40}")
-    if q.raw("lm_head") is True or q.raw("modules_in_block_to_quantize"):
+    if q.raw("modules_in_block_to_quantize"):
         raise UnknownLayoutError("GPTQ of other modules than the usual ones")
     rules = q.raw("dynamic")
     if is_mapping(rules) and any(not key.startswith("-:") for key in rules):
@@ -112,19 +117,20 @@ def _gptq(q: Facts) -> str:
     return named(f"gptq-int{bits}", _group(q))
 
 
+_AUTO_ROUND = {("mx_fp", 4): "mxfp4", ("mx_fp", 8): "mxfp8"}
+
+
 def _auto_round(q: Facts) -> str:
     kind, packing = q.word("data_type", "int"), q.word("packing_format")
     if kind != "int":
-        raise UnknownLayoutError(f"auto-round's {kind!r:.40}")
-    extra = q.raw("extra_config")
-    if is_mapping(extra) and not all(_is_unquantised(entry) for entry in extra.values()):
-        raise UnknownLayoutError("auto-round with another layout for some modules (extra_config)")
-    return _awq(q) if packing.endswith("awq") else _gptq(q)
-
-
-def _is_unquantised(entry: object) -> bool:
-    bits = entry.get("bits") if is_mapping(entry) else None
-    return isinstance(bits, int) and bits >= 16
+        found = _AUTO_ROUND.get((kind, weight_bits(q, "bits") or 0))
+        if found is None or q.raw("extra_config"):
+            raise UnknownLayoutError(f"auto-round's {kind!r:.40}")
+        return _in_its_groups(q, found)
+    if packing.endswith("awq"):
+        return _awq(q)
+    # Its own packing keeps no group index; what it writes for GPTQ names that method.
+    return f"{_gptq(q)}-no-order"
 
 
 def _bitsandbytes(q: Facts) -> str:
@@ -136,17 +142,22 @@ def _bitsandbytes(q: Facts) -> str:
 
 
 _ALGORITHMS = {
-    "fp8": "fp8", "fp8_pb_wo": "fp8-block", "fp8_block_scales": "fp8-block", "mxfp8": "mxfp8",
-    "nvfp4": "nvfp4", "w4a16_nvfp4": "nvfp4", "nvfp4_awq": "nvfp4", "mxfp4": "mxfp4",
+    "fp8": "fp8-static", "fp8_pb_wo": "fp8-block", "fp8_block_scales": "fp8-block",
+    "fp8_per_channel_per_token": "fp8-channel", "mxfp8": "mxfp8", "nvfp4": "nvfp4",
+    "w4a16_nvfp4": "nvfp4-a16", "mxfp4": "mxfp4", "w8a16": "int8",
+    "w8a8_sq_per_channel": "int8-static-smooth",
 }  # fmt: skip
-_GROUPS = {"nvfp4": 16, "mxfp4": 32, "mxfp8": 32}
+_GROUPS = {"nvfp4": 16, "nvfp4-a16": 16, "mxfp4": 32, "mxfp8": 32}
+
+
+_MIXED = ("nvfp4", "nvfp4-a16", "mxfp4", "fp8-static", "fp8-block", "fp8-channel", "mxfp8")
 
 
 def _modelopt(q: Facts) -> str:
     algorithm = q.word("quant_algo").lower()
     if algorithm == "mixed_precision":
-        kinds = {name for _module, name in by_module(q)}
-        found = next((n for n in ("nvfp4", "mxfp4", "fp8", "fp8-block", "mxfp8") if n in kinds), "")
+        kinds = {name for _module, name in quantized_layers(q)}
+        found = next((name for name in _MIXED if name in kinds), "")
     else:
         found = _ALGORITHMS.get(algorithm, "")
     if not found:
@@ -165,44 +176,152 @@ def _fixed(name: str) -> Callable[[Facts], str]:
     return lambda q: _in_its_groups(q, name)
 
 
-def by_module(q: Facts) -> tuple[tuple[str, str], ...]:
+def quantized_layers(q: Facts) -> Pairs:
     """Module path -> format, where modelopt lists ``quantized_layers``.
 
     Raises:
         UnknownLayoutError: an entry's layout is not known, or there are too many.
     """
-    layers = q.raw("quantized_layers")
-    if not is_mapping(layers):
-        return ()
-    if len(layers) > _MOST_LAYERS:
-        raise UnknownLayoutError(f"modelopt in {len(layers):,} different layers")
     found: list[tuple[str, str]] = []
-    for module, entry in layers.items():
-        own = Facts(entry if is_mapping(entry) else {}, path=q.name("quantized_layers"))
-        algorithm = own.word("quant_algo").lower()
+    for module, entry in _entries(q, "quantized_layers"):
+        algorithm = entry.word("quant_algo").lower()
         name = _ALGORITHMS.get(algorithm)
         if name is None:
             raise UnknownLayoutError(f"modelopt's {algorithm!r:.40}")
-        found.append((module, _in_its_groups(own, name)))
+        found.append((module, _in_its_groups(entry, name)))
     return tuple(found)
 
 
+def extra_config(q: Facts) -> Pairs:
+    """Module path -> format where auto-round gives a module another than the rest; "" = none.
+
+    Raises:
+        UnknownLayoutError: an entry's layout is not known, or there are too many.
+    """
+    found: list[tuple[str, str]] = []
+    for module, entry in _entries(q, "extra_config"):
+        if module.startswith(("re:", "+:")) or "*" in module or "\\" in module:
+            raise UnknownLayoutError(f"auto-round for modules like {module!r:.40}")
+        bits = weight_bits(entry, "bits") or 16
+        own = Facts({**q.stated, **entry.stated, "extra_config": None}, path=entry.path)
+        found.append((module, "" if bits >= _UNQUANTISED_BITS else _auto_round(own)))
+    return tuple(found)
+
+
+_UNQUANTISED_BITS = 16
+
+
+def _entries(q: Facts, key: str) -> Iterator[tuple[str, Facts]]:
+    entries = q.raw(key)
+    if not is_mapping(entries):
+        return
+    if len(entries) > _MOST_LAYERS:
+        raise UnknownLayoutError(f"a list of {len(entries):,} different layers")
+    for module, entry in entries.items():
+        yield module, Facts(entry if is_mapping(entry) else {}, path=q.name(key))
+
+
+_MLX_MODES = {"mxfp4": (32, 4), "nvfp4": (16, 4), "mxfp8": (32, 8)}
+"""Mode -> its only group and width."""
+_MLX_OWN = frozenset({"bits", "group_size", "mode", "quant_method", "linear_class"})
+
+
 def mlx(q: Facts) -> str:
-    """The format of an MLX ``quantization`` object.
+    """The format of an MLX ``quantization`` object, or of one entry in it.
 
     Raises:
         UnknownLayoutError: MLX stores it by rules that are not known here.
     """
-    bits, group = weight_bits(q, "bits"), group_size(q, default=64)
+    mode = q.word("mode", "affine")
+    usual_group, usual_bits = _MLX_MODES.get(mode, (64, None))
+    bits, group = weight_bits(q, "bits", usual_bits), group_size(q, default=usual_group)
+    if q.raw("global_scale"):
+        raise UnknownLayoutError("MLX with a scale of the whole tensor")
+    if mode in _MLX_MODES:
+        if (group, bits) != _MLX_MODES[mode]:
+            raise UnknownLayoutError(f"MLX's {mode} in {bits} bits and groups of {group}")
+        return f"mlx-{mode}"
+    if mode != "affine":
+        raise UnknownLayoutError(f"MLX's mode {mode!r:.40}")
     if bits not in (2, 3, 4, 5, 6, 8) or group not in (32, 64, 128):
         raise UnknownLayoutError(f"MLX in {bits or 'unstated'} bits and groups of {group}")
-    if q.word("mode", "affine") != "affine":
-        raise UnknownLayoutError(f"MLX's mode {q.word('mode')!r:.40}")
-    if any(is_mapping(v) or (isinstance(v, bool) and "." in k) for k, v in q.stated.items()):
-        raise UnknownLayoutError("MLX with another layout for some modules")
     return named(f"mlx-{bits}bit", group, usual=64)
 
 
+def mlx_modules(q: Facts) -> Pairs:
+    """Module path -> format where MLX gives a module another than the rest; "" = none.
+
+    Raises:
+        UnknownLayoutError: an entry's layout is not known, or there are too many.
+    """
+    found: list[tuple[str, str]] = []
+    for module, entry in q.stated.items():
+        if module in _MLX_OWN or not (is_mapping(entry) or isinstance(entry, bool)):
+            continue
+        if len(found) > _MOST_LAYERS:
+            raise UnknownLayoutError("MLX in very many different layers")
+        path = module.replace("switch_mlp", "experts")
+        if is_mapping(entry):
+            found.append((path, mlx(Facts(entry, path=q.name(module)))))
+        else:
+            found.append((path, mlx(q) if entry else ""))
+    return tuple(found)
+
+
+_TORCHAO = {
+    "Int8WeightOnlyConfig": "int8-asym",
+    "Int8DynamicActivationInt8WeightConfig": "int8-asym",
+    "Float8WeightOnlyConfig": "fp8-channel",
+    "Float8DynamicActivationFloat8WeightConfig": "fp8-channel",
+}
+
+
+def _torchao(q: Facts) -> str:
+    """The layouts of torchao from 0.15 on, which keeps its tensors in safetensors."""
+    kinds = q.raw("quant_type")
+    stated = kinds.get("default") if is_mapping(kinds) and len(kinds) == 1 else None
+    if not is_mapping(stated):
+        raise UnknownLayoutError("torchao by a name or with modules of their own")
+    kind = Facts(stated, path=q.name("quant_type.default"))
+    data = kind.sub("_data") or Facts({}, path=kind.path)
+    granularity = data.sub("granularity")
+    rows = granularity is None or granularity.word("_type", "PerRow") == "PerRow"
+    name = _TORCHAO.get(kind.word("_type"))
+    if name is None or kind.raw("_version") != 2 or not rows:
+        raise UnknownLayoutError(f"torchao's {kind.word('_type') or 'unstated kind':.40}")
+    if q.flag("include_input_output_embeddings"):
+        raise UnknownLayoutError("torchao with packed embeddings")
+    return name
+
+
+def _quark(q: Facts) -> str:
+    weights = (q.sub("global_quant_config") or Facts({}, path=q.path)).sub("weight")
+    if weights is None or q.raw("layer_quant_config") or q.raw("layer_type_quant_config"):
+        raise UnknownLayoutError("Quark with another layout for some modules")
+    is_mx = weights.word("dtype") == "fp4" and weights.word("scale_format") == "e8m0"
+    if not is_mx or group_size(weights, default=0) != _GROUPS["mxfp4"]:
+        raise UnknownLayoutError(f"Quark's {weights.word('dtype') or 'unstated dtype':.40}")
+    return "mxfp4"
+
+
+def _bitnet(q: Facts) -> str:
+    if q.word("linear_class", "bitlinear") not in ("bitlinear", "autobitlinear"):
+        raise UnknownLayoutError(f"BitNet as {q.word('linear_class'):.40}")
+    if q.word("quantization_mode", "offline") == "online":
+        raise UnknownLayoutError("BitNet that is packed when it runs")
+    return "bitnet"
+
+
+MODULES: Mapping[str, Callable[[Facts], Pairs]] = {
+    "modelopt": quantized_layers,
+    "fp8": quantized_layers,
+    "auto-round": extra_config,
+    "autoround": extra_config,
+    "mlx": mlx_modules,
+}
+"""Method -> which modules have a format of their own."""
+REST_IS_PLAIN = frozenset({"modelopt", "fp8"})
+"""Methods whose list of modules names all that are quantised."""
 METHODS: Mapping[str, Callable[[Facts], str]] = {
     "fp8": _fp8,
     "fbgemm-fp8": _fixed("fp8-channel"),
@@ -215,5 +334,10 @@ METHODS: Mapping[str, Callable[[Facts], str]] = {
     "modelopt": _modelopt,
     "modelopt-fp4": _fixed("nvfp4"),
     "nvfp4": _fixed("nvfp4"),
+    "eetq": _fixed("int8-fp16"),
+    "bitnet": _bitnet,
+    "torchao": _torchao,
+    "quark": _quark,
+    "mlx": mlx,
 }
 """``quant_method`` -> its rule; compressed-tensors apart (``engine.config.compressed``)."""

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.config.compressed import EVERY_LINEAR, formats
 from engine.config.expressions import first_not_understood
 from engine.config.facts import Facts, is_mapping
-from engine.config.quant_methods import METHODS, UnknownLayoutError, by_module, mlx
+from engine.config.quant_methods import (
+    METHODS,
+    MODULES,
+    REST_IS_PLAIN,
+    UnknownLayoutError,
+    mlx,
+    mlx_modules,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from engine.config.compressed import Targets
+    from engine.config.quant_methods import Pairs
 
 _KEPT_KEYS = (
     "modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "exclude",
@@ -26,6 +35,16 @@ PLAIN = {
 }  # fmt: skip
 _NARROW = ("float8", "float4", "fp8", "fp4")
 """Dtypes of single elements that come with scales of some layout."""
+_SCALES_IN_FP32 = frozenset({"deepseek_v3", "deepseek_v32", "kimi_k2"})
+"""Types whose checkpoints keep scales that are powers of two in fp32 all the same."""
+_ON_LOADING = frozenset({"bitsandbytes", "torchao", "eetq"})
+"""Methods by which Transformers packs any linear layer it loads."""
+_LISTS_HEAD = _ON_LOADING | {"compressed-tensors", "modelopt", "fp8", "quark", "bitnet"}
+_TEXT_ALONE = frozenset({"awq", "gptq", "auto-round", "autoround", "mxfp4"})
+"""Methods for the blocks of the text model."""
+_HEAD = re.compile(r"head|embed_out|output_layer|^\*$")
+_TOWER = re.compile(r"vision|visual|audio|speech")
+_BESIDE_TEXT = re.compile(r"vis|audio|speech|tower|image|mm_|project|connector|^\*$")
 _METHODS_NAMED = ("awq", "gptq", "fp8", "compressed-tensors", "bitsandbytes", "modelopt")
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
@@ -43,7 +62,13 @@ class Stored:
     reason: str = ""
     """Why the format is only a guess; empty where it is understood."""
     by_module: tuple[tuple[str, str], ...] = ()
-    """Module path -> format, where a checkpoint mixes formats."""
+    """Module path -> format, where a checkpoint mixes formats; an empty one leaves it alone."""
+    rest_is_plain: bool = True
+    """Whether modules that ``by_module`` does not list stay unquantised."""
+    head_as: str = ""
+    """Format of the output head, where it is quantised with the layers."""
+    doubts: tuple[tuple[str, str], ...] = ()
+    """(reason, direction) where bytes are counted by an assumption: ``upper``, ``lower`` …."""
     targets: tuple[tuple[str, str], ...] = ()
     """(target, format) where a checkpoint gives module groups their own (compressed-tensors)."""
     experts_as: str = ""
@@ -61,8 +86,9 @@ def stored_format(root: Facts, text: Facts) -> Stored:
     if q is None:
         return _mlx(root, dtype, plain, why)
     kept, kv_dtype = _kept(q.stated), _kv_dtype(q.stated)
+    method = _method(q)
     try:
-        targets, by_layer = _formats(q)
+        targets, modules = _formats(q, method)
     except UnknownLayoutError as unknown:
         reason = f"the weights are stored by {unknown}, whose layout is not known"
         return Stored(plain, dtype, kept, kv_dtype, reason)
@@ -72,35 +98,89 @@ def stored_format(root: Facts, text: Facts) -> Stored:
         return Stored(plain, dtype, (), kv_dtype, reason)
     by_target = dict(reversed(targets))
     found = by_target.get(EVERY_LINEAR) or next(iter(by_target.values()))
+    if found.startswith("fp8-block") and q.word("scale_fmt") == "ue8m0":
+        found += "" if text.model_type in _SCALES_IN_FP32 else "-e8m0"
     narrow = (q.raw("expert_dtype") or text.raw("expert_dtype")) == "fp4"
+    experts_as = "mxfp4" if narrow else plain if _keeps_experts(root, method) else ""
     return Stored(
         weight_format=found,
         dtype=dtype,
         unquantised=kept,
         kv_cache_dtype=kv_dtype,
-        by_module=by_layer,
-        experts_as="mxfp4" if narrow else "",
+        by_module=modules,
+        rest_is_plain=method in REST_IS_PLAIN,
+        head_as=found
+        if _packs_head(q, method, by_target, modules)
+        else dict(modules).get("lm_head", ""),
+        experts_as=experts_as,
         targets=() if tuple(by_target) == (EVERY_LINEAR,) else targets,
+        doubts=tuple(_doubts(root, q, method, kept)),
     )
 
 
-def _formats(q: Facts) -> tuple[Targets, tuple[tuple[str, str], ...]]:
-    """The formats by target, and by module path where a checkpoint lists every one.
+def _method(q: Facts) -> str:
+    method = str(q.raw("quant_method") or "").lower().replace("_", "-")
+    if not method and q.has("quant_algo"):
+        return "modelopt"
+    if not method and q.path == "quantization":
+        return "mlx"
+    return "compressed-tensors" if not method and q.has("config_groups") else method
+
+
+def _formats(q: Facts, method: str) -> tuple[Targets, Pairs]:
+    """The formats by target, and by module path where a checkpoint lists some or all.
 
     Raises:
         UnknownLayoutError: a layout whose bytes are not known here.
     """
-    method = str(q.raw("quant_method") or "").lower().replace("_", "-")
-    if not method and q.has("quant_algo"):
-        method = "modelopt"
-    if not method and q.path == "quantization":
-        return ((EVERY_LINEAR, mlx(q)),), ()
-    if method == "compressed-tensors" or (not method and q.has("config_groups")):
+    if method == "compressed-tensors":
         return formats(q), ()
-    rule = METHODS.get(method)
+    rule, modules = METHODS.get(method), MODULES.get(method)
     if rule is None:
         raise UnknownLayoutError(f"{method or 'an unnamed method':.40}")
-    return ((EVERY_LINEAR, rule(q)),), by_module(q)
+    return ((EVERY_LINEAR, rule(q)),), modules(q) if modules else ()
+
+
+def _keeps_experts(root: Facts, method: str) -> bool:
+    """Whether stacked experts stay as they are: no linear layers to Transformers 5."""
+    return method in _ON_LOADING and str(root.raw("transformers_version") or "").startswith("5.")
+
+
+def _packs_head(q: Facts, method: str, by_target: Mapping[str, str], modules: Pairs) -> bool:
+    """Whether the output head is quantised with the layers.
+
+    A quantiser that is given a list leaves alone what is on it, the head too; without a list,
+    most leave the head alone by themselves.
+    """
+    if method == "gptq":
+        return q.raw("lm_head") is True
+    if modules or method not in _LISTS_HEAD or EVERY_LINEAR not in by_target:
+        return False
+    is_listed = any(isinstance(q.stated.get(key), list) for key in _KEPT_KEYS)
+    return is_listed and not any(_HEAD.search(name) for name in _kept(q.stated))
+
+
+def _doubts(root: Facts, q: Facts, method: str, kept: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """What a quantisation leaves open, and on which side of the truth the count is then."""
+    if method == "compressed-tensors" and "ignore" not in q.stated:
+        yield "its quantisation does not say which modules it leaves alone", "either"
+    if method == "fbgemm-fp8":
+        yield "checkpoints of fbgemm leave attention unquantised without listing all of it", "lower"
+    if method == "fp8" and q.has("quantized_layers"):
+        yield "two quantisations are stated: what only one of them lists is in doubt", "either"
+    if method in _ON_LOADING and not root.has("transformers_version") and _has_experts(root):
+        yield "whether its experts are quantised depends on the Transformers that wrote it", "lower"
+    towers = [key for key in root.stated if _TOWER.search(key) and is_mapping(root.stated[key])]
+    lists_all = bool(q.raw("quantized_layers"))
+    is_said = lists_all or any(_BESIDE_TEXT.search(pattern) for pattern in kept)
+    if towers and method not in _TEXT_ALONE and not is_said:
+        named = towers[0].removesuffix("_config")
+        yield f"whether its {named:.20} tower is quantised is not said: counted as it was", "upper"
+
+
+def _has_experts(root: Facts) -> bool:
+    nested = [value for value in root.stated.values() if is_mapping(value)]
+    return any("expert" in key for stated in (root.stated, *nested) for key in stated)
 
 
 def _dtype(root: Facts, text: Facts) -> tuple[str, str, str]:
@@ -149,8 +229,14 @@ def _mlx(root: Facts, dtype: str, plain: str, why: str) -> Stored:
         return Stored(plain, dtype, reason=why)
     if not is_mapping(value) or not value:
         raise root.bad("quantization", value, "an object with bits and group_size is needed")
+    q = Facts(value, path="quantization")
     try:
-        return Stored(mlx(Facts(value, path="quantization")), dtype)
+        found, modules = mlx(q), mlx_modules(q)
+        head = dict(modules).get("lm_head", found) or plain
+        doubts = tuple(_doubts(root, q, "mlx", ()))
+        return Stored(
+            found, dtype, by_module=modules, rest_is_plain=False, head_as=head, doubts=doubts
+        )
     except UnknownLayoutError as unknown:
         reason = f"the weights are stored by {unknown}, whose layout is not known"
         return Stored(plain, dtype, reason=reason)
@@ -163,12 +249,10 @@ def _kept(config: Mapping[str, object]) -> tuple[str, ...]:
         if isinstance(value, list):
             names = [v for v in value[:_MOST_PATTERNS] if isinstance(v, str)]  # pyright: ignore[reportUnknownVariableType]
             found += names
-    # GPTQModel's "dynamic": "-:" and an expression leave modules alone; auto-round lists bits.
-    rules, extra = config.get("dynamic"), config.get("extra_config")
+    # GPTQModel's "dynamic": "-:" and an expression leave modules alone.
+    rules = config.get("dynamic")
     if is_mapping(rules):
         found += ["re:" + key[2:] for key in rules if key.startswith("-:")]
-    if is_mapping(extra):
-        found += list(extra)
     return tuple(found[:_MOST_PATTERNS])
 
 

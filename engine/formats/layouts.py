@@ -1,7 +1,7 @@
 """Stored layouts of quantised matrices: (rows, columns, bytes of a base element) -> bytes.
 
-Sources: vLLM's quantisation layers, bitsandbytes ``functional.py``, compressed-tensors
-``pack_quantized``, MLX ``quantize``, and the checkpoints that these write.
+Sources: vLLM's quantisation layers, and files that the quantisers themselves wrote
+(``tests/truth/data/quantised_files.jsonl``).
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     MatrixBytes = Callable[[int, int, int], int]
+
+
+OF_THE_MODEL = 0
+"""In place of a scale's bytes: as many as an element of the model's dtype."""
 
 
 def _groups(columns: int, group: int) -> int:
@@ -47,18 +51,18 @@ def awq(group: int = 128) -> MatrixBytes:
 def packed(
     bits: int, group: int = 128, *, zero_points: bool = False, act_order: bool = False
 ) -> MatrixBytes:
-    """compressed-tensors "pack-quantized": no value crosses a 32-bit word.
+    """compressed-tensors "pack-quantized", without bits between the values.
 
     Scales have the model's dtype; ``weight_shape`` is two int64; zero points are packed along
     the rows; ``actorder: group`` stores the group index of a column.
     """
-    per_word = 32 // bits
 
     def size(rows: int, columns: int, base: int) -> int:
         groups = _groups(columns, group)
-        zeros = ceil_div(rows, per_word) * 4 * groups if zero_points else 0
+        zeros = ceil_div(rows * bits, 32) * 4 * groups if zero_points else 0
         order = 4 * columns if act_order else 0
-        return rows * ceil_div(columns, per_word) * 4 + base * rows * groups + zeros + order + 16
+        words = rows * ceil_div(columns * bits, 32)
+        return 4 * words + base * rows * groups + zeros + order + 16
 
     return size
 
@@ -85,21 +89,38 @@ def nf4_plain(rows: int, columns: int, _base: int) -> int:
     return ceil_div(rows * columns, 2) + 4 * ceil_div(rows * columns, 64) + 16 * 4
 
 
-def per_channel(rows: int, columns: int, _base: int) -> int:
-    """A byte a value, one fp32 scale a row."""
-    return rows * columns + 4 * rows
+def per_tensor(scale: int = 4, *, is_static: bool = False) -> MatrixBytes:
+    """A byte a value and one scale; static activations have a scale as well.
+
+    Args:
+        scale: bytes of a scale; ``OF_THE_MODEL`` where it has the model's dtype.
+        is_static: whether the activations' scale is stored.
+    """
+
+    def size(rows: int, columns: int, base: int) -> int:
+        return rows * columns + (scale or base) * (1 + is_static)
+
+    return size
 
 
-def per_tensor(rows: int, columns: int, _base: int) -> int:
-    """A byte a value, one fp32 scale."""
-    return rows * columns + 4
+def per_channel(
+    scale: int = 4, *, zero_points: bool = False, is_static: bool = False, smooth: bool = False
+) -> MatrixBytes:
+    """A byte a value, one scale a row; ``smooth``: a factor of the model's dtype a column too."""
+
+    def size(rows: int, columns: int, base: int) -> int:
+        scales = (scale or base) * (rows + is_static)
+        return rows * columns + scales + zero_points * rows + smooth * base * columns
+
+    return size
 
 
-def fp8_blocks(high: int = 128, wide: int = 128) -> MatrixBytes:
-    """A byte a value, one fp32 scale a block."""
+def fp8_blocks(high: int = 128, wide: int = 128, scale: int = 4) -> MatrixBytes:
+    """A byte a value, one scale a block."""
 
-    def size(rows: int, columns: int, _base: int) -> int:
-        return rows * columns + 4 * ceil_div(rows, high) * ceil_div(columns, wide)
+    def size(rows: int, columns: int, base: int) -> int:
+        blocks = ceil_div(rows, high) * ceil_div(columns, wide)
+        return rows * columns + (scale or base) * blocks
 
     return size
 
@@ -114,17 +135,33 @@ def mxfp4(rows: int, columns: int, _base: int) -> int:
     return rows * (ceil_div(columns, 2) + ceil_div(columns, 32))
 
 
-def nvfp4(rows: int, columns: int, _base: int) -> int:
-    """Half a byte a value, a one-byte scale for 16, two fp32 scalars: global and input scale."""
-    return rows * (ceil_div(columns, 2) + ceil_div(columns, 16)) + 8
+def nvfp4(scalars: int = 2) -> MatrixBytes:
+    """Half a byte a value, a one-byte scale for 16, fp32 scalars: global and input scale."""
+
+    def size(rows: int, columns: int, _base: int) -> int:
+        return rows * (ceil_div(columns, 2) + ceil_div(columns, 16)) + 4 * scalars
+
+    return size
+
+
+def bitnet(rows: int, columns: int, base: int) -> int:
+    """Four ternary values a byte along the rows, one scale of the model's dtype."""
+    return ceil_div(rows, 4) * columns + base
+
+
+def where_whole(group: int, packed_size: MatrixBytes) -> MatrixBytes:
+    """MLX: a matrix whose width is no whole number of groups stays unquantised."""
+
+    def size(rows: int, columns: int, base: int) -> int:
+        return rows * columns * base if columns % group else packed_size(rows, columns, base)
+
+    return size
 
 
 def mlx(bits: int, group: int = 64) -> MatrixBytes:
-    """MLX affine: scale and bias of the model's dtype a group; odd widths stay unquantised."""
+    """MLX affine: scale and bias of the model's dtype a group."""
 
     def size(rows: int, columns: int, base: int) -> int:
-        if columns % group:
-            return rows * columns * base
         return rows * (ceil_div(columns * bits, 32) * 4 + 2 * base * (columns // group))
 
-    return size
+    return where_whole(group, size)

@@ -51,11 +51,13 @@ _PUBLISHED = (
     WeightFormat("bf16", "BF16", 16, dtype="bfloat16"),
     WeightFormat("fp16", "FP16", 16, dtype="float16"),
     WeightFormat("fp32", "FP32", 32, dtype="float32"),
-    WeightFormat("fp8", "FP8, one scale per tensor", 8, layouts.per_tensor, value_bits=8),
-    WeightFormat("fp8-channel", "FP8, one scale per channel", 8, layouts.per_channel, value_bits=8),
+    WeightFormat("fp8", "FP8, one scale per tensor", 8, layouts.per_tensor(), value_bits=8),
+    WeightFormat(
+        "fp8-channel", "FP8, one scale per channel", 8, layouts.per_channel(), value_bits=8
+    ),
     WeightFormat("fp8-block", "FP8, 128×128 blocks", 8, layouts.fp8_blocks(), value_bits=8),
     WeightFormat("mxfp8", "MXFP8", 8.25, layouts.mxfp8, value_bits=8),
-    WeightFormat("int8", "INT8, one scale per channel", 8, layouts.per_channel, value_bits=8),
+    WeightFormat("int8", "INT8, one scale per channel", 8, layouts.per_channel(), value_bits=8),
     WeightFormat("gptq-int8", "GPTQ 8 bit, g128", 8.1875, layouts.gptq(8), value_bits=8),
     WeightFormat("gptq-int4", "GPTQ 4 bit, g128", 4.15625, layouts.gptq(4)),
     WeightFormat(
@@ -69,7 +71,7 @@ _PUBLISHED = (
     WeightFormat("w4a16-g32", "W4A16, compressed-tensors, g32", 4.5, layouts.packed(4, 32)),
     WeightFormat("nf4", "NF4, double quantised", 4.127, layouts.nf4),
     WeightFormat("nf4-plain", "NF4", 4.5, layouts.nf4_plain),
-    WeightFormat("nvfp4", "NVFP4", 4.5, layouts.nvfp4),
+    WeightFormat("nvfp4", "NVFP4", 4.5, layouts.nvfp4()),
     WeightFormat("mxfp4", "MXFP4", 4.25, layouts.mxfp4),
     WeightFormat("mlx-4bit", "MLX 4 bit, g64", 4.5, layouts.mlx(4), _ALL),
     WeightFormat("mlx-5bit", "MLX 5 bit, g64", 5.5, layouts.mlx(5), _ALL, value_bits=5),
@@ -136,11 +138,74 @@ def _bytes(found: re.Match[str]) -> WeightFormat:
     return WeightFormat(found[0], label, bits, size, value_bits=8)
 
 
+def _fp8(found: re.Match[str]) -> WeightFormat:
+    scale, static = _scale(found), found["static"] is not None
+    layout = layouts.per_channel if found["row"] else layouts.per_tensor
+    each = "channel" if found["row"] else "tensor"
+    label = f"FP8, one scale per {each}{', static' if static else ''}"
+    return WeightFormat(found[0], label, 8, layout(scale, is_static=static), value_bits=8)
+
+
+def _int8(found: re.Match[str]) -> WeightFormat:
+    static, smooth = found["static"] is not None, found["smooth"] is not None
+    if found["one"]:
+        label, size = (
+            "INT8, one scale per tensor",
+            layouts.per_tensor(_scale(found), is_static=static),
+        )
+    else:
+        label, size = (
+            "INT8, one scale per channel",
+            layouts.per_channel(
+                _scale(found),
+                zero_points=found["zeros"] is not None,
+                is_static=static,
+                smooth=smooth,
+            ),
+        )
+    words = f"{', zero points' if found['zeros'] else ''}{', SmoothQuant' if smooth else ''}"
+    return WeightFormat(found[0], label + words, 8, size, value_bits=8)
+
+
+def _scale(found: re.Match[str]) -> int:
+    """Bytes of a scale: fp32 unless the name says that it has another dtype."""
+    return _SCALES[found["scale"] or ""]
+
+
+_SCALES = {"": 4, "-ct": layouts.OF_THE_MODEL, "-fp16": 2, "-e8m0": 1}
+
+
 def _blocks(found: re.Match[str]) -> WeightFormat:
-    high, wide = int(found["high"]), int(found["wide"])
-    label = f"FP8, {high}×{wide} blocks"
-    size = layouts.fp8_blocks(high, wide)
-    return WeightFormat(found[0], label, 8 + 32 / (high * wide), size, value_bits=8)
+    high, wide = int(found["high"] or 128), int(found["wide"] or 128)
+    scale = _scale(found)
+    label = f"FP8, {high}×{wide} blocks{', E8M0 scales' if scale == 1 else ''}"
+    size = layouts.fp8_blocks(high, wide, scale)
+    return WeightFormat(found[0], label, 8 + 8 * (scale or 2) / (high * wide), size, value_bits=8)
+
+
+def _one(found: re.Match[str]) -> WeightFormat:
+    return _SINGLE[found[0]]
+
+
+_SINGLE = {
+    f.name: f
+    for f in (
+        WeightFormat("nvfp4-a16", "NVFP4, activations in 16 bits", 4.5, layouts.nvfp4(1)),
+        WeightFormat("bitnet", "BitNet", 2, layouts.bitnet, value_bits=2),
+        WeightFormat("mlx-mxfp4", "MLX MXFP4", 4.25, layouts.where_whole(32, layouts.mxfp4), _ALL),
+        WeightFormat(
+            "mlx-nvfp4", "MLX NVFP4", 4.5, layouts.where_whole(16, layouts.nvfp4(0)), _ALL
+        ),
+        WeightFormat(
+            "mlx-mxfp8",
+            "MLX MXFP8",
+            8.25,
+            layouts.where_whole(32, layouts.mxfp8),
+            _ALL,
+            value_bits=8,
+        ),
+    )
+}
 
 
 def _mlx(found: re.Match[str]) -> WeightFormat:
@@ -164,12 +229,22 @@ def _per(bits: float, group: int) -> float:
 
 _SIZE = r"[1-9]\d{0,5}"
 _GROUP = rf"(?:-(?:g(?P<group>{_SIZE})|(?P<row>channel)))?"
+_EXTRAS = "(?P<zeros>-asym)?(?P<static>-static)?"
 _RELATIVES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], WeightFormat]], ...] = (
     (re.compile("awq-int4" + _GROUP), _awq),
     (re.compile("gptq-int(?P<bits>[2348])" + _GROUP + "(?P<plain>-no-order)?"), _gptq),
     (re.compile("w(?P<bits>[2348])a16" + _GROUP + "(?P<zeros>-zp)?(?P<order>-order)?"), _packed),
     (re.compile(rf"int8(?:-g(?P<group>{_SIZE}))?(?P<zeros>-zp)?"), _bytes),
-    (re.compile(rf"fp8-block-(?P<high>{_SIZE})x(?P<wide>{_SIZE})"), _blocks),
+    (
+        re.compile(rf"int8(?P<one>-tensor)?(?P<scale>-ct|-fp16)?{_EXTRAS}(?P<smooth>-smooth)?"),
+        _int8,
+    ),
+    (re.compile(r"fp8(?P<row>-channel)?(?P<scale>-ct)?(?P<static>-static)?"), _fp8),
+    (
+        re.compile(rf"fp8-block(?:-(?P<high>{_SIZE})x(?P<wide>{_SIZE}))?(?P<scale>-ct|-e8m0)?"),
+        _blocks,
+    ),
+    (re.compile("|".join(_SINGLE)), _one),
     (re.compile("mlx-(?P<bits>[234568])bit(?:-g(?P<group>32|64|128))?"), _mlx),
 )
 

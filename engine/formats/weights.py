@@ -66,20 +66,37 @@ def resident_dtype(weight_format: str, base_dtype: str) -> str:
 
 
 def is_quantised(
-    tensor: LogicalTensor, weight_format: str, unquantised: tuple[str, ...] = ()
+    tensor: LogicalTensor,
+    weight_format: str,
+    unquantised: tuple[str, ...] = (),
+    *,
+    is_named: bool = False,
 ) -> bool:
-    """Whether ``weight_format`` packs this tensor."""
+    """Whether ``weight_format`` packs this tensor.
+
+    Args:
+        tensor: shape, class and whether it is a linear layer's weight.
+        weight_format: a key of ``FORMATS``.
+        unquantised: module patterns that the quantisation leaves alone.
+        is_named: whether the checkpoint gives this tensor the format, whatever its class.
+    """
     chosen = FORMATS[weight_format]
-    if chosen.is_plain or len(tensor.shape) != 2 or str(tensor.module) not in chosen.modules:
+    if chosen.is_plain or len(tensor.shape) != 2:
         return False
-    eligible = tensor.linear or (
-        str(tensor.module) == "embedding" and "embedding" in chosen.modules
-    )
-    return eligible and not excluded(tensor.name, unquantised)
+    module = str(tensor.module)
+    eligible = tensor.linear or module == "embedding"
+    if not eligible or not (is_named or module in chosen.modules):
+        return False
+    return not excluded(tensor.name, unquantised)
 
 
 def tensor_bytes(
-    tensor: LogicalTensor, weight_format: str, base_dtype: str, unquantised: tuple[str, ...] = ()
+    tensor: LogicalTensor,
+    weight_format: str,
+    base_dtype: str,
+    unquantised: tuple[str, ...] = (),
+    *,
+    is_named: bool = False,
 ) -> int:
     """Exact bytes of a logical tensor, all copies, as ``weight_format`` stores it.
 
@@ -88,6 +105,7 @@ def tensor_bytes(
         weight_format: a key of ``FORMATS``.
         base_dtype: dtype of what stays unquantised, and of group scales that follow it.
         unquantised: module patterns that the quantisation leaves alone.
+        is_named: whether the checkpoint gives this tensor the format, whatever its class.
 
     Raises:
         ValueError: ``base_dtype`` is not a known dtype.
@@ -95,10 +113,18 @@ def tensor_bytes(
     """
     chosen = FORMATS[weight_format]
     base = element_bytes(chosen.dtype or base_dtype)
-    if chosen.matrix_bytes is None or not is_quantised(tensor, weight_format, unquantised):
+    packs = is_quantised(tensor, weight_format, unquantised, is_named=is_named)
+    if chosen.matrix_bytes is None or not packs:
         return tensor.parameters * base
     rows, columns = tensor.shape
-    return chosen.matrix_bytes(rows, columns, base) * tensor.copies
+    parts = _parts(tensor)
+    return chosen.matrix_bytes(rows // parts, columns, base) * tensor.copies * parts
+
+
+def _parts(tensor: LogicalTensor) -> int:
+    """Matrices on disk of one logical one: an expert's gate and up are quantised apart."""
+    is_fused = str(tensor.module) == "experts" and "gate_up" in tensor.name
+    return 2 if is_fused and tensor.shape[0] % 2 == 0 else 1
 
 
 _LAYER_PREFIX = re.compile(r"^(?:[\w.]+\.)?layers\.(?:\*|\\d\+|\.\*|\[0-9\]\+)\.")

@@ -73,7 +73,7 @@ def test_that_mixed_formats_are_kept_module_by_module() -> None:
     spec = spec_of(quant_method="modelopt", quant_algo="MIXED_PRECISION", quantized_layers=layers)
     assert spec.weight_format == "nvfp4"
     marked = stored_as(spec.layers[0])
-    assert marked["mlp.down_proj.weight"] == "fp8"
+    assert marked["mlp.down_proj.weight"] == "fp8-static"
     assert marked["mlp.gate_proj.weight"] == "bf16"
     assert "mlp.up_proj.weight" not in marked
 
@@ -128,7 +128,7 @@ def mixed_spec(config: dict[str, Any], *groups: tuple[list[str], dict[str, Any]]
 
 def test_that_targets_give_modules_their_own_format() -> None:
     spec = mixed_spec(CONFIG, (["re:.*q_proj"], INT4), (["Linear"], FP8))
-    assert spec.weight_format == "fp8-channel"
+    assert spec.weight_format == "fp8-channel-ct"
     assert stored_as(spec.layers[5]) == {"self_attn.q_proj.weight": "w4a16"}
     assert len({id(layer) for layer in spec.layers}) == 1
 
@@ -166,10 +166,21 @@ def test_that_llama_8b_in_two_formats_takes_the_bytes_of_both() -> None:
     spec = mixed_spec(llama, (["re:.*q_proj"], INT4), (["Linear"], FP8))
     found = budget_weights(Model("m", None, "config", spec), WeightLayout())
     # q_proj: half a byte a weight, a bf16 scale for 128, two int64; the rest a byte a weight
-    # and 4 bytes a row (43,008 rows a layer, 4,096 of them q_proj's); others bf16.
+    # and 2 bytes a row (43,008 rows a layer, 4,096 of them q_proj's); others bf16.
     query = 4096 * 4096 // 2 + 2 * 4096 * 4096 // 128 + 16
-    rest = 6_979_321_856 // 32 - 4096 * 4096 + 4 * (43_008 - 4096)
+    rest = 6_979_321_856 // 32 - 4096 * 4096 + 2 * (43_008 - 4096)
     assert sum(stage.size_bytes for stage in found.stages) == (
         32 * (query + rest) + 2 * 1_050_939_392
     )
     assert found.basis is Basis.EXACT
+
+
+def test_that_a_listed_head_is_packed_and_a_table_keeps_its_own_width() -> None:
+    listed = {"bits": 4, "group_size": 32, "model.embed_tokens": {"bits": 8, "group_size": 32}}
+    listed |= {"model.layers.3.mlp.up_proj": False}
+    spec = specify(CONFIG | {"quantization": listed, "tie_word_embeddings": False})
+    outside = {t.name: t.stored_as for t in spec.outer}
+    assert outside["model.embed_tokens.weight"] == "mlx-8bit-g32"
+    assert outside["lm_head.weight"] == "mlx-4bit-g32"
+    assert stored_as(spec.layers[3]) == {"mlp.up_proj.weight": "bf16"}
+    assert not stored_as(spec.layers[4])

@@ -52,11 +52,20 @@ def packed(layout: str = "pack-quantized", **weights: Any) -> dict[str, Any]:
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
         ({"quant_method": "mxfp4"}, "mxfp4"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
-        ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8-static"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8_PER_CHANNEL_PER_TOKEN"}, "fp8-channel"),
+        ({"quant_method": "modelopt", "quant_algo": "W4A16_NVFP4"}, "nvfp4-a16"),
+        ({"quant_method": "fp8", "activation_scheme": "static"}, "fp8-static"),
+        ({"quant_method": "eetq"}, "int8-fp16"),
+        ({"quant_method": "bitnet", "linear_class": "autobitlinear"}, "bitnet"),
+        (
+            {"quant_method": "auto-round", "bits": 4, "data_type": "mx_fp", "group_size": 32},
+            "mxfp4",
+        ),
         ({"quantization": {"quant_algo": "NVFP4"}, "quant_method": "modelopt"}, "nvfp4"),
         (
             {"quant_method": "auto-round", "bits": 4, "packing_format": "auto_round:auto_gptq"},
-            "gptq-int4",
+            "gptq-int4-no-order",
         ),
         (
             {"quant_method": "auto-round", "bits": 4, "packing_format": "auto_round:auto_awq"},
@@ -68,7 +77,7 @@ def packed(layout: str = "pack-quantized", **weights: Any) -> dict[str, Any]:
                 "format": "float-quantized",
                 "config_groups": group(num_bits=8, type="float", strategy="channel"),
             },
-            "fp8-channel",
+            "fp8-channel-ct",
         ),
         (
             {
@@ -76,7 +85,7 @@ def packed(layout: str = "pack-quantized", **weights: Any) -> dict[str, Any]:
                 "format": "float-quantized",
                 "config_groups": group(num_bits=8, type="float", strategy="tensor"),
             },
-            "fp8",
+            "fp8-ct",
         ),
         (
             {
@@ -100,7 +109,7 @@ def packed(layout: str = "pack-quantized", **weights: Any) -> dict[str, Any]:
                 "format": "int-quantized",
                 "config_groups": group(num_bits=8, type="int", strategy="channel"),
             },
-            "int8",
+            "int8-ct",
         ),
         ({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}, "nvfp4"),
     ],
@@ -186,7 +195,7 @@ def test_that_a_narrow_dtype_without_a_layout_is_a_doubt(dtype: str) -> None:
         (packed(num_bits=4, group_size=128, strategy="group", actorder="weight"), "w4a16"),
         (packed(num_bits=8, group_size=32, strategy="group"), "w8a16-g32"),
         (packed("int-quantized", num_bits=8, group_size=32, strategy="group"), "int8-g32"),
-        (packed("int-quantized", num_bits=8, strategy="channel", symmetric=False), "int8-zp"),
+        (packed("int-quantized", num_bits=8, strategy="channel", symmetric=False), "int8-ct-asym"),
         (
             packed(
                 "float-quantized",
@@ -195,7 +204,7 @@ def test_that_a_narrow_dtype_without_a_layout_is_a_doubt(dtype: str) -> None:
                 strategy="block",
                 block_structure=[64, 128],
             ),
-            "fp8-block-64x128",
+            "fp8-block-64x128-ct",
         ),
     ],
 )
@@ -241,7 +250,10 @@ def test_that_nonsense_in_a_quantisation_names_the_field(
         ({"quant_method": "awq", "bits": 4, "version": "gemv"}, "gemv"),
         ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, "marlin"),
         ({"quant_method": "gptq", "bits": 4, "dynamic": {"+:.*up.*": {"bits": 8}}}, "dynamic"),
-        ({"quant_method": "gptq", "bits": 4, "lm_head": True}, "modules"),
+        ({"quant_method": "gptq", "bits": 4, "modules_in_block_to_quantize": [["a"]]}, "modules"),
+        (packed(num_bits=3, group_size=32, strategy="group"), "3 bits"),
+        ({"quant_method": "torchao", "quant_type": "int4_weight_only"}, "torchao"),
+        ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "int4"}}}, "int4"),
         (packed("marlin-24", num_bits=4, group_size=128), "sparsity"),
         (
             {
@@ -278,6 +290,8 @@ def test_that_modules_a_dynamic_rule_leaves_out_stay_unquantised() -> None:
         ({"bits": 4, "group_size": 64}, "mlx-4bit"),
         ({"bits": 4, "group_size": 32}, "mlx-4bit-g32"),
         ({"bits": 3, "group_size": 64, "mode": "affine"}, "mlx-3bit"),
+        ({"bits": 4, "group_size": 32, "mode": "mxfp4"}, "mlx-mxfp4"),
+        ({"mode": "nvfp4"}, "mlx-nvfp4"),
     ],
 )
 def test_that_mlx_bits_and_groups_are_read(quantisation: dict[str, Any], wanted: str) -> None:
@@ -291,8 +305,10 @@ def test_that_mlx_bits_and_groups_are_read(quantisation: dict[str, Any], wanted:
     [
         {"bits": 4, "group_size": 48},
         {"bits": 7, "group_size": 64},
-        {"bits": 4, "group_size": 32, "mode": "mxfp4"},
-        {"bits": 4, "group_size": 64, "model.layers.0.mlp.gate": {"bits": 8, "group_size": 64}},
+        {"bits": 4, "group_size": 64, "mode": "mxfp4"},
+        {"bits": 4, "group_size": 64, "mode": "tomorrow"},
+        {"bits": 4, "group_size": 16, "mode": "nvfp4", "global_scale": True},
+        {"bits": 4, "group_size": 64, "model.layers.0.mlp.gate": {"bits": 7, "group_size": 64}},
     ],
 )
 def test_that_an_mlx_layout_beyond_these_rules_is_a_doubt(quantisation: dict[str, Any]) -> None:
@@ -319,3 +335,99 @@ def test_that_an_empty_description_is_called_empty(key: str) -> None:
         stored(None, **{key: {}})
     assert caught.value.message.startswith(f"{key} is empty; an object with")
     assert caught.value.field == key
+
+
+@pytest.mark.parametrize(
+    ("model_type", "wanted"),
+    [
+        # DeepSeek-V4 keeps one byte a tile; V3.1 and V3.2 keep powers of two in fp32.
+        ("deepseek_v4", "fp8-block-e8m0"),
+        ("deepseek_v32", "fp8-block"),
+    ],
+)
+def test_that_scales_of_one_byte_are_told_from_those_in_fp32(model_type: str, wanted: str) -> None:
+    config = {"quant_method": "fp8", "weight_block_size": [128, 128], "scale_fmt": "ue8m0"}
+    assert stored(config, model_type=model_type).weight_format == wanted
+
+
+@pytest.mark.parametrize(
+    ("config", "head"),
+    [
+        ({"quant_method": "gptq", "bits": 4, "lm_head": True}, "gptq-int4"),
+        ({"quant_method": "gptq", "bits": 4}, ""),
+        ({**packed(num_bits=4, group_size=128), "ignore": []}, "w4a16"),
+        ({**packed(num_bits=4, group_size=128), "ignore": ["re:.*lm_head"]}, ""),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, ""),
+        (
+            {"quant_method": "bitsandbytes", "load_in_8bit": True, "llm_int8_skip_modules": ["a"]},
+            "int8",
+        ),
+        ({"quant_method": "awq", "bits": 4, "modules_to_not_convert": ["visual"]}, ""),
+        (
+            {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}
+            | {"quantized_layers": {"lm_head": {"quant_algo": "W4A16_NVFP4"}}},
+            "nvfp4-a16",
+        ),
+    ],
+)
+def test_that_a_head_is_quantised_where_a_list_does_not_leave_it_out(
+    config: dict[str, Any], head: str
+) -> None:
+    assert stored(config).head_as == head
+
+
+def test_that_transformers_5_leaves_stacked_experts_alone() -> None:
+    config = {"quant_method": "bitsandbytes", "load_in_8bit": True}
+    assert stored(config, transformers_version="5.24.0").experts_as == "bf16"
+    assert stored(config, transformers_version="4.57.1").experts_as == ""
+
+
+@pytest.mark.parametrize(
+    ("quantisation", "rest", "direction", "part"),
+    [
+        (packed(num_bits=4, group_size=128), {}, "either", "which modules"),
+        ({"quant_method": "fbgemm_fp8"}, {}, "lower", "attention"),
+        (
+            {"quant_method": "bitsandbytes", "load_in_8bit": True},
+            {"num_experts": 8},
+            "lower",
+            "experts",
+        ),
+        (
+            {"quant_method": "bitsandbytes", "load_in_8bit": True},
+            {"vision_config": {"depth": 1}},
+            "upper",
+            "vision tower",
+        ),
+    ],
+)
+def test_that_what_a_quantisation_leaves_open_is_a_doubt_with_its_side(
+    quantisation: dict[str, Any], rest: dict[str, Any], direction: str, part: str
+) -> None:
+    ((reason, way),) = stored(quantisation, **rest).doubts
+    assert way == direction
+    assert part in reason
+
+
+def test_that_a_tower_on_the_list_is_no_doubt() -> None:
+    config = {"quant_method": "fp8", "modules_to_not_convert": ["visual", "lm_head"]}
+    assert stored(config, vision_config={"depth": 1}).doubts == ()
+
+
+def test_that_modules_with_their_own_width_are_read() -> None:
+    mlx = {"bits": 4, "group_size": 64, "model.layers.0.mlp.gate": {"bits": 8, "group_size": 64}}
+    mlx |= {"model.layers.1.mlp.switch_mlp.down_proj": False, "lm_head": {"bits": 6}}
+    found = stored(mlx, quantization=mlx)
+    assert dict(found.by_module) == {
+        "model.layers.0.mlp.gate": "mlx-8bit",
+        "model.layers.1.mlp.experts.down_proj": "",
+        "lm_head": "mlx-6bit",
+    }
+    assert not found.rest_is_plain
+    assert found.head_as == "mlx-6bit"
+    extra = {"model.layers.0.a": {"bits": 8}, "model.layers.0.b": {"bits": 16}}
+    found = stored({"quant_method": "auto-round", "bits": 4, "extra_config": extra})
+    assert dict(found.by_module) == {
+        "model.layers.0.a": "gptq-int8-no-order",
+        "model.layers.0.b": "",
+    }
