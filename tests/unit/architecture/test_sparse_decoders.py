@@ -218,3 +218,105 @@ def test_that_a_list_by_the_layer_is_read_where_it_says_one_number() -> None:
     assert spec.parameters_by_class()[ModuleClass.EXPERTS] == 2 * 4 * 3 * 32 * 64
     uneven = specify({"model_type": "hunyuan_v1_moe", **config, "moe_intermediate_size": [32, 8]})
     assert uneven.direction(Subject.WEIGHTS) is not None
+
+
+PUBLISHED: list[tuple[int, dict[str, Any]]] = [
+    (
+        131_596_523_520,
+        {
+            "model_type": "dbrx",
+            "d_model": 6144,
+            "n_heads": 48,
+            "n_layers": 40,
+            "vocab_size": 100_352,
+            "attn_config": {"kv_n_heads": 8, "clip_qkv": 8},
+            "ffn_config": {"ffn_hidden_size": 10_752, "moe_num_experts": 16, "moe_top_k": 4},
+        },
+    ),
+    (
+        16_255_643_392,
+        {
+            "model_type": "bailing_moe",
+            "num_hidden_layers": 20,
+            "hidden_size": 2048,
+            "intermediate_size": 5120,
+            "moe_intermediate_size": 512,
+            "num_experts": 256,
+            "num_experts_per_tok": 8,
+            "num_shared_experts": 1,
+            "first_k_dense_replace": 1,
+            "head_dim": 128,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 4,
+            "vocab_size": 157_184,
+            "use_qk_norm": True,
+            "moe_router_enable_expert_bias": True,
+            "tie_word_embeddings": False,
+        },
+    ),
+    (
+        16_375_728_128,
+        {
+            "model_type": "deepseek",
+            "num_hidden_layers": 28,
+            "hidden_size": 2048,
+            "intermediate_size": 10_944,
+            "moe_intermediate_size": 1408,
+            "n_routed_experts": 64,
+            "num_experts_per_tok": 6,
+            "n_shared_experts": 2,
+            "first_k_dense_replace": 1,
+            "moe_layer_freq": 1,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 16,
+            "vocab_size": 102_400,
+            "tie_word_embeddings": False,
+        },
+    ),
+    (
+        478_584_608_768,
+        {
+            "model_type": "arctic",
+            "num_hidden_layers": 35,
+            "hidden_size": 7168,
+            "intermediate_size": 4864,
+            "num_local_experts": 128,
+            "num_experts_per_tok": 2,
+            "moe_layer_frequency": 1,
+            "parallel_attn_mlp_res": True,
+            "num_attention_heads": 56,
+            "num_key_value_heads": 8,
+            "vocab_size": 32_000,
+            "tie_word_embeddings": False,
+        },
+    ),
+    (
+        80_393_183_232,
+        {
+            "model_type": "hunyuan_v1_moe",
+            "num_hidden_layers": 32,
+            "hidden_size": 4096,
+            "intermediate_size": 3072,
+            "moe_intermediate_size": [3072] * 32,
+            "num_experts": 64,
+            "moe_topk": [8] * 32,
+            "num_shared_expert": [1] * 32,
+            "head_dim": 128,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "vocab_size": 128_167,
+            "tie_word_embeddings": True,
+        },
+    ),
+]
+"""Totals that the Hub publishes, with the sizes of the same repository's config: DBRX,
+Ling-mini-2.0, DeepSeek-MoE-16B, Arctic and Hunyuan-A13B."""
+
+
+@pytest.mark.parametrize(("total", "config"), PUBLISHED, ids=lambda x: str(x)[:20])
+def test_that_a_published_mixture_has_its_published_total(
+    total: int, config: dict[str, Any]
+) -> None:
+    spec = specify(config)
+    assert spec.parameters == total
+    assert not spec.doubts
