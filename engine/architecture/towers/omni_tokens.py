@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import inf, isqrt, log, prod
+from struct import pack, unpack
 from typing import TYPE_CHECKING
 
 from engine.architecture.towers.audio import audio_of, listen
@@ -122,12 +123,24 @@ def _plan(vision: Facts, layers: int) -> list[_Step]:
     steps: list[_Step] = [(1, 1, channels)]
     steps += [(1, high, -(-(high**2) * channels // _ROUND) * _ROUND) for high in sides]
     steps += [(time, side, side**2 * channels * time * _ROUND) for time in times]
-    volumes = [log(time * high**2) for time, high, _ in steps]
-    whole = log(side**2 * frames * channels)
-    wanted = [whole * index / layers for index in range(layers + 1)]
+    volumes = [_single(log(time * high**2)) for time, high, _ in steps]
+    whole = _single(log(side**2 * frames * channels))
+    # Powers of two lie in the middle between two volumes: how single precision rounds decides.
+    share, half = _single(whole / layers), (layers + 1) // 2
+    wanted = [
+        _single(share * index)
+        if index < half
+        else _single(whole - _single(share * (layers - index)))
+        for index in range(layers + 1)
+    ]
     chosen = _nearest(wanted, volumes) if layers >= len(steps) else _spread(wanted, volumes)
     chosen[0], chosen[-1] = 0, len(steps) - 1
     return [steps[index] for index in chosen]
+
+
+def _single(value: float) -> float:
+    """``value`` in single precision."""
+    return float(unpack("f", pack("f", value))[0])
 
 
 def _products(number: int) -> list[int]:
@@ -143,7 +156,8 @@ def _products(number: int) -> list[int]:
 
 
 def _nearest(wanted: list[float], values: list[float]) -> list[int]:
-    return [min(range(len(values)), key=lambda i, w=want: abs(w - values[i])) for want in wanted]
+    places = range(len(values))
+    return [min(places, key=lambda i, w=want: _single(abs(w - values[i]))) for want in wanted]
 
 
 def _spread(wanted: list[float], values: list[float]) -> list[int]:
