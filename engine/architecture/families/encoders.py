@@ -38,9 +38,14 @@ _CROSS = Names(
 
 
 def _use(facts: Facts) -> str:
-    """What the stated class does with the layers; empty where that is not known."""
-    name = first_class(facts.stated) or "Model"
-    if name.endswith(("ForMaskedLM", *_DECODERS)):
+    """What the class does with the layers; empty where that is not known.
+
+    Where no class is stated it is the language model, as for decoders. So it is below the root of
+    an encoder-decoder, whatever class the decoder was published with.
+    """
+    name = first_class(facts.stated)
+    below = bool(facts.path) and facts.flag("is_decoder")
+    if not name or below or name.endswith(("ForMaskedLM", *_DECODERS)):
         return _LANGUAGE
     if name.endswith("ForSequenceClassification"):
         return _CLASSES
