@@ -63,7 +63,9 @@ def token_bytes(attention: AttentionSpec, dtype: str, tp: int = 1) -> int:
         size = side_bytes(dtype, attention.kv_lora_rank + attention.qk_rope_head_dim)
     else:
         heads = kv_heads_per_rank(attention, tp)
-        values = attention.v_head_dim if attention.keeps_values else 0
+        # A plain window keeps the value though it is the key; only the compressed kinds do not.
+        once = attention.compression is not None and not attention.keeps_values
+        values = 0 if once else attention.v_head_dim
         size = heads * head_bytes(dtype, attention.head_dim, values)
     if attention.index_head_dim:
         size += side_bytes(attention.index_dtype or dtype, attention.index_head_dim)
