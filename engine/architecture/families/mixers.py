@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.families.base import Mixed, matrix, norm, vector
 from engine.architecture.spec import ModuleClass, Sharding, StateSpec, Tensor
+from engine.formats.dtypes import canonical
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import Family
@@ -14,6 +15,18 @@ if TYPE_CHECKING:
 
 _A = ModuleClass.ATTENTION
 _COLUMN, _ROW = Sharding.COLUMN, Sharding.ROW
+
+
+def _state_dtype(facts: Facts, key: str) -> str | None:
+    """The dtype that ``key`` gives the state; None for the model's own.
+
+    Raises:
+        ConfigError: it is no dtype.
+    """
+    word = facts.word(key, "auto")
+    if word != "auto" and canonical(word) is None:
+        raise facts.bad(key, word, "float32, bfloat16 or float16 is needed")
+    return None if word == "auto" else word
 
 
 def convolution(name: str, channels: int, kernel: int, *, bias: bool) -> list[Tensor]:
@@ -92,8 +105,10 @@ def gated_delta_net(facts: Facts, family: Family, kind: str) -> Mixed:
         k_width=facts.integer("linear_key_head_dim"),
         v_width=facts.integer("linear_value_head_dim"),
         kernel=facts.integer("linear_conv_kernel_dim", 4),
-        state_dtype=facts.word("mamba_ssm_dtype") or None,
+        state_dtype=_state_dtype(facts, "mamba_ssm_dtype"),
     )
+    # The class gates the output of its attention whatever the config says.
+    facts.settle("attn_output_gate")
     keys, values, heads = sizes.keys, sizes.values, sizes.v_heads
     if facts.model_type == "qwen3_next":
         inputs = [("in_proj_qkvz", 2 * keys + 2 * values), ("in_proj_ba", 2 * heads)]
@@ -155,7 +170,7 @@ def mamba2(facts: Facts, family: Family, kind: str) -> Mixed:
         kernel=facts.integer("mamba_d_conv", facts.integer("conv_kernel", 4)),
         inner=heads * width, in_bias=bias, out_bias=bias,
         conv_bias=facts.flag("mamba_conv_bias", default=facts.flag("use_conv_bias")),
-        state_dtype=facts.word("mamba_ssm_cache_dtype") or None,
+        state_dtype=_state_dtype(facts, "mamba_ssm_cache_dtype"),
     )  # fmt: skip
     return sizes.block(family.names.attention + ".", facts.integer("hidden_size"))
 
@@ -225,7 +240,7 @@ def short_convolution(facts: Facts, family: Family, kind: str) -> Mixed:
     hidden = facts.integer("hidden_size")
     kernel = facts.integer("conv_L_cache")
     # Stated in some configs; the class takes the hidden width.
-    facts.settle("block_dim", "conv_dim", "conv_dim_out")
+    facts.settle("block_dim", "conv_dim", "conv_dim_out", "conv_use_xavier_init")
     bias = facts.flag("conv_bias")
     tensors = [
         *matrix("conv.in_proj", _A, (3 * hidden, hidden), _COLUMN, bias=bias),
