@@ -192,6 +192,10 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
             return rule(root, text)
         except UnknownTowerError as unknown:
             named = str(unknown) or "of unknown type"
+            if unknown.counted:
+                reason = f"its tower {named} is not known and not counted"
+                doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
+                return list(unknown.counted)
             reason = f"its tower {named} is not known: only the text model is counted"
         except MissingFieldError as missing:
             reason = f"{missing.field} is missing: only the text model is counted"

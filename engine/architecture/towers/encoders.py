@@ -28,6 +28,7 @@ _HOMES = {
         "hunyuan_vl_vision hy_v4_vl_vision qwen2_5_vl_vision qwen2_vl_vision qwen3_5_moe_vision "
         "qwen3_5_vision qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision"
     ),
+    "named": "gemma3n_vision timm_wrapper",
     "sam": "deepseek_ocr2_sam_vision_model got_ocr2_vision pp_chart2table_vision sam_vision_model",
     "stages": "florence_vision",
     "swin": "donut-swin swin",

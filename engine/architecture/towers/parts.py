@@ -150,7 +150,11 @@ def grid(facts: Facts) -> int:
 
 
 class UnknownTowerError(Exception):
-    """A tower without a rule: its parameters cannot be counted."""
+    """A tower without a rule: its parameters cannot be counted, those of ``counted`` can."""
+
+    def __init__(self, named: str, counted: tuple[Tensor, ...] = ()) -> None:
+        super().__init__(named)
+        self.counted = counted
 
 
 PLAIN = Encoder()

@@ -43,6 +43,7 @@ _HOMES = {
         "qwen2_5_omni_thinker qwen3_omni_moe_thinker qwen2_5_omni qwen3_omni_moe phi4_multimodal"
     ),
     "omni_tokens": "apertus1p5 inkling_mm_model inkling2 inkling2_loop",
+    "named": "fast_vlm gemma3n",
     "perception": "perception_lm",
     "projected": (
         "internvl lighton_ocr llava_onevision mistral_large4 paddleocr_vl qianfan_ocr qwen4_exp "
@@ -70,7 +71,8 @@ _AUDIO = {
     "audio": (
         "whisper voxtral_encoder audioflamingo3_encoder qwen2_audio_encoder "
         "moss_transcribe_diarize_audio glmasr_encoder voxtral_realtime_encoder "
-        "qwen2_5_omni_audio_encoder qwen3_omni_moe_audio_encoder qwen3_asr_encoder"
+        "qwen2_5_omni_audio_encoder qwen3_omni_moe_audio_encoder qwen3_asr_encoder "
+        "qwen3_asr_audio_encoder"
     ),
     "audio_conformer": (
         "granite_speech_encoder granite_speech_plus_encoder phi4_multimodal_audio "
