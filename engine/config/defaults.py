@@ -44,6 +44,7 @@ SAME_CLASS = {
     "minimax_m3": "minimax_m3_vl_text",
     "deepseek_ref": "deepseek_v4",
     "chatgpt-oss": "gpt_oss",
+    "qwen3_asr_audio_encoder": "qwen3_asr_encoder",
 }
 
 
@@ -66,3 +67,9 @@ def class_defaults(model_type: str) -> ClassDefaults | None:
         frozenset(entry.get("m", ())),
         frozenset(entry.get("f", ())),
     )
+
+
+@cache
+def all_fields() -> frozenset[str]:
+    """The names of all fields of all config classes of transformers, by any spelling."""
+    return frozenset(data("config_fields"))

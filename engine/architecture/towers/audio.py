@@ -151,9 +151,12 @@ def _moss(root: Facts, text: Facts) -> list[Tensor]:
     return tensors + behind.tensors
 
 
-def _qwen3_asr(root: Facts, _text: Facts) -> list[Tensor]:
-    """Qwen3-ASR: the projector's width is the encoder's own ``output_dim``."""
-    audio = audio_of(root)
+def _qwen3_asr(root: Facts, text: Facts) -> list[Tensor]:
+    """Qwen3-ASR: the projector's width is the encoder's own ``output_dim``.
+
+    The first published files nest both parts in a ``thinker_config``.
+    """
+    audio = audio_of(text.above or root)
     tower = listen(audio)
     hidden = audio.integer("hidden_size")
     tower.path = "multi_modal_projector."
@@ -163,6 +166,7 @@ def _qwen3_asr(root: Facts, _text: Facts) -> list[Tensor]:
 
 
 _WHISPER = _Whisper()
+_QWEN3_ASR = _Whisper(planes=True, positions=False, style=Encoder())
 _REALTIME = Encoder(k_bias=False, gated=True, mlp_bias=False, norm_bias=False)
 ENCODERS = {
     "whisper": _WHISPER,
@@ -176,7 +180,8 @@ ENCODERS = {
     "qwen3_omni_moe_audio_encoder": _Whisper(
         planes=True, positions=False, style=Encoder(), output=("proj1", "proj2")
     ),
-    "qwen3_asr_encoder": _Whisper(planes=True, positions=False, style=Encoder()),
+    "qwen3_asr_encoder": _QWEN3_ASR,
+    "qwen3_asr_audio_encoder": _QWEN3_ASR,
 }
 _JOINED = "intermediate_size"
 """As wide as the MLP: frames are joined until their width is that."""

@@ -1,5 +1,8 @@
 """VibeVoice: tokenizers of convolutions between which a language model and a diffusion sit.
 
+The first published files have keys of their own (``acoustic_tokenizer_config`` ...), which
+transformers' class does not read: they are read as what they describe.
+
 Source:
     transformers 5.24.0, ``vibevoice_acoustic_tokenizer/modeling_vibevoice_acoustic_tokenizer.py``,
     ``vibevoice/modeling_vibevoice.py``, ``vibevoice_asr/modeling_vibevoice_asr.py``.
@@ -10,6 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.towers.audio import audio_of, listen
+from engine.architecture.towers.parts import UnknownTowerError, number
+from engine.config.facts import facts_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +91,9 @@ def _connect(tower: Tower, names: Sequence[str], out: int, width: int) -> None:
 
 def _vibevoice(root: Facts, text: Facts) -> list[Tensor]:
     """VibeVoice: hears with two tokenizers, speaks by a diffusion into the first one's vectors."""
-    acoustic, semantic = audio_of(root), audio_of(root, "semantic_model_config")
+    first = root.sub(_FIRST) is not None
+    acoustic = _published(root, "acoustic") if first else audio_of(root)
+    semantic = _published(root, "semantic") if first else audio_of(root, "semantic_model_config")
     tower = listen(acoustic)
     tower.tensors += listen(semantic, "semantic_tokenizer_encoder.").tensors
     hidden, latent = text.integer("hidden_size"), acoustic.integer("hidden_size")
@@ -96,11 +103,71 @@ def _vibevoice(root: Facts, text: Facts) -> list[Tensor]:
     tower.path = "semantic_connector."
     _connect(tower, names, hidden, semantic.integer("hidden_size"))
     tower.path = ""
-    tower.weight("latent_scaling_factor")
-    tower.weight("latent_bias_factor")
+    for name in () if first else ("latent_scaling_factor", "latent_bias_factor"):
+        tower.weight(name)  # buffers, when they were first published
     tower.path = "diffusion_head."
-    _diffusion(audio_of(root, "diffusion_head_config"), tower, hidden, latent)
+    head = audio_of(root, "diffusion_head_config")
+    _diffusion(_published_head(head, hidden) if first else head, tower, hidden, latent)
     return tower.tensors
+
+
+_FIRST = "acoustic_tokenizer_config"
+_AS_EVER = {
+    "causal": True, "conv_bias": True, "conv_norm": "none", "disable_last_norm": True,
+    "layernorm": "RMSNorm", "layernorm_elementwise_affine": True, "mixer_layer": "depthwise_conv",
+}  # fmt: skip
+"""What every published tokenizer has, and the only values that are counted."""
+
+
+def _published(root: Facts, kind: str) -> Facts:
+    """A tokenizer as it was first published, with the keys of transformers' class.
+
+    Raises:
+        UnknownTowerError: it is built otherwise than any that was published.
+    """
+    stated = audio_of(root, f"{kind}_tokenizer_config")
+    for key, usual in _AS_EVER.items():
+        if stated.raw(key) not in (None, usual):
+            raise UnknownTowerError(f"{kind} tokenizer with {key}")
+    ratios, filters = stated.integers("encoder_ratios", 1) or (), stated.raw("encoder_n_filters")
+    for key, usual in (
+        ("decoder_depths", None),
+        ("decoder_ratios", list(ratios)),
+        ("decoder_n_filters", filters),
+    ):
+        if stated.raw(key) not in (None, usual):
+            raise UnknownTowerError(f"{kind} tokenizer with {key} of its own")
+    stated.settle("pad_mode", "std_dist_type", "fix_std", "corpus_normalize")
+    root.settle(f"{kind}_vae_dim")
+    given = {
+        "channels": stated.integer("channels", 1),
+        "hidden_size": stated.integer("vae_dim"),
+        "num_filters": stated.integer("encoder_n_filters"),
+        "downsampling_ratios": list(reversed(ratios)),
+        "depths": [int(part) for part in _parts(stated)],
+    }
+    suffix = "" if kind == "acoustic" else "_encoder"
+    return facts_for(given, f"vibevoice_acoustic_tokenizer{suffix}", stated.path)
+
+
+def _parts(stated: Facts) -> list[str]:
+    """``3-3-8`` as its numbers."""
+    written = stated.word("encoder_depths")
+    parts = written.split("-")
+    if not all(part.isdecimal() and len(part) < 4 for part in parts):
+        raise stated.bad("encoder_depths", written, "numbers with dashes between are needed")
+    return parts
+
+
+def _published_head(stated: Facts, hidden: int) -> Facts:
+    """The diffusion head as it was first published, with the keys of transformers' class."""
+    given = {
+        "num_hidden_layers": stated.integer("head_layers"),
+        "intermediate_size": int(hidden * number(stated, "head_ffn_ratio", 3)),
+    }
+    stated.settle("speech_vae_dim", "ddpm_batch_mul", "ddpm_num_steps", "ddpm_num_inference_steps")
+    stated.settle("hidden_size", "latent_size")
+    return facts_for(given, "vibevoice_diffusion", stated.path)
 
 
 def _diffusion(head: Facts, tower: Tower, hidden: int, latent: int) -> None:

@@ -101,6 +101,7 @@ def code_predictor(facts: Facts) -> list[Tensor]:
 def dit(facts: Facts) -> list[Tensor]:
     """Qwen2.5-Omni's diffusion from codes to a spectrogram, told of the speaker by ECAPA."""
     tower = Tower("token2wav.code2wav_dit_model.", ModuleClass.AUDIO)
+    facts.settle("heads", "enc_lin_neurons")  # of the published file; the class has other names
     layers, hidden = facts.integer("num_hidden_layers"), facts.integer("hidden_size")
     wide, inner = (
         facts.integer("head_dim") * facts.integer("num_attention_heads"),
