@@ -48,6 +48,8 @@ _GROUP = {
 # Highest plausible value of a field; a hundred times beyond what was ever published.
 _CEILING = {
     "num_hidden_layers": 4_096,
+    "encoder_layers": 4_096,
+    "decoder_layers": 4_096,
     "hidden_size": 2**20,
     "num_attention_heads": 2**16,
     "num_key_value_heads": 2**16,

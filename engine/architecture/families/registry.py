@@ -27,10 +27,6 @@ _HOMES = {
         "ernie4_5 hunyuan_v1_dense"
     ),
     "early": "biogpt ctrl openai-gpt xlm cpmant gpt_neox_japanese xlnet reformer",
-    "encoders": (
-        "bert roberta albert megatron-bert ernie roc_bert big_bird bert-generation roformer "
-        "electra rembert roberta-prelayernorm xlm-roberta-xl xmod"
-    ),
     "gated": "afmoe beam laguna muse_glimmer_text muse_spark_text step3p5",
     "gemma3n": "gemma3n_text",
     "gemma4": (
@@ -45,6 +41,10 @@ _HOMES = {
     "inkling": "inkling_text inkling2_text inkling2_loop_text",
     "kimi_linear": "kimi_linear bailing_hybrid",
     "mixtures": "arctic dbrx ernie4_5_vl_moe_text jetmoe longcat_flash",
+    "masked": (
+        "bert roberta albert megatron-bert ernie roc_bert big_bird bert-generation roformer "
+        "electra rembert roberta-prelayernorm xlm-roberta-xl xmod"
+    ),
     "nas": "nemotron-nas",
     "qwen4_exp": "qwen4_exp_text",
     "recurrent": "bamba granitemoehybrid falcon_h1 jamba mamba falcon_mamba mamba2",
