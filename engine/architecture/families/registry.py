@@ -75,7 +75,7 @@ _HOMES = {
     ),
     "zaya": "zaya",
     "zamba": "zamba zamba2",
-    "text_parts": "cohere_compass_text molmo2_text",
+    "text_parts": "cohere_compass_text molmo2_text voxtral_realtime_text",
     "speaking": "moshi",
 }
 # Text parts of multimodal models, and other names of the same layers.
@@ -89,6 +89,7 @@ _SAME_LAYERS = {
     "sarvam_moe": "glm4_moe",
     "exaone4_5_text": "exaone4",
     "phi4": "phi3",
+    "phi4_multimodal": "phi3",
     "xverse": "llama",
     "camembert": "roberta",
     "xlm-roberta": "roberta",

@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.families import patterns
-from engine.architecture.families.base import Family
-from engine.architecture.families.dense import AB
+from engine.architecture.families.base import Family, matrix
+from engine.architecture.families.dense import AB, MISTRAL
+from engine.architecture.spec import ModuleClass, Sharding
 
 if TYPE_CHECKING:
+    from engine.architecture.spec import Tensor
     from engine.config.facts import Facts
 
 
@@ -29,7 +31,21 @@ def _molmo2(facts: Facts) -> Family:
     return replace(_MOLMO2, qk_norm="head" if kind == "qwen3" else "full")
 
 
+def _ada_norm(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[Tensor]:
+    """The two matrices by which the delay scales what enters the MLP."""
+    hidden, whole = facts.integer("hidden_size"), Sharding.REPLICATED
+    return [
+        *matrix("ada_rms_norm.linear1", ModuleClass.NORM, (_ADA_RANK, hidden), whole),
+        *matrix("ada_rms_norm.linear2", ModuleClass.NORM, (hidden, _ADA_RANK), whole),
+    ]
+
+
+# Source: transformers 5.24.0, ``voxtral_realtime``.
+_ADA_RANK = 32
+VOXTRAL_REALTIME = replace(MISTRAL, layer_extra=_ada_norm)
+
 FAMILIES = {
+    "voxtral_realtime_text": VOXTRAL_REALTIME,
     "cohere_compass_text": COHERE_COMPASS,
     "molmo2_text": replace(_MOLMO2, by_class=_molmo2),
 }

@@ -106,7 +106,8 @@ def _phi4(audio: Facts, tower: Tower) -> None:
     if steps > 1:
         tower.linear("embed.conv.*.depth", channels, 9, copies=steps - 1)
         tower.linear("embed.conv.*.point", channels, channels, copies=steps - 1)
-    tower.linear("embed.out", hidden, channels * _halved(audio.integer("input_size"), steps))
+    bins = audio.integer("nemo_final_size", _halved(audio.integer("input_size"), steps))
+    tower.linear("embed.out", hidden, channels * bins)
     heads = audio.integer("num_attention_heads")
     places = audio.integer("bias_max_distance") * (1 if audio.flag("bias_symmetric") else 2)
     tower.weight("relative_attention_bias_layer.bias_values.weight", places, heads)
