@@ -132,6 +132,7 @@ def _build(text: Facts, family: Family, root: Facts, doubts: list[Doubt]) -> Bui
         kind = shown(unknown.kind)
         doubts += _unknown(text, f"layers of kind {kind} are not known for this type")
         return _bound(text, root)
+    text.settle(*family.harmless)
     if family.doubts:
         doubts += family.doubts(text)
     doubts += unread_doubts(text)

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from functools import cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction, Doubt, Subject
-from engine.architecture.unread import is_harmless, says_nothing
+from engine.architecture.unread import is_harmless, is_telling, says_nothing
+from engine.config.defaults import all_fields
 from engine.config.facts import shown
-from resources import data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,10 +32,12 @@ _LONGEST_NAME = 60
 _READ_BY_HAND = ("tie_word_embeddings", "torch_dtype", "quantization_config")
 """Looked for at the root and in the text config, without a question that is remembered."""
 _MATTERS = re.compile(
-    r"bias|norm|tie|gate|expert|moe|share|proj|embed|head|cross|mla|kv|layer|recurr|conv|ssm|mamba"
-    r"|linear|window|sparse|lora|wide|double"
+    r"(?<!routing_)(?<!router_)bias(?!_dropout)|norm|tie|gate|expert|moe(?!_router)|share|proj"
+    r"|embed|head|cross|mla|kv|layer|recurr|conv|ssm|mamba|linear|window|sparse|lora|wide|double"
 )
-"""In the name of a flag: what it switches may have weights or a state."""
+"""In the name of a flag: what it switches may have weights."""
+_KEEPS = re.compile(r"share|cross|mla|kv|cache|recurr|conv|ssm|mamba|linear|window|sparse")
+"""In the name of a flag: what it switches may have a state."""
 _HARMLESS_BESIDE = re.compile(
     r"token|tile|pixel|patch|resolution|index|indices|layer$|length|time|temporal|seconds|language"
     r"|select|num_attention_heads$"
@@ -57,10 +58,12 @@ def stranger_doubts(root: Facts, text: Facts) -> list[Doubt]:
             if not meant and not _is_strange(key, value, beside=not is_text):
                 continue
             what = f"may be meant as {meant}" if meant else f"({shown(value)}) is not known"
+            why = f"{facts.name(key)} {what}"
+            found.setdefault(Subject.WEIGHTS, []).append(why)
             # What lies beside the text model touches its state only by the name it should have.
-            for subject in Subject.WEIGHTS, Subject.SEQUENCE_STATE:
-                if subject is Subject.WEIGHTS or is_text or (meant and facts is root):
-                    found.setdefault(subject, []).append(f"{facts.name(key)} {what}")
+            keeps = is_text and (value is not True or _KEEPS.search(key.lower()))
+            if keeps or (meant and (is_text or facts is root)):
+                found.setdefault(Subject.SEQUENCE_STATE, []).append(why)
     return [
         Doubt(subject, _reason(whys, root.model_type), Direction.EITHER)
         for subject, whys in found.items()
@@ -75,21 +78,18 @@ def _all(facts: Facts) -> Iterator[Facts]:
 
 def _is_strange(key: str, value: object, *, beside: bool) -> bool:
     """Whether ``key`` may describe something, and is no field of any class."""
-    if says_nothing(value) or isinstance(value, str | float) or key in _fields():
+    if key in all_fields() or (not beside and is_telling(key)):
         return False
     if isinstance(value, bool):
-        return bool(_MATTERS.search(key.lower()))
+        return value and bool(_MATTERS.search(key.lower()))
+    if says_nothing(value) or isinstance(value, str | float):
+        return False
     return not (beside and _HARMLESS_BESIDE.search(key))
-
-
-@cache
-def _fields() -> frozenset[str]:
-    return frozenset(data("config_fields"))
 
 
 def _meant(facts: Facts, key: str, value: object) -> str:
     """A key that was looked for in vain, and that ``key`` may be a slip for."""
-    if len(key) > _LONGEST_NAME or key in _fields():
+    if len(key) > _LONGEST_NAME or key in all_fields():
         return ""
     missing = [n for n in (*facts.asked, *_READ_BY_HAND) if n not in facts.stated]
     found = get_close_matches(key.lower(), missing, 1, _ALIKE)

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction, Doubt, Subject
+from engine.config.defaults import all_fields
 from engine.config.facts import is_mapping
 
 if TYPE_CHECKING:
@@ -69,6 +70,12 @@ _SECOND_STACK = re.compile(
 _ENCODER_DECODERS = re.compile(r"^(m|um|long)?t5$|^switch_transformers$|prophetnet$")
 
 
+# What an unknown architecture may keep besides the keys and values of plain attention.
+_OTHER_STATE = re.compile(
+    r"mamba|ssm|linear_|conv|recurr|rwkv|lru|lstm|delta|index|sparse|kda|cross|encoder|cca|prompt"
+    r"|memory|memories|mems|state|global_|swa_|(?<!^)(?<!^v)(?<!^qk)(?<!^qk_nope)(?<!^qk_rope)_head_dim$"
+)
+
 _LONGEST = 80
 """Characters of a foreign name that are shown."""
 
@@ -85,7 +92,7 @@ def unread_doubts(text: Facts) -> list[Doubt]:
             layers.append(key)
         elif _LESS_STATE.search(key):
             less.append(key)
-        elif _WEIGHTS.search(key) or (_may_count(value) and not _is_known(text, key)):
+        elif _WEIGHTS.search(key) or (_may_count(value) and _is_foreign(text, key)):
             uncounted.append(key)
     found: list[Doubt] = []
     if uncounted or layers:
@@ -118,6 +125,20 @@ def _states_experts(key: str, value: object) -> bool:
     if is_mapping(value):
         return any(_EXPERTS.search(str(inner)) for inner in value)
     return isinstance(value, int | list) and bool(_EXPERTS.search(key))
+
+
+def keeps_more(text: Facts) -> bool:
+    """Whether a key of an unknown type speaks of a state that plain attention has not."""
+    return not text.has("num_attention_heads") or any(
+        _OTHER_STATE.search(key) and not says_nothing(value) and not isinstance(value, float | str)
+        for key, value in text.stated.items()
+        if not is_harmless(key) or "index" in key
+    )
+
+
+def is_telling(key: str) -> bool:
+    """Whether a key's name says what it describes: ``unread_doubts`` then says which way."""
+    return any(expression.search(key) for expression in (_LAYERS, _LESS_STATE, _WEIGHTS))
 
 
 def is_harmless(key: str) -> bool:
@@ -158,11 +179,11 @@ def _may_count(value: object) -> bool:
     return isinstance(value, int | list) or is_mapping(value)
 
 
-def _is_known(text: Facts, key: str) -> bool:
-    """Whether the field is the type's own, or describes what is beside the text model."""
+def _is_foreign(text: Facts, key: str) -> bool:
+    """Whether the field belongs to other classes, and not to what is beside the text model."""
     own = text.defaults
     fields: Iterable[str] = (*own.values, *own.aliases, *own.sub_types, *own.absent)
-    return key in fields or bool(_BESIDE.search(key))
+    return key not in fields and key in all_fields() and not _BESIDE.search(key)
 
 
 def says_nothing(value: object) -> bool:

@@ -187,6 +187,8 @@ class Family:
     """Further tensors of each layer, given its mixer and feed-forward kind."""
     mtp: Callable[[Facts], int] | None = None
     """Number of multi-token-prediction blocks stored with the model."""
+    harmless: tuple[str, ...] = ()
+    """Keys of its configs that no class of transformers has, and that change nothing here."""
     doubts: DoubtRule | None = None
     window: Callable[[Facts, str], int] | None = None
 

@@ -283,6 +283,7 @@ def _chatglm_kv(facts: Facts, _kind: str) -> int:
 
 
 CHATGLM = Family(
+    harmless=("apply_query_key_layer_scaling", "post_layer_norm", "bias_dropout_fusion"),
     names=Names(
         attention="self_attention", fused="query_key_value", output="dense", gate="dense_h_to_4h",
         down="dense_4h_to_h", embedding="transformer.embedding.word_embeddings",

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.families import patterns
-from engine.architecture.families.base import DENSE, Family, Moe
+from engine.architecture.families.base import DENSE, SPARSE, Family, Moe
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -52,10 +51,23 @@ def _shared_width(facts: Facts) -> int:
 def _feeds(facts: Facts, layers: int) -> tuple[str, ...]:
     if not facts.has("num_experts") or not _largest(facts, "num_experts"):
         return (DENSE,) * layers
-    return patterns.dense_first("first_k_dense_replace")(facts, layers)
+    facts.settle("mlp_layer_types")
+    dense = min(facts.count("first_k_dense_replace"), layers)
+    return (DENSE,) * dense + (SPARSE,) * (layers - dense)
+
+
+def _head_dim(facts: Facts, kind: str) -> tuple[int, int]:
+    stated = facts.raw("head_dim")
+    width = (
+        _largest(facts, "head_dim")
+        if stated
+        else facts.integer("hidden_size") // _heads(facts, kind)
+    )
+    return max(width, 1), max(width, 1)
 
 
 GENERIC = Family(
+    head_dim=_head_dim,
     reads_layer_types=False, feed_pattern=_feeds, width=_width, heads=_heads, kv_heads=_kv_heads,
     q_bias="attention_bias", o_bias="attention_bias",
     moe=Moe(

@@ -150,7 +150,10 @@ class MambaTwo:
             *matrix(path + "out_proj", _A, (hidden, self.inner), _ROW, bias=self.out_bias),
         ]
         elements = self.heads * self.width * self.states
-        state = StateSpec("mamba2", channels, self.kernel, elements, self.heads, self.state_dtype)
+        state = StateSpec(
+            "mamba2", channels, self.kernel, elements, self.heads, self.state_dtype,
+            groups=self.groups, group_channels=2 * self.states,
+        )  # fmt: skip
         return Mixed(tensors, state=state)
 
 

@@ -90,6 +90,7 @@ def _dsa_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
 
 
 DSA = Family(
+    harmless=("index_share_for_mtp_iteration",),
     kinds=_dsa_kinds, mixers={INDEXED: indexed, SHARED_INDEX: indexed}, q_bias=AB,
     moe=DEEPSEEK.moe, mtp=nextn,
 )  # fmt: skip

@@ -235,7 +235,9 @@ def test_that_a_stated_list_of_layers_wins() -> None:
 def test_that_an_unknown_type_is_a_bound_with_its_reason() -> None:
     spec = model_of(LLAMA_8B, model_type="llama_of_tomorrow").spec
     assert {d.subject for d in spec.doubts} == {Subject.WEIGHTS, Subject.SEQUENCE_STATE}
-    assert {d.direction for d in spec.doubts} == {Direction.EITHER}
+    # No key speaks of anything but attention: it keeps no more than all keys and values.
+    assert spec.direction(Subject.WEIGHTS) is Direction.EITHER
+    assert spec.direction(Subject.SEQUENCE_STATE) is Direction.UPPER
     assert "llama_of_tomorrow" in spec.doubts[0].reason
     assert all(a.kind is AttentionKind.FULL for a in spec.attentions)
 
@@ -251,13 +253,10 @@ def test_that_an_unknown_kind_of_layer_is_a_bound() -> None:
     [
         {"kv_lora_rank": 512},
         {"moe_num_experts": 64},
-        {"num_moe_experts": 64},
         {"n_local_experts": 8},
-        {"mystery_layers": 400},
         {"num_codebooks": 32, "codebook_size": 1_000_000},
         {"hidden_size_per_layer_input": 256},
         {"ffn_config": {"moe_num_experts": 16}},
-        {"layer_widths": [4096, 8192]},
     ],
 )
 def test_that_a_field_of_another_class_makes_the_weights_a_lower_bound(
@@ -267,6 +266,27 @@ def test_that_a_field_of_another_class_makes_the_weights_a_lower_bound(
     assert spec.direction(Subject.WEIGHTS) is Direction.LOWER
     assert spec.direction(Subject.SEQUENCE_STATE) is None
     assert next(iter(stated)) in spec.doubts[0].reason
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"num_moe_experts": 64},
+        {"mystery_layers": 400},
+        {"layer_widths": [4096, 8192]},
+        {"use_shared_kv": True},
+        {"num_kv_headz": 4},
+        {"tie_word_embedding": True},
+    ],
+)
+def test_that_a_field_that_no_class_has_may_change_anything(stated: dict[str, Any]) -> None:
+    key = next(iter(stated))
+    spec = model_of(
+        {k: v for k, v in LLAMA_8B.items() if k != "tie_word_embeddings"}, **stated
+    ).spec
+    for subject in (Subject.WEIGHTS, Subject.SEQUENCE_STATE):
+        assert spec.direction(subject) is Direction.EITHER
+    assert all(key in doubt.reason for doubt in spec.doubts)
 
 
 @pytest.mark.parametrize("stated", [{"ssm_cfg": {"a": 2}}, {"cross_attention_layers": [2, 5]}])
@@ -302,17 +322,6 @@ def test_that_fields_that_change_no_memory_put_nothing_in_doubt(stated: dict[str
 @pytest.mark.parametrize(
     "config",
     [
-        {
-            "model_type": "t5", "is_encoder_decoder": True, "d_model": 1024, "num_layers": 24,
-            "num_decoder_layers": 24, "num_heads": 16, "d_kv": 64, "d_ff": 4096,
-            "vocab_size": 32128,
-        },
-        {
-            "model_type": "whisper", "d_model": 1280, "encoder_layers": 32, "decoder_layers": 32,
-            "encoder_attention_heads": 20, "decoder_attention_heads": 20,
-            "encoder_ffn_dim": 5120, "decoder_ffn_dim": 5120, "vocab_size": 51866,
-            "is_encoder_decoder": True,
-        },
         LLAMA_8B | {"add_cross_attention": True},
         LLAMA_8B | {"model_type": "later", "encoder_layers": 12},
     ],
