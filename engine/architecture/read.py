@@ -14,6 +14,7 @@ from engine.architecture.model import Model
 from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, ModuleClass, Subject
 from engine.architecture.stored import summarise
 from engine.architecture.strangers import stranger_doubts
+from engine.architecture.towers.omni_state import further_state
 from engine.architecture.towers.parts import UnknownTowerError
 from engine.architecture.towers.registry import TOWERS
 from engine.architecture.unread import (
