@@ -99,6 +99,7 @@ def specify(
     else:
         built = _build(text, family, root, doubts)
     extra = _towers(root, text, doubts)
+    doubts += further_state(root)
     crosses = any(layer.cross is not None for layer in built.layers)
     doubts += second_stack_doubts(root, text, crosses=crosses)
     if family is not None:
