@@ -235,19 +235,6 @@ def _sides(audio: Facts, key: str, index: int) -> tuple[int, int]:
     raise audio.bad(key, entries, "a height and a width for each convolution are needed")
 
 
-def gemma3n_ear(root: Facts, text: Facts) -> list[Tensor]:
-    """Gemma 3n's encoder, with the embedding of its own tokens."""
-    audio = audio_of(root)
-    tower = listen(audio, "model.audio_tower.")
-    hidden, rows = audio.integer("hidden_size"), audio.integer("vocab_size")
-    tower.path = "model.embed_audio."
-    tower.weight("embedding.weight", rows, hidden)
-    tower.norm("hard_embedding_norm", hidden, bias=False)
-    tower.norm("soft_embedding_norm", hidden, bias=False)
-    tower.linear("embedding_projection", text.integer("hidden_size"), hidden, bias=False)
-    return tower.tensors
-
-
 ENCODERS = {
     "granite_speech_encoder": _granite,
     "granite_speech_plus_encoder": _granite,
