@@ -147,6 +147,10 @@ class StateSpec:
     """Dtype of the convolution part in transformers; None = the model's own dtype."""
     keeps_kernel: bool = True
     """Whether transformers keeps all columns of the convolution, the newest too."""
+    groups: int = 0
+    """Groups that share states (Mamba-2); vLLM gives every rank one where they don't divide."""
+    group_channels: int = 0
+    """Channels of the convolution that one group has."""
     further_elements: int = 0
     """Elements of further convolutions, kept whole in the convolution's dtype."""
     integers: int = 0

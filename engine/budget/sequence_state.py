@@ -105,6 +105,9 @@ def _kept_bytes(attention: AttentionSpec, kv_dtype: str, context: int, tp: int) 
 def constant_state_bytes(state: StateSpec, model_dtype: str, tp: int = 1, extra: int = 0) -> int:
     """Bytes of one layer's constant state for one sequence on one rank.
 
+    Source:
+        vLLM ``mamba_utils.py``: groups that the ranks don't divide become one a rank.
+
     Args:
         state: the layer's state.
         model_dtype: dtype of the convolution part, and of the rest unless the state says.
@@ -114,7 +117,9 @@ def constant_state_bytes(state: StateSpec, model_dtype: str, tp: int = 1, extra:
     width = element_bytes(canonical(model_dtype) or "bfloat16")
     state_width = element_bytes(state.state_dtype) if state.state_dtype else width
     window = max(state.conv_kernel - 1, 0) + (extra if state.conv_kernel else 0)
-    conv = (state.conv_dim // tp * window + state.further_elements // tp) * width
+    copied = tp - state.groups if state.groups % tp else 0
+    channels = state.conv_dim + copied * state.group_channels
+    conv = (channels // tp * window + state.further_elements // tp) * width
     return conv + state.recurrent_elements // tp * state_width
 
 
@@ -191,15 +196,15 @@ def _equation(attention: AttentionSpec, layers: int, kv_dtype: str) -> str:
     if attention.index_head_dim:
         return f"{layers} layers × {per_token:,} B (keys, values and the index's keys)"
     heads, dim = attention.num_key_value_heads, attention.head_dim
-    if not attention.keeps_values:
-        return f"{layers} layers × {heads} heads × {per_token // heads} B of keys"
     elements = heads * (dim + attention.v_head_dim)
-    if per_token % elements:
-        return f"{layers} layers × {heads} heads × {per_token // heads} B"
+    where = "cross-attention layers" if attention.kind is AttentionKind.CROSS else "layers"
+    if per_token % elements or not attention.keeps_values:
+        of_keys = "" if attention.keeps_values else " of keys"
+        return f"{layers} {where} × {heads} heads × {per_token // heads} B{of_keys}"
     width = per_token // elements
     if dim == attention.v_head_dim:
-        return f"2 × {layers} layers × {heads} heads × {dim} × {width} B"
-    return f"{layers} layers × {heads} heads × ({dim} + {attention.v_head_dim}) × {width} B"
+        return f"2 × {layers} {where} × {heads} heads × {dim} × {width} B"
+    return f"{layers} {where} × {heads} heads × ({dim} + {attention.v_head_dim}) × {width} B"
 
 
 def constant_bytes(
@@ -250,6 +255,8 @@ def equation(spec: ArchitectureSpec, kv_dtype: str) -> str:
 def _how_often(term: CacheTerm) -> str:
     if term.ratio > 1:
         return f" for {term.ratio:,} tokens"
+    if term.kind is AttentionKind.CROSS and term.window:
+        return f" (the encoder's {term.window:,} tokens)"
     return f" (last {term.window:,} tokens)" if term.window else ""
 
 

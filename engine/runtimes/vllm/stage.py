@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, Direction, Doubt, Subject, direction_of
 from engine.budget import sequence_state as state
-from engine.budget.bounds import least
+from engine.budget.bounds import as_bound, least
 from engine.budget.model import Region, RegionBudget
 from engine.budget.sequence_state import CACHED
 from engine.budget.sharding import VOCAB_MULTIPLE
@@ -126,7 +126,9 @@ def _stage_plan(
     return StagePlan(
         layers=stage.layers,
         weights=_weights_region(model, weight_layout, index, loading),
-        activations=overheads.activations(spec, step),
+        activations=as_bound(
+            overheads.activations(spec, step), spec.direction(Subject.ACTIVATIONS)
+        ),
         graphs=graphs,
         graph_sizes=sizes,
         sampler=_sampler(model, settings, layout) if last else None,
