@@ -62,11 +62,11 @@ def sparse(facts: Facts, family: Family, kind: str) -> Fed:
     )
     tensors += expert_tensors(facts, moe, family, (experts, hidden, width))
     shared = moe.shared_width(facts) if moe.shared_width else 0
+    block = ModuleClass.SHARED_EXPERTS
     if shared:
-        block = ModuleClass.SHARED_EXPERTS
         tensors += mlp_tensors(facts, family, shared, moe.shared, block)
-        if moe.shared_gate:
-            tensors += matrix(moe.shared_gate, block, (1, hidden), Sharding.REPLICATED)
+    if moe.shared_gate:
+        tensors += matrix(moe.shared_gate, block, (1, hidden), Sharding.REPLICATED)
     if moe.further:
         tensors += moe.further(facts, family)
     return Fed(tensors, 0, MoeSpec(experts, per_token, width, shared))

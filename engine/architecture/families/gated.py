@@ -161,7 +161,7 @@ LAGUNA = Family(
     q_bias=AB, o_bias=AB, qk_norm="head",
     moe=Moe(
         shared="mlp.shared_experts",
-        shared_width=lambda f: f.integer("shared_expert_intermediate_size"),
+        shared_width=lambda f: f.count("shared_expert_intermediate_size"),
         further=_correction("mlp.gate.e_score_correction_bias"),
     ),
 )  # fmt: skip

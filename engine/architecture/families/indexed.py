@@ -273,8 +273,8 @@ def _dots3_attention(facts: Facts, _family: Family, kind: str) -> Mixed:
 
 def _dots3_shared(facts: Facts) -> int:
     """Shared experts have a width of their own."""
-    own = facts.integer("shared_experts_intermediate_size")
-    own = facts.integer("moe_shared_expert_intermediate_size", own)
+    own = facts.count("shared_experts_intermediate_size")
+    own = facts.integer("moe_shared_expert_intermediate_size", own, 0)
     return facts.integer("n_shared_experts") * own
 
 

@@ -68,6 +68,7 @@ def every(
 
     def kinds(facts: Facts, layers: int) -> tuple[str, ...]:
         step = facts.integer(key, period) if key else period
+        facts.settle("sliding_window")
         if needs_window and not facts.count("sliding_window"):
             return (FULL,) * layers
         found = tuple(SLIDING if (i + 1) % step else FULL for i in range(layers))
@@ -79,7 +80,8 @@ def every(
 def full_first(period: int) -> PatternRule:
     """The first layer of every ``period`` is full, the others slide."""
 
-    def kinds(_facts: Facts, layers: int) -> tuple[str, ...]:
+    def kinds(facts: Facts, layers: int) -> tuple[str, ...]:
+        facts.settle("sliding_window")
         return tuple(SLIDING if i % period else FULL for i in range(layers))
 
     return kinds
@@ -88,7 +90,8 @@ def full_first(period: int) -> PatternRule:
 def full_last(period: int) -> PatternRule:
     """Each ``period``-th layer is full, counted from the last one; the others slide."""
 
-    def kinds(_facts: Facts, layers: int) -> tuple[str, ...]:
+    def kinds(facts: Facts, layers: int) -> tuple[str, ...]:
+        facts.settle("sliding_window")
         return tuple(SLIDING if (layers - 1 - i) % period else FULL for i in range(layers))
 
     return kinds

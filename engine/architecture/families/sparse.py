@@ -124,6 +124,7 @@ def _bailing_bias(facts: Facts, _family: Family) -> list[Tensor]:
 # Ling and Ring, whose second version normalises queries and keys and corrects its routers: the
 # published totals of Ling-mini-2.0 (16,255,643,392) and Ling-1T (999,705,328,640) come out.
 BAILING_MOE = Family(
+    harmless=("norm_head",),
     names=Names(
         attention="attention", fused="query_key_value", output="dense",
         embedding="model.word_embeddings", query_norm="query_layernorm",
@@ -303,7 +304,8 @@ MIMO_V2 = Family(
 def _cohere2_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     """The dense layers in front have a period of their own."""
     dense = min(facts.integer("first_k_dense_replace", 0, 0), layers)
-    before = patterns.every(1, "prefix_dense_sliding_window_pattern")(facts, dense)
+    key = "prefix_dense_sliding_window_pattern"
+    before = patterns.every(1, key)(facts, dense) if dense else ()
     return before + patterns.every(4, "sliding_window_pattern")(facts, layers - dense)
 
 
@@ -336,7 +338,7 @@ KOLIBRI1 = Family(
     ),
     moe=Moe(
         experts="num_local_experts", shared="mlp.shared_experts",
-        shared_width=lambda f: f.integer("shared_expert_intermediate_size"),
+        shared_width=lambda f: f.count("shared_expert_intermediate_size"),
     ),
 )  # fmt: skip
 
