@@ -18,7 +18,7 @@ _TEXT_TIES = frozenset({
 })  # fmt: skip
 """Models whose head is inside the text model's own class: its config decides."""
 _EITHER_TIES = frozenset({
-    "fast_vlm", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl", "kosmos-2", "llava",
+    "blip", "fast_vlm", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl", "kosmos-2", "llava",
     "llava_next_video", "llava_onevision", "minimax_m3_vl", "paddleocr_vl", "qwen2_5_vl",
     "qwen2_vl", "shieldgemma2", "video_llama_3",
 })  # fmt: skip

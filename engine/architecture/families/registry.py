@@ -48,6 +48,7 @@ _HOMES = {
     "nas": "nemotron-nas",
     "qwen4_exp": "qwen4_exp_text",
     "recurrent": "bamba granitemoehybrid falcon_h1 jamba mamba falcon_mamba mamba2",
+    "seeing": "blip_text_model chameleon evolla git idefics",
     "selecting": "deepseek_v32 glm_moe_dsa minimax_m3_vl_text",
     "looped": "dory",
     "seq2seq_bart": (

@@ -33,6 +33,7 @@ _HOMES = {
     "documents": "pp_formulanet unlimited_ocr",
     "blt": "blt",
     "codebooks": "chameleon emu3",
+    "crossing": "blip evolla git idefics",
     "dots": "dots3_note",
     "further": "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama step3p7",
     "gemma4": "diffusion_gemma gemma4 gemma4_unified",
@@ -49,6 +50,7 @@ _HOMES = {
         "internvl lighton_ocr llava_onevision mistral_large4 paddleocr_vl qianfan_ocr qwen4_exp "
         "shieldgemma2 video_llama_3 video_llava vipllava"
     ),
+    "published": "deepseek_vl_v2 internvl_chat kimi_vl locateanything multi_modality",
     "queries": "aria blip-2 granite4_vision idefics2 instructblip instructblipvideo",
     "stages": "florence2",
     "sam": "deepseek_ocr2 deepseek_vl_hybrid got_ocr2 pp_chart2table",
