@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.architecture.spec import Direction
 from engine.evidence import Basis, Estimate, exactly
 
@@ -29,6 +31,11 @@ def counted(
         return exactly(size_bytes, basis, source, formula, label)
     low = size_bytes if direction is Direction.LOWER else 0
     return Estimate(low, size_bytes, size_bytes, Basis.BOUND, source, formula, label)
+
+
+def as_bound(estimate: Estimate, direction: Direction | None) -> Estimate:
+    """``estimate``, marked as a bound where something about it is in doubt."""
+    return estimate if direction is None else replace(estimate, basis=Basis.BOUND)
 
 
 def least(size_bytes: int, direction: Direction | None) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.architecture.spec import AttentionKind
 from engine.cancel import CancelToken
 from engine.cli import streams
 from engine.cli.encode import encode
@@ -17,6 +18,8 @@ from engine.units import format_bytes, format_gib
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+
+    from engine.budget.sequence_state import CacheTerm
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,15 +36,20 @@ def run(options: argparse.Namespace) -> int:
     return 3 if baseline.bounds else 0
 
 
+def _reach(term: CacheTerm) -> str:
+    if term.kind is AttentionKind.CROSS:
+        return f"the encoder's {term.window:,} tokens" if term.window else "the encoder's tokens"
+    return f"the last {term.window:,} tokens" if term.window else "every token"
+
+
 def _describe(baseline: KvBaseline, look: Look) -> Iterator[str]:
     yield look.strong(look.line(baseline.model))
     yield from wrapped(baseline.formula, look.width, first="  ", rest="      ")
     yield ""
     for term in baseline.terms:
         tokens = term.tokens(baseline.context)
-        reach = f"the last {term.window:,} tokens" if term.window else "every token"
         yield (
-            f"  {term.layers:>3} {term.kind.value} layers keep {reach}: {term.layers} × "
+            f"  {term.layers:>3} {term.kind.value} layers keep {_reach(term)}: {term.layers} × "
             f"{term.token_bytes:,} B × {tokens:,} = {term.size_bytes(baseline.context):,} B"
         )
     if baseline.state_bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass, Subject
 from engine.budget import sequence_state as state
-from engine.budget.bounds import counted, least, no_state
+from engine.budget.bounds import as_bound, counted, least, no_state
 from engine.budget.model import Budget, RankBudget, Region, RegionBudget, SequenceState
 from engine.budget.weights import AS_STORED, WeightLayout, weights
 from engine.devices.device import Vendor
@@ -202,7 +202,7 @@ def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot
         ),
         RegionBudget(
             Region.ACTIVATIONS,
-            moving,
+            as_bound(moving, spec.direction(Subject.ACTIVATIONS)),
             None,
             f"{settings.prompt:,} tokens read in one pass, {settings.attention}",
         ),

@@ -33,6 +33,8 @@ class Keeps(StrEnum):
     """What a layer keeps in the pool."""
 
     ALL = "all"
+    SOURCE = "source"
+    """The encoder's tokens, whatever the answer's length."""
     WINDOW = "window"
     STATE = "state"
 
@@ -45,6 +47,7 @@ class LayerPage:
     block_tokens: int
     page_bytes: int
     window: int = 0
+    """Tokens of the window, or of the encoder; 0 where the encoder's are as many as the input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,8 @@ def _blocks(page: LayerPage, tokens: int, request: RequestRule) -> int:
     if page.keeps is Keeps.WINDOW:
         held = min(page.window - 1 + request.tokens_in_flight, tokens)
         return ceil_div(held, page.block_tokens) + 1
+    if page.keeps is Keeps.SOURCE:
+        return ceil_div(page.window or tokens, page.block_tokens)
     return ceil_div(ceil_div(tokens, request.context_parallel), page.block_tokens)
 
 
@@ -181,6 +186,8 @@ def _mtp_attention(spec: ArchitectureSpec) -> AttentionSpec:
 
 def _attention_pages(attention: AttentionSpec, block: int, rule: PoolRule) -> list[LayerPage]:
     per_token = token_bytes(attention, rule.kv_dtype, rule.tensor_parallel_size)
+    if attention.kind is AttentionKind.CROSS:
+        return [LayerPage(Keeps.SOURCE, block, block * per_token, attention.window)]
     # vLLM leaves the hybrid manager off for chunked attention: those layers are kept in full.
     if attention.kind is AttentionKind.SLIDING and rule.hybrid_groups:
         return [LayerPage(Keeps.WINDOW, block, block * per_token, attention.window)]

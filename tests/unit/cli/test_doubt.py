@@ -88,14 +88,16 @@ def test_that_experts_of_an_unknown_type_are_named_and_not_held_to_be_counted(as
 
 
 @pytest.mark.parametrize("stated", [{}, {"is_encoder_decoder": True}])
-def test_that_the_encoder_of_t5_is_warned_of_even_where_its_config_leaves_it_to_the_class(
+def test_that_the_run_of_t5s_encoder_is_warned_of_even_where_its_config_leaves_it_to_the_class(
     ask, stated
 ):
     t5 = {"model_type": "t5", "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6,
           "num_heads": 8, "vocab_size": 32128}  # fmt: skip
     answer = ask(t5 | stated)
     assert answer["verdict"] == "unknown"
-    assert any("encoder or cross-attention" in said for said in answer["warnings"])
+    assert any("what the encoder of t5 needs" in said for said in answer["warnings"])
+    activations = answer["ranks"][0]["regions"]["activations"]
+    assert (activations["basis"], activations["direction"]) == ("bound", "at_least")
 
 
 def test_that_tensors_that_are_too_few_are_refused(ask):
