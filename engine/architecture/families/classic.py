@@ -74,7 +74,7 @@ def _all_kept(facts: Facts, layers: int) -> tuple[str, ...]:
 
 
 GPT_NEO = Family(
-    head_dim=whole_heads,
+    head_dim=whole_heads, kv_heads=own_heads,
     names=Names(
         attention="attn.attention", output="out_proj", up="c_fc", down="c_proj",
         embedding="transformer.wte", final_norm="transformer.ln_f",
@@ -87,12 +87,12 @@ _GPTJ = Names(
     final_norm="transformer.ln_f",
 )  # fmt: skip
 GPTJ = Family(
-    head_dim=whole_heads,
+    head_dim=whole_heads, kv_heads=own_heads,
     names=_GPTJ, mlp_bias=True, gated=False, norms=("ln_1",), norm_bias=True, head_bias=True,
     width=four_times_hidden,
 )  # fmt: skip
 CODEGEN = Family(
-    head_dim=whole_heads,
+    head_dim=whole_heads, kv_heads=own_heads,
     names=Names(
         attention="attn", fused="qkv_proj", output="out_proj", up="fc_in", down="fc_out",
         embedding="transformer.wte", final_norm="transformer.ln_f",
@@ -101,7 +101,7 @@ CODEGEN = Family(
     width=four_times_hidden,
 )  # fmt: skip
 GPT_NEOX = Family(
-    head_dim=whole_heads,
+    head_dim=whole_heads, kv_heads=own_heads,
     names=Names(
         attention="attention", fused="query_key_value", output="dense", up="dense_h_to_4h",
         down="dense_4h_to_h", embedding="gpt_neox.embed_in", final_norm="gpt_neox.final_layer_norm",
@@ -115,7 +115,7 @@ def _bloom_positions(facts: Facts, _family: Family) -> list[Tensor]:
 
 
 BLOOM = Family(
-    head_dim=whole_heads,
+    head_dim=whole_heads, kv_heads=own_heads,
     names=Names(
         attention="self_attention", fused="query_key_value", output="dense", up="dense_h_to_4h",
         down="dense_4h_to_h", embedding="word_embeddings", final_norm="ln_f",
@@ -223,7 +223,7 @@ def _opt_norms(facts: Facts) -> tuple[str, ...]:
 
 
 OPT = Family(
-    head_dim=whole_heads,
+    head_dim=whole_heads, kv_heads=own_heads,
     names=Names(
         output="out_proj", mlp="layer", up="fc1", down="fc2", final_norm="",
         embedding="model.decoder.embed_tokens",
@@ -236,12 +236,12 @@ _XGLM_NAMES = Names(
 )
 XGLM = Family(
     attention=reading(replace(_XGLM_NAMES, attention="encoder_attn"), "encoder_attn_layer_norm"),
-    head_dim=whole_heads, names=_XGLM_NAMES,
+    head_dim=whole_heads, kv_heads=own_heads, names=_XGLM_NAMES,
     q_bias=True, o_bias=True, mlp_bias=True, gated=False, norm_bias=True, tied=True,
     norms=("self_attn_layer_norm", "final_layer_norm"),
 )  # fmt: skip
 PERSIMMON = Family(
-    head_dim=whole_heads,
+    head_dim=whole_heads, kv_heads=own_heads,
     names=Names(
         fused="query_key_value", output="dense", up="dense_h_to_4h", down="dense_4h_to_h",
         query_norm="q_layernorm", key_norm="k_layernorm", final_norm="model.final_layernorm",

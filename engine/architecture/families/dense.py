@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention, patterns
 from engine.architecture.families.base import Family, Mixed, Names, matrix
+from engine.architecture.families.crossed import whole_heads
 from engine.architecture.spec import ModuleClass, Sharding
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _SANDWICH = (
 _POST = ("post_attention_layernorm", "post_feedforward_layernorm")
 
 LLAMA = Family(q_bias=AB, o_bias=AB, mlp_bias="mlp_bias")
+CWM = replace(LLAMA, pattern=patterns.full_first(4))
 MISTRAL = Family(pattern=patterns.windowed_if_stated)
 QWEN2 = Family(q_bias=True, pattern=patterns.after_max_window_layers)
 QWEN3 = Family(
@@ -36,8 +38,16 @@ GEMMA2 = Family(
     pattern=patterns.every(2),
     tied=True,
 )
+
+
+def _gemma3_window(facts: Facts, _kind: str) -> int:
+    """A window that looks both ways has half of it behind a token (EmbeddingGemma)."""
+    window = facts.integer("sliding_window")
+    return window // 2 + 1 if facts.flag("use_bidirectional_attention") else window
+
+
 GEMMA3 = Family(
-    q_bias=AB, o_bias=AB, norms=_SANDWICH, qk_norm="head", tied=True,
+    q_bias=AB, o_bias=AB, norms=_SANDWICH, qk_norm="head", tied=True, window=_gemma3_window,
     pattern=patterns.every(6, "sliding_window_pattern"),
 )  # fmt: skip
 PHI3 = Family(
@@ -108,7 +118,8 @@ def _stablelm_norms(facts: Facts) -> tuple[str, ...]:
 
 STABLELM = Family(
     names=Names(query_norm="q_layernorm.norms", key_norm="k_layernorm.norms"),
-    q_bias="use_qkv_bias", norm_bias=True, qk_norm="full", qk_norm_if="qk_layernorm",
+    head_dim=whole_heads, q_bias="use_qkv_bias", norm_bias=True, qk_norm="full",
+    qk_norm_if="qk_layernorm",
     norm_rule=_stablelm_norms,
 )  # fmt: skip
 STARCODER2 = Family(
@@ -150,7 +161,7 @@ PHI = Family(
 MINICPM = Family(tied=True)
 
 FAMILIES = {
-    "llama": LLAMA, "code_llama": LLAMA, "cwm": LLAMA, "internlm3": LLAMA,
+    "llama": LLAMA, "code_llama": LLAMA, "cwm": CWM, "internlm3": LLAMA,
     "mistral": MISTRAL, "ministral": MISTRAL, "ministral3": MISTRAL,
     "qwen2": QWEN2, "qwen3": QWEN3,
     "gemma": GEMMA, "gemma2": GEMMA2, "gemma3_text": GEMMA3, "vaultgemma": VAULTGEMMA,

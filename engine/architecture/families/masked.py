@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention, feed
 from engine.architecture.families.base import NONE, Family, Mixed, Names, matrix, norm
+from engine.architecture.families.classic import own_heads
 from engine.architecture.families.crossed import crossed, whole_heads
 from engine.architecture.heads import first_class, labels_of
 from engine.architecture.spec import (
@@ -165,7 +166,7 @@ def _family(masked: Masked) -> Family:
     return Family(
         names=_NAMES, attention=_encode, q_bias=True, o_bias=True, mlp_bias=True, gated=False,
         norms=("attention.output.LayerNorm", "output.LayerNorm"), norm_bias=True, has_head=False,
-        head_dim=whole_heads,
+        head_dim=whole_heads, kv_heads=own_heads,
         embedding_width=masked.width, positions=masked.tensors, tied=True, doubts=_doubts,
     )  # fmt: skip
 

@@ -22,6 +22,8 @@ from engine.architecture.families.base import (
     norm,
     vector,
 )
+from engine.architecture.families.classic import own_heads
+from engine.architecture.families.crossed import whole_heads
 from engine.architecture.families.dense import AB, GLM4, GRANITE, LLAMA
 from engine.architecture.heads import head_of, labels_of
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
@@ -194,7 +196,7 @@ MODERNBERT_DECODER = Family(
     pattern=_modern_pattern, window=_modern_window,
     feed_pattern=lambda _facts, layers: (_FIRST, *(DENSE,) * (layers - 1)),
     feeds={_FIRST: feed.dense}, layer_extra=_modern_extra, positions=_modern_outer,
-    head_bias="decoder_bias",
+    head_bias="decoder_bias", head_dim=whole_heads, kv_heads=own_heads,
 )  # fmt: skip
 
 FAMILIES = {
