@@ -154,7 +154,7 @@ def test_that_class_defaults_are_filled_in_as_transformers_does() -> None:
         if row["status"] != "ok" or row["model_type"] in AMBIGUOUS_DEFAULTS:
             continue
         try:
-            spec = specify(row["default_config"])
+            spec = specify(row["default_config"] | {"architectures": [row["model_class"]]})
         except UnknownArchitectureError:
             continue
         if spec.parameters == row["params"]:
