@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.spec import AttentionKind
 from engine.formats.mix_rules import OUTSIDE, MixFacts, Unassigned
 from engine.formats.mixes import types_in_order
+from engine.runtimes.kept import doubts_in
 from engine.runtimes.llama_cpp.converter import file_tensors
 from engine.runtimes.llama_cpp.shape import Block, CacheKind, Mla, Moe, Shape, Ssm
 from engine.runtimes.llama_cpp.weights import FileTensor, weigh
@@ -92,7 +93,7 @@ def shape_of(model: Model, mix: str) -> Shape:
             len(spec.layers),
         ),
         file_type=mix,
-        doubts=spec.doubts,
+        doubts=doubts_in(spec, "llama.cpp"),
     )
 
 

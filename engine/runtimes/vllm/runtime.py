@@ -9,11 +9,12 @@ from engine.budget.model import Budget, Region, SequenceState
 from engine.budget.weights import AS_STORED
 from engine.formats.kv import KV_DTYPES
 from engine.formats.weights import FORMATS
+from engine.runtimes.kept import doubts_in
 from engine.runtimes.vllm import rules
 from engine.runtimes.vllm.hardware import device_warnings
 from engine.runtimes.vllm.rank import Need, rank_budget
 from engine.runtimes.vllm.settings import Settings, settle
-from engine.runtimes.vllm.stage import StagePlan, doubts_of, request_rule, stage_plans
+from engine.runtimes.vllm.stage import StagePlan, request_rule, stage_plans
 from engine.units import ceil_div
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Vllm:
             sequence_state=_sequence_state(model, settings, stages, ranks),
             assumptions=settings.assumptions,
             warnings=tuple(warnings),
-            doubts=doubts_of(model.spec),
+            doubts=doubts_in(model.spec, "vLLM"),
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import AttentionKind, Direction, Doubt, Subject, direction_of
+from engine.architecture.spec import AttentionKind, Subject, direction_of
 from engine.budget import sequence_state as state
 from engine.budget.bounds import as_bound, least
 from engine.budget.model import Region, RegionBudget
@@ -15,6 +15,7 @@ from engine.budget.sharding import VOCAB_MULTIPLE
 from engine.budget.weights import WeightLayout, parameters, weights
 from engine.evidence import Basis
 from engine.formats.weights import FORMATS
+from engine.runtimes.kept import doubts_in
 from engine.runtimes.vllm import overheads, rules
 from engine.runtimes.vllm.loader import Loading, lora_bytes, resident
 from engine.runtimes.vllm.pool import PoolLayout, PoolRule, RequestRule, pool_layout
@@ -22,7 +23,7 @@ from engine.units import ceil_div, format_gib
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
-    from engine.architecture.spec import ArchitectureSpec
+    from engine.architecture.spec import Direction
     from engine.budget.weights import StageWeights, Weights
     from engine.evidence import Estimate
     from engine.runtimes.vllm.settings import Settings
@@ -57,23 +58,6 @@ def stage_plans(model: Model, settings: Settings, tokens: int) -> tuple[StagePla
     return tuple(
         _stage_plan(model, settings, layout, index, tokens) for index in range(len(found.stages))
     )
-
-
-_INDEXED = frozenset({"deepseek_v32", "glm_moe_dsa"})
-"""Types whose indexer's pages are known."""
-
-
-def doubts_of(spec: ArchitectureSpec) -> tuple[Doubt, ...]:
-    """The model's doubts, and those of what is kept in pages that are not modelled."""
-    found = list(spec.doubts)
-    kinds = state.attention_kinds(spec)
-    if any(a.compression for a in kinds):
-        reason = "vLLM keeps compressed entries in pages of its own: counted as keys of every token"
-        found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER))
-    if spec.model_type not in _INDEXED and any(a.index_head_dim for a in kinds):
-        reason = "how vLLM keeps the keys that select tokens is not known for this model"
-        found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER))
-    return tuple(found)
 
 
 def _weight_layout(model: Model, settings: Settings) -> WeightLayout:
@@ -139,7 +123,7 @@ def _stage_plan(
         least_per_request_bytes=state.rank_bytes(
             spec, settings.kv_dtype, ceil_div(tokens, request.context_parallel), stage.layers, tp
         ),
-        state_in_doubt=direction_of(doubts_of(spec), Subject.SEQUENCE_STATE),
+        state_in_doubt=direction_of(doubts_in(spec, "vLLM"), Subject.SEQUENCE_STATE),
     )
 
 
