@@ -44,7 +44,7 @@ _HARMLESS = re.compile(
     r"|^(min|max)_\w*(length|len|tokens|positions?|embeddings|truncation)$|_(max|min)_length$"
     r"|^(n_positions|n_ctx|seq_length|seq_len|initial_context_length|pretraining_tp|seed)$"
     r"|^num_(beams|beam_groups|return_sequences|logits_to_keep)$|no_repeat_ngram_size$|_words_ids$"
-    r"|^(top_k|prefix|pruned_heads|chunk_size_feed_forward|keys_to_ignore_at_inference)$"
+    r"|^(top_k|prefix|pruned_heads|block_size|chunk_size_feed_forward|keys_to_ignore_at_inference)$"
     r"|^(begin_)?suppress_tokens$|^forced_|^exponential_decay|^original_max_position_embeddings$"
     # positions and rotation
     r"|rope|rotary|theta|^nope_|^qk_head_dim$"
@@ -61,7 +61,7 @@ _HARMLESS = re.compile(
     r"|^intermediate_size(_mlp)?$|^num_key_value_heads$"
 )
 _EXPERTS = re.compile(r"experts?($|_)|(^|_)moe(_|$)", re.IGNORECASE)
-_BESIDE = re.compile(r"^mm_|vision|visual|audio|speech|image|img|video|tower|projector")
+_BESIDE = re.compile(r"^mm_|vision|visual|audio|speech|image|img|video|patch|tower|projector")
 _SECOND_STACK = re.compile(
     r"^(num_)?encoder_(layers|ffn_dim|attention_heads|config)$|^num_decoder_layers$"
     r"|^(encoder|decoder)$|^(add_)?cross_?attention"

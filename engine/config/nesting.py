@@ -15,6 +15,9 @@ _TEXT_KEYS = (
     "text_config", "llm_config", "language_config", "language_model", "thinker_config", "llm_cfg",
     "text_model_config", "decoder_config", "vlm_config", "decoder",
 )  # fmt: skip
+_FLAT = {"molmo": "molmo_text", "phi3_v": "phi3"}
+_MINICPMV: Mapping[float, str] = {2.5: "llama", 2.6: "qwen2", 4.0: "llama", 4.5: "qwen3"}
+"""Version of a MiniCPM-V -> the type of its text model."""
 _DEEPEST = 3
 _DIMENSIONS = ("hidden_size", "n_embd", "d_model", "num_hidden_layers", "n_layer", "num_layers")
 
@@ -76,7 +79,18 @@ def _inner(facts: Facts) -> Facts | None:
         if any(name in facts.stated and name not in own for name in _DIMENSIONS):
             return Facts(facts.stated, sub_type, class_defaults(sub_type), facts.path)
         return _under(facts, facts.empty(key), key)
-    return None
+    kind = _text_type(facts)
+    return Facts(facts.stated, kind, class_defaults(kind), facts.path) if kind else None
+
+
+def _text_type(facts: Facts) -> str:
+    """The text model of a published class that has its fields at the root; empty for others."""
+    if facts.model_type != "minicpmv":
+        return _FLAT.get(facts.model_type, "")
+    version = facts.raw("version")
+    if version is None and facts.raw("query_num") == 96:
+        version = 2.5
+    return _MINICPMV.get(version, "") if isinstance(version, int | float) else ""
 
 
 def _holds_text(facts: Facts, key: str, value: object) -> bool:

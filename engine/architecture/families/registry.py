@@ -76,7 +76,7 @@ _HOMES = {
     ),
     "zaya": "zaya",
     "zamba": "zamba zamba2",
-    "text_parts": "cohere_compass_text molmo2_text voxtral_realtime_text",
+    "text_parts": "cohere_compass_text molmo2_text molmo_text voxtral_realtime_text",
     "speaking": "moshi",
 }
 # Text parts of multimodal models, and other names of the same layers.

@@ -14,12 +14,22 @@ from engine.architecture.towers.sam import sam, sam_and_shrunk
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
+    from engine.architecture.towers.parts import Tower
     from engine.config.facts import Facts
 
 
 def unlimited_ocr(root: Facts, text: Facts) -> list[Tensor]:
     """Unlimited-OCR: SAM, a CLIP that reads what SAM saw, and both side by side."""
-    vision, out = vision_of(root), text.integer("hidden_size")
+    out = text.integer("hidden_size")
+    tower, width = unlimited_vision(vision_of(root))
+    tower.linear("multi_modal_projector", out, width)
+    tower.weight("view_separator", out)
+    tower.weight("image_newline", out)
+    return tower.tensors
+
+
+def unlimited_vision(vision: Facts) -> tuple[Tower, int]:
+    """Both encoders, and the width of what they see."""
     detail = vision.sub("sam_config") or vision.empty("sam_config")
     tower = sam_and_shrunk(detail)
     reader = vision.sub("encoder_config") or vision.empty("encoder_config")
@@ -31,10 +41,7 @@ def unlimited_ocr(root: Facts, text: Facts) -> list[Tensor]:
     encode(tower, reader, PLAIN)
     tower.path = ""
     _, seen = pair(detail, "downsample_channels")
-    tower.linear("multi_modal_projector", out, seen + hidden)
-    tower.weight("view_separator", out)
-    tower.weight("image_newline", out)
-    return tower.tensors
+    return tower, seen + hidden
 
 
 def pp_formulanet(root: Facts, _text: Facts) -> list[Tensor]:

@@ -37,8 +37,9 @@ _HOMES = {
         "clip_vision_model cosmos3_edge_vision data2vec-vision deit dinov2 "
         "dinov2_with_registers dinov3_vit git_vision_model idefics2_vision idefics3_vision "
         "idefics_vision ijepa instructblip_vision_model instructblipvideo_vision_model "
-        "internvl_vision kosmos_2_vision_model mlcd_vision_model paddleocr_vl_vision pixtral "
-        "qianfan_ocr_vision radio siglip2_vision_model siglip_vision_model smolvlm_vision "
+        "intern_vit_6b internvl_vision kosmos_2_vision_model mlcd_vision_model "
+        "paddleocr_vl_vision pixtral qianfan_ocr_vision radio siglip2_vision_model "
+        "siglip_vision_model smolvlm_vision "
         "video_llama_3_vision vit vit_mae vit_msn"
     ),
 }

@@ -30,6 +30,18 @@ if TYPE_CHECKING:
 def kimi_k25(root: Facts, text: Facts) -> list[Tensor]:
     """Kimi K2.5: MoonViT and a patch-merging projector, in the names of both releases."""
     vision = vision_of(root)
+    tower, merged = moonvit(vision)
+    hidden = _either(vision, "vt_hidden_size", "hidden_size")
+    tower.path = "mm_projector."
+    stated = vision.integer("mm_hidden_size", root.integer("projection_hidden_size", hidden))
+    tower.norm("pre_norm", stated)
+    tower.linear("proj.0", merged, merged)
+    tower.linear("proj.2", text.integer("hidden_size"), merged)
+    return tower.tensors
+
+
+def moonvit(vision: Facts) -> tuple[Tower, int]:
+    """MoonViT, and the width of its patches where those of a square are merged."""
     tower = Tower("vision_tower.")
     hidden = _either(vision, "vt_hidden_size", "hidden_size")
     width = _either(vision, "vt_intermediate_size", "intermediate_size")
@@ -42,13 +54,7 @@ def kimi_k25(root: Facts, text: Facts) -> list[Tensor]:
     PLAIN.add(tower, layers, hidden, width, (hidden, hidden))
     tower.norm("final_layernorm", hidden)
     sides = vision.integers("merge_kernel_size", 1) or (2, 2)
-    merged = hidden * sides[0] * sides[-1]
-    tower.path = "mm_projector."
-    stated = vision.integer("mm_hidden_size", root.integer("projection_hidden_size", hidden))
-    tower.norm("pre_norm", stated)
-    tower.linear("proj.0", merged, merged)
-    tower.linear("proj.2", text.integer("hidden_size"), merged)
-    return tower.tensors
+    return tower, hidden * sides[0] * sides[-1]
 
 
 def _either(facts: Facts, published: str, own: str) -> int:

@@ -75,7 +75,12 @@ def janus(root: Facts, text: Facts) -> list[Tensor]:
     tower.norm("post_layernorm", hidden)
     tower.path = ""
     _aligner(tower, "aligner", vision, hidden, vision.integer("depth"))
-    codes = root.sub("vq_config") or root.empty("vq_config")
+    return tower.tensors + writing(root.sub("vq_config") or root.empty("vq_config"))
+
+
+def writing(codes: Facts) -> list[Tensor]:
+    """What Janus writes images with: the autoencoder, and the words' embedding and head."""
+    tower = Tower("vqmodel.")
     _autoencoder(tower, codes)
     words, code = codes.integer("num_embeddings"), codes.integer("embed_dim")
     tower.path = ""
@@ -96,7 +101,6 @@ def _aligner(tower: Tower, name: str, facts: Facts, width: int, layers: int) -> 
 
 def _autoencoder(tower: Tower, codes: Facts) -> None:
     """Convolutions down to a code and up again; attention at the lowest resolution."""
-    tower.path = "vqmodel."
     base, latent = codes.integer("base_channels"), codes.integer("latent_channels")
     widths = [base * times for times in codes.integers("channel_multiplier", 1) or (1, 1, 2, 2, 4)]
     _encoder(tower, codes, base, widths)

@@ -194,6 +194,19 @@ def internvl(vision: Facts) -> Tower:
     return tower
 
 
+def intern_vit(vision: Facts) -> Tower:
+    """InternViT as published with its own code: the same in other words, and no norm behind."""
+    style = replace(
+        _QKV_BIAS, rms=vision.word("norm_type", "rms_norm") == "rms_norm", scales=True, after=False
+    )
+    tower = style.build(vision)
+    if vision.flag("qk_normalization", default=True):
+        hidden, layers = _hidden(vision), vision.integer("num_hidden_layers")
+        tower.norm("layers.*.attn.q_norm", hidden, bias=False, copies=layers)
+        tower.norm("layers.*.attn.k_norm", hidden, bias=False, copies=layers)
+    return tower
+
+
 _QKV_BIAS = ViT(q_bias="qkv_bias", k_bias="qkv_bias", v_bias="qkv_bias")
 _CLIP = ViT(patch_bias=False, before=True)
 _SIGLIP = ViT(tokens=0)
@@ -252,6 +265,7 @@ _VITS: Mapping[str, ViT] = {
 VISION_ENCODERS: dict[str, Callable[[Facts], Tower]] = {
     **{name: style.build for name, style in _VITS.items()},
     "cosmos3_edge_vision": _naflex,
+    "intern_vit_6b": intern_vit,
     "internvl_vision": internvl,
     "qianfan_ocr_vision": internvl,
     "siglip2_vision_model": siglip2,
