@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from engine.errors import ConfigError, HeaderError, SourceError
-from engine.source import gguf, safetensors, shards
+from engine.source import companions, gguf, safetensors, shards
 from engine.source.bounded_json import parse_object
 from engine.source.gguf_cursor import FileSource
 from engine.source.raw import RawModel
 from engine.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
     from pathlib import Path
     from typing import BinaryIO
 
@@ -59,6 +59,8 @@ def read(path: Path, token: CancelToken) -> RawModel:
             case _:
                 config = _config(path, file, size)
     identity, revision = _named(path)
+    if path.name == "config.json":
+        return RawModel(identity, path.name, revision, _completed(path.parent, config))
     return RawModel(identity, path.name, revision, config)
 
 
@@ -141,10 +143,17 @@ def _config(path: Path, file: BinaryIO, size: int) -> dict[str, object]:
     return parse_object(file.read(MAX_CONFIG_BYTES), path.name, ConfigError)
 
 
-def _config_beside(folder: Path) -> dict[str, object] | None:
+def _config_beside(folder: Path) -> Mapping[str, object] | None:
     path = folder / "config.json"
-    if not _exists(path):
-        return None
+    return _completed(folder, _loaded(path) if _exists(path) else None)
+
+
+def _completed(folder: Path, config: dict[str, object] | None) -> Mapping[str, object] | None:
+    beside = [n for n in (*companions.QUANTISATIONS, companions.PARAMS) if _exists(folder / n)]
+    return companions.completed(config, beside, lambda name: _loaded(folder / name))
+
+
+def _loaded(path: Path) -> dict[str, object]:
     with opened(path) as (file, size):
         return _config(path, file, size)
 
@@ -187,7 +196,7 @@ def _no_model(folder: Path, names: list[str]) -> str:
 
 
 def _sharded(
-    folder: Path, names: list[str], config: dict[str, object] | None, token: CancelToken
+    folder: Path, names: list[str], config: Mapping[str, object] | None, token: CancelToken
 ) -> RawModel:
     """Headers of all weight files that belong together.
 

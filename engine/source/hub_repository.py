@@ -16,7 +16,7 @@ from engine.errors import (
     HubRateLimitedError,
     HubTimeoutError,
 )
-from engine.source import files, gguf, local, safetensors, shards
+from engine.source import companions, files, gguf, local, safetensors, shards
 from engine.source.bounded_json import parse_object
 from engine.source.gguf_cursor import FileSource
 from engine.source.hub_models import HubFile
@@ -149,11 +149,13 @@ class Repository:
             self.repo_id, self._source, self._revision, config, notes=(*self._notes, note)
         )
 
-    def _config(self) -> dict[str, object] | None:
-        if "config.json" not in self.sizes:
-            return None
-        data = self._whole("config.json", files.MAX_CONFIG_BYTES)
-        return parse_object(data, f"config.json of {self.repo_id}", ConfigError)
+    def _config(self) -> Mapping[str, object] | None:
+        config = self._object("config.json") if "config.json" in self.sizes else None
+        return companions.completed(config, self.sizes, self._object)
+
+    def _object(self, name: str) -> dict[str, object]:
+        data = self._whole(name, files.MAX_CONFIG_BYTES)
+        return parse_object(data, f"{name} of {self.repo_id}", ConfigError)
 
     def _whole(self, name: str, limit_bytes: int) -> bytes:
         """A small file, from the user's Hub cache where it is there at this commit."""
