@@ -56,6 +56,7 @@ CONFUSED = {
     "llama": ("lm_head", "other"),
     "mllama": ("attention", "mlp"),
     "bert": ("attention", "mlp", "norm", "other", "embedding", "lm_head"),
+    "git": ("attention", "mlp", "norm", "other", "embedding", "vision"),
     "roberta": ("attention", "mlp", "norm", "other", "embedding", "lm_head"),
     "xlm-roberta": ("attention", "mlp", "norm", "other", "embedding", "lm_head"),
     "albert": ("attention", "mlp", "norm", "other", "embedding", "lm_head"),
