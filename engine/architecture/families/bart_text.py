@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention
 from engine.architecture.families.base import Family, Mixed, norm, state_doubt
-from engine.architecture.families.classic import own_heads
+from engine.architecture.families.classic import ffn_dim, own_heads
 from engine.architecture.families.crossed import reading, whole_heads
 from engine.architecture.families.seq2seq import DECODER, crossing, named, stack
 from engine.architecture.families.seq2seq_bart import CROSS, PLAIN, positions
@@ -33,7 +33,7 @@ def _reading(facts: Facts, family: Family, kind: str) -> Mixed:
 
 
 def _inner_norms(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[Tensor]:
-    tensors = norm("ffn.ffn_layernorm", facts.integer("intermediate_size"), bias=True)
+    tensors = norm("ffn.ffn_layernorm", ffn_dim(facts), bias=True)
     if facts.model_type == "kosmos_2_text_model":
         tensors += norm("self_attn.inner_attn_ln", facts.integer("hidden_size"), bias=True)
     return tensors
@@ -56,7 +56,7 @@ def _reading_doubts(facts: Facts) -> list[Doubt]:
 
 KOSMOS = replace(
     PLAIN, attention=reading(CROSS, "encoder_attn_layer_norm"), kv_heads=own_heads,
-    head_dim=whole_heads, layer_extra=_inner_norms,
+    head_dim=whole_heads, width=ffn_dim, layer_extra=_inner_norms,
     names=replace(
         PLAIN.names, mlp="ffn", embedding="model.embed_tokens", final_norm="model.layer_norm"
     ),

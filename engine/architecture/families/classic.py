@@ -23,6 +23,16 @@ def four_times_hidden(facts: Facts) -> int:
     return facts.integer("intermediate_size", 4 * facts.integer("hidden_size"))
 
 
+def inner_or_four_times(facts: Facts) -> int:
+    """``n_inner``, else four times the hidden size: what GPT-2's class and those after it read."""
+    return facts.integer("n_inner", 4 * facts.integer("hidden_size"))
+
+
+def ffn_dim(facts: Facts) -> int:
+    """The MLP's width under the name that fairseq gave it."""
+    return facts.integer("ffn_dim")
+
+
 def _positions(name: str) -> OuterRule:
     def tensors(facts: Facts, _family: Family) -> list[Tensor]:
         rows = facts.integer("max_position_embeddings")
@@ -61,7 +71,7 @@ GPT2 = Family(
     attention=reading(_GPT2_READING, "ln_cross_attn"), head_dim=whole_heads,
     doubts=two_heads_doubts,
     names=_GPT2_NAMES, q_bias=True, o_bias=True, mlp_bias=True, gated=False, norms=("ln_1", "ln_2"),
-    norm_bias=True, width=four_times_hidden, tied=True, kv_heads=own_heads,
+    norm_bias=True, width=inner_or_four_times, tied=True, kv_heads=own_heads,
     positions=_positions("transformer.wpe"),
 )  # fmt: skip
 GPT_BIGCODE = replace(GPT2, kv_heads=_bigcode_heads)
@@ -89,7 +99,7 @@ _GPTJ = Names(
 GPTJ = Family(
     head_dim=whole_heads, kv_heads=own_heads,
     names=_GPTJ, mlp_bias=True, gated=False, norms=("ln_1",), norm_bias=True, head_bias=True,
-    width=four_times_hidden,
+    width=inner_or_four_times,
 )  # fmt: skip
 CODEGEN = Family(
     head_dim=whole_heads, kv_heads=own_heads,
@@ -98,7 +108,7 @@ CODEGEN = Family(
         embedding="transformer.wte", final_norm="transformer.ln_f",
     ),
     mlp_bias=True, gated=False, norms=("ln_1",), norm_bias=True, head_bias=True,
-    width=four_times_hidden,
+    width=inner_or_four_times,
 )  # fmt: skip
 GPT_NEOX = Family(
     head_dim=whole_heads, kv_heads=own_heads,
@@ -229,14 +239,15 @@ OPT = Family(
         embedding="model.decoder.embed_tokens",
     ),
     q_bias="enable_bias", o_bias="enable_bias", mlp_bias="enable_bias", gated=False, norm_bias=True,
-    norm_rule=_opt_norms, embedding_width="word_embed_proj_dim", positions=_opt_outer, tied=True,
+    norm_rule=_opt_norms, width=ffn_dim, embedding_width="word_embed_proj_dim",
+    positions=_opt_outer, tied=True,
 )  # fmt: skip
 _XGLM_NAMES = Names(
     output="out_proj", mlp="layer", up="fc1", down="fc2", final_norm="model.layer_norm"
 )
 XGLM = Family(
     attention=reading(replace(_XGLM_NAMES, attention="encoder_attn"), "encoder_attn_layer_norm"),
-    head_dim=whole_heads, kv_heads=own_heads, names=_XGLM_NAMES,
+    head_dim=whole_heads, kv_heads=own_heads, names=_XGLM_NAMES, width=ffn_dim,
     q_bias=True, o_bias=True, mlp_bias=True, gated=False, norm_bias=True, tied=True,
     norms=("self_attn_layer_norm", "final_layer_norm"),
 )  # fmt: skip
@@ -282,6 +293,14 @@ def _chatglm_kv(facts: Facts, _kind: str) -> int:
     return facts.integer("num_attention_heads")
 
 
+def _chatglm_doubts(facts: Facts) -> list[Doubt]:
+    usual = [facts.flag(key, default=True) for key in ("rmsnorm", "post_layer_norm")]
+    if all(usual):
+        return []
+    reason = "other norms than ChatGLM was published with are counted as those"
+    return [Doubt(Subject.WEIGHTS, reason, Direction.EITHER)]
+
+
 CHATGLM = Family(
     harmless=("apply_query_key_layer_scaling", "post_layer_norm", "bias_dropout_fusion"),
     names=Names(
@@ -289,7 +308,8 @@ CHATGLM = Family(
         down="dense_4h_to_h", embedding="transformer.embedding.word_embeddings",
         final_norm="transformer.encoder.final_layernorm",
     ),
-    kv_heads=_chatglm_kv, q_bias="add_qkv_bias", gate_up_fused=True, bare_is_headless=False,
+    kv_heads=_chatglm_kv, q_bias="add_qkv_bias", o_bias="add_bias_linear",
+    mlp_bias="add_bias_linear", gate_up_fused=True, bare_is_headless=False, doubts=_chatglm_doubts,
 )  # fmt: skip
 EXAONE3 = Family(
     names=Names(

@@ -62,7 +62,7 @@ def _offset_positions(facts: Facts, _family: Family) -> list[Tensor]:
 
 
 BIOGPT = replace(
-    XGLM, positions=_offset_positions, attention=None,
+    XGLM, positions=_offset_positions, attention=None, width=None,
     names=replace(XGLM.names, embedding="biogpt.embed_tokens", final_norm="biogpt.layer_norm"),
 )  # fmt: skip
 CTRL = Family(
