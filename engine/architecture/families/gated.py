@@ -190,8 +190,10 @@ def _step_gate(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[Te
 def _step_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     """The published lists run on over the prediction blocks: cut to the layers."""
     stated = facts.words("layer_types")
+    facts.settle("num_sliding_attention_heads", "attention_other_setting")
+    full = patterns.full_unless_stated(facts, layers)
     if stated is None:
-        return patterns.full_unless_stated(facts, layers)
+        return full
     if len(stated) < layers:
         raise facts.bad("layer_types", stated, f"one entry for each of the {layers} is needed")
     return stated[:layers]

@@ -146,7 +146,7 @@ MINIMAX_M3 = Family(
         experts="num_local_experts", width="intermediate_size",
         container="block_sparse_moe.experts", router="block_sparse_moe.gate",
         names=("w1", "w3", "w2"), shared="block_sparse_moe.shared_experts",
-        shared_width=lambda f: f.integer("shared_intermediate_size")
+        shared_width=lambda f: f.count("shared_intermediate_size")
         * f.integer("n_shared_experts", 1, 0),
     ),
 )  # fmt: skip
