@@ -27,7 +27,9 @@ _BESIDE_VISION = re.compile(
     r"(^|\.)(vision\w*|visual|vpm|image_\w+|embed_vision|multi_modal_projector|mm_projector|connector"
     r"|aligner|resampler|patch_merge\w*|vit_\w+)(\.|$)"
 )
-_BESIDE_AUDIO = re.compile(r"(^|\.)(audio\w*|embed_audio|speech\w*|acoustic\w*|semantic_\w+)(\.|$)")
+_BESIDE_AUDIO = re.compile(
+    r"(^|\.)(audio\w*|embed_audio|speech(?!t5\.)\w*|acoustic\w*|semantic_\w+)(\.|$)"
+)
 _MTP = re.compile(r"(^|\.)(mtp|nextn|mtp_layers|mtp_block)(\.|$)")
 _LAYERED = re.compile(r"(^|\.)(layers|h|blocks|block|layer)\.#\.")
 # Scales, zero points, group indices and shapes of packed formats; tables that are no parameters.

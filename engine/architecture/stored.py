@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from math import prod
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec
     from engine.source.raw import HeaderTensor, RawModel
 
+_ENCODER = re.compile(r"(?!.*decoder\.)(.*\.)?\w*encoder\.")
+_DECODER = re.compile(r"(^|\.)decoder\.(?!weight$|bias$)")
 _INTEGERS = frozenset({"I64", "I32", "I16", "U64", "U16", "BOOL", "U32"})
 _PLAIN = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
 _BITS_PER_ELEMENT = {"I32": 32, "U32": 32, "U8": 8, "I8": 8, "I16": 16, "I64": 64}
@@ -39,9 +42,10 @@ def summarise(raw: RawModel, spec: ArchitectureSpec) -> StoredWeights | None:
     """
     if not raw.tensors:
         return None
+    reads = any("decoder." in t.name and _DECODER.search(t.name) for t in raw.tensors)
     groups = collect(
         (
-            (_key(tensor, pattern, len(spec.layers)), tensor, pattern)
+            (_key(tensor, pattern, len(spec.layers), reads=reads), tensor, pattern)
             for tensor, pattern in _with_patterns(raw.tensors)
         ),
         _packed_bits(spec),
@@ -71,8 +75,9 @@ def _with_patterns(tensors: Iterable[HeaderTensor]) -> Iterable[tuple[HeaderTens
         yield tensor, found
 
 
-def _key(tensor: HeaderTensor, pattern: Named, layers: int) -> Key:
-    if not pattern.is_layered:
+def _key(tensor: HeaderTensor, pattern: Named, layers: int, *, reads: bool) -> Key:
+    """Where a tensor counts; the layers of an encoder that the model ``reads`` are none of its."""
+    if not pattern.is_layered or (reads and _ENCODER.match(tensor.name)):
         return None, pattern.module, pattern.sharding, tensor.dtype
     layer = layer_of(tensor.name)
     if layer >= layers > 0:
