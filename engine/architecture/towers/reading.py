@@ -92,7 +92,7 @@ def _bridge(given: int, text: Facts, columns: int = 0) -> list[Tensor]:
 
 def _bare(facts: Facts) -> Facts:
     """``facts`` as the class without a head has it, whatever class it was taken from."""
-    facts.stated = {**facts.stated, "architectures": ["AutoModel"]}
+    facts.stated = {**facts.stated, "architectures": ["AutoModel"], "is_decoder": False}
     return facts
 
 
