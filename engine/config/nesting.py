@@ -15,7 +15,10 @@ _TEXT_KEYS = (
     "text_config", "llm_config", "language_config", "language_model", "thinker_config", "llm_cfg",
     "text_model_config", "decoder_config", "vlm_config", "decoder",
 )  # fmt: skip
-_FLAT = {"molmo": "molmo_text", "phi3_v": "phi3"}
+_FLAT = {
+    "llava_llama": "llama", "llava_mistral": "mistral", "llava_qwen": "qwen2",
+    "llava_qwen2": "qwen2", "molmo": "molmo_text", "phi3_v": "phi3",
+}  # fmt: skip
 _MINICPMV: Mapping[float, str] = {2.5: "llama", 2.6: "qwen2", 4.0: "llama", 4.5: "qwen3"}
 """Version of a MiniCPM-V -> the type of its text model."""
 _DEEPEST = 3

@@ -1,12 +1,14 @@
-"""Roots with their text fields beside an encoder that their own code fixes: MiniCPM-V, Phi-3-V.
+"""Roots with their text fields beside an encoder that their own code fixes or only names.
 
 Source:
     ``modeling_*.py`` beside the weights of openbmb/MiniCPM-V-2_6,
-    microsoft/Phi-3-vision-128k-instruct and allenai/Molmo-7B-D-0924, and their published totals.
+    microsoft/Phi-3-vision-128k-instruct, allenai/Molmo-7B-D-0924 and liuhaotian/llava-v1.5-7b,
+    and their published totals.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from engine.architecture.towers.encoders import encoder
@@ -21,6 +23,36 @@ _CLIP_L = {
     "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "image_size": 336,
     "patch_size": 14,
 }  # fmt: skip
+
+
+_CLIPS = {"openai/clip-vit-large-patch14-336": 336, "openai/clip-vit-large-patch14": 224}
+"""Encoders that the first LLaVAs name -> sides of their image."""
+_LAYERED = re.compile(r"mlp([1-9])x_gelu")
+
+
+def llava(root: Facts, text: Facts) -> list[Tensor]:
+    """LLaVA as first published: CLIP by its name, and one or more linear layers."""
+    name, kind = root.word("mm_vision_tower"), "clip_vision_model"
+    image = _CLIPS.get(name)
+    if image is None or root.word("mm_resampler_type"):
+        raise UnknownTowerError(name)
+    tower = encoder(Facts({**_CLIP_L, "image_size": image}, kind, class_defaults(kind)))
+    projector = root.word("mm_projector_type", "linear")
+    layered = _LAYERED.fullmatch(projector)
+    if not layered and projector != "linear":
+        raise UnknownTowerError(f"{name} behind {projector}")
+    tower.path = "mm_projector."
+    before, out = (
+        root.integer("mm_hidden_size", _CLIP_L["hidden_size"]),
+        text.integer("hidden_size"),
+    )
+    for index in range(int(layered[1]) if layered else 1):
+        tower.linear(str(2 * index), out, before)
+        before = out
+    if "unpad" in root.word("mm_patch_merge_type", "flat"):
+        tower.weight("image_newline", out)
+    root.settle("mm_vision_select_layer", "use_mm_proj")
+    return tower.tensors
 
 
 def minicpmv(root: Facts, text: Facts) -> list[Tensor]:
@@ -89,4 +121,7 @@ def molmo(_root: Facts, text: Facts) -> list[Tensor]:
     return tower.tensors
 
 
-TOWERS = {"minicpmv": minicpmv, "molmo": molmo, "phi3_v": phi3_v}
+TOWERS = {
+    "llava_llama": llava, "llava_mistral": llava, "llava_qwen": llava, "llava_qwen2": llava,
+    "minicpmv": minicpmv, "molmo": molmo, "phi3_v": phi3_v,
+}  # fmt: skip

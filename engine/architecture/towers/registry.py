@@ -35,7 +35,7 @@ _HOMES = {
     "codebooks": "chameleon emu3",
     "crossing": "blip evolla git idefics",
     "dots": "dots3_note",
-    "flat": "minicpmv molmo phi3_v",
+    "flat": "llava_llama llava_mistral llava_qwen llava_qwen2 minicpmv molmo phi3_v",
     "further": "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama step3p7",
     "gemma4": "diffusion_gemma gemma4 gemma4_unified",
     "kosmos": "kosmos-2 kosmos-2.5 pix2struct",

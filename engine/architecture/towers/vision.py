@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.architecture.towers import flat
 from engine.architecture.towers.encoders import encoder, tower_of
 from engine.architecture.towers.merging import hunyuan_tower
 from engine.architecture.towers.parts import (
@@ -39,6 +40,8 @@ def _levels(root: Facts) -> int:
 
 def llava(root: Facts, text: Facts) -> list[Tensor]:
     """LLaVA: any tower and two linear layers."""
+    if root.stated.get("mm_vision_tower"):
+        return flat.llava(root, text)
     tower = tower_of(root)
     width = vision_of(root).integer("hidden_size") * _levels(root)
     bias = root.flag("multimodal_projector_bias", default=True)
