@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.families import patterns
 from engine.architecture.families.base import Family, Names, matrix, norm
-from engine.architecture.families.crossed import reading, whole_heads
+from engine.architecture.families.crossed import reading, reading_doubts, whole_heads
 from engine.architecture.heads import first_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject, Tensor
 
@@ -59,17 +59,17 @@ def _bigcode_heads(facts: Facts, _kind: str) -> int:
 _GPT2_READING = replace(_GPT2_NAMES, attention="crossattention", query="q_attn", fused="")
 
 
-def two_heads_doubts(facts: Facts) -> list[Doubt]:
-    """``DoubleHeadsModel`` has a second head, which chooses between answers."""
+def gpt2_doubts(facts: Facts) -> list[Doubt]:
+    """``DoubleHeadsModel`` has a second head, which chooses; others may read an encoder."""
     if "DoubleHeads" not in first_class(facts.stated):
-        return []
+        return reading_doubts(facts)
     reason = "the two heads of a DoubleHeadsModel are not counted"
     return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
 
 
 GPT2 = Family(
     attention=reading(_GPT2_READING, "ln_cross_attn"), head_dim=whole_heads,
-    doubts=two_heads_doubts,
+    doubts=gpt2_doubts,
     names=_GPT2_NAMES, q_bias=True, o_bias=True, mlp_bias=True, gated=False, norms=("ln_1", "ln_2"),
     norm_bias=True, width=inner_or_four_times, tied=True, kv_heads=own_heads,
     positions=_positions("transformer.wpe"),
@@ -248,6 +248,7 @@ _XGLM_NAMES = Names(
 XGLM = Family(
     attention=reading(replace(_XGLM_NAMES, attention="encoder_attn"), "encoder_attn_layer_norm"),
     head_dim=whole_heads, kv_heads=own_heads, names=_XGLM_NAMES, width=ffn_dim,
+    doubts=reading_doubts,
     q_bias=True, o_bias=True, mlp_bias=True, gated=False, norm_bias=True, tied=True,
     norms=("self_attn_layer_norm", "final_layer_norm"),
 )  # fmt: skip

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention
-from engine.architecture.families.base import Mixed, norm
-from engine.architecture.spec import AttentionKind
+from engine.architecture.families.base import Mixed, norm, state_doubt
+from engine.architecture.spec import AttentionKind, Direction
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import Family, MixerRule, Names
+    from engine.architecture.spec import Doubt
     from engine.config.facts import Facts
 
 
@@ -45,6 +46,15 @@ def reading(names: Names, last: str) -> MixerRule:
         return crossed(facts, own, attention.gqa(facts, own, kind), names, last)
 
     return block
+
+
+def reading_doubts(facts: Facts) -> list[Doubt]:
+    """How much a decoder keeps of an encoder that reads no text."""
+    root = facts.above.model_type if facts.above else ""
+    if root in ("", "encoder-decoder") or not facts.flag("add_cross_attention"):
+        return []
+    reason = f"its cross-attention keeps what {root} hears or sees: counted as long as the answer"
+    return state_doubt(reason, Direction.EITHER)
 
 
 def whole_heads(facts: Facts, _kind: str) -> tuple[int, int]:

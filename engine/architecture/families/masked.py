@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.families import attention, feed
 from engine.architecture.families.base import NONE, Family, Mixed, Names, matrix, norm
 from engine.architecture.families.classic import own_heads
-from engine.architecture.families.crossed import crossed, whole_heads
+from engine.architecture.families.crossed import crossed, reading_doubts, whole_heads
 from engine.architecture.heads import first_class, labels_of
 from engine.architecture.spec import (
     Direction,
@@ -41,12 +41,13 @@ _CROSS = Names(
 def _use(facts: Facts) -> str:
     """What the class does with the layers; empty where that is not known.
 
-    Where no class is stated it is the language model, as for decoders. So it is below the root of
-    an encoder-decoder, whatever class the decoder was published with.
+    Where no class is stated it is the language model, as for decoders. Below a root the class is
+    the root's choice, whatever the part was published with.
     """
     name = first_class(facts.stated)
-    below = bool(facts.path) and facts.flag("is_decoder")
-    if not name or below or name.endswith(("ForMaskedLM", *_DECODERS)):
+    if facts.path:
+        return _LANGUAGE if facts.flag("is_decoder") else _BARE
+    if not name or name.endswith(("ForMaskedLM", *_DECODERS)):
         return _LANGUAGE
     if name.endswith("ForSequenceClassification"):
         return _CLASSES
@@ -156,7 +157,7 @@ _NAMES = Names(
 def _doubts(facts: Facts) -> list[Doubt]:
     """A class whose head has no rule: the head is small, and not counted."""
     if _use(facts):
-        return []
+        return reading_doubts(facts)
     name = first_class(facts.stated)[:80]
     reason = f"what {name} has on top of its layers is not known and not counted"
     return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]

@@ -194,3 +194,14 @@ def test_that_heads_for_tokens_and_answers_have_a_bias(name: str, top: int) -> N
 def test_that_shared_caches_need_a_layer_that_keeps_them() -> None:
     with pytest.raises(ConfigError, match="num_kv_shared_layers"):
         of("gemma3n_text", num_kv_shared_layers=2, head_dim=16, num_key_value_heads=2)
+
+
+def test_that_the_length_of_what_is_read_is_open_where_it_is_no_text() -> None:
+    decoder = SIZES | {"model_type": "bert", "is_decoder": True, "add_cross_attention": True}
+    beside: dict[str, Any] = {"model_type": "vit", "image_size": 32, "patch_size": 16}
+    sees = specify({"model_type": "vision-encoder-decoder", "decoder": decoder, "encoder": beside})
+    assert sees.direction(Subject.SEQUENCE_STATE) is Direction.EITHER
+    beside = SIZES | {"model_type": "bert"}
+    reads = specify({"model_type": "encoder-decoder", "decoder": decoder, "encoder": beside})
+    assert reads.direction(Subject.SEQUENCE_STATE) is None
+    assert reads.layers[0].cross is not None
