@@ -52,7 +52,7 @@ _HARMLESS = re.compile(
     r"|^(n_group|topk_group|experts_per_token|attn_type_list|mask_value)$"
     r"|^index_(topk|skip)|^(dim_model_base|scale_emb|mup_\w+|query_pre_attn_scalar)$"
     r"|^time_step_|^num_hash_layers$|chunk_size$|_multipliers$|^mamba_expand$|coef_clip$"
-    r"|_sparsity_pattern$|^per_layer_config$|^_|alibi"
+    r"|_sparsity_pattern$|^_|alibi"
     # masks, losses and the sound's own rate
     r"|^mask_(time|feature)_(length|min_masks)$|^guided_attention_loss_|^sampling_rate$"
     r"|_(factor|multiplier|scale|scalar|seed|version)$|_act$|^mtp_(?!num)|^num_sliding_window_layers$"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _KEYS = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
     "max_sequence_length", "max_seq_length", "seq_len", "max_target_positions",
+    "max_context_length",
 )  # fmt: skip
 _ALREADY_SCALED = frozenset(
     {"su", "longrope", "llama3", "yarn", "deepseek_yarn", "mrope", "default"}

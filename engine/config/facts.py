@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 # Other spellings, tried in this order where the class's own map does not help
 # (remote-code and historical configs).
 ALIASES: Mapping[str, tuple[str, ...]] = {
-    "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "decoder_layers"),
+    "num_hidden_layers": (
+        "n_layer", "n_layers", "num_layers", "decoder_layers", "num_transformer_layers",
+    ),
     "hidden_size": ("n_embd", "d_model", "model_dim", "dim"),
     "num_attention_heads": ("n_head", "n_heads", "num_heads", "decoder_attention_heads"),
     "num_key_value_heads": (

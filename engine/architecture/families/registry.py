@@ -45,6 +45,7 @@ _HOMES = {
         "bert roberta albert megatron-bert ernie roc_bert big_bird bert-generation roformer "
         "electra rembert roberta-prelayernorm xlm-roberta-xl xmod"
     ),
+    "layered": "openelm deci",
     "nas": "nemotron-nas",
     "qwen4_exp": "qwen4_exp_text",
     "recurrent": "bamba granitemoehybrid falcon_h1 jamba mamba falcon_mamba mamba2",
