@@ -28,7 +28,7 @@ from engine.architecture.spec import (
     Subject,
     Tensor,
 )
-from engine.architecture.stored import collect
+from engine.architecture.stored import Packing, collect
 from engine.config.facts import Facts
 from engine.errors import UnknownArchitectureError
 
@@ -111,10 +111,8 @@ def _label(raw: RawModel) -> str:
 def _stored(raw: RawModel, layers: int, label: str) -> StoredWeights | None:
     if not raw.tensors:
         return None
-    groups = collect(
-        ((place(t, layers), t, role_of(t.name)) for t in raw.tensors),
-        4, packs_bytes=False, packs_words=False,
-    )  # fmt: skip
+    placed = ((place(t, layers), t, role_of(t.name)) for t in raw.tensors)
+    groups = collect(placed, Packing())
     return StoredWeights(groups, label, raw.tensors_source or "tensor table", raw.file_bytes)
 
 

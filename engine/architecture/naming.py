@@ -34,8 +34,8 @@ _MTP = re.compile(r"(^|\.)(mtp|nextn|mtp_layers|mtp_block)(\.|$)")
 _LAYERED = re.compile(r"(^|\.)(layers|h|blocks|block|layer)\.#\.")
 # Scales, zero points, group indices and shapes of packed formats; tables that are no parameters.
 _OTHER = re.compile(
-    r"((weight|input|output|activation|k|v|q|prob|global)_(global_)?scale(_inv|_2)?|\.scales|_scales"
-    r"|(?<!router)\.scale|qzeros|g_idx|weight_shape|zero_point|absmax|quant_map|quant_state\.\w+|SCB"
+    r"((weight|input|output|activation|pre_quant|proj|k|v|q|prob|global)_(global_)?scale(_inv|_2)?|\.scales|_scales"
+    r"|(?<!router)\.scale|qzeros|g_idx|weight_shape|zero_point|absmax|quant_map|quant_state\.\w+|SCB|weight_format"
     r"|inv_freq|masked_bias|attn\.masked_bias|position_ids|token_type_ids|e_score_correction_bias"
     r"|rotary_emb\.\w+|rope_freqs\.weight|std_bias|std_scale|layer_scalar)$"
 )

@@ -237,6 +237,7 @@ def _spec(
         weight_format=stored.weight_format,
         unquantised=stored.unquantised,
         kv_cache_dtype=stored.kv_cache_dtype,
+        kv_scale_bytes=stored.kv_scale_bytes,
         doubts=doubts,
         origins=dict(text.origins),
         stated_parameters=_by_class(sums) if sums and in_doubt else None,

@@ -257,6 +257,8 @@ class ArchitectureSpec:
     """Module name patterns that the quantisation leaves alone (``modules_to_not_convert`` …)."""
     kv_cache_dtype: str | None = None
     """KV dtype the checkpoint asks for (``kv_cache_scheme``), if any."""
+    kv_scale_bytes: int = 0
+    """Stored scales of keys and values, in every layer that has both."""
     doubts: tuple[Doubt, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """Config key -> ``stated``, ``class default`` or ``derived``."""

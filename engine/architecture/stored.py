@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from engine.architecture.spec import ModuleClass, Sharding
 from engine.formats.weights import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from engine.architecture.spec import ArchitectureSpec
     from engine.source.raw import HeaderTensor, RawModel
@@ -24,9 +25,26 @@ _INTEGERS = frozenset({"I64", "I32", "I16", "U64", "U16", "BOOL", "U32"})
 _PLAIN = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
 _BITS_PER_ELEMENT = {"I32": 32, "U32": 32, "U8": 8, "I8": 8, "I16": 16, "I64": 64}
 _IN_WORDS = ("awq-", "gptq-", "w2a", "w3a", "w4a", "w8a", "mlx-")
-_BYTE_PACKED = frozenset({"nvfp4", "mxfp4", "nf4", "nf4-plain"})
+_IN_BYTES = ("nvfp4", "mxfp4", "nf4", "bitnet")
+_LAYER_PATH = re.compile(r"(?:^|\.)layers\.(\d{1,6}\..+)\.\w+$")
 
 Key = tuple[int | None, ModuleClass, Sharding, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How many values an element of a packed tensor holds."""
+
+    word_bits: int = 4
+    """Bits of a value where several share a 32-bit word."""
+    byte_bits: int = 4
+    """Bits of a value where several share a byte."""
+    byte_dtypes: frozenset[str] = frozenset()
+    """Dtypes in which a weight holds several values to a byte."""
+    packs_words: bool = False
+    """Whether a U32 weight is packed (MLX)."""
+    own_bits: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Layer and path (``7.mlp.up_proj``) -> bits, of modules with another width."""
 
 
 def summarise(raw: RawModel, spec: ArchitectureSpec) -> StoredWeights | None:
@@ -48,21 +66,37 @@ def summarise(raw: RawModel, spec: ArchitectureSpec) -> StoredWeights | None:
             (_key(tensor, pattern, len(spec.layers), reads=reads), tensor, pattern)
             for tensor, pattern in _with_patterns(raw.tensors)
         ),
-        _packed_bits(spec),
-        packs_bytes=spec.weight_format in _BYTE_PACKED,
-        packs_words=spec.weight_format.startswith("mlx-"),
+        _packing(spec),
     )
     label = format_label(raw.tensors, spec)
     return StoredWeights(groups, label, raw.tensors_source or "header", raw.file_bytes)
 
 
-def _packed_bits(spec: ArchitectureSpec) -> int:
-    """Bits of a value where several share a 32-bit word."""
-    names = {spec.weight_format}
+def _packing(spec: ArchitectureSpec) -> Packing:
+    names = {spec.weight_format, *(t.stored_as for t in spec.outer)}
     for layer, _ in spec.layer_groups():
         names.update(tensor.stored_as for tensor in layer.tensors)
-    widths = (FORMATS[n].value_bits for n in names if n.startswith(_IN_WORDS) and n in FORMATS)
-    return min(widths, default=4)
+    widths = {FORMATS[n].value_bits for n in names if n.startswith(_IN_WORDS) and n in FORMATS}
+    dtypes = {"U8"} if any(n.startswith(_IN_BYTES) for n in names) else set[str]()
+    if dtypes and not any(n.startswith("int8") for n in names):
+        dtypes.add("I8")
+    return Packing(
+        word_bits=min(widths, default=4),
+        byte_bits=2 if spec.weight_format == "bitnet" else 4,
+        byte_dtypes=frozenset(dtypes),
+        packs_words=spec.weight_format.startswith("mlx-"),
+        own_bits=_own_bits(spec) if len(widths) > 1 else {},
+    )
+
+
+def _own_bits(spec: ArchitectureSpec) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for index, layer in enumerate(spec.layers):
+        for tensor in layer.tensors:
+            name = tensor.stored_as or spec.weight_format
+            if tensor.linear and name.startswith(_IN_WORDS):
+                found[f"{index}.{tensor.name.removesuffix('.weight')}"] = FORMATS[name].value_bits
+    return found
 
 
 def _with_patterns(tensors: Iterable[HeaderTensor]) -> Iterable[tuple[HeaderTensor, Named]]:
@@ -86,11 +120,7 @@ def _key(tensor: HeaderTensor, pattern: Named, layers: int, *, reads: bool) -> K
 
 
 def collect(
-    placed: Iterable[tuple[Key, HeaderTensor, Named]],
-    value_bits: int,
-    *,
-    packs_bytes: bool,
-    packs_words: bool,
+    placed: Iterable[tuple[Key, HeaderTensor, Named]], packing: Packing
 ) -> tuple[StoredGroup, ...]:
     """Sum the placed tensors into groups, in order of first occurrence."""
     sums: dict[Key, list[int]] = {}
@@ -99,34 +129,36 @@ def collect(
         if total is None:
             total = sums[key] = [0, 0, 0, 0]
         total[0] += tensor.size_bytes
-        total[1] += _parameters(tensor, pattern, value_bits, packs_bytes, packs_words)
+        total[1] += _parameters(tensor, pattern, packing)
         total[2] = max(total[2], tensor.size_bytes)
         total[3] += 1
     return tuple(StoredGroup(*key, *total) for key, total in sums.items())
 
 
-def _parameters(
-    tensor: HeaderTensor,
-    pattern: Named,
-    value_bits: int,
-    packs_bytes: bool,  # noqa: FBT001 - called once a tensor
-    packs_words: bool,  # noqa: FBT001
-) -> int:
+def _parameters(tensor: HeaderTensor, pattern: Named, packing: Packing) -> int:
     if pattern.holds == "other":
         return 0
     elements = prod(tensor.shape)
     dtype = tensor.dtype
     is_packed = (
         pattern.holds == "packed"
-        or (packs_bytes and dtype == "U8")
-        or (packs_words and dtype == "U32")
+        or dtype in packing.byte_dtypes
+        or (packing.packs_words and dtype == "U32")
     )
     if is_packed:
-        bits = 4 if dtype in ("U8", "I8") else value_bits
+        in_bytes = dtype in ("U8", "I8")
+        bits = packing.byte_bits if in_bytes else _word_bits(tensor.name, packing)
         return elements * _BITS_PER_ELEMENT.get(dtype, bits) // bits
-    if packs_words and tensor.name.endswith(".biases"):
+    if packing.packs_words and tensor.name.endswith(".biases"):
         return 0
     return 0 if dtype in _INTEGERS else elements
+
+
+def _word_bits(name: str, packing: Packing) -> int:
+    if not packing.own_bits:
+        return packing.word_bits
+    path = _LAYER_PATH.search(name)
+    return packing.own_bits.get(path[1], packing.word_bits) if path else packing.word_bits
 
 
 def format_label(tensors: Iterable[HeaderTensor], spec: ArchitectureSpec) -> str:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.model import StoredGroup
-from engine.architecture.spec import ModuleClass, Sharding, Subject
+from engine.architecture.spec import AttentionKind, ModuleClass, Sharding, Subject
 from engine.budget.sequence_state import CACHED, layer_kinds
 from engine.budget.sharding import outer_stages, shard, shards, stage_layers
 from engine.evidence import Basis
@@ -241,6 +241,7 @@ def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis
         fmt = "bf16"
     split = Split(layout.tensor_parallel_size, layout.enable_expert_parallel, layout.vocab_multiple)
     sizes = layer_sizes(spec, split, fmt)
+    scales = spec.kv_scale_bytes if fmt == spec.weight_format else 0
     ranges = stage_layers(len(spec.layers), layout.pipeline_parallel_size)
     sums: list[dict[ModuleClass, int]] = []
     for layers in ranges:
@@ -248,6 +249,8 @@ def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis
         for layer, count in layer_kinds(spec, layers.start, layers.stop):
             for tensor, size in zip(layer.tensors, sizes[id(layer)], strict=True):
                 stage[tensor.module] = stage.get(tensor.module, 0) + size * count
+            if scales and _keeps_pairs(layer):
+                stage[ModuleClass.ATTENTION] += scales * count
         sums.append(stage)
     outer = (*spec.outer, *(spec.mtp if layout.with_mtp else ()))
     for tensor, size in zip(outer, _sizes(spec, outer, None, split, fmt), strict=True):
@@ -255,6 +258,14 @@ def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis
             sums[place][tensor.module] = sums[place].get(tensor.module, 0) + size
     source = f"tensor shapes of the config, stored as {FORMATS[fmt].label}"
     return Weights(_stages(ranges, sums), fmt, not _is_plain(fmt), basis, source)
+
+
+def _keeps_pairs(layer: LayerSpec) -> bool:
+    """Whether it projects keys and values of its own, each of which may have a scale."""
+    attention = layer.attention
+    if attention is None or attention.kind is AttentionKind.LATENT:
+        return False
+    return attention.keeps_cache and attention.keeps_values
 
 
 def _stages(

@@ -39,6 +39,8 @@ _SCALES_IN_FP32 = frozenset({"deepseek_v3", "deepseek_v32", "kimi_k2"})
 """Types whose checkpoints keep scales that are powers of two in fp32 all the same."""
 _ON_LOADING = frozenset({"bitsandbytes", "torchao", "eetq"})
 """Methods by which Transformers packs any linear layer it loads."""
+_KV_SCALES = 8
+"""Two fp32 scales, which modelopt keeps beside the projections of keys and values."""
 _LISTS_HEAD = _ON_LOADING | {"compressed-tensors", "modelopt", "fp8", "quark", "bitnet"}
 _TEXT_ALONE = frozenset({"awq", "gptq", "auto-round", "autoround", "mxfp4"})
 """Methods for the blocks of the text model."""
@@ -59,6 +61,8 @@ class Stored:
     """Dtype of what is not quantised."""
     unquantised: tuple[str, ...] = ()
     kv_cache_dtype: str | None = None
+    kv_scale_bytes: int = 0
+    """Stored scales of the keys and values of a layer."""
     reason: str = ""
     """Why the format is only a guess; empty where it is understood."""
     by_module: tuple[tuple[str, str], ...] = ()
@@ -91,11 +95,11 @@ def stored_format(root: Facts, text: Facts) -> Stored:
         targets, modules = _formats(q, method)
     except UnknownLayoutError as unknown:
         reason = f"the weights are stored by {unknown}, whose layout is not known"
-        return Stored(plain, dtype, kept, kv_dtype, reason)
+        return Stored(plain, dtype, kept, kv_dtype, reason=reason)
     odd = first_not_understood((*kept, *(target for target, _ in targets)))
     if odd is not None:
         reason = f"its quantisation names modules by {odd:.40}, which is not understood"
-        return Stored(plain, dtype, (), kv_dtype, reason)
+        return Stored(plain, dtype, (), kv_dtype, reason=reason)
     by_target = dict(reversed(targets))
     found = by_target.get(EVERY_LINEAR) or next(iter(by_target.values()))
     if found.startswith("fp8-block") and q.word("scale_fmt") == "ue8m0":
@@ -107,6 +111,7 @@ def stored_format(root: Facts, text: Facts) -> Stored:
         dtype=dtype,
         unquantised=kept,
         kv_cache_dtype=kv_dtype,
+        kv_scale_bytes=_KV_SCALES if method == "modelopt" and kv_dtype else 0,
         by_module=modules,
         rest_is_plain=method in REST_IS_PLAIN,
         head_as=found
@@ -218,13 +223,13 @@ def _quantisation(root: Facts, text: Facts) -> Facts | None:
                 raise owner.bad(key, value, wanted)
             inner = value.get("quantization")
             merged = {**value, **inner} if is_mapping(inner) else value
-            is_mlx = root.stated.get("quantization") == value and "quant_method" not in value
+            is_mlx = root.raw("quantization") == value and "quant_method" not in value
             return Facts(merged, path="quantization" if is_mlx else owner.name(key))
     return None
 
 
 def _mlx(root: Facts, dtype: str, plain: str, why: str) -> Stored:
-    value = root.stated.get("quantization")
+    value = root.raw("quantization")
     if value is None:
         return Stored(plain, dtype, reason=why)
     if not is_mapping(value) or not value:

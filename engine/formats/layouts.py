@@ -1,7 +1,7 @@
 """Stored layouts of quantised matrices: (rows, columns, bytes of a base element) -> bytes.
 
 Sources: vLLM's quantisation layers, and files that the quantisers themselves wrote
-(``tests/truth/data/quantised_files.jsonl``).
+(``tests/evidence/quantised_files.jsonl``).
 """
 
 from __future__ import annotations
