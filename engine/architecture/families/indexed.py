@@ -295,7 +295,7 @@ def _glm5_delta(facts: Facts, family: Family, _kind: str) -> Mixed:
         inner.integer("num_heads", facts.integer("linear_num_heads")),
         inner.integer("head_dim", facts.integer("linear_head_dim")),
         inner.integer("short_conv_kernel_size", facts.integer("linear_conv_kernel_dim")),
-        low_rank=True,
+        low_rank="fg",
     )
 
 

@@ -6,13 +6,16 @@ Source:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.architecture.families import attention, patterns
+from engine.architecture.families import attention, feed, patterns
 from engine.architecture.families.base import (
     FULL,
     LINEAR,
+    SPARSE,
     Family,
+    Fed,
     Mixed,
     Moe,
     matrix,
@@ -32,11 +35,11 @@ _WHOLE, _COLUMN = Sharding.REPLICATED, Sharding.COLUMN
 
 
 def delta_attention(
-    facts: Facts, family: Family, heads: int, width: int, kernel: int, *, low_rank: bool
+    facts: Facts, family: Family, heads: int, width: int, kernel: int, *, low_rank: str
 ) -> Mixed:
     """Queries, keys and values of ``heads`` × ``width`` each, convolved; a decay per channel.
 
-    ``low_rank``: whether decay and output gate go through ``width`` elements.
+    ``low_rank``: which of decay (``f``) and output gate (``g``) go through ``width`` elements.
     """
     hidden, total = facts.integer("hidden_size"), heads * width
     path = family.names.attention + "."
@@ -52,7 +55,7 @@ def delta_attention(
         *matrix(path + "o_proj", _A, (hidden, total), Sharding.ROW),
     ]
     for gate in ("f", "g"):
-        if low_rank:
+        if gate in low_rank:
             tensors += matrix(f"{path}{gate}_a_proj", _A, (width, hidden), _WHOLE)
             tensors += matrix(f"{path}{gate}_b_proj", _A, (total, width), _COLUMN)
         else:
@@ -71,7 +74,7 @@ def _kimi_delta(facts: Facts, family: Family, _kind: str) -> Mixed:
         inner.integer("num_heads", facts.integer("linear_num_heads")),
         inner.integer("head_dim", facts.integer("linear_head_dim")),
         inner.integer("short_conv_kernel_size", facts.integer("linear_conv_kernel_dim")),
-        low_rank=True,
+        low_rank="f" if inner.flag("use_full_rank_gate") else "fg",
     )
 
 
@@ -83,7 +86,7 @@ def _bailing_delta(facts: Facts, family: Family, _kind: str) -> Mixed:
         facts.integer("linear_num_heads", facts.integer("num_attention_heads")),
         facts.integer("linear_head_dim", facts.integer("head_dim")),
         facts.integer("linear_conv_kernel_dim", facts.integer("short_conv_kernel_size")),
-        low_rank=False,
+        low_rank="",
     )
 
 
@@ -102,7 +105,7 @@ def _kimi_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
 
 def _dense_first(facts: Facts, layers: int) -> tuple[str, ...]:
     # Among which experts a token chooses, not how many there are.
-    facts.settle("num_expert_group", "topk_group")
+    facts.settle("num_expert_group", "topk_group", "moe_renormalize")
     first = min(facts.integer("first_k_dense_replace", 1, 0), layers)
     stated = patterns.stated_feeds(facts, layers)
     return stated or (patterns.DENSE,) * first + (patterns.SPARSE,) * (layers - first)
@@ -121,13 +124,45 @@ def _head_gates(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[T
     return matrix("self_attn.g_proj", _A, shape, _COLUMN)
 
 
+def _latent_sparse(facts: Facts, family: Family, kind: str) -> Fed:
+    """Kimi K3's routed experts work in a space of their own, between projections all share."""
+    inner = facts.count("routed_expert_hidden_size")
+    fed = feed.sparse(facts, family, kind)
+    if not inner:
+        return fed
+    hidden = facts.integer("hidden_size")
+    experts, width = facts.integer("num_experts"), facts.integer("moe_intermediate_size")
+    kept = [tensor for tensor in fed.tensors if tensor.module is not ModuleClass.EXPERTS]
+    mlp = ModuleClass.MLP
+    return replace(
+        fed,
+        tensors=[
+            *kept,
+            *feed.expert_tensors(facts, _MOE, family, (experts, inner, width)),
+            *matrix("mlp.latent_down_proj", mlp, (inner, hidden), _WHOLE),
+            *matrix("mlp.latent_up_proj", mlp, (hidden, inner), _WHOLE),
+            *(norm("mlp.latent_norm", inner) if facts.flag("latent_moe_use_norm") else ()),
+        ],
+    )
+
+
+def _output_gate(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[Tensor]:
+    """K3 gates each element of its latent attention, none of whose keys rotate."""
+    facts.settle("mla_use_nope")
+    if mixer != FULL or not facts.flag("mla_use_output_gate"):
+        return []
+    rows = facts.integer("num_attention_heads") * facts.integer("v_head_dim")
+    return matrix("self_attn.g_proj", _A, (rows, facts.integer("hidden_size")), _COLUMN)
+
+
 _MOE = Moe(
     experts="num_experts", fused=True, shared="mlp.shared_experts",
     shared_width=times_shared("num_shared_experts"),
 )  # fmt: skip
 KIMI_LINEAR = Family(
     attention=attention.mla, q_bias=AB, pattern=_kimi_pattern, mixers={LINEAR: _kimi_delta},
-    feed_pattern=_dense_first, moe=_MOE, mtp=nextn, tied=False, reads_tie=False,
+    feeds={SPARSE: _latent_sparse}, feed_pattern=_dense_first, moe=_MOE, mtp=nextn,
+    layer_extra=_output_gate, tied=False, reads_tie=False,
 )  # fmt: skip
 BAILING_HYBRID = Family(
     attention=attention.mla, q_bias=AB, pattern=_bailing_pattern, mixers={LINEAR: _bailing_delta},

@@ -108,6 +108,7 @@ _M3_SELECTION = (
 
 def _m3_attention(facts: Facts, family: Family, kind: str) -> Mixed:
     """Grouped-query attention with block-sparse selection by its own small index heads."""
+    facts.settle("use_gemma_norm")
     mixed = attention.gqa(facts, family, FULL)
     if kind == FULL:
         return mixed
