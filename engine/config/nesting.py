@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _TEXT_KEYS = (
     "text_config", "llm_config", "language_config", "language_model", "thinker_config", "llm_cfg",
-    "text_model_config", "decoder_config", "vlm_config", "decoder",
+    "text_model_config", "decoder_config", "vlm_config", "decoder", "transf_decoder", "config_dict",
 )  # fmt: skip
 _FLAT = {
     "llava_llama": "llama", "llava_mistral": "mistral", "llava_qwen": "qwen2",
@@ -97,9 +97,15 @@ def _text_type(facts: Facts) -> str:
 
 
 def _holds_text(facts: Facts, key: str, value: object) -> bool:
-    if key == "decoder":
-        return is_mapping(value) and key in facts.defaults.sub_types
-    return key != "decoder_config" or is_mapping(value)
+    if key == "decoder" and is_mapping(value):
+        # Of a class that is not known it is the text model if it has the dimensions of one.
+        unknown = not facts.defaults.values and not facts.path
+        return key in facts.defaults.sub_types or (
+            unknown and any(name in value for name in _DIMENSIONS)
+        )
+    if key == "config_dict":
+        return is_mapping(value) and facts.path.endswith("transf_decoder")
+    return is_mapping(value) or key not in ("decoder", "decoder_config", "transf_decoder")
 
 
 def _under(facts: Facts, found: Facts | None, key: str) -> Facts | None:
