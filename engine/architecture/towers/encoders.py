@@ -30,7 +30,7 @@ _HOMES = {
     ),
     "named": "gemma3n_vision timm_wrapper",
     "sam": "deepseek_ocr2_sam_vision_model got_ocr2_vision pp_chart2table_vision sam_vision_model",
-    "stages": "florence_vision",
+    "stages": "convnext convnextv2 florence_vision swinv2",
     "swin": "donut-swin swin",
     "vits": (
         "aimv2_vision_model beit blip_2_vision_model blip_vision_model chinese_clip_vision_model "

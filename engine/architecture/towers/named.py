@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.towers.audio import audio_of, listen
 from engine.architecture.towers.encoders import encoder
-from engine.architecture.towers.parts import Tower, UnknownTowerError, vision_of
+from engine.architecture.towers.parts import Tower, UnknownTowerError, vision_of, width_of
 from engine.config.facts import Facts
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def fast_vlm(root: Facts, text: Facts) -> list[Tensor]:
     hidden = text.integer("hidden_size")
     bias = root.flag("multimodal_projector_bias", default=True)
     projector = Tower("multi_modal_projector.")
-    projector.linear("linear_1", hidden, vision.integer("hidden_size"), bias=bias)
+    projector.linear("linear_1", hidden, width_of(vision), bias=bias)
     projector.linear("linear_2", hidden, hidden, bias=bias)
     return [*encoder(vision).tensors, *projector.tensors]
 

@@ -171,6 +171,18 @@ def vision_of(root: Facts) -> Facts:
     return found if found is not None else root.empty("vision_config")
 
 
+_HALVED = frozenset({"donut-swin", "swin", "swinv2"})
+"""Encoders in stages that double the width, of which the config states the first."""
+
+
+def width_of(vision: Facts) -> int:
+    """Width of what the encoder that ``vision`` describes yields."""
+    if vision.model_type not in _HALVED:
+        return vision.integer("hidden_size")
+    vision.settle("hidden_size")
+    return vision.integer("embed_dim") << max(len(vision.integers("depths") or ()) - 1, 0)
+
+
 def siglip(vision: Facts, path: str = "vision_tower.") -> Tower:
     """A SigLIP encoder; the pooling head only where ``vision_use_head`` says so."""
     tower = Tower(path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.towers.encoders import tower_of
-from engine.architecture.towers.parts import number, vision_of
+from engine.architecture.towers.parts import number, vision_of, width_of
 from engine.architecture.towers.vision import gemma3, llava_next, mistral3, own
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def internvl(root: Facts, text: Facts) -> list[Tensor]:
     """InternVL and Qianfan-OCR: patches of a square become one token."""
     out = text.integer("hidden_size")
     together = int(1 / number(root, "downsample_ratio", 0.5)) ** 2
-    width = vision_of(root).integer("hidden_size") * together
+    width = width_of(vision_of(root)) * together
     return _project(tower_of(root), width, out, out, norm=width)
 
 
@@ -55,14 +55,14 @@ def paddleocr_vl(root: Facts, text: Facts) -> list[Tensor]:
 def video_llama_3(root: Facts, text: Facts) -> list[Tensor]:
     """VideoLLaMA 3: two linear layers over each patch."""
     out = text.integer("hidden_size")
-    return _project(tower_of(root), vision_of(root).integer("hidden_size"), out, out)
+    return _project(tower_of(root), width_of(vision_of(root)), out, out)
 
 
 def video_llava(root: Facts, text: Facts) -> list[Tensor]:
     """Video-LLaVA: one encoder for images and another of the same kind for videos."""
     tower, out = tower_of(root), text.integer("hidden_size")
     tower.tensors += tower_of(root).tensors
-    width = vision_of(root).integer("hidden_size") * _times(root)
+    width = width_of(vision_of(root)) * _times(root)
     bias = root.flag("multimodal_projector_bias", default=True)
     return _project(tower, width, out, out, bias=bias)
 
@@ -70,7 +70,7 @@ def video_llava(root: Facts, text: Facts) -> list[Tensor]:
 def vipllava(root: Facts, text: Facts) -> list[Tensor]:
     """ViP-LLaVA: several layers' outputs side by side, behind a norm."""
     out = text.integer("hidden_size")
-    width = vision_of(root).integer("hidden_size") * _times(root)
+    width = width_of(vision_of(root)) * _times(root)
     return _project(tower_of(root), width, out, out, norm=width)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Sharding
 from engine.architecture.towers.encoders import encoder, tower_of
-from engine.architecture.towers.parts import PLAIN, Encoder, Tower, vision_of
+from engine.architecture.towers.parts import PLAIN, Encoder, Tower, vision_of, width_of
 from engine.config.facts import MissingFieldError, is_mapping
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def granite4_vision(root: Facts, text: Facts) -> list[Tensor]:
     """
     vision = vision_of(root)
     tower = encoder(vision)
-    seen, hidden = vision.integer("hidden_size"), text.integer("hidden_size")
+    seen, hidden = width_of(vision), text.integer("hidden_size")
     sides = re.fullmatch(r"(\d{1,4})/(\d{1,4})", root.word("downsample_rate"))
     levels = root.items("deepstack_layer_map")
     if sides is None or levels is None:
@@ -110,7 +110,7 @@ _CORNERS = 4
 def aria(root: Facts, text: Facts) -> list[Tensor]:
     """Aria: as many queries as the largest image has, one cross-attention, one MLP."""
     tower = tower_of(root)
-    seen, hidden = vision_of(root).integer("hidden_size"), text.integer("hidden_size")
+    seen, hidden = width_of(vision_of(root)), text.integer("hidden_size")
     tower.path = "multi_modal_projector."
     tower.weight("query", _most_queries(root), seen)
     for name in ("q_proj", "k_proj", "v_proj"):

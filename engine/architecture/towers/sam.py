@@ -18,6 +18,7 @@ from engine.architecture.towers.parts import (
     pair,
     patches,
     vision_of,
+    width_of,
 )
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def deepseek_vl_hybrid(root: Facts, text: Facts) -> list[Tensor]:
     shrink(detail, "high_res_vision_proj", channels, (2 * channels, 4 * channels))
     detail.weight("high_res_vision_alpha", 1)
     tower.path = "aligner."
-    tower.linear("vision_proj", hidden // 2, vision_of(root).integer("hidden_size"))
+    tower.linear("vision_proj", hidden // 2, width_of(vision_of(root)))
     tower.linear("high_res_vision_proj", hidden // 2, 4 * channels)
     tower.linear("proj", hidden, hidden)
     return [*tower.tensors, *detail.tensors]

@@ -18,11 +18,13 @@ from engine.architecture.towers.parts import (
     grid,
     patches,
     vision_of,
+    width_of,
 )
+from engine.config.defaults import class_defaults
+from engine.config.facts import Facts
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
-    from engine.config.facts import Facts
 
 
 def _two_layers(tower: Tower, width: int, hidden: int, *, bias: bool) -> list[Tensor]:
@@ -43,7 +45,7 @@ def llava(root: Facts, text: Facts) -> list[Tensor]:
     if root.stated.get("mm_vision_tower"):
         return flat.llava(root, text)
     tower = tower_of(root)
-    width = vision_of(root).integer("hidden_size") * _levels(root)
+    width = width_of(vision_of(root)) * _levels(root)
     bias = root.flag("multimodal_projector_bias", default=True)
     return _two_layers(tower, width, text.integer("hidden_size"), bias=bias)
 
@@ -59,7 +61,7 @@ def llava_next(root: Facts, text: Facts) -> list[Tensor]:
 def gemma3(root: Facts, text: Facts) -> list[Tensor]:
     """Gemma 3: SigLIP, one matrix and one norm."""
     tower = tower_of(root)
-    width = vision_of(root).integer("hidden_size")
+    width = width_of(vision_of(root))
     tower.path = "multi_modal_projector."
     tower.weight("mm_input_projection_weight", width, text.integer("hidden_size"))
     tower.norm("mm_soft_emb_norm", width, bias=False)
@@ -71,7 +73,7 @@ def paligemma(root: Facts, text: Facts) -> list[Tensor]:
     del text
     tower = tower_of(root)
     tower.path = "multi_modal_projector."
-    tower.linear("linear", root.integer("projection_dim"), vision_of(root).integer("hidden_size"))
+    tower.linear("linear", root.integer("projection_dim"), width_of(vision_of(root)))
     return tower.tensors
 
 
@@ -79,7 +81,7 @@ def mistral3(root: Facts, text: Facts) -> list[Tensor]:
     """Mistral 3: Pixtral, a patch merger and two linear layers."""
     vision = vision_of(root)
     tower = tower_of(root)
-    width = vision.integer("hidden_size")
+    width = width_of(vision)
     merged = width * root.integer("spatial_merge_size", 2) ** 2
     tower.path = "multi_modal_projector."
     tower.norm("norm", width, bias=False)
@@ -91,7 +93,7 @@ def mistral3(root: Facts, text: Facts) -> list[Tensor]:
 def lfm2_vl(root: Facts, text: Facts) -> list[Tensor]:
     """LFM2-VL: SigLIP 2 and two linear layers over unshuffled patches."""
     tower = tower_of(root)
-    width = vision_of(root).integer("hidden_size") * root.integer("downsample_factor", 2) ** 2
+    width = width_of(vision_of(root)) * root.integer("downsample_factor", 2) ** 2
     inner = root.integer("projector_hidden_size")
     bias = root.flag("projector_bias")
     tower.path = "multi_modal_projector."
@@ -147,7 +149,7 @@ def cohere2_vision(root: Facts, text: Facts) -> list[Tensor]:
 
 def _unshuffled(root: Facts, key: str) -> int:
     """Width of ``key`` by ``key`` patches side by side."""
-    return vision_of(root).integer("hidden_size") * root.integer(key, 2) ** 2
+    return width_of(vision_of(root)) * root.integer(key, 2) ** 2
 
 
 def idefics3(root: Facts, text: Facts) -> list[Tensor]:
@@ -162,7 +164,7 @@ def idefics3(root: Facts, text: Facts) -> list[Tensor]:
 
 def deepseek_vl(root: Facts, text: Facts) -> list[Tensor]:
     """DeepSeek-VL: any tower and two linear layers."""
-    width = vision_of(root).integer("hidden_size")
+    width = width_of(vision_of(root))
     return _two_layers(tower_of(root), width, text.integer("hidden_size"), bias=True)
 
 
@@ -178,9 +180,23 @@ def cosmos3_edge(root: Facts, text: Facts) -> list[Tensor]:
     return tower.tensors
 
 
+def _named(vision: Facts, kind: str) -> Facts:
+    """``vision`` read as a ``kind``, whatever type it states."""
+    if vision.model_type == kind:
+        return vision
+    return Facts(vision.stated, kind, class_defaults(kind), vision.path)
+
+
+def cosmos3_omni(root: Facts, _text: Facts) -> list[Tensor]:
+    """Cosmos 3 Omni: Qwen3-VL's encoder; older files state another type for it."""
+    return encoder(_named(vision_of(root), "qwen3_vl_vision")).tensors
+
+
 def hyperclovax(root: Facts, text: Facts) -> list[Tensor]:
     """HyperCLOVA X Vision: an encoder that merges patches, and one linear layer."""
     vision = vision_of(root)
+    if vision.model_type == "qwen2_5_vl":
+        vision = _named(vision, "qwen2_5_vl_vision")
     tower = encoder(vision)
     tower.path = ""
     tower.linear("projector", text.integer("hidden_size"), vision.integer("out_hidden_size"))
@@ -237,7 +253,7 @@ def own(root: Facts, _text: Facts) -> list[Tensor]:
 
 TOWERS = {
     "aya_vision": aya_vision, "cohere2_vision": cohere2_vision, "cohere_compass": own,
-    "cosmos3_edge": cosmos3_edge, "cosmos3_omni": own, "deepseek_vl": deepseek_vl,
+    "cosmos3_edge": cosmos3_edge, "cosmos3_omni": cosmos3_omni, "deepseek_vl": deepseek_vl,
     "ernie4_5_vl_moe": ernie4_5_vl, "exaone4_5": own, "fuyu": fuyu, "gemma3": gemma3,
     "glm46v": own, "glm4v": own, "glm4v_moe": own, "glm5_next": own, "glm_ocr": own,
     "glmga": own, "granite_docling": granite_docling, "hunyuan_vl": hunyuan_vl, "hy_v4_vl": own,
