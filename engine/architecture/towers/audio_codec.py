@@ -28,7 +28,7 @@ def _stages(codec: Facts) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """By how much each stage makes the frames fewer, and its blocks: one stage more."""
     ratios = codec.integers("downsampling_ratios", 1) or ()
     depths = codec.integers("depths") or ()
-    if len(depths) != len(ratios) + 1:
+    if len(depths) < len(ratios) + 1:
         wanted = "one for each of downsampling_ratios and one before are needed"
         raise codec.bad("depths", depths, wanted)
     return ratios, depths
@@ -63,6 +63,8 @@ def _encoder(codec: Facts, tower: Tower, prefix: str = "") -> None:
 def _decoder(codec: Facts, tower: Tower, prefix: str) -> None:
     """The way back: each stage halves the channels."""
     ratios, depths = _stages(codec)
+    if len(depths) > len(ratios) + 1:
+        raise codec.bad("depths", depths, "one more than downsampling_ratios has is needed")
     kernel = codec.integer("kernel_size")
     width = codec.integer("num_filters") * 2 ** len(ratios)
     tower.linear(f"{prefix}stem.conv.conv", width, codec.integer("hidden_size") * kernel)
