@@ -1,7 +1,9 @@
-"""Kimi Delta Attention beside latent attention: Kimi Linear and Ling 2.5.
+"""Kimi Delta Attention beside latent attention: Kimi Linear, Kimi K3 and Ling 2.5.
 
 Source:
-    transformers 5.24.0, ``kimi_linear`` and ``bailing_hybrid``.
+    transformers 5.24.0, ``kimi_linear`` and ``bailing_hybrid``. Kimi K3 is ``kimi_linear`` with
+    keys of its own: its tensors are those of the published checkpoint's headers, which add up to
+    the total that the Hub publishes, 2,779,931,837,184.
 """
 
 from __future__ import annotations
@@ -35,7 +37,13 @@ _WHOLE, _COLUMN = Sharding.REPLICATED, Sharding.COLUMN
 
 
 def delta_attention(
-    facts: Facts, family: Family, heads: int, width: int, kernel: int, *, low_rank: str
+    facts: Facts,
+    family: Family,
+    heads: int,
+    width: int,
+    kernel: int,
+    *,
+    low_rank: str,
 ) -> Mixed:
     """Queries, keys and values of ``heads`` × ``width`` each, convolved; a decay per channel.
 
@@ -43,12 +51,14 @@ def delta_attention(
     """
     hidden, total = facts.integer("hidden_size"), heads * width
     path = family.names.attention + "."
+    # K3's checkpoint pads the decays of its 96 heads to the width of a head.
+    decays = max(heads, width) if low_rank == "f" else heads
     tensors = [
         *matrix(path + "q_proj", _A, (total, hidden), _COLUMN),
         *matrix(path + "k_proj", _A, (total, hidden), _COLUMN),
         *matrix(path + "v_proj", _A, (total, hidden), _COLUMN),
         *convolution(path + "conv1d", 3 * total, kernel, bias=False),
-        vector(path + "A_log", _A, heads, _COLUMN),
+        vector(path + "A_log", _A, decays, _COLUMN),
         vector(path + "dt_bias", _A, total, _COLUMN),
         *matrix(path + "b_proj", _A, (heads, hidden), _COLUMN),
         *norm(path + "o_norm", width),
@@ -68,11 +78,13 @@ def delta_attention(
 def _kimi_delta(facts: Facts, family: Family, _kind: str) -> Mixed:
     """Sizes as in the checkpoint's ``linear_attn_config``, which wins over the flat keys."""
     inner = facts.sub("linear_attn_config") or facts.empty("linear_attn_config")
+    heads = inner.integer("num_heads", facts.integer("linear_num_heads"))
+    width = inner.integer("head_dim", facts.integer("linear_head_dim"))
     return delta_attention(
         facts,
         family,
-        inner.integer("num_heads", facts.integer("linear_num_heads")),
-        inner.integer("head_dim", facts.integer("linear_head_dim")),
+        heads,
+        width,
         inner.integer("short_conv_kernel_size", facts.integer("linear_conv_kernel_dim")),
         low_rank="f" if inner.flag("use_full_rank_gate") else "fg",
     )
@@ -139,20 +151,38 @@ def _latent_sparse(facts: Facts, family: Family, kind: str) -> Fed:
         tensors=[
             *kept,
             *feed.expert_tensors(facts, _MOE, family, (experts, inner, width)),
-            *matrix("mlp.latent_down_proj", mlp, (inner, hidden), _WHOLE),
-            *matrix("mlp.latent_up_proj", mlp, (hidden, inner), _WHOLE),
-            *(norm("mlp.latent_norm", inner) if facts.flag("latent_moe_use_norm") else ()),
+            vector("mlp.gate.e_score_correction_bias", ModuleClass.ROUTER, experts, _WHOLE),
+            # The checkpoint stores both whole, though its quantisation does not list them.
+            Tensor("mlp.routed_expert_down_proj.weight", mlp, (inner, hidden)),
+            Tensor("mlp.routed_expert_up_proj.weight", mlp, (hidden, inner)),
+            *(norm("mlp.routed_expert_norm", inner) if facts.flag("latent_moe_use_norm") else ()),
         ],
     )
 
 
-def _output_gate(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[Tensor]:
-    """K3 gates each element of its latent attention, none of whose keys rotate."""
-    facts.settle("mla_use_nope")
-    if mixer != FULL or not facts.flag("mla_use_output_gate"):
+def _kimi_extra(facts: Facts, _family: Family, mixer: str, _feed: str) -> list[Tensor]:
+    """K3 gates each element of its latent attention, and reads earlier blocks' residuals."""
+    facts.settle("mla_use_nope", "activation_situ_beta", "activation_situ_linear_beta")
+    hidden, tensors = facts.integer("hidden_size"), list[Tensor]()
+    if mixer == FULL and facts.flag("mla_use_output_gate"):
+        rows = facts.integer("num_attention_heads") * facts.integer("v_head_dim")
+        tensors += matrix("self_attn.g_proj", _A, (rows, hidden), _COLUMN)
+    if facts.count("attn_res_block_size"):
+        tensors += _residual("self_attention_res", hidden, _A)
+        tensors += _residual("mlp_res", hidden, ModuleClass.MLP)
+    return tensors
+
+
+def _residual(name: str, hidden: int, module: ModuleClass) -> list[Tensor]:
+    """What weighs the residuals of earlier blocks: a norm and one row of scores."""
+    return [*norm(f"{name}_norm", hidden), Tensor(f"{name}_proj.weight", module, (1, hidden))]
+
+
+def _last_residual(facts: Facts, _family: Family) -> list[Tensor]:
+    if not facts.count("attn_res_block_size"):
         return []
-    rows = facts.integer("num_attention_heads") * facts.integer("v_head_dim")
-    return matrix("self_attn.g_proj", _A, (rows, facts.integer("hidden_size")), _COLUMN)
+    hidden = facts.integer("hidden_size")
+    return _residual("model.output_attn_res", hidden, ModuleClass.OTHER)
 
 
 _MOE = Moe(
@@ -162,7 +192,7 @@ _MOE = Moe(
 KIMI_LINEAR = Family(
     attention=attention.mla, q_bias=AB, pattern=_kimi_pattern, mixers={LINEAR: _kimi_delta},
     feeds={SPARSE: _latent_sparse}, feed_pattern=_dense_first, moe=_MOE, mtp=nextn,
-    layer_extra=_output_gate, tied=False, reads_tie=False,
+    layer_extra=_kimi_extra, positions=_last_residual, tied=False, reads_tie=False,
 )  # fmt: skip
 BAILING_HYBRID = Family(
     attention=attention.mla, q_bias=AB, pattern=_bailing_pattern, mixers={LINEAR: _bailing_delta},

@@ -38,6 +38,7 @@ _HOMES = {
     "flat": "llava_llama llava_mistral llava_qwen llava_qwen2 minicpmv molmo phi3_v",
     "further": "kimi_k25 minicpm_ocr minicpmv4_6 minicpmv4_7 minimax_m3_vl mllama step3p7",
     "gemma4": "diffusion_gemma gemma4 gemma4_unified",
+    "kimi_k3": "kimi_k3",
     "kosmos": "kosmos-2 kosmos-2.5 pix2struct",
     "lfm3": "lfm3_vl",
     "muse": "muse_glimmer muse_spark",
