@@ -204,7 +204,9 @@ def _step_feeds(facts: Facts, layers: int) -> tuple[str, ...]:
     if stated and len(stated) >= layers and set(stated) <= {DENSE, SPARSE}:
         return tuple(stated[:layers])
     named = facts.raw("moe_layers_enum")
-    if isinstance(named, str):
+    if isinstance(named, list):
+        sparse = set(facts.integers("moe_layers_enum") or ())
+    elif isinstance(named, str):
         parts = [part.strip() for part in named.split(",") if part.strip()]
         if not all(part.isdecimal() and len(part) < 6 for part in parts):
             raise facts.bad("moe_layers_enum", named, "layer numbers are needed")

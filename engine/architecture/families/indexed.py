@@ -28,6 +28,7 @@ from engine.architecture.families.kimi_linear import delta_attention
 from engine.architecture.families.latent import Latent, latent_of
 from engine.architecture.families.selecting import (
     INDEXED,
+    INDEXED_MOE,
     SHARED_INDEX,
     indexed,
     indexer,
@@ -199,7 +200,7 @@ def _large4_outer(facts: Facts, _family: Family) -> list[Tensor]:
 
 
 MISTRAL_LARGE4 = Family(
-    kinds=_large4_kinds, attention=_large4_attention, positions=_large4_outer, moe=DEEPSEEK_MOE,
+    kinds=_large4_kinds, attention=_large4_attention, positions=_large4_outer, moe=INDEXED_MOE,
     mtp=nextn,
 )  # fmt: skip
 

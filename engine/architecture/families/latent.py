@@ -95,7 +95,7 @@ def latent_of(facts: Facts, *, bias: bool) -> Latent:
         ConfigError: a width is missing or absurd.
     """
     hidden, heads = facts.integer("hidden_size"), facts.integer("num_attention_heads")
-    facts.settle("num_key_value_heads", "head_dim")
+    facts.settle("num_key_value_heads", "head_dim", "q_head_dim")
     return Latent(
         hidden=hidden,
         heads=heads,

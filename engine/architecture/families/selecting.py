@@ -15,7 +15,7 @@ from engine.architecture.families.base import (
     norm,
 )
 from engine.architecture.families.dense import AB
-from engine.architecture.families.sparse import DEEPSEEK, nextn
+from engine.architecture.families.sparse import DEEPSEEK_MOE, nextn
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 
 if TYPE_CHECKING:
@@ -84,15 +84,23 @@ def _by_frequency(facts: Facts, layers: int) -> tuple[str, ...]:
 
 def _dsa_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     layers = facts.integer("num_hidden_layers")
-    facts.settle("layer_types", "num_experts")
+    facts.settle("layer_types")
     mixers = [SHARED_INDEX if shares else INDEXED for shares in shares_index(facts, layers)]
     return tuple(zip(mixers, patterns.deepseek(facts, layers), strict=True))
 
 
+def _experts(facts: Facts) -> int:
+    """An older key wins over ``n_routed_experts`` where both are stated."""
+    stated = facts.stated.get("num_experts") is not None
+    facts.settle("num_experts")
+    return facts.integer("num_experts" if stated else "n_routed_experts")
+
+
+INDEXED_MOE = replace(DEEPSEEK_MOE, count_rule=_experts)
 DSA = Family(
     harmless=("index_share_for_mtp_iteration",),
     kinds=_dsa_kinds, mixers={INDEXED: indexed, SHARED_INDEX: indexed}, q_bias=AB,
-    moe=DEEPSEEK.moe, mtp=nextn,
+    moe=INDEXED_MOE, mtp=nextn,
 )  # fmt: skip
 
 _M3_SPARSE = "minimax_m3_sparse"

@@ -21,7 +21,7 @@ from engine.architecture.spec import ModuleClass, Sharding
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.architecture.spec import Tensor
+    from engine.architecture.spec import Doubt, Tensor
     from engine.config.facts import Facts
 
 
@@ -98,6 +98,14 @@ GLM4_MOE = Family(
     q_bias=AB, qk_norm="head", qk_norm_if="use_qk_norm", feed_pattern=patterns.deepseek,
     moe=DEEPSEEK_MOE, mtp=nextn,
 )  # fmt: skip
+
+
+def _correction_is_no_parameter(facts: Facts) -> list[Doubt]:
+    facts.settle("moe_router_enable_expert_bias")
+    return []
+
+
+SARVAM_MOE = replace(GLM4_MOE, doubts=_correction_is_no_parameter)
 SOLAR_OPEN = Family(
     q_bias=AB, qk_norm="head", qk_norm_if="use_qk_norm", feed_pattern=patterns.all_sparse,
     moe=DEEPSEEK_MOE,
@@ -348,6 +356,7 @@ FAMILIES = {
     "qwen3_omni_moe_text": QWEN3_MOE_TEXT, "gpt_oss": GPT_OSS, "deepseek_v2": DEEPSEEK_V2,
     "deepseek_v3": DEEPSEEK, "kimi_k2": DEEPSEEK, "mistral4": DEEPSEEK, "axk1": AXK1,
     "glm4_moe_lite": GLM4_MOE_LITE, "glm4_moe": GLM4_MOE, "glm4v_moe_text": GLM4_MOE,
+    "sarvam_moe": SARVAM_MOE,
     "solar_open": SOLAR_OPEN, "bailing_moe": BAILING_MOE, "deepseek": DEEPSEEK_V1, "dots1": DOTS1,
     "olmoe": OLMOE, "flex_olmo": FLEX_OLMO, "granitemoe": GRANITE_MOE,
     "granitemoeshared": GRANITE_MOE, "ernie4_5_moe": ERNIE_MOE, "hunyuan_v1_moe": HUNYUAN_MOE,
