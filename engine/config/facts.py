@@ -50,6 +50,14 @@ _GROUP = {
 # Highest plausible value of a field; a hundred times beyond what was ever published.
 _CEILING = {
     "num_hidden_layers": 4_096,
+    # The two stacks of an encoder-decoder each name their layers in a way of their own.
+    "encoder_layers": 4_096,
+    "decoder_layers": 4_096,
+    "num_layers": 4_096,
+    "num_encoder_layers": 4_096,
+    "num_decoder_layers": 4_096,
+    "encoder_num_hidden_layers": 4_096,
+    "decoder_num_hidden_layers": 4_096,
     "encoder_layers": 4_096,
     "decoder_layers": 4_096,
     "hidden_size": 2**20,

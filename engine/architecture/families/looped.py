@@ -80,7 +80,9 @@ def _mix(facts: Facts, family: Family, kind: str) -> Mixed:
 def _feed(facts: Facts, family: Family, kind: str) -> Fed:
     fed = feed.dense(facts, family, kind)
     width = fed.intermediate_size
-    scales = [vector(f"mlp.{name}", ModuleClass.MLP, width, _COLUMN) for name in ("suv_gate", "suv_up")]
+    scales = [
+        vector(f"mlp.{name}", ModuleClass.MLP, width, _COLUMN) for name in ("suv_gate", "suv_up")
+    ]
     return replace(fed, tensors=[*fed.tensors, *scales])
 
 

@@ -51,7 +51,7 @@ def _encoder_layers(facts: Facts) -> int:
 
 
 def _decoder_layers(facts: Facts) -> int:
-    return facts.optional("num_decoder_layers") or facts.integer("num_layers")
+    return facts.integer("num_decoder_layers", facts.integer("num_layers"))
 
 
 def _is_gated(facts: Facts) -> bool:

@@ -83,7 +83,7 @@ def _speech_to_text() -> Family:
     def sound(facts: Facts, _family: Family) -> list[Tensor]:
         tower, hidden = audio("conv."), facts.integer("hidden_size")
         middle, layers = facts.integer("conv_channels"), facts.integer("num_conv_layers")
-        kernels = facts.integers("conv_kernel_sizes", low=1) or (5,) * layers
+        kernels = facts.integers("conv_kernel_sizes", low=1) or (5, 5)
         if len(kernels) != layers:
             raise facts.bad("conv_kernel_sizes", kernels, f"{layers} entries are needed")
         before = facts.integer("input_feat_per_channel") * facts.integer("input_channels", 1)

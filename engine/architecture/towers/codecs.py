@@ -32,29 +32,29 @@ class _Convolutions:
         self.filters = codec.integer("num_filters")
         self.widest = self.filters * 2 ** len(ratios)
 
-    def conv(self, name: str, shape: tuple[int, int, int], *, turned: bool = False) -> None:
+    def conv(
+        self, name: str, shape: tuple[int, int, int], *, turned: bool = False, copies: int = 1
+    ) -> None:
         """A convolution (out, in, kernel); ``turned`` where it lengthens: stored (in, out, kernel).
 
         With weight norm the length of each row of the stored tensor is a parameter of its own.
         """
         out, width, kernel = shape
         stored = (width, out, kernel) if turned else shape
-        self.tower.weight(f"{name}.weight", *stored)
-        self.tower.weight(f"{name}.bias", out)
+        self.tower.weight(f"{name}.weight", *stored, copies=copies)
+        self.tower.weight(f"{name}.bias", out, copies=copies)
         if self.normed:
-            self.tower.weight(f"{name}.length", stored[0], 1, 1)
+            self.tower.weight(f"{name}.length", stored[0], 1, 1, copies=copies)
 
     def residual(self, name: str, width: int) -> None:
         """The residual blocks at one width."""
-        codec = self.codec
-        inner = width // codec.integer("compress")
-        shortcut = codec.flag("use_conv_shortcut")
-        for index in range(codec.integer("num_residual_layers")):
-            path = f"{name}.{index}"
-            self.conv(f"{path}.0", (inner, width, codec.integer("residual_kernel_size")))
-            self.conv(f"{path}.1", (width, inner, 1))
-            if shortcut:
-                self.conv(f"{path}.shortcut", (width, width, 1))
+        codec, path = self.codec, f"{name}.*"
+        inner, n = width // codec.integer("compress"), codec.integer("num_residual_layers")
+        kernel = codec.integer("residual_kernel_size")
+        self.conv(f"{path}.0", (inner, width, kernel), copies=n)
+        self.conv(f"{path}.1", (width, inner, 1), copies=n)
+        if codec.flag("use_conv_shortcut"):
+            self.conv(f"{path}.shortcut", (width, width, 1), copies=n)
 
     def down(self, recurrent: int) -> None:
         """From sound to vectors."""
