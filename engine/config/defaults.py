@@ -42,6 +42,8 @@ SAME_CLASS = {
     "phi4": "phi3",
     "internlm3": "llama",
     "minimax_m3": "minimax_m3_vl_text",
+    "minimax_text_01": "minimax",
+    "minimax_m1": "minimax",
     "deepseek_ref": "deepseek_v4",
     "chatgpt-oss": "gpt_oss",
     "qwen3_asr_audio_encoder": "qwen3_asr_encoder",

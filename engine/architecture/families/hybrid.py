@@ -199,8 +199,20 @@ def _lightning(facts: Facts, _family: Family, _kind: str) -> Mixed:
     return Mixed(tensors, state=StateSpec("lightning", 0, 0, total * width, heads))
 
 
+def _minimax_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
+    """``attn_type_list`` of the first releases, where 1 attends; else every other layer."""
+    facts.settle("postnorm")
+    stated = facts.integers("attn_type_list")
+    if stated is None:
+        return tuple(LINEAR if i % 2 else FULL for i in range(layers))
+    if len(stated) != layers:
+        wanted = f"one entry for each of the {layers} layers is needed"
+        raise facts.bad("attn_type_list", stated, wanted)
+    return tuple(FULL if kind else LINEAR for kind in stated)
+
+
 MINIMAX = Family(
-    pattern=lambda _f, layers: tuple(LINEAR if i % 2 else FULL for i in range(layers)),
+    pattern=_minimax_pattern,
     mixers={LINEAR: _lightning}, feed_pattern=patterns.all_sparse, moe=MIXTRAL_MOE,
 )  # fmt: skip
 

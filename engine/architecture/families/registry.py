@@ -82,6 +82,8 @@ _HOMES = {
 }
 # Text parts of multimodal models, and other names of the same layers.
 _SAME_LAYERS = {
+    "minimax_text_01": "minimax",
+    "minimax_m1": "minimax",
     "qwen2_vl_text": "qwen2",
     "qwen2_5_vl_text": "qwen2",
     "qwen2_5_omni_text": "qwen2",

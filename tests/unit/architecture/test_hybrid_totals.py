@@ -70,6 +70,15 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
         },
         456_089_655_296,
     ),
+    "MiniMaxAI/MiniMax-Text-01": (
+        {
+            "model_type": "minimax_text_01", "hidden_size": 6144, "num_hidden_layers": 80,
+            "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128,
+            "intermediate_size": 9216, "num_local_experts": 32, "vocab_size": 200064,
+            "attn_type_list": [int((i + 1) % 8 == 0) for i in range(80)], "postnorm": True,
+        },
+        456_089_655_296,
+    ),
     "tiiuae/falcon-mamba-7b": (
         {
             "model_type": "falcon_mamba", "hidden_size": 4096, "num_hidden_layers": 64,
