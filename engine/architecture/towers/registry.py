@@ -82,6 +82,10 @@ _AUDIO = {
         "granite_speech_encoder granite_speech_plus_encoder phi4_multimodal_audio "
         "parakeet_encoder gemma3n_audio"
     ),
+    "audio_waves": (
+        "wav2vec2 hubert unispeech unispeech-sat wavlm data2vec-audio wav2vec2-conformer "
+        "wav2vec2-bert"
+    ),
     "audio_conv": "omniasr_audio fun_asr_nano_encoder",
     "audio_codec": "vibevoice_acoustic_tokenizer vibevoice_acoustic_tokenizer_encoder",
     "codecs": "wavtokenizer_encoder",
