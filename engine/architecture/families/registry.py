@@ -53,8 +53,8 @@ _HOMES = {
     "selecting": "deepseek_v32 glm_moe_dsa minimax_m3_vl_text",
     "looped": "dory",
     "seq2seq_bart": (
-        "bart plbart mbart mvp blenderbot pegasus blenderbot-small bigbird_pegasus pegasus_x marian "
-        "m2m_100 nllb-moe fsmt led prophetnet trocr"
+        "bart plbart mbart mvp blenderbot pegasus blenderbot-small bigbird_pegasus pegasus_x "
+        "marian m2m_100 nllb-moe fsmt led prophetnet trocr"
     ),
     "seq2seq_gemma": "t5_gemma_module t5gemma2_decoder",
     "seq2seq_t5": "t5 mt5 umt5 longt5 pop2piano udop switch_transformers pix2struct_text_model",
