@@ -14,7 +14,7 @@ from engine.architecture.families.base import Family, norm
 from engine.architecture.families.seq2seq import repeated, table
 from engine.architecture.families.seq2seq_gemma import MODULE, MODULE2
 from engine.architecture.families.speech_codes import DIA_SIDE
-from engine.architecture.families.speech_encoders import adapted, audio, wave_layers, waves
+from engine.architecture.families.speech_encoders import audio
 from engine.architecture.heads import whole_class
 from engine.architecture.spec import ModuleClass, Tensor
 from engine.architecture.towers.audio import listen
@@ -103,6 +103,7 @@ def _of_text(root: Facts, text: Facts) -> list[Tensor]:
 
 def _of_images(root: Facts, text: Facts) -> list[Tensor]:
     inner = _side(root, "encoder")
+    inner.settle("path_norm")
     tensors = encoder(inner).tensors
     # A pyramid of stages (Swin) doubles its width at each.
     stages = len(inner.items("depths") or ()) - 1
@@ -112,15 +113,12 @@ def _of_images(root: Facts, text: Facts) -> list[Tensor]:
 
 def _of_speech(root: Facts, text: Facts) -> list[Tensor]:
     inner = _side(root, "encoder")
-    if inner.model_type != "wav2vec2":
-        raise UnknownTowerError(inner.model_type)
-    tower = audio("encoder.")
-    waves(tower, inner)
-    wave_layers(tower, inner, "num_hidden_layers", "intermediate_size")
-    given = adapted(tower, inner)
+    tensors = listen(inner, "encoder.").tensors
+    hidden = inner.integer("hidden_size")
+    given = inner.integer("output_hidden_size", hidden)
     inner.settle("tdnn_dim", "tdnn_dilation", "tdnn_kernel")
     # The class builds the bridge for the width before the adapter, even where that differs.
-    return tower.tensors + _bridge(given, text, inner.integer("hidden_size"))
+    return tensors + _bridge(given, text, hidden)
 
 
 def _dia(root: Facts, _text: Facts) -> list[Tensor]:
