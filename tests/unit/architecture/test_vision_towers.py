@@ -44,7 +44,7 @@ def tower(kind: str, config: dict[str, Any]) -> int:
     return sum(tensor.parameters for tensor in built.tensors)
 
 
-VITS = [
+VITS: list[tuple[str, dict[str, Any], int]] = [
     ("siglip_vision_model", {"vision_use_head": False}, PATCH + 8 + 4 * 8 + 2 * LAYER + NORM),
     ("siglip_vision_model", {}, PATCH + 8 + 4 * 8 + 2 * LAYER + NORM + POOLING_HEAD),
     (
@@ -106,7 +106,7 @@ MERGER = NORM + (MERGED * MERGED + MERGED) + (6 * MERGED + 6)
 RMS_MERGER = MERGER - 8
 DEEP_MERGER = 2 * MERGED + (MERGED * MERGED + MERGED) + (6 * MERGED + 6)
 GATED = 2 * (16 * 8 + 16) + (8 * 16 + 8)
-MERGERS = [
+MERGERS: list[tuple[str, dict[str, Any], int]] = [
     (
         "qwen2_vl_vision",
         {"embed_dim": 8, "mlp_ratio": 2, "hidden_size": 6},
@@ -371,7 +371,7 @@ def test_who_says_that_the_head_is_tied(
         **TEXT,
         "model_type": {"llama4": "llama4_text", "gemma3": "gemma3_text"}.get(kind, "llama"),
     }
-    config = {"model_type": kind, "text_config": {**text, "tie_word_embeddings": of_text}}
+    config: dict[str, Any] = {"model_type": kind, "text_config": {**text, "tie_word_embeddings": of_text}}
     if of_root is not None:
         config["tie_word_embeddings"] = of_root
     assert specify(config).tie_word_embeddings is tied
