@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _ENCODERS = ("EncoderModel", "ForTokenClassification")
 _ENCODERS_KEY = re.compile(r"^(num_)?encoder_")
+_DECODERS_KEY = re.compile(r"^(num_)?(sparse_)?decoder_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +197,8 @@ def seq2seq(
         return found + (encoded(facts, encoder) if encoder else [])
 
     def doubts(facts: Facts) -> list[Doubt]:
+        if encoder is not None and whole_class(facts).endswith(_ENCODERS):
+            return []
         found = decoder.doubts(facts) if decoder.doubts else []
         return found + (_too_much(facts) if encoder is None else [])
 
@@ -212,6 +215,7 @@ def seq2seq(
             # Inside another model it reads that one's encoder.
             return solo if facts.above is None else reader
         if encoder is not None and name.endswith(_ENCODERS):
+            facts.settle(*(key for key in facts.stated if _DECODERS_KEY.search(key)))
             own_rule = _uncached(encoder.attention or attention.gqa, cross_only=False)
             return _topped(replace(encoder, attention=own_rule, has_head=False), name)
         return _topped(whole, name)

@@ -51,6 +51,14 @@ PLAIN = Family(
 )  # fmt: skip
 
 
+_NO_LONGER_READ = (
+    "add_bias_logits", "add_final_layer_norm", "do_blenderbot_90_layernorm", "extra_layer_norm",
+    "extra_pos_embeddings", "layernorm_variant", "normalize_before", "normalize_embedding",
+    "static_position_embeddings",
+)  # fmt: skip
+"""Keys of the first releases, when one class was all of these types: now each has its own."""
+
+
 def positions(
     side: str,
     key: str = "max_position_embeddings",
@@ -71,6 +79,7 @@ def positions(
 
     def tensors(facts: Facts, _family: Family) -> list[Tensor]:
         hidden = facts.integer("hidden_size")
+        facts.settle(*_NO_LONGER_READ)
         found: list[Tensor] = []
         if learned:
             rows = facts.integer(key) + extra
@@ -323,7 +332,7 @@ def _predicting(facts: Facts, family: Family, kind: str) -> Mixed:
     mixed = attention.gqa(facts, family, kind)
     hidden = facts.integer("hidden_size")
     heads = facts.integer("num_decoder_attention_heads")
-    facts.settle("num_attention_heads", "relative_max_distance")
+    facts.settle("num_attention_heads", "num_hidden_layers", "relative_max_distance")
     shape = facts.integer("num_buckets") * heads, hidden
     relative = matrix(
         "self_attn.relative_pos_embeddings", _A, shape, Sharding.COLUMN, bias=True

@@ -123,7 +123,7 @@ def waves(tower: Tower, facts: Facts) -> None:
     hidden = facts.integer("hidden_size")
     widths = facts.integers("conv_dim", low=1) or (512,) * len(_KERNELS)
     kernels = facts.integers("conv_kernel", low=1) or _KERNELS
-    facts.settle("conv_stride")
+    facts.settle("conv_stride", "num_feat_extract_layers")
     if len(widths) != len(kernels):
         raise facts.bad("conv_kernel", kernels, f"{len(widths)} entries are needed, as in conv_dim")
     bias = facts.flag("conv_bias")
