@@ -169,7 +169,6 @@ _WHISPER = _Whisper()
 _QWEN3_ASR = _Whisper(planes=True, positions=False, style=Encoder())
 _REALTIME = Encoder(k_bias=False, gated=True, mlp_bias=False, norm_bias=False)
 ENCODERS = {
-    "whisper": _WHISPER,
     "voxtral_encoder": _WHISPER,
     "audioflamingo3_encoder": _WHISPER,
     "qwen2_audio_encoder": _WHISPER,

@@ -148,47 +148,6 @@ def phi4_ear(root: Facts, text: Facts) -> list[Tensor]:
     return tower.tensors
 
 
-def _parakeet(audio: Facts, tower: Tower) -> None:
-    """Parakeet, a FastConformer: batch norm in the convolution, Transformer-XL's positions."""
-    hidden, layers = audio.integer("hidden_size"), audio.integer("num_hidden_layers")
-    bias, loud = audio.flag("attention_bias"), audio.flag("convolution_bias")
-    channels, steps = (
-        audio.integer("subsampling_conv_channels"),
-        _steps(audio, "subsampling_factor"),
-    )
-    area = audio.integer("subsampling_conv_kernel_size") ** 2
-    tower.linear("subsampling.layers.0", channels, area)
-    if steps > 1:
-        tower.linear("subsampling.layers.*.depth", channels, area, copies=steps - 1)
-        tower.linear("subsampling.layers.*.point", channels, channels, copies=steps - 1)
-    bins = audio.integer("num_mel_bins") // audio.integer("subsampling_conv_stride") ** steps
-    tower.linear("subsampling.linear", hidden, channels * bins)
-    width = audio.integer("intermediate_size")
-    for half in ("feed_forward1", "feed_forward2"):
-        tower.linear(f"{_LAYER}{half}.linear1", width, hidden, bias=bias, copies=layers)
-        tower.linear(f"{_LAYER}{half}.linear2", hidden, width, bias=bias, copies=layers)
-    kernel = audio.integer("conv_kernel_size")
-    for name, rows, columns in (
-        ("pointwise_conv1", 2 * hidden, hidden),
-        ("depthwise_conv", hidden, kernel),
-        ("pointwise_conv2", hidden, hidden),
-    ):
-        tower.linear(f"{_LAYER}conv.{name}", rows, columns, bias=loud, copies=layers)
-    tower.norm(_LAYER + "conv.norm", hidden, copies=layers)
-    heads = audio.integer("num_attention_heads")
-    head = audio.integer("head_dim", hidden // heads)
-    kv = audio.integer("num_key_value_heads", heads)
-    for name, count in (("q_proj", heads), ("k_proj", kv), ("v_proj", kv)):
-        tower.linear(f"{_LAYER}self_attn.{name}", count * head, hidden, bias=bias, copies=layers)
-    tower.linear(f"{_LAYER}self_attn.o_proj", hidden, heads * head, bias=bias, copies=layers)
-    path = _LAYER + "self_attn."
-    tower.linear(path + "relative_k_proj", heads * head, hidden, bias=False, copies=layers)
-    tower.weight(path + "bias_u", heads, head, copies=layers)
-    tower.weight(path + "bias_v", heads, head, copies=layers)
-    for name in ("feed_forward1", "self_att", "conv", "feed_forward2", "out"):
-        tower.norm(f"{_LAYER}norm_{name}", hidden, copies=layers)
-
-
 def _gemma3n(audio: Facts, tower: Tower) -> None:
     """Gemma 3n: RMS norms everywhere, a scale for each dimension of a head."""
     hidden, layers = audio.integer("hidden_size"), audio.integer("conf_num_hidden_layers")
@@ -239,7 +198,6 @@ ENCODERS = {
     "granite_speech_encoder": _granite,
     "granite_speech_plus_encoder": _granite,
     "phi4_multimodal_audio": _phi4,
-    "parakeet_encoder": _parakeet,
     "gemma3n_audio": _gemma3n,
 }
 TOWERS = {"granite_speech": _granite_root, "granite_speech_plus": _granite_root}

@@ -73,14 +73,16 @@ TOWERS: Mapping[str, TowerRule] = Lookup("engine.architecture.towers", "TOWERS",
 
 _AUDIO = {
     "audio": (
-        "whisper voxtral_encoder audioflamingo3_encoder qwen2_audio_encoder "
+        "voxtral_encoder audioflamingo3_encoder qwen2_audio_encoder "
         "moss_transcribe_diarize_audio glmasr_encoder voxtral_realtime_encoder "
         "qwen2_5_omni_audio_encoder qwen3_omni_moe_audio_encoder qwen3_asr_encoder "
         "qwen3_asr_audio_encoder"
     ),
     "audio_conformer": (
-        "granite_speech_encoder granite_speech_plus_encoder phi4_multimodal_audio "
-        "parakeet_encoder gemma3n_audio"
+        "granite_speech_encoder granite_speech_plus_encoder phi4_multimodal_audio gemma3n_audio"
+    ),
+    "audio_fast": (
+        "parakeet_encoder nemotron_asr_streaming_encoder lasr_encoder granite_speech5_encoder"
     ),
     "audio_waves": (
         "wav2vec2 hubert unispeech unispeech-sat wavlm data2vec-audio wav2vec2-conformer "
