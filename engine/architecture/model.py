@@ -25,6 +25,8 @@ class StoredGroup:
     """Logical parameters: packed 4-bit values count one each, scales and zero points none."""
     largest_bytes: int
     tensors: int
+    matrices: tuple[tuple[int, int, int], ...] = ()
+    """(rows, columns, how many) of its unpacked weight matrices: what another format packs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

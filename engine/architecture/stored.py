@@ -124,15 +124,33 @@ def collect(
 ) -> tuple[StoredGroup, ...]:
     """Sum the placed tensors into groups, in order of first occurrence."""
     sums: dict[Key, list[int]] = {}
+    matrices: dict[Key, Counter[tuple[int, int]]] = {}
     for key, tensor, pattern in placed:
         total = sums.get(key)
         if total is None:
             total = sums[key] = [0, 0, 0, 0]
+            matrices[key] = Counter()
+        if tensor.dtype in _PLAIN and len(tensor.shape) > 1:
+            _add_matrices(tensor, pattern, matrices[key])
         total[0] += tensor.size_bytes
         total[1] += _parameters(tensor, pattern, packing)
         total[2] = max(total[2], tensor.size_bytes)
         total[3] += 1
-    return tuple(StoredGroup(*key, *total) for key, total in sums.items())
+    return tuple(
+        StoredGroup(*key, *total, matrices=tuple((*s, n) for s, n in matrices[key].items()))
+        for key, total in sums.items()
+    )
+
+
+def _add_matrices(tensor: HeaderTensor, pattern: Named, matrices: Counter[tuple[int, int]]) -> None:
+    """Count the matrices that a format would pack; stacked experts are one each, or gate and up."""
+    *stack, rows, columns = tensor.shape
+    is_stacked = pattern.module is ModuleClass.EXPERTS and len(stack) == 1
+    if is_stacked and not tensor.name.endswith("bias"):
+        parts = 2 if "gate_up" in tensor.name and rows % 2 == 0 else 1
+        matrices[rows // parts, columns] += stack[0] * parts
+    elif not stack and tensor.name.endswith(".weight"):
+        matrices[rows, columns] += 1
 
 
 def _parameters(tensor: HeaderTensor, pattern: Named, packing: Packing) -> int:

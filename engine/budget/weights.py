@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.model import StoredGroup
-from engine.architecture.spec import AttentionKind, ModuleClass, Sharding, Subject
+from engine.architecture.spec import AttentionKind, Direction, ModuleClass, Sharding, Subject
 from engine.budget.sequence_state import CACHED, layer_kinds
 from engine.budget.sharding import outer_stages, shard, shards, stage_layers
 from engine.evidence import Basis
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from engine.architecture.model import Model
-    from engine.architecture.spec import ArchitectureSpec, Direction, LayerSpec, Tensor
+    from engine.architecture.spec import ArchitectureSpec, LayerSpec, Tensor
 
 AS_STORED = "auto"
+_UNPACKED = frozenset({"F32", "F16", "BF16"})
+"""Dtypes of a header whose matrices have their logical shapes."""
+_ON_LOADING = frozenset({"nf4", "nf4-plain"})
 
 _CLASS_SHARDING = {
     ModuleClass.EMBEDDING: Sharding.VOCAB,
@@ -96,13 +99,42 @@ def weights(model: Model, layout: WeightLayout) -> Weights:
         return _from_groups(model, layout, stored.groups, name, Basis.READ, stored.source)
     direction = spec.direction(Subject.WEIGHTS)
     basis = Basis.BOUND if direction else Basis.EXACT
-    if spec.stated_parameters is not None:
+    header = stored.groups if stored is not None and name in FORMATS else ()
+    if spec.stated_parameters is None:
+        found = _from_tensors(spec, layout, name, basis)
+        if name in _ON_LOADING and name != spec.weight_format and _has_experts(spec):
+            # Transformers 5 leaves stacked experts alone; older ones packed them.
+            return replace(found, basis=Basis.BOUND, direction=direction or Direction.LOWER)
+    elif header and all(g.dtype in _UNPACKED or not g.parameters for g in header):
+        source = f"tensor shapes of the header, stored as {FORMATS[name].label}"
+        groups = [_stored_as(group, spec, name) for group in header]
+        found = _from_groups(model, layout, groups, name, basis, source)
+    else:
         groups = _stated_groups(spec, spec.stated_parameters, name)
         source = "parameters per class from the catalogue × bits of the format"
         found = _from_groups(model, layout, groups, name, basis, source)
-    else:
-        found = _from_tensors(spec, layout, name, basis)
+        if not _is_plain(name):
+            return replace(found, basis=Basis.BOUND, direction=direction or Direction.EITHER)
     return replace(found, direction=direction)
+
+
+def _has_experts(spec: ArchitectureSpec) -> bool:
+    return any(layer.moe is not None for layer, _ in layer_kinds(spec))
+
+
+def _stored_as(group: StoredGroup, spec: ArchitectureSpec, name: str) -> StoredGroup:
+    """A group of an unpacked header as another format stores it: its matrices packed."""
+    chosen = FORMATS[name]
+    if chosen.matrix_bytes is None:
+        width = element_bytes(chosen.dtype or spec.dtype)
+        return replace(group, size_bytes=group.parameters * width, dtype=chosen.dtype or "")
+    if group.module not in chosen.modules:
+        return group
+    width, base = element_bytes(group.dtype), element_bytes(_base_dtype(spec, name))
+    size = group.size_bytes
+    for rows, columns, count in group.matrices:
+        size += (chosen.matrix_bytes(rows, columns, base) - rows * columns * width) * count
+    return replace(group, size_bytes=size)
 
 
 def _from_groups(

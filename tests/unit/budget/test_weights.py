@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.architecture.model import Model, StoredGroup, StoredWeights
+from engine.architecture.read import read
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject
 from engine.budget.sharding import stage_layers
 from engine.budget.weights import WeightLayout, weights
 from engine.evidence import Basis
+from engine.source.raw import HeaderTensor, RawModel
 from tests.helpers.published import model
 
 
@@ -205,3 +208,76 @@ def test_that_experts_of_a_header_are_split_as_well() -> None:
     group = StoredGroup(0, ModuleClass.EXPERTS, Sharding.EXPERT_COLUMN, "U8", 999, 999, 999, 1)
     read = replace(model("Qwen3-30B-A3B"), stored=stored(group))
     assert weights(read, WeightLayout(tensor_parallel_size=4)).stages[0].size_bytes == 250
+
+
+def header_model(*tensors: HeaderTensor, **changes: object) -> Model:
+    config = {"model_type": "llama_of_tomorrow", "vocab_size": 136, "hidden_size": 320}
+    config |= {"intermediate_size": 480, "num_hidden_layers": 1, "num_attention_heads": 5}
+    config |= {"num_key_value_heads": 1, "head_dim": 64, "torch_dtype": "bfloat16"}
+    return read(RawModel("x", "test", config=config | changes, tensors=tensors))
+
+
+def plain_header() -> list[HeaderTensor]:
+    inside = {
+        "self_attn.q_proj": (320, 320),
+        "self_attn.k_proj": (64, 320),
+        "self_attn.v_proj": (64, 320),
+        "self_attn.o_proj": (320, 320),
+        "mlp.gate_proj": (480, 320),
+        "mlp.up_proj": (480, 320),
+        "mlp.down_proj": (320, 480),
+    }
+    shapes = {f"model.layers.0.{name}.weight": shape for name, shape in inside.items()}
+    shapes |= {"model.embed_tokens.weight": (136, 320), "lm_head.weight": (136, 320)}
+    shapes |= {"model.norm.weight": (320,), "model.layers.0.extra.weight": (96, 320)}
+    return [HeaderTensor(n, "BF16", s, 2 * prod(s)) for n, s in shapes.items()]
+
+
+def test_that_another_format_of_an_unknown_architecture_starts_from_the_header() -> None:
+    tensors = plain_header()
+    model = header_model(*tensors)
+    stored = weights(model, WeightLayout())
+    assert stored.basis is Basis.READ
+    found = weights(model, WeightLayout("w4a16-g32"))
+    assert (found.basis, found.direction) == (Basis.EXACT, None)
+    assert "header" in found.source
+    # Every matrix of the layer at half a byte a weight, a bf16 scale for 32 and two int64.
+    packed = sum(prod(t.shape) for t in tensors if ".layers." in t.name)
+    rest = sum(t.size_bytes for t in tensors if ".layers." not in t.name)
+    wanted = packed // 2 + 2 * packed // 32 + 8 * 16 + rest
+    assert sum(stage.size_bytes for stage in found.stages) == wanted
+    assert weights(model, WeightLayout("fp32")).stages[0].size_bytes == (
+        2 * sum(t.size_bytes for t in tensors)
+    )
+
+
+def test_that_stacked_experts_of_a_header_are_packed_one_by_one() -> None:
+    stack = "model.layers.0.mlp.experts.gate_up_proj"
+    tensors = [*plain_header(), HeaderTensor(stack, "BF16", (4, 192, 320), 2 * 4 * 192 * 320)]
+    found = weights(header_model(*tensors), WeightLayout("nvfp4"))
+    # Eight matrices: 4.5 bits a weight and two fp32 scalars each.
+    assert found.stages[0].by_module[ModuleClass.EXPERTS] == 4 * 192 * 320 * 9 // 16 + 8 * 8
+
+
+def test_that_another_format_of_a_packed_header_is_no_exact_figure() -> None:
+    tensors = [t for t in plain_header() if "up_proj" not in t.name]
+    up = "model.layers.0.mlp.up_proj"
+    tensors.append(HeaderTensor(f"{up}.qweight", "I32", (40, 480), 4 * 40 * 480))
+    tensors.append(HeaderTensor(f"{up}.scales", "F16", (10, 480), 2 * 10 * 480))
+    found = weights(header_model(*tensors), WeightLayout("nvfp4"))
+    assert (found.basis, found.direction) == (Basis.BOUND, Direction.EITHER)
+
+
+def test_that_packing_on_loading_may_leave_experts_alone() -> None:
+    found = weights(model("Qwen3-30B-A3B"), WeightLayout("nf4"))
+    assert (found.basis, found.direction) == (Basis.BOUND, Direction.LOWER)
+    assert weights(model("Llama-3.1-8B"), WeightLayout("nf4")).basis is Basis.EXACT
+
+
+def test_that_scales_of_the_cache_are_counted_in_the_published_format_alone() -> None:
+    whole = model("Llama-3.1-8B")
+    scaled = replace(whole, spec=replace(whole.spec, kv_scale_bytes=8))
+    size = bytes_of("Llama-3.1-8B")
+    assert sum(s.size_bytes for s in weights(scaled, WeightLayout()).stages) == size + 32 * 8
+    other = weights(scaled, WeightLayout("fp16"))
+    assert sum(stage.size_bytes for stage in other.stages) == size
