@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from engine.architecture.read import specify
+from engine.architecture.spec import Subject
 
 KIMI_FULL = [4, 8, 12, 16, 20, 24, 27]
 K3_FULL = [*range(4, 93, 4), 93]
@@ -162,3 +163,11 @@ def test_that_a_hybrid_has_its_published_total(name: str) -> None:
     spec = specify(config)
     assert spec.parameters == total
     assert spec.doubts == ()
+
+
+def test_that_moshi_has_its_published_total_but_for_the_codebooks() -> None:
+    # kmhf/hf-moshiko: 32 codebooks are buffers, each of 2,048 codes × 256 with their use and a
+    # mark.
+    spec = specify({"model_type": "moshi", "architectures": ["MoshiForConditionalGeneration"]})
+    assert spec.parameters == 7_783_880_545 - 32 * (2048 * 256 + 2048 + 1)
+    assert spec.direction(Subject.WEIGHTS) is None
