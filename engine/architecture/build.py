@@ -20,7 +20,7 @@ from engine.architecture.families.base import (
     matrix,
     norm,
 )  # fmt: skip
-from engine.architecture.heads import head_of, is_tied, labels_of, score_has_bias
+from engine.architecture.heads import is_tied, labels_of, score_has_bias, top_of
 from engine.architecture.spec import LayerSpec, ModuleClass, Sharding, Tensor
 from engine.errors import ConfigError
 
@@ -194,11 +194,11 @@ def _outer(facts: Facts, family: Family, *, tied: bool) -> list[Tensor]:
 
 def _head(facts: Facts, family: Family, shape: tuple[int, int], *, tied: bool) -> list[Tensor]:
     head = ModuleClass.LM_HEAD
-    kind = head_of(facts.stated)
+    kind, owner = top_of(facts)
     if not family.has_head or (kind == "none" and family.bare_is_headless):
         return []
     if kind == "score":
-        labels, biased = (labels_of(facts), shape[1]), score_has_bias(facts.stated)
+        labels, biased = (labels_of(owner), shape[1]), score_has_bias(owner.stated)
         return matrix("score", head, labels, Sharding.REPLICATED, bias=biased)
     bias = facts.says(family.head_bias)
     if not tied:

@@ -53,6 +53,33 @@ def head_of(stated: Mapping[str, object]) -> str:
     return "none" if name.endswith("Model") else "lm"
 
 
+_HEADED = frozenset({
+    "encoder-decoder", "qwen2_5_omni", "qwen3_omni_moe", "speech-encoder-decoder",
+    "vision-encoder-decoder",
+})  # fmt: skip
+"""Models whose class with a head is itself called ``...Model``."""
+_CLASS_OF = {"glmga": "glm46v", "pp_chart2table": "got_ocr2"}
+"""Types built by another type's class."""
+
+
+def top_of(facts: Facts) -> tuple[str, Facts]:
+    """What is on top of the whole model, and the config that says so.
+
+    Below a root its class decides. Many that have a head are called ``...Model`` too: bare is
+    only the one that bears the type's own name.
+    """
+    if facts.above is None:
+        return head_of(facts.stated), facts
+    root = facts.above
+    while root.above is not None:
+        root = root.above
+    kind, own = head_of(root.stated), root.model_type
+    name = first_class(root.stated).lower().replace("_", "")
+    own = _CLASS_OF.get(own, own)
+    is_bare = name == own.replace("_", "").replace("-", "") + "model" and own not in _HEADED
+    return ("lm" if kind == "none" and not is_bare else kind), root
+
+
 def score_has_bias(stated: Mapping[str, object]) -> bool:
     """Whether the classifying head of a decoder has one: it has for tokens and for answers."""
     return first_class(stated).endswith(_BIASED)

@@ -46,10 +46,19 @@ def qwen2_vl(vision: Facts) -> Tower:
 
 
 def qwen2_5_vl(vision: Facts) -> Tower:
-    """Qwen2.5-VL: RMS norms, gated MLP with bias; grouped queries where the config states them."""
-    tower, hidden = _start(vision, bias=False)
+    """Qwen2.5-VL: RMS norms, gated MLP with bias."""
+    return _qwen2_5(vision, vision.integer("hidden_size"))
+
+
+def exaone4_5(vision: Facts) -> Tower:
+    """EXAONE 4.5: as Qwen2.5-VL, with grouped queries."""
     heads = vision.integer("num_heads")
-    kv = hidden // heads * vision.integer("num_key_value_heads", heads)
+    head = vision.integer("hidden_size") // heads
+    return _qwen2_5(vision, head * vision.integer("num_key_value_heads", heads))
+
+
+def _qwen2_5(vision: Facts, kv: int) -> Tower:
+    tower, hidden = _start(vision, bias=False)
     width = vision.integer("intermediate_size")
     style = Encoder(gated=True, norm_bias=False)
     style.add(tower, vision.integer("depth"), hidden, width, (hidden, kv))
@@ -240,7 +249,7 @@ def gemma4(vision: Facts) -> Tower:
 
 VISION_ENCODERS = {
     "cohere_compass_vision": qwen3_vl, "ernie4_5_vl_moe_vision": ernie4_5_vl,
-    "exaone4_5_vision": qwen2_5_vl, "gemma4_vision": gemma4, "glm4v_moe_vision": glm4v,
+    "exaone4_5_vision": exaone4_5, "gemma4_vision": gemma4, "glm4v_moe_vision": glm4v,
     "glm4v_vision": glm4v, "glm5_next_vision": glm5_next, "glm_ocr_vision": glm_ocr,
     "granite_docling_vision": granite_docling,
     "hunyuan_vl_vision": hunyuan_vl, "hy_v4_vl_vision": hy_v4_vl,
