@@ -49,7 +49,7 @@ RELEVANT = re.compile(
     r"|codebooks?(_dim|_size|_vocab_size)?$|^num_(semantic_)?quantizers$|^conv_kernel$|^tdnn_kernel$"
     r"|^(channel|depthwise|ffn)_multiplier$|^(up|down)sampling_(ratios|rate|factor|kernel_size)$"
     r"|^subsampling_|^scale_factor$|^(fusion|neck|fpn)_(hidden_sizes?|out_channels|feature_size)$"
-    r"|^(intra_)?bottleneck_\w+$"
+    r"|^(intra_)?bottleneck_\w+$|^tie_codebooks_embeddings$"
 )
 LONGEST_LIST = 128
 LONGEST_TEXT = 40

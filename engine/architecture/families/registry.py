@@ -93,6 +93,7 @@ _SAME_LAYERS = {
     "exaone4_5_text": "exaone4",
     "phi4": "phi3",
     "phi4_multimodal": "phi3",
+    "csm": "llama",
     "xverse": "llama",
     "camembert": "roberta",
     "xlm-roberta": "roberta",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _TALKER = "its talker keeps a cache of its own while it speaks, which is not counted"
 _KEEPS: Mapping[str, tuple[str, str]] = {
+    "csm": ("", "its depth decoder keeps a cache of its own while it speaks, which is not counted"),
     "qwen2_5_omni": ("enable_audio_output", _TALKER),
     "qwen3_omni_moe": ("enable_audio_output", _TALKER),
     "vibevoice": ("", "guidance keeps a second cache while it speaks, which is not counted"),

@@ -45,6 +45,7 @@ _HOMES = {
     "omni": (
         "qwen2_5_omni_thinker qwen3_omni_moe_thinker qwen2_5_omni qwen3_omni_moe phi4_multimodal"
     ),
+    "speaking": "csm",
     "omni_tokens": "apertus1p5 inkling_mm_model inkling2 inkling2_loop",
     "named": "fast_vlm gemma3n",
     "perception": "perception_lm",
