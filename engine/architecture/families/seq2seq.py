@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.build import layers_of
 from engine.architecture.families import attention
 from engine.architecture.families.base import FULL, Family, Mixed, matrix, norm
+from engine.architecture.families.sources import image_tokens, source_doubts
 from engine.architecture.heads import first_class, labels_of, whole_class
 from engine.architecture.spec import (
     AttentionKind,
@@ -115,7 +116,8 @@ def crossing(own: MixerRule, cross: MixerRule) -> MixerRule:
         mixed, other = own(facts, family, kind), cross(facts, family, kind)
         if other.attention is None:
             return mixed
-        spec = replace(other.attention, kind=AttentionKind.CROSS)
+        window = other.attention.window or image_tokens(facts)
+        spec = replace(other.attention, kind=AttentionKind.CROSS, window=window)
         return replace(mixed, tensors=[*mixed.tensors, *other.tensors], cross=spec)
 
     return block
@@ -200,6 +202,8 @@ def seq2seq(
         if encoder is not None and whole_class(facts).endswith(_ENCODERS):
             return []
         found = decoder.doubts(facts) if decoder.doubts else []
+        if not first_class(facts.stated).endswith("ForCausalLM") or facts.above is not None:
+            found += source_doubts(facts)
         return found + (_too_much(facts) if encoder is None else [])
 
     rule = crossing(own, cross)

@@ -216,7 +216,7 @@ def _switch() -> Family:
             step: str = f"{side}_sparse_step",
         ) -> tuple[str, ...]:  # fmt: skip
             blocks = facts.count(sparse)
-            every = facts.integer(step, max(count // blocks, 1) if blocks else count, low=0)
+            every = facts.integer(step, count // blocks if blocks else count, low=0)
             return tuple(
                 SPARSE if every and (i % every == 1 or every == 1) else DENSE for i in range(count)
             )

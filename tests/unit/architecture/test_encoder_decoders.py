@@ -156,6 +156,31 @@ def test_that_a_decoder_inside_another_model_reads_that_ones_encoder() -> None:
     assert spec.parameters == alone.parameters + 86_389_248
 
 
+@pytest.mark.parametrize(
+    ("encoder", "tokens"),
+    [
+        # 384 / 16 = 24 patches a side, and the class token.
+        ({"model_type": "vit", "image_size": 384}, 24 * 24 + 1),
+        # 2560 × 1920 in patches of 4, whose sides three stages halve: Donut's 4,800 tokens.
+        ({"model_type": "donut-swin", "image_size": [2560, 1920]}, 4800),
+    ],
+)
+def test_that_an_image_is_as_many_tokens_whatever_the_answers_length(
+    encoder: dict[str, Any], tokens: int
+) -> None:
+    decoder = {"model_type": "trocr", "decoder_layers": 2}
+    spec = specify({"model_type": "vision-encoder-decoder", "encoder": encoder, "decoder": decoder})
+    cross = spec.layers[0].cross
+    assert cross is not None
+    assert cross.window == tokens
+    assert spec.direction(Subject.SEQUENCE_STATE) is None
+
+
+def test_that_a_sound_of_any_length_leaves_the_cache_open() -> None:
+    spec = specify({"model_type": "moonshine"})
+    assert spec.direction(Subject.SEQUENCE_STATE) is Direction.EITHER
+
+
 def test_that_keys_and_values_are_made_of_the_encoders_width() -> None:
     layer = specify(NESTED).layers[0]
     shapes = {t.name: t.shape for t in layer.tensors}
