@@ -77,6 +77,7 @@ _HOMES = {
     ),
     "zaya": "zaya",
     "zamba": "zamba zamba2",
+    "voices": "higgs_audio_v2",
     "text_parts": "cohere_compass_text molmo2_text molmo_text voxtral_realtime_text",
     "speaking": "moshi",
 }
