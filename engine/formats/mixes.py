@@ -116,6 +116,26 @@ def converted_type(name: str, axes: int, half: str = "F16") -> str:
     return "F32" if keeps_f32 else half
 
 
+def requantised(
+    mix: str, tensors: Mapping[str, tuple[str, tuple[int, ...]]], facts: MixFacts
+) -> dict[str, str]:
+    """The ggml type of every tensor of a GGUF file, quantised anew to ``mix``.
+
+    Args:
+        mix: a key of ``MIXES``.
+        tensors: name -> (type, shape) of the whole file; what no mix touches keeps its type.
+        facts: what the rules ask of the model.
+
+    Raises:
+        KeyError: ``mix`` is not a key of ``MIXES``.
+    """
+    chosen = mix_types(mix, ((name, shape) for name, (_, shape) in tensors.items()), facts)
+    return {
+        name: own if _is_kept(_split(name)[1], len(shape)) else chosen[name]
+        for name, (own, shape) in tensors.items()
+    }
+
+
 def mix_types(
     mix: str, tensors: Iterable[Shaped], facts: MixFacts, half: str = "F16"
 ) -> dict[str, str]:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, cast
 
 from engine.architecture.spec import Direction, Doubt, Subject
 from engine.errors import ConfigError
+from engine.formats.mix_rules import MixFacts
+from engine.formats.mixes import requantised
 from engine.runtimes.llama_cpp.shape import Block, CacheKind, Mla, Moe, Shape, Ssm
 from engine.runtimes.llama_cpp.weights import FileTensor, split_name, weigh
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from engine.architecture.model import GgufTensor, Model
 
@@ -85,8 +87,8 @@ class Metadata:
         return ConfigError(message, field=name)
 
 
-def shape_of(model: Model) -> Shape:
-    """The shape of a model that was read from a GGUF file.
+def shape_of(model: Model, mix: str = "") -> Shape:
+    """The shape of a model that was read from a GGUF file, as it is or quantised to ``mix``.
 
     Raises:
         ConfigError: the metadata cannot be a model's.
@@ -123,14 +125,27 @@ def shape_of(model: Model) -> Shape:
         window=_window(meta),
         per_layer_embedding=_per_layer_embedding(meta, by_name, count),
         context_length=meta.number("context_length"),
-        weights=weigh(
-            (FileTensor(*split_name(t.name), t.ggml_type, t.shape) for t in model.gguf_tensors),
-            count,
-        ),
-        file_type=model.stored.format_label if model.stored else "",
+        weights=weigh(_tensors(model, meta, mix), count),
+        file_type=mix or (model.stored.format_label if model.stored else ""),
         doubts=(*doubts, *_unmeasured(model, architecture)),
-        is_read=True,
+        is_read=not mix,
     )
+
+
+def _tensors(model: Model, meta: Metadata, mix: str) -> Iterator[FileTensor]:
+    types = {t.name: t.ggml_type for t in model.gguf_tensors}
+    if mix:
+        facts = MixFacts(
+            meta.architecture,
+            meta.number("block_count"),
+            meta.numbers("attention.head_count", 1)[0],
+            meta.numbers("attention.head_count_kv", 1)[0],
+            meta.number("expert_count"),
+        )
+        listed = {t.name: (t.ggml_type, t.shape) for t in model.gguf_tensors}
+        types = requantised(mix, listed, facts)
+    for tensor in model.gguf_tensors:
+        yield FileTensor(*split_name(tensor.name), types[tensor.name], tensor.shape)
 
 
 def _unmeasured(model: Model, architecture: str) -> tuple[Doubt, ...]:

@@ -31,11 +31,12 @@ _ARCHITECTURES = {
     "deepseek_v2": "deepseek2",
     "deepseek_v3": "deepseek2",
     "cohere": "command-r",
+    "nemotron-nas": "deci",
 }
 """``model_type`` -> GGUF architecture, where they differ."""
 _WINDOW_IGNORED = frozenset({"phi3", "llama", "qwen2", "qwen2moe", "qwen3", "qwen3moe"})
-
-
+_ONE_COUNT_OF_HEADS = frozenset({"qwen3next", "qwen3_5", "qwen3_5_moe"})
+"""Architectures whose files state the heads of attention for blocks without it as well."""
 _ROW = 256
 
 
@@ -53,7 +54,7 @@ def shape_of(model: Model, mix: str) -> Shape:
     spec = model.spec
     architecture = architecture_of(spec.model_type)
     listed = [*_uncounted(spec), *file_tensors(spec)]
-    first = next((layer.attention for layer in spec.layers if layer.attention), None)
+    first = _first_attention(spec, architecture)
     moe = next((layer.moe for layer in spec.layers if layer.moe), None)
     facts = MixFacts(
         architecture,
@@ -95,6 +96,12 @@ def shape_of(model: Model, mix: str) -> Shape:
         file_type=mix,
         doubts=doubts_in(spec, "llama.cpp"),
     )
+
+
+def _first_attention(spec: ArchitectureSpec, architecture: str) -> AttentionSpec | None:
+    """The attention by whose heads a mix chooses: the first block's; it may have none."""
+    stated = spec.layers if architecture in _ONE_COUNT_OF_HEADS else spec.layers[:1]
+    return next((layer.attention for layer in stated if layer.attention), None)
 
 
 def _uncounted(spec: ArchitectureSpec) -> list[Unassigned]:

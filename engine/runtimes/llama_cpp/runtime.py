@@ -47,9 +47,7 @@ class LlamaCpp:
     kv_cache_dtypes: tuple[str, ...] = ("auto", *LLAMA_CPP_KV_DTYPES)
 
     def weight_formats(self, model: Model) -> tuple[str, ...]:
-        """``auto``, and for a model that is no GGUF file yet every mix it can be made into."""
-        if model.is_gguf:
-            return ("auto",)
+        """``auto``, and every mix that the model can be made into."""
         has_experts = any(layer.moe for layer in model.spec.layers)
         left_out = FOR_FEW_BITS if has_experts else {*FOR_FEW_BITS, "MXFP4_MOE"}
         return ("auto", *(m for m in MIXES if m not in left_out))
@@ -117,18 +115,12 @@ def _mix(model: Model, weight_format: str) -> str:
             f"llama.cpp loads GGUF files such as Q4_K_M or Q8_0, not {weight_format!r:.40}.",
             field="weight_format",
         )
-    if model.is_gguf:
-        raise DeploymentError(
-            f"{model.id} is a GGUF file of its own types: choose weight_format auto, or open the "
-            "original model to plan another mix.",
-            field="weight_format",
-        )
     return mix
 
 
 @lru_cache(maxsize=8192)
 def _shape(model: Model, mix: str) -> Shape:
-    return from_spec.shape_of(model, mix) if mix else from_gguf.shape_of(model)
+    return from_gguf.shape_of(model, mix) if model.is_gguf else from_spec.shape_of(model, mix)
 
 
 def _ranks(

@@ -11,7 +11,9 @@ from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, Subject
 from engine.errors import ConfigError
 from engine.formats.gguf import tensor_bytes
 from engine.runtimes.llama_cpp.from_gguf import shape_of
+from engine.runtimes.llama_cpp.runtime import file_bytes
 from engine.runtimes.llama_cpp.shape import CacheKind
+from engine.runtimes.registry import get
 
 _SPEC = ArchitectureSpec(
     model_type="", layers=(), outer=(), mtp=(), hidden_size=0, vocab_size=0,
@@ -124,3 +126,24 @@ def test_that_a_tensor_with_an_odd_name_is_no_blocks() -> None:
     changed = Model("m", None, "test", _SPEC, None, (*model.gguf_tensors, odd), model.gguf_metadata)
     shape = shape_of(changed)
     assert shape.weights.blocks == shape_of(model).weights.blocks
+
+
+def test_that_another_mix_starts_from_the_tensors_of_the_file() -> None:
+    model = _gguf("llama")
+    norm = GgufTensor("output_norm.weight", "F32", (1024,), 4096)
+    model = replace(model, gguf_tensors=(*model.gguf_tensors, norm))
+    shape = shape_of(model, "Q4_K_M")
+    found = shape.weights.type_bytes
+    # The table is the head too, and of four layers the last two get more bits for ffn_down.
+    wide = 1024 * 32000 + 2 * 4096 * 1024
+    rest = 4 * 1024 * (256 + 1024 + 4096) + 2 * 4096 * 1024
+    assert dict(found) == {"Q6_K": wide * 210 // 256, "Q4_K": rest * 144 // 256, "F32": 4096}
+    assert (shape.file_type, shape.is_read) == ("Q4_K_M", False)
+    assert shape_of(model).is_read
+
+
+def test_that_a_file_is_offered_every_mix_and_plans_it() -> None:
+    model = _gguf("llama")
+    assert "Q3_K_M" in get("llama.cpp").weight_formats(model)
+    as_it_is, smaller = file_bytes(model, "auto"), file_bytes(model, "q8_0")
+    assert smaller == as_it_is // 2 // 32 * 34
