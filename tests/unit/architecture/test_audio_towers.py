@@ -326,3 +326,112 @@ def test_the_first_published_qwen3_asr() -> None:
     audio = planes + 18 * layer + 1792 + linear(896, 896) + linear(1024, 896)
     # Its text model is Qwen3-0.6B, whose 596,049,920 parameters are well known.
     assert spec.parameters == 596_049_920 + audio
+
+
+def test_hubert_and_what_it_may_leave_out() -> None:
+    keys: dict[str, Any] = {
+        "conv_dim": [4, 6], "conv_kernel": [5, 3], "conv_stride": [5, 2], "hidden_size": 8,
+        "intermediate_size": 12, "num_hidden_layers": 2, "num_conv_pos_embeddings": 7,
+        "num_conv_pos_embedding_groups": 2,
+    }  # fmt: skip
+    layer = 4 * linear(8, 8) + linear(12, 8) + linear(8, 12) + 2 * 16
+    waves = 4 * 5 + 8 + 6 * 4 * 3  # a norm in the first convolution, and no bias
+    positions = 8 + 7 + 8 * 4 * 7
+    expected = waves + 12 + linear(8, 6) + positions + 8 + 16 + 2 * layer
+    assert heard("hubert", **keys) == expected
+    assert heard("hubert", **keys, feat_proj_layer_norm=False) == expected - 12
+    assert heard("hubert", **keys, conv_pos_batch_norm=True) == expected - 7 + 16
+
+
+def test_wavlms_gates() -> None:
+    keys: dict[str, Any] = {"hidden_size": 8, "intermediate_size": 12, "num_attention_heads": 2}
+    plain = heard("wav2vec2", **keys, num_conv_pos_embedding_groups=2, num_hidden_layers=3)
+    gated = heard("wavlm", **keys, num_conv_pos_embedding_groups=2, num_hidden_layers=3)
+    assert gated - plain == 3 * (2 + linear(8, 4)) + 320 * 2
+
+
+def test_a_fast_conformer_over_time_alone() -> None:
+    convolutions = linear(8, 10) + linear(8, 8 * 3) + linear(4, 8 * 3) + linear(8, 4)
+    layer = 4 * 8 * 12 + 4 * 8 * 8 + 2 * 8 * 8 + 8 * 5 + 8 * 8 + 16 + 5 * 8
+    keys = {
+        "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "num_mel_bins": 10, "subsampling_conv_kernel_size": 3,
+        "subsampling_conv_channels": 4, "conv_kernel_size": 5,
+    }  # fmt: skip
+    assert heard("lasr_encoder", **keys) == convolutions + 2 * layer + 8
+
+
+def test_tables_for_text_and_codes_with_a_depth_decoder() -> None:
+    small = {"intermediate_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config: dict[str, Any] = {
+        "model_type": "csm",
+        **small,
+        "hidden_size": 8,
+        "num_key_value_heads": 1,
+        "vocab_size": 10,
+        "num_codebooks": 3,
+        "text_vocab_size": 20,
+        "depth_decoder_config": {
+            **small,
+            "hidden_size": 6,
+            "num_key_value_heads": 1,
+            "backbone_hidden_size": 8,
+            "vocab_size": 10,
+            "num_codebooks": 3,
+        },
+    }
+    spec = specify(config)
+    sums = spec.parameters_by_class()
+    assert sums[ModuleClass.EMBEDDING] == 3 * 10 * 8 + 20 * 8
+    assert sums[ModuleClass.LM_HEAD] == 10 * 8
+    # The table is the depth decoder's too; untied, it has one of its own.
+    untied = specify({**config, "tie_codebooks_embeddings": False})
+    assert untied.parameters - spec.parameters == 3 * 10 * 8
+    depth = 2 * 6 * 6 + 2 * 3 * 6 + 3 * 6 * 12 + 2 * 6 + 6 + 6 * 8 + 2 * 6 * 10
+    two = {**config["depth_decoder_config"], "num_hidden_layers": 2}
+    more = specify({**config, "depth_decoder_config": two})
+    assert more.parameters - spec.parameters == depth - 6 - 6 * 8 - 2 * 6 * 10
+    assert spec.direction(Subject.SEQUENCE_STATE) is Direction.LOWER
+
+
+def test_a_second_way_for_sound() -> None:
+    # bosonai/higgs-audio-v2-generation-3B-base: 5,771,283,456 on the Hub, of which the class does
+    # not build the head over text, 128,256 by 3,072.
+    spec = specify({"model_type": "higgs_audio_v2", "codebook_size": 1026})
+    assert spec.parameters == 5_771_283_456 - 128_256 * 3_072
+
+
+def test_tokenizers_of_images_and_sound() -> None:
+    config = {
+        "model_type": "apertus1p5",
+        "text_config": {**TEXT, "vocab_size": 40},
+        "vision_config": {
+            "base_channels": 4, "channel_multiplier": [1, 2], "num_res_blocks": 2, "embed_dim": 3,
+            "latent_channels": 5, "codebook_size": 10, "resolution": 8, "attn_resolutions": [4],
+        },
+        "audio_config": {
+            "num_filters": 2, "upsampling_ratios": [3], "hidden_size": 6, "codebook_size": 10,
+            "kernel_size": 7, "last_kernel_size": 7, "residual_kernel_size": 3,
+            "num_lstm_layers": 1,
+        },
+    }  # fmt: skip
+
+    def residual(before: int, width: int) -> int:
+        shortcut = linear(width, before) if before != width else 0
+        both = linear(width, 9 * before) + linear(width, 9 * width)
+        return 2 * before + 2 * width + both + shortcut
+
+    attention = 16 + 4 * linear(8, 8)
+    first = 2 * residual(4, 4) + linear(4, 36)
+    second = residual(4, 8) + residual(8, 8) + 2 * attention
+    middle = 2 * residual(8, 8) + attention
+    ends = linear(4, 27) + 16 + linear(5, 72) + 10 * 3 + linear(3, 5)
+    assert sum_of(config, ModuleClass.VISION) == first + second + middle + ends
+
+    def conv(out: int, width: int, kernel: int) -> int:
+        return linear(out, width * kernel) + out  # the length of each row is a parameter too
+
+    blocks = conv(1, 2, 3) + conv(2, 1, 1) + conv(2, 2, 1)
+    recurrent = 2 * 4 * 4 * 4 + 2 * 4 * 4
+    expected = conv(2, 1, 7) + blocks + conv(4, 2, 6) + recurrent + conv(6, 4, 7)
+    assert sum_of(config) == expected
