@@ -90,13 +90,15 @@ def seamless(facts: Facts, _family: object = None) -> list[Tensor]:
 
 def _relative(tower: Tower, facts: Facts, path: str, sizes: tuple[int, int, int, int]) -> None:
     hidden, width, heads, n = sizes
+    # Each of the two types builds one kind, and nothing for the other's.
     kind = facts.word("position_embeddings_type")
+    is_second = facts.model_type == "seamless_m4t_v2"
     facts.settle("max_source_positions")
-    if kind == "relative":
+    if kind == "relative" and not is_second:
         tower.linear(path + "linear_pos", hidden, hidden, bias=False, copies=n)
         for name in ("pos_bias_u", "pos_bias_v"):
             tower.weight(path + name, heads, width, copies=n)
-    if kind == "relative_key":
+    if kind == "relative_key" and is_second:
         rows = facts.integer("left_max_position_embeddings", low=0)
         rows += facts.integer("right_max_position_embeddings", low=0) + 1
         tower.weight(path + "distance_embedding.weight", rows, width, copies=n)

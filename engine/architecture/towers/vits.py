@@ -96,7 +96,10 @@ class ViT:
             norm_bias=not vision.says(self.rms),
             scales=2 if vision.says(self.scales) else 0,
         )
-        style.add(tower, vision.integer(self.layers), hidden, width, (hidden, hidden))
+        # Heads that don't divide the hidden size leave the rest of it out.
+        heads = vision.count("num_attention_heads") or 1
+        inner = hidden // heads * heads
+        style.add(tower, vision.integer(self.layers), hidden, width, (inner, inner))
 
     def _width(self, vision: Facts, hidden: int) -> int:
         if not self.ratio:
