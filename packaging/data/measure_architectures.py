@@ -14,7 +14,7 @@ config, and writes what was measured back into them:
 
 Needs a Python with torch and transformers, which this project has no other use for:
 
-    python packaging/data/measure_architectures.py [TYPE ...]
+    python packaging/data/measure_architectures.py [--caches] [TYPE ...]
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EVIDENCE = Path(__file__).resolve().parents[2] / "tests" / "evidence" / "archite
 LENGTHS, LONG_LENGTHS, SOURCE_TOKENS = (7, 40, 41), (160, 300, 301), 12
 LONG = frozenset({"deepseek_v4", "gemma3n_text", "minimax", "qwen4_exp_text", "glm5_next_text"})
 """Types whose cache is no straight line: measured at more lengths."""
-MOST_PARAMETERS = 400_000_000
+MOST_PARAMETERS = 1_200_000_000
 SECONDS_A_CLASS = 90
 NEVER_CHANGED = re.compile(
     r"token_id|token_index|dropout|_id$|num_labels|output_|return_|use_cache|torchscript|pruned|seed"
@@ -155,32 +155,79 @@ def tensors_in(held: object, seen: set[int]) -> Iterator[Any]:
         yield from tensors_in(getattr(held, "__dict__", {}), seen)
 
 
+def text_model(config: Any) -> Any:
+    """The decoder of a multimodal model by itself, from its part of the config."""
+    import transformers
+
+    for auto in (transformers.AutoModelForCausalLM, transformers.AutoModel):
+        with contextlib.suppress(ValueError):
+            return auto.from_config(config)
+    home = importlib.import_module(type(config).__module__.replace(".configuration_", ".modeling_"))
+    own = [
+        found
+        for name, found in vars(home).items()
+        if isinstance(found, type)
+        and getattr(found, "config_class", None) is type(config)
+        and found.__module__ == home.__name__
+        and not name.endswith("PreTrainedModel")
+    ]
+    ends = ("ForCausalLM", "TextModel", "Decoder", "Model")
+    own.sort(key=lambda c: next((i for i, end in enumerate(ends) if c.__name__.endswith(end)), 9))
+    return own[0](config)
+
+
+def decoder(row: dict[str, Any], device: str) -> Any:
+    """The model whose cache is measured: the row's own, or the text part of a multimodal one."""
+    import torch
+
+    whole = built(row, row["base"])
+    text = whole.config.get_text_config(decoder=True)
+    if text is whole.config or getattr(whole.config, "is_encoder_decoder", False):
+        return built(row, row["base"], device)
+    with torch.device(device):
+        return text_model(text)
+
+
+def answer_to_source(model: Any, tokens: Any) -> Any:
+    """The decoder's answer after an encoder read words; or sound or images, given as its output."""
+    import torch
+    from transformers.modeling_outputs import BaseModelOutput
+
+    try:
+        source = torch.randint(3, 100, (1, SOURCE_TOKENS))
+        return model(input_ids=source, decoder_input_ids=tokens, use_cache=True)
+    except (ValueError, TypeError, AttributeError):
+        inner = getattr(model.config, "encoder", model.config)
+        width = getattr(inner, "d_model", None) or inner.hidden_size
+        states = torch.randn(1, SOURCE_TOKENS, width, dtype=model.dtype)
+        given = BaseModelOutput(last_hidden_state=states)
+        return model(encoder_outputs=given, decoder_input_ids=tokens, use_cache=True)
+
+
 def measure_cache(row: dict[str, Any]) -> dict[str, Any] | None:
-    """Bytes of the cache by the number of tokens; None where the class keeps none."""
+    """Bytes of the cache by the number of tokens; None where the model is too large to run."""
     import torch
     import transformers
 
-    if parameters(built(row, row["base"])) > MOST_PARAMETERS:
+    if parameters(decoder(row, "meta")) > MOST_PARAMETERS:
         return None
-    dtype = row["cache"].get("dtype", "bfloat16")
-    model = built(row, row["base"], "cpu").to(getattr(torch, dtype)).eval()
+    dtype = (row.get("cache") or {}).get("dtype", "bfloat16")
+    model = decoder(row, "cpu").to(getattr(torch, dtype)).eval()
     reads_source = "decoder_input_ids" in inspect.signature(model.forward).parameters
     lengths = LENGTHS + (LONG_LENGTHS if row["type"] in LONG else ())
     sizes: dict[str, int] = {}
     for length in lengths:
-        asked: dict[str, Any] = {"input_ids": torch.randint(3, 100, (1, length))}
-        if reads_source and getattr(model.config, "is_encoder_decoder", False):
-            asked = {
-                "input_ids": torch.randint(3, 100, (1, SOURCE_TOKENS)),
-                "decoder_input_ids": asked["input_ids"],
-            }
+        tokens = torch.randint(3, 100, (1, length))
         with torch.no_grad():
-            answer = model(**asked, use_cache=True)
+            if reads_source and getattr(model.config, "is_encoder_decoder", False):
+                answer = answer_to_source(model, tokens)
+            else:
+                answer = model(input_ids=tokens, use_cache=True)
             held = [answer.get(key) for key in CACHES if answer.get(key) is not None][:1]
             if not held:
                 # Fills a cache that it is given, and returns none.
                 held = [transformers.DynamicCache(config=model.config)]
-                model(**asked, use_cache=True, cache=held[0])
+                model(input_ids=tokens, use_cache=True, cache=held[0])
         for module in model.modules():
             held += [v for k in STATES if isinstance(v := getattr(module, k, None), torch.Tensor)]
         found = list(tensors_in(held, set()))
@@ -188,14 +235,14 @@ def measure_cache(row: dict[str, Any]) -> dict[str, Any] | None:
     return {"dtype": dtype, "bytes": sizes}
 
 
-def measured(row: dict[str, Any], answers: Queue[dict[str, Any]]) -> None:
+def measured(row: dict[str, Any], answers: Queue[dict[str, Any]], *, only_caches: bool) -> None:
     """Measure ``row`` in a process of its own, silently."""
     found: dict[str, Any] = {}
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stderr(nowhere):
         try:
-            found = measure_parameters(row)
-            if "cache" in row:
-                found["cache"] = measure_cache(row)
+            if not only_caches:
+                found = measure_parameters(row)
+            found["cache"] = measure_cache(row)
         except Exception as error:  # noqa: BLE001 - goes into the row
             found["failed"] = f"{type(error).__name__}: {error}"[:200]
     answers.put(found)
@@ -210,13 +257,17 @@ def main(types: list[str]) -> int:
     import transformers.models.llama.modeling_llama
 
     torch.set_num_threads(1)
+    only_caches = "--caches" in types
+    types = [name for name in types if name != "--caches"]
     rows = [json.loads(line) for line in EVIDENCE.read_text(encoding="utf-8").splitlines()]
     fork = multiprocessing.get_context("fork")
     for row in rows:
         if types and row["type"] not in types:
             continue
         answers = fork.Queue()
-        worker = fork.Process(target=measured, args=(row, answers))
+        worker = fork.Process(
+            target=measured, args=(row, answers), kwargs={"only_caches": only_caches}
+        )
         worker.start()
         row.pop("failed", None)
         row.update(answers.get(timeout=600), transformers=transformers.__version__)

@@ -10,7 +10,7 @@ Source:
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -110,8 +110,8 @@ def parameter_grades(row: dict[str, Any]) -> list[Graded]:
 
 def cache_grade(row: dict[str, Any]) -> Graded | None:
     """Our bytes of the cache beside the measured ones; None where none were measured."""
-    found = _measured_cache(row)
-    if found is None:
+    found = row.get("cache")
+    if not found:
         return None
     measured, dtype = found["bytes"], found["dtype"]
     spec = _spec({"model_type": row["type"], "architectures": [row["class"]]} | row["base"])
@@ -132,37 +132,15 @@ def cache_grade(row: dict[str, Any]) -> Graded | None:
     return Graded(grade, "cache", ours, measured, reason)
 
 
-def _measured_cache(row: dict[str, Any]) -> dict[str, Any] | None:
-    own = row.get("cache")
-    if own is not None:
-        return own
-    # A multimodal model keeps what its text model keeps.
-    for value in row["base"].values():
-        if isinstance(value, dict) and "model_type" in value:
-            inner = _caches().get(json.dumps(value, sort_keys=True))
-            if inner is not None:
-                return inner
-    return None
-
-
-@cache
-def _caches() -> dict[str, dict[str, Any]]:
-    return {
-        json.dumps(row["base"] | {"model_type": row["type"]}, sort_keys=True): row["cache"]
-        for row in rows()
-        if row.get("cache")
-    }
-
-
 def cache_bytes(spec: ArchitectureSpec, tokens: int, dtype: str = "bfloat16") -> int:
     """What transformers keeps of a sequence of ``tokens``, the encoder's beside it."""
     total = 0
     for layer in spec.layers:
         total += layer_bytes(layer, tokens, dtype)
         cross = layer.cross
-        if cross is not None and cross.kind is AttentionKind.CROSS and not cross.window:
+        if cross is not None and cross.kind is AttentionKind.CROSS:
             total -= attention_bytes(cross, tokens, dtype)
-            total += attention_bytes(cross, SOURCE_TOKENS, dtype)
+            total += attention_bytes(replace(cross, window=0), SOURCE_TOKENS, dtype)
     return total
 
 
