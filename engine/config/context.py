@@ -52,6 +52,8 @@ def _factor(facts: Facts) -> float:
     if not is_mapping(scaling) or facts.model_type.startswith("gemma3"):
         return 1
     kind = scaling.get("rope_type") or scaling.get("type")
+    if kind is not None and not isinstance(kind, str):
+        raise facts.bad("rope_parameters.rope_type", kind, "a word is needed")
     factor = scaling.get("factor")
     if kind in _ALREADY_SCALED or isinstance(factor, bool) or not isinstance(factor, int | float):
         return 1

@@ -29,7 +29,7 @@ def _stages(vision: Facts, key: str, count: int, low: int = 1) -> tuple[int, ...
 def davit(vision: Facts) -> Tower:
     """DaViT: blocks of attention in windows and among channels, with convolutions before both."""
     tower = Tower("vision_tower.")
-    widths = vision.integers("embed_dim", 1) or ()
+    widths = _stages(vision, "embed_dim", 1)
     stages = len(widths)
     depths = _stages(vision, "depths", stages, 0)
     kernels = _stages(vision, "patch_size", stages)

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from engine.architecture.families.registry import FAMILIES
 from engine.architecture.read import read
+from engine.architecture.towers.encoders import VISION_ENCODERS
+from engine.architecture.towers.registry import TOWERS
 from engine.errors import ConfigError, UnknownArchitectureError
 from engine.source.raw import RawModel
 
@@ -60,6 +62,11 @@ scalars = (
     | st.text(max_size=12)
     | st.sampled_from(["full_attention", "mamba", "dense", "fp8", "gptq", "float16", "M" * 300])
 )
+ENCODER_KEYS = [
+    "depths", "embed_dim", "hidden_size", "hidden_sizes", "image_size", "intermediate_size",
+    "layer_scale_init_value", "mlp_ratio", "num_attention_heads", "num_heads",
+    "num_hidden_layers", "num_stages", "patch_size", "spatial_merge_size", "window_size",
+]  # fmt: skip
 garbage = st.recursive(
     scalars,
     lambda inner: (
@@ -93,12 +100,34 @@ def test_that_a_mutated_config_gives_a_model_or_one_clear_error(
     answers({k: v for k, v in config.items() if k not in missing or k in changes})
 
 
-@given(st.sampled_from(["gemma3", "llava", "qwen3_vl", "gemma4", "mllama", "voxtral"]), garbage)
+@given(st.sampled_from(sorted(TOWERS)), garbage)
 def test_that_a_garbage_sub_config_gives_a_model_or_one_clear_error(
     model_type: str, sub: object
 ) -> None:
     answers({"model_type": model_type, "text_config": SMALL, "vision_config": sub})
     answers({"model_type": model_type, "text_config": sub, "audio_config": sub})
+
+
+@given(
+    st.sampled_from(sorted(VISION_ENCODERS)),
+    st.dictionaries(st.sampled_from(ENCODER_KEYS), garbage, max_size=3),
+)
+def test_that_a_garbage_encoder_gives_a_model_or_one_clear_error(
+    kind: str, changes: dict[str, Any]
+) -> None:
+    answers(
+        {
+            "model_type": "llava",
+            "text_config": SMALL,
+            "vision_config": {"model_type": kind} | changes,
+        }
+    )
+
+
+@given(garbage, garbage)
+def test_that_a_garbage_rotation_is_survived(kind: object, factor: object) -> None:
+    rotation = {"rope_type": kind, "factor": factor}
+    answers({"model_type": "llama"} | SMALL | {"rope_parameters": rotation})
 
 
 @given(garbage)
