@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention
 from engine.architecture.families.base import Mixed, norm, state_doubt
+from engine.architecture.families.sources import image_tokens
 from engine.architecture.spec import AttentionKind, Direction
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def crossed(facts: Facts, family: Family, mixed: Mixed, names: Names, last: str)
         *norm(last, facts.integer("hidden_size"), bias=True),
     ]
     # By itself a decoder has no encoder to attend to, and keeps nothing of one.
-    cross = replace(own, kind=AttentionKind.CROSS, window=0) if facts.path else None
+    window = image_tokens(facts)
+    cross = replace(own, kind=AttentionKind.CROSS, window=window) if facts.path else None
     return Mixed(tensors, own, cross=cross)
 
 
@@ -49,9 +51,11 @@ def reading(names: Names, last: str) -> MixerRule:
 
 
 def reading_doubts(facts: Facts) -> list[Doubt]:
-    """How much a decoder keeps of an encoder that reads no text."""
+    """How much a decoder keeps of an encoder that reads no text, where that is not known."""
     root = facts.above.model_type if facts.above else ""
     if root in ("", "encoder-decoder") or not facts.flag("add_cross_attention"):
+        return []
+    if image_tokens(facts):
         return []
     reason = f"its cross-attention keeps what {root} hears or sees: counted as long as the answer"
     return state_doubt(reason, Direction.EITHER)
