@@ -81,7 +81,8 @@ def talker_moe(root: Facts, facts: Facts) -> list[Tensor]:
     for name in ("text_projection", "hidden_projection"):
         tower.linear(f"{name}.linear_fc1", width, root.integer("thinker_hidden_size"))
         tower.linear(f"{name}.linear_fc2", hidden, width)
-    root.settle("spatial_merge_size")  # which the processor reads
+    root.settle("spatial_merge_size", "speaker_id", "accept_hidden_layer")  # read when it runs
+    root.settle(*(key for key in root.stated if key.startswith("codec_")))
     return tower.tensors
 
 
@@ -181,6 +182,8 @@ def bigvgan(facts: Facts) -> list[Tensor]:
 def code2wav(facts: Facts) -> list[Tensor]:
     """Qwen3-Omni's vocoder: a transformer over codes, and convolutions that raise the rate."""
     tower = Tower("code2wav.", ModuleClass.AUDIO)
+    # Of the published file, without a place in the class.
+    facts.settle("semantic_codebook_size", "num_semantic_quantizers", "codebook_dim")
     layers, hidden, _, heads = _sizes(facts)
     style = Encoder(
         gated=True, mlp_bias=False, norm_bias=False, scales=2,
