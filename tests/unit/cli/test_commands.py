@@ -36,6 +36,19 @@ def test_that_kv_answers_by_its_schema_and_halves_with_8_bits(plimsoll, llama_8b
     assert (half["bytes_per_token"], half["total_bytes"]) == (65_536, 2**29)
 
 
+def test_that_kv_names_the_layers_that_keep_an_encoders_tokens(plimsoll, tmp_path):
+    # Whisper tiny: 4 layers of 6 heads of 64 in 16 bits; 1,500 tokens of sound.
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "whisper", "dtype": "float16"}), "utf-8")
+    ran = plimsoll("kv", path, "--context", 100)
+    assert "4 cross layers keep the encoder's 1,500 tokens" in ran.output
+    assert "4 cross-attention layers" in ran.output
+    answer = plimsoll("kv", path, "--context", 100, "--json").answer
+    jsonschema.validate(answer, published("kv"))
+    token = 2 * 4 * 6 * 64 * 2
+    assert [entry["bytes"] for entry in answer["inputs"]] == [100 * token, 1500 * token]
+
+
 def test_that_kv_counts_a_window_only_as_far_as_it_reaches(plimsoll, tmp_path):
     # Mistral-7B-v0.1: 32 layers, 8 heads of 128, a window of 4,096 on every layer.
     path = tmp_path / "config.json"
