@@ -21,6 +21,16 @@ def classes_of(found: Verification) -> list[tuple[ModuleClass, int, int]]:
     ]
 
 
+def outcome(found: Verification) -> str:
+    """How far both counts are apart, in one sentence."""
+    apart = abs(found.our_parameters - found.built_parameters)
+    if apart:
+        return f"They differ by {apart:,} parameter{'s' if apart > 1 else ''}."
+    if any(ours != built for _module, ours, built in classes_of(found)):
+        return "Equal to the parameter in all, though not class by class."
+    return "Equal to the parameter."
+
+
 def verify_answer(found: Verification) -> dict[str, object]:
     """The answer to ``plimsoll verify``."""
     return {

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import VerifyError
+from engine.verify.process import started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +26,8 @@ HOW = (
 _LOOK = (
     "import importlib.util as u, sys; sys.exit(any(u.find_spec(m) is None for m in sys.argv[1:]))"
 )
-_LOOK_SECONDS = 20
+_STEP_SECONDS = 0.2
+_STEPS = 100
 
 
 def find(token: CancelToken, named: str | None = None) -> str:
@@ -39,7 +42,7 @@ def find(token: CancelToken, named: str | None = None) -> str:
         if path is None:
             message = f"{named[:200]!r} is no program that can be started."
             raise VerifyError(message, field="python")
-        if not _has_what_it_takes(path):
+        if not _has_what_it_takes(path, token):
             message = (
                 f"{named[:200]} has no {' and no '.join(NEEDED)}: "
                 "pip install torch transformers in it, or name another Python."
@@ -51,7 +54,7 @@ def find(token: CancelToken, named: str | None = None) -> str:
         return sys.executable
     for path in _on_the_path():
         token.raise_if_cancelled()
-        if _has_what_it_takes(path):
+        if _has_what_it_takes(path, token):
             return path
     raise VerifyError(HOW, field="python")
 
@@ -61,11 +64,13 @@ def _on_the_path() -> Iterator[str]:
     yield from dict.fromkeys(path for path in found if path is not None)
 
 
-def _has_what_it_takes(path: str) -> bool:
+def _has_what_it_takes(path: str, token: CancelToken) -> bool:
     try:
-        done = subprocess.run(  # noqa: S603 - a Python that the user named or has on the path
-            [path, "-c", _LOOK, *NEEDED], capture_output=True, check=False, timeout=_LOOK_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+        with started([path, "-c", _LOOK, *NEEDED], subprocess.DEVNULL) as process:
+            for _ in range(_STEPS):
+                token.raise_if_cancelled()
+                with suppress(subprocess.TimeoutExpired):
+                    return process.wait(_STEP_SECONDS) == 0
+    except OSError:
+        pass
+    return False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, cast
@@ -15,9 +14,10 @@ from engine.architecture.naming import named, pattern_of
 from engine.architecture.spec import ModuleClass, Subject
 from engine.errors import VerifyError
 from engine.verify.interpreter import find
+from engine.verify.process import started
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Mapping
 
     from engine.architecture.model import Model
     from engine.cancel import CancelToken
@@ -90,8 +90,12 @@ def verify(model: Model, token: CancelToken, python: str | None = None) -> Verif
 
 def _run(python: str, config: str, token: CancelToken) -> Mapping[str, object]:
     script = resources.path("scripts", "parameters_on_meta.py")
-    with _started([python, str(script)]) as process:
-        output = _talk(process, config, token)
+    try:
+        with started([python, str(script)], subprocess.PIPE) as process:
+            output = _talk(process, config, token)
+    except OSError as error:
+        message = f"{python} cannot be started: {error.strerror or error}."
+        raise VerifyError(message, field="python") from error
     try:
         found: object = json.loads(output)
     except ValueError:
@@ -100,23 +104,6 @@ def _run(python: str, config: str, token: CancelToken) -> Mapping[str, object]:
         message = f"{python} gave no answer: it may have run out of memory."
         raise VerifyError(message)
     return cast("dict[str, object]", found)
-
-
-@contextmanager
-def _started(command: list[str]) -> Generator[subprocess.Popen[str]]:
-    pipe = subprocess.PIPE
-    try:
-        process = subprocess.Popen(  # noqa: S603 - our script, in a Python found or named
-            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, encoding="utf-8"
-        )
-    except OSError as error:
-        message = f"{command[0]} cannot be started: {error.strerror or error}."
-        raise VerifyError(message, field="python") from error
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def _talk(process: subprocess.Popen[str], config: str, token: CancelToken) -> str:

@@ -23,6 +23,7 @@ MAPPINGS = (
     "MODEL_MAPPING_NAMES",
 )
 RENAMED = {"kimi_k2": "deepseek_v3", "phi4": "phi3", "minimax_m3": "minimax_m3_vl_text"}
+UNWANTED = ("auto_map", "quantization_config")
 
 
 def class_of(config, stated):
@@ -47,6 +48,15 @@ def class_of(config, stated):
     return None
 
 
+def without(stated):
+    """The config less what would ask for code of a repository or a quantizer, at any depth."""
+    return {
+        key: without(value) if isinstance(value, dict) else value
+        for key, value in stated.items()
+        if key not in UNWANTED
+    }
+
+
 def build(stated):
     """The answer for one config."""
     import torch
@@ -54,7 +64,7 @@ def build(stated):
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     versions = {"torch": str(torch.__version__), "transformers": transformers.__version__}
-    given = {k: v for k, v in stated.items() if k not in ("auto_map", "quantization_config")}
+    given = without(stated)
     named = str(given.pop("model_type", "") or "")
     model_type = named if named in CONFIG_MAPPING else RENAMED.get(named, named)
     if model_type not in CONFIG_MAPPING:

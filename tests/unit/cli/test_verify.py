@@ -7,6 +7,8 @@ that answer as the real one does, and the whole against torch where a Python her
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
+import resources
 from engine.architecture.read import read
 from engine.cancel import CancelToken, JobCancelledError
 from engine.errors import VerifyError
@@ -80,6 +83,13 @@ def test_that_a_difference_is_shown_by_class_and_by_the_exit_status(plimsoll, ll
     assert "differ by 7 parameters" in plimsoll("verify", llama_8b, "--python", python).output
 
 
+def test_that_classes_drawn_otherwise_are_not_called_equal(plimsoll, llama_8b, tmp_path):
+    elsewhere = [[name.replace("lm_head", "model.layers.0.mlp.extra"), s] for name, s in TENSORS]
+    ran = plimsoll("verify", llama_8b, "--python", answering(tmp_path, built(elsewhere)))
+    assert ran.status == 0
+    assert "though not class by class" in ran.output
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -126,6 +136,82 @@ def test_that_a_build_can_be_cancelled(tmp_path):
     threading.Timer(0.3, token.cancel).start()
     with pytest.raises(JobCancelledError):
         verify(model, token, str(python))
+
+
+def test_that_the_look_for_torch_can_be_cancelled(tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec sleep 600\n")
+    python.chmod(0o755)
+    token = CancelToken()
+    threading.Timer(0.3, token.cancel).start()
+    with pytest.raises(JobCancelledError):
+        find(token, str(python))
+
+
+def test_that_a_packaged_program_lends_no_libraries(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/bundle")
+    monkeypatch.setenv("LD_LIBRARY_PATH_ORIG", "/opt/lib")
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!{sys.executable}\nimport os, sys\n"
+        "sys.exit(os.environ['LD_LIBRARY_PATH'] != '/opt/lib')\n"
+    )
+    python.chmod(0o755)
+    assert find(CancelToken(), str(python)) == str(python)
+
+
+TORCH = """
+import contextlib
+__version__ = "2"
+def device(name):
+    return contextlib.nullcontext()
+"""
+TRANSFORMERS = """
+class Config:
+    model_type = "toy"
+    @classmethod
+    def from_dict(cls, given):
+        made = cls()
+        made.given = given
+        return made
+class Tensor:
+    shape = (2, 3)
+class ToyForCausalLM:
+    config_class = Config
+    def __init__(self, config):
+        self.config = config
+    def tie_weights(self):
+        pass
+    def named_parameters(self):
+        print("talk on stdout is no part of the answer")
+        return [(repr(self.config.given), Tensor())]
+__version__ = "5"
+"""
+
+
+def test_that_the_script_leaves_out_what_would_ask_for_code(tmp_path):
+    auto = tmp_path / "transformers" / "models" / "auto"
+    auto.mkdir(parents=True)
+    (tmp_path / "torch.py").write_text(TORCH)
+    (tmp_path / "transformers" / "__init__.py").write_text(TRANSFORMERS)
+    (auto / "configuration_auto.py").write_text(
+        "import transformers\nCONFIG_MAPPING = {'toy': transformers.Config}\n"
+    )
+    (auto / "modeling_auto.py").write_text("MODEL_MAPPING_NAMES = {'toy': 'ToyForCausalLM'}\n")
+    remote = {"auto_map": {"AutoModel": "code.Model"}, "quantization_config": {"bits": 4}}
+    config = {"model_type": "toy", **remote, "text_config": {"hidden_size": 8, **remote}}
+    done = subprocess.run(
+        [sys.executable, str(resources.path("scripts", "parameters_on_meta.py"))],
+        input=json.dumps(config),
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )
+    answer = json.loads(done.stdout)
+    assert answer["class"] == "ToyForCausalLM"
+    assert answer["tensors"] == [["{'text_config': {'hidden_size': 8}}", [2, 3]]]
 
 
 def test_that_transformers_builds_what_we_count():
