@@ -14,6 +14,8 @@ heads, say); the derivation belongs to the reader, since it depends on the state
 Defaults of None and False are left out: absent means the same. A sub-config whose class states
 no type is named after its place: ``mpt.attn_config``.
 
+Beside it, ``config_fields.json`` lists the names of all fields of all classes.
+
     python packaging/data/extract_class_defaults.py
 """
 
@@ -168,6 +170,20 @@ def extract() -> dict[str, object]:
     return {"transformers": transformers.__version__, "types": types}
 
 
+def all_fields() -> list[str]:
+    """The names of all fields of all config classes, by any spelling."""
+    from transformers.models.auto.configuration_auto import (
+        CONFIG_MAPPING,
+    )
+
+    names: set[str] = set()
+    for name in CONFIG_MAPPING:
+        config_class = CONFIG_MAPPING[name]
+        names |= {field.name for field in dataclasses.fields(config_class)}
+        names |= set(config_class.attribute_map)
+    return sorted(name for name in names if not name.startswith("_"))
+
+
 def main() -> None:
     """Write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -179,6 +195,8 @@ def main() -> None:
     text = json.dumps(table, sort_keys=True, separators=(",", ":"))
     out.write_text(text + "\n", encoding="utf-8")
     print(f"{out}: {len(text)} bytes")
+    fields = out.with_name("config_fields.json")
+    fields.write_text(json.dumps(all_fields(), separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
