@@ -171,6 +171,7 @@ _REALTIME = Encoder(k_bias=False, gated=True, mlp_bias=False, norm_bias=False)
 ENCODERS = {
     "voxtral_encoder": _WHISPER,
     "audioflamingo3_encoder": _WHISPER,
+    "musicflamingo_encoder": _WHISPER,
     "qwen2_audio_encoder": _WHISPER,
     "moss_transcribe_diarize_audio": _WHISPER,
     "glmasr_encoder": _Whisper(positions=False, grouped=True),

@@ -77,7 +77,7 @@ _AUDIO = {
         "voxtral_encoder audioflamingo3_encoder qwen2_audio_encoder "
         "moss_transcribe_diarize_audio glmasr_encoder voxtral_realtime_encoder "
         "qwen2_5_omni_audio_encoder qwen3_omni_moe_audio_encoder qwen3_asr_encoder "
-        "qwen3_asr_audio_encoder"
+        "qwen3_asr_audio_encoder musicflamingo_encoder"
     ),
     "audio_conformer": (
         "granite_speech_encoder granite_speech_plus_encoder phi4_multimodal_audio gemma3n_audio"
