@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _TEXT_TIES = frozenset({
     "blip-2", "encoder-decoder", "instructblip", "instructblipvideo", "kosmos-2.5", "llama4",
-    "speech-encoder-decoder", "vibevoice", "vision-encoder-decoder",
+    "nemotron_h_omni", "speech-encoder-decoder", "vibevoice", "vision-encoder-decoder",
 })  # fmt: skip
 """Models whose head is inside the text model's own class: its config decides."""
 _EITHER_TIES = frozenset({
@@ -23,7 +23,12 @@ _EITHER_TIES = frozenset({
     "qwen2_vl", "shieldgemma2", "video_llama_3",
 })  # fmt: skip
 """Models that also believe a text config that says "tied", as older releases stored it."""
-_NEVER_TIES = frozenset({"cosmos3_edge", "mllama", "pp_formulanet"})
+_NEVER_TIES = frozenset({
+    "cosmos3_edge", "evolla", "inkling2", "inkling2_loop", "inkling_mm_model", "mllama", "molmo2",
+    "muse_spark", "nemo_speechlm", "omniasr", "pp_formulanet", "qwen2_audio", "vibevoice_asr",
+    "voxtral",
+})  # fmt: skip
+"""Models whose class has a head that it ties to nothing, whatever a config says."""
 _TIED = "tie_word_embeddings"
 _ANSWERS = "ForQuestionAnswering"
 _BIASED = ("ForTokenClassification", _ANSWERS)

@@ -35,6 +35,8 @@ class ViT:
     v_bias: Flag = True
     o_bias: Flag = True
     mlp_bias: Flag = True
+    by_heads: bool = True
+    """Whether projections are as wide as all heads, not as the model."""
     rms: Flag = False
     """Whether norms have no bias."""
     scales: Flag = False
@@ -97,7 +99,7 @@ class ViT:
             scales=2 if vision.says(self.scales) else 0,
         )
         # Heads that don't divide the hidden size leave the rest of it out.
-        heads = vision.count("num_attention_heads") or 1
+        heads = (vision.count("num_attention_heads") or 1) if self.by_heads else 1
         inner = hidden // heads * heads
         style.add(tower, vision.integer(self.layers), hidden, width, (inner, inner))
 
@@ -237,6 +239,7 @@ _VITS: Mapping[str, ViT] = {
     "dinov3_vit": ViT(
         q_bias="query_bias", k_bias="key_bias", v_bias="value_bias", o_bias="proj_bias",
         mlp_bias="mlp_bias", gated="use_gated_mlp", scales=True, mask=True, positions=False,
+        by_heads=False,
         registers="num_register_tokens",
     ),
     "git_vision_model": _CLIP,
@@ -246,12 +249,12 @@ _VITS: Mapping[str, ViT] = {
     "ijepa": replace(_QKV_BIAS, tokens=0),
     "instructblip_vision_model": _QKV_BIAS,
     "instructblipvideo_vision_model": _QKV_BIAS,
-    "mlcd_vision_model": replace(_CLIP, positions=False, further=_mlcd),
+    "mlcd_vision_model": replace(_CLIP, positions=False, further=_mlcd, by_heads=False),
     "kosmos_2_vision_model": _CLIP,
     "paddleocr_vl_vision": _SIGLIP,
     "pixtral": ViT(
         tokens=0, positions=False, patch_bias=False, before=True, after=False, rms=True, gated=True,
-        q_bias=False, k_bias=False, v_bias=False, o_bias=False, mlp_bias=False,
+        q_bias=False, k_bias=False, v_bias=False, o_bias=False, mlp_bias=False, by_heads=False,
     ),
     "radio": replace(
         _QKV_BIAS, ratio="mlp_ratio", gated="use_swiglu_ffn", rounds_gated=True, scales=True,
