@@ -10,7 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention
-from engine.architecture.families.base import DENSE, FULL, Family, Mixed, Names, norm
+from engine.architecture.families.base import (
+    DENSE,
+    FULL,
+    Family,
+    Mixed,
+    Names,
+    norm,
+    state_doubt,
+)
 from engine.architecture.families.seq2seq import (
     DECODER,
     ENCODER,
@@ -28,6 +36,7 @@ from engine.architecture.families.speech_encoders import (
     wave_layers,
     waves,
 )
+from engine.architecture.families.speech_units import speaks, units
 from engine.architecture.heads import whole_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject, Tensor
 from engine.architecture.towers.audio import listen
@@ -243,7 +252,8 @@ def _seamless() -> Family:
         for side, keys in (("text_decoder", DECODER), ("text_encoder", ENCODER))
     )
     decoder = replace(
-        decoder, norms=(*decoder.norms, "cross_attention_layer_norm"), doubts=_whole_seamless
+        decoder, norms=(*decoder.norms, "cross_attention_layer_norm"), doubts=_second_decoder,
+        bare_is_headless=False,
     )  # fmt: skip
 
     def beside(facts: Facts, family: Family) -> list[Tensor]:
@@ -255,18 +265,17 @@ def _seamless() -> Family:
             found += encoded(facts, encoder)
         if "ForText" not in name and name:
             found += seamless(facts)
-        return found
+        return found + (units(facts) if speaks(name) else [])
 
     cross = replace(base.names, attention="cross_attention")
     return seq2seq(decoder, None, named(cross), beside=beside)
 
 
-def _whole_seamless(facts: Facts) -> list[Doubt]:
-    name = whole_class(facts)
-    if not name or name.endswith("ToText"):
+def _second_decoder(facts: Facts) -> list[Doubt]:
+    """The first version decodes units one by one, too, and keeps theirs."""
+    if facts.model_type != "seamless_m4t" or not speaks(whole_class(facts)):
         return []
-    reason = f"the units, the voice and the second decoder of {name[:60]} are not counted"
-    return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
+    return state_doubt("what its decoder of units keeps is not counted", Direction.LOWER)
 
 
 def _speecht5() -> Family:

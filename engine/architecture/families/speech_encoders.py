@@ -38,13 +38,14 @@ def convolution(
         tower.weight(f"{name}.bias", shape[0], copies=copies)
 
 
-def _feed_forward(tower: Tower, name: str, sizes: tuple[int, int], *, bias: bool, n: int) -> None:
+def feed_forward(tower: Tower, name: str, sizes: tuple[int, int], *, bias: bool, n: int) -> None:
+    """An MLP of one width in each of ``n`` layers."""
     hidden, width = sizes
     tower.linear(f"{name}.up", width, hidden, bias=bias, copies=n)
     tower.linear(f"{name}.down", hidden, width, bias=bias, copies=n, sharding=_ROW)
 
 
-def _attention(tower: Tower, path: str, hidden: int, copies: int) -> None:
+def full_attention(tower: Tower, path: str, hidden: int, copies: int) -> None:
     """Multi-head attention with biases everywhere."""
     for name in ("q_proj", "k_proj", "v_proj"):
         tower.linear(f"{path}.{name}", hidden, hidden, copies=copies)
@@ -65,8 +66,8 @@ def seamless(facts: Facts, _family: object = None) -> list[Tensor]:
     sizes = hidden, facts.integer("speech_encoder_intermediate_size")
     path = "encoder.layers.*."
     for name in ("ffn1", "ffn2"):
-        _feed_forward(tower, path + name, sizes, bias=True, n=n)
-    _attention(tower, path + "self_attn", hidden, n)
+        feed_forward(tower, path + name, sizes, bias=True, n=n)
+    full_attention(tower, path + "self_attn", hidden, n)
     heads = facts.integer("speech_encoder_attention_heads")
     _relative(tower, facts, path + "self_attn.", (hidden, hidden // heads, heads, n))
     kernel = facts.integer("conv_depthwise_kernel_size")
@@ -81,7 +82,7 @@ def seamless(facts: Facts, _family: object = None) -> list[Tensor]:
                  "conv_module.depthwise_norm", "ffn2_layer_norm", "final_layer_norm"):  # fmt: skip
         tower.norm(path + name, hidden, copies=n)
     tower.norm("encoder.layer_norm", hidden)
-    _feed_forward(tower, "intermediate_ffn", sizes, bias=True, n=1)
+    feed_forward(tower, "intermediate_ffn", sizes, bias=True, n=1)
     if facts.flag("add_adapter"):
         _shorten(tower, facts, sizes)
     tower.norm("inner_layer_norm", hidden)
@@ -110,8 +111,8 @@ def _shorten(tower: Tower, facts: Facts, sizes: tuple[int, int]) -> None:
     path = "adapter.layers.*."
     for name in ("residual_conv", "self_attn_conv"):
         convolution(tower, path + name, (2 * hidden, hidden, kernel), copies=n)
-    _attention(tower, path + "self_attn", hidden, n)
-    _feed_forward(tower, path + "ffn", sizes, bias=True, n=n)
+    full_attention(tower, path + "self_attn", hidden, n)
+    feed_forward(tower, path + "ffn", sizes, bias=True, n=n)
     for name in ("residual_layer_norm", "self_attn_layer_norm", "ffn_layer_norm"):
         tower.norm(path + name, hidden, copies=n)
 
@@ -155,14 +156,14 @@ def wave_layers(tower: Tower, facts: Facts, layers: str, width: str) -> None:
     """The layers of wav2vec2, whose number and inner width have these keys."""
     hidden, n = facts.integer("hidden_size"), facts.integer(layers)
     path = "encoder.layers.*."
-    _attention(tower, path + "attention", hidden, n)
-    _feed_forward(tower, path + "feed_forward", (hidden, facts.integer(width)), bias=True, n=n)
+    full_attention(tower, path + "attention", hidden, n)
+    feed_forward(tower, path + "feed_forward", (hidden, facts.integer(width)), bias=True, n=n)
     for name in ("layer_norm", "final_layer_norm"):
         tower.norm(path + name, hidden, copies=n)
     inner = facts.count("adapter_attn_dim")
     if inner and facts.flag("do_stable_layer_norm"):
         tower.norm(path + "adapter_layer.norm", hidden, copies=n)
-        _feed_forward(tower, path + "adapter_layer", (hidden, inner), bias=True, n=n)
+        feed_forward(tower, path + "adapter_layer", (hidden, inner), bias=True, n=n)
 
 
 def adapted(tower: Tower, facts: Facts) -> int:

@@ -96,6 +96,8 @@ NESTED = {
         ({"model_type": "canary"}, 962_155_520),
         ({"model_type": "moonshine"}, 27_092_736),
         ({"model_type": "speecht5"}, 151_165_056),
+        # facebook/seamless-m4t-v2-large: text, speech, units and voice.
+        ({"model_type": "seamless_m4t_v2", "architectures": ["SeamlessM4Tv2Model"]}, 2_309_249_669),
         ({"model_type": "udop"}, 742_440_960),
         ({"model_type": "switch_transformers", "num_sparse_encoder_layers": 6}, 383_390_976),
         ({"model_type": "dory"}, 3_975_229_440),
