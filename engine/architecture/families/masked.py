@@ -46,7 +46,8 @@ def _use(facts: Facts) -> str:
     """
     name = first_class(facts.stated)
     if facts.path:
-        return _LANGUAGE if facts.flag("is_decoder") else _BARE
+        is_language = name == "AutoModelForCausalLM" or facts.flag("is_decoder")
+        return _LANGUAGE if is_language else _BARE
     if not name or name.endswith(("ForMaskedLM", *_DECODERS)):
         return _LANGUAGE
     if name.endswith("ForSequenceClassification"):

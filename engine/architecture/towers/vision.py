@@ -14,7 +14,6 @@ from engine.architecture.towers.merging import hunyuan_tower
 from engine.architecture.towers.parts import (
     PLAIN,
     Tower,
-    encode,
     grid,
     patches,
     vision_of,
@@ -112,7 +111,10 @@ def llama4(root: Facts, text: Facts) -> list[Tensor]:
     tower.linear("patch_embedding.linear", hidden, patches(vision), bias=False)
     tower.weight("class_embedding", hidden)
     tower.weight("positional_embedding_vlm", grid(vision) + 1, hidden)
-    encode(tower, vision, PLAIN)
+    layers, width = vision.integer("num_hidden_layers"), vision.integer("intermediate_size")
+    heads = vision.integer("num_attention_heads")
+    every = hidden // heads * heads
+    PLAIN.add(tower, layers, hidden, width, (every, every))
     tower.norm("layernorm_pre", hidden)
     tower.norm("layernorm_post", hidden)
     inner = vision.integer("projector_input_dim")
