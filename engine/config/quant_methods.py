@@ -111,10 +111,21 @@ def _gptq(q: Facts) -> str:
         raise UnknownLayoutError(f"GPTQ packed as {packing!r:.40}")
     if q.raw("modules_in_block_to_quantize"):
         raise UnknownLayoutError("GPTQ of other modules than the usual ones")
-    rules = q.raw("dynamic")
-    if is_mapping(rules) and any(not key.startswith("-:") for key in rules):
-        raise UnknownLayoutError("GPTQ with another layout for some modules (dynamic)")
     return named(f"gptq-int{bits}", _group(q))
+
+
+def gptq_modules(q: Facts) -> Pairs:
+    """Expression -> format where GPTQModel's ``dynamic`` gives modules another than the rest.
+
+    Raises:
+        UnknownLayoutError: an entry's layout is not known, or there are too many.
+    """
+    found: list[tuple[str, str]] = []
+    for key, entry in _entries(q, "dynamic"):
+        if not key.startswith("-:"):
+            own = Facts({**q.stated, **entry.stated}, path=entry.path)
+            found.append(("re:" + key.removeprefix("+:"), _gptq(own)))
+    return tuple(found)
 
 
 _AUTO_ROUND = {("mx_fp", 4): "mxfp4", ("mx_fp", 8): "mxfp8"}
@@ -200,15 +211,22 @@ def extra_config(q: Facts) -> Pairs:
     """
     found: list[tuple[str, str]] = []
     for module, entry in _entries(q, "extra_config"):
-        if module.startswith(("re:", "+:")) or "*" in module or "\\" in module:
-            raise UnknownLayoutError(f"auto-round for modules like {module!r:.40}")
-        bits = weight_bits(entry, "bits") or 16
+        bits = weight_bits(entry, "bits") or _UNQUANTISED_BITS
+        if is_expression(module):
+            if bits < _UNQUANTISED_BITS:
+                raise UnknownLayoutError(f"auto-round for modules like {module!r:.40}")
+            continue
         own = Facts({**q.stated, **entry.stated, "extra_config": None}, path=entry.path)
         found.append((module, "" if bits >= _UNQUANTISED_BITS else _auto_round(own)))
     return tuple(found)
 
 
 _UNQUANTISED_BITS = 16
+
+
+def is_expression(module: str) -> bool:
+    """Whether auto-round's name for modules is an expression and no path."""
+    return any(mark in module for mark in "*\\^$[(")
 
 
 def _entries(q: Facts, key: str) -> Iterator[tuple[str, Facts]]:
@@ -268,6 +286,8 @@ def mlx_modules(q: Facts) -> Pairs:
     return tuple(found)
 
 
+_TORCHAO_IN_BYTES = frozenset({"Int8DynamicActivationIntxWeightConfig", "IntxWeightOnlyConfig"})
+"""Values of fewer bits, each in a byte of its own."""
 _TORCHAO = {
     "Int8WeightOnlyConfig": "int8-asym",
     "Int8DynamicActivationInt8WeightConfig": "int8-asym",
@@ -286,12 +306,23 @@ def _torchao(q: Facts) -> str:
     data = kind.sub("_data") or Facts({}, path=kind.path)
     granularity = data.sub("granularity")
     rows = granularity is None or granularity.word("_type", "PerRow") == "PerRow"
-    name = _TORCHAO.get(kind.word("_type"))
+    name = _TORCHAO.get(kind.word("_type")) or _torchao_groups(kind, data)
     if name is None or kind.raw("_version") != 2 or not rows:
         raise UnknownLayoutError(f"torchao's {kind.word('_type') or 'unstated kind':.40}")
     if q.flag("include_input_output_embeddings"):
         raise UnknownLayoutError("torchao with packed embeddings")
     return name
+
+
+def _torchao_groups(kind: Facts, data: Facts) -> str | None:
+    grouping = data.sub("weight_granularity") or data.sub("granularity")
+    packing = data.sub("intx_packing_format")
+    if kind.word("_type") not in _TORCHAO_IN_BYTES or grouping is None or packing is None:
+        return None
+    size = (grouping.sub("_data") or grouping).raw("group_size")
+    if packing.word("_data") != "UNPACKED_TO_INT8" or not isinstance(size, int) or size < 1:
+        return None
+    return f"int8-g{size}-zp"
 
 
 def _quark(q: Facts) -> str:
@@ -333,7 +364,6 @@ METHODS: Mapping[str, Callable[[Facts], str]] = {
     "mxfp4": _fixed("mxfp4"),
     "modelopt": _modelopt,
     "modelopt-fp4": _fixed("nvfp4"),
-    "nvfp4": _fixed("nvfp4"),
     "eetq": _fixed("int8-fp16"),
     "bitnet": _bitnet,
     "torchao": _torchao,

@@ -14,6 +14,8 @@ from engine.config.quant_methods import (
     MODULES,
     REST_IS_PLAIN,
     UnknownLayoutError,
+    gptq_modules,
+    is_expression,
     mlx,
     mlx_modules,
 )
@@ -143,6 +145,8 @@ def _formats(q: Facts, method: str) -> tuple[Targets, Pairs]:
     rule, modules = METHODS.get(method), MODULES.get(method)
     if rule is None:
         raise UnknownLayoutError(f"{method or 'an unnamed method':.40}")
+    if method == "gptq":
+        return (*gptq_modules(q), (EVERY_LINEAR, rule(q))), ()
     return ((EVERY_LINEAR, rule(q)),), modules(q) if modules else ()
 
 
@@ -254,10 +258,12 @@ def _kept(config: Mapping[str, object]) -> tuple[str, ...]:
         if isinstance(value, list):
             names = [v for v in value[:_MOST_PATTERNS] if isinstance(v, str)]  # pyright: ignore[reportUnknownVariableType]
             found += names
-    # GPTQModel's "dynamic": "-:" and an expression leave modules alone.
-    rules = config.get("dynamic")
+    # "-:" and an expression leave modules alone in GPTQModel's "dynamic", 16 bits in auto-round's.
+    rules, extra = config.get("dynamic"), config.get("extra_config")
     if is_mapping(rules):
         found += ["re:" + key[2:] for key in rules if key.startswith("-:")]
+    if is_mapping(extra):
+        found += ["re:" + key for key in extra if is_expression(key)]
     return tuple(found[:_MOST_PATTERNS])
 
 

@@ -85,7 +85,8 @@ def is_quantised(
         return False
     module = str(tensor.module)
     eligible = tensor.linear or module == "embedding"
-    if not eligible or not (is_named or module in chosen.modules):
+    # No quantiser packs a router because an expression happens to match its name; MLX packs all.
+    if not eligible or not (module in chosen.modules or (is_named and module != "router")):
         return False
     return not excluded(tensor.name, unquantised)
 

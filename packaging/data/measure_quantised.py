@@ -179,16 +179,21 @@ def transformers(root: Path) -> Files:
 
 def torchao(root: Path) -> Files:
     """What torchao quantises without a GPU."""
+    import torch
     from torchao.quantization import (
         Float8WeightOnlyConfig,
         Int8DynamicActivationInt8WeightConfig,
+        Int8DynamicActivationIntxWeightConfig,
         Int8WeightOnlyConfig,
+        PerGroup,
     )
     from transformers import TorchAoConfig
 
+    four = {"weight_dtype": torch.int4, "weight_granularity": PerGroup(32)}
     for made in (
         Int8WeightOnlyConfig(),
         Int8DynamicActivationInt8WeightConfig(),
+        Int8DynamicActivationIntxWeightConfig(**four),
         Float8WeightOnlyConfig(),
     ):
         config = TorchAoConfig(made)
@@ -304,8 +309,12 @@ def modelopt(root: Path) -> Files:
     cached = copy.deepcopy(mtq.NVFP4_DEFAULT_CFG)
     cached["quant_cfg"] = [*cached["quant_cfg"], *mtq.FP8_KV_CFG["quant_cfg"]]
     tokens = torch.arange(64).reshape(2, 32)
-    for name, recipe in (*made.items(), ("NVFP4_DEFAULT_CFG with FP8_KV_CFG", cached)):
-        model, path = _load(root / "dense"), root / name.replace(" ", "-")
+    made["NVFP4_DEFAULT_CFG with FP8_KV_CFG"] = cached
+    made["FP8_DEFAULT_CFG of experts"] = mtq.FP8_DEFAULT_CFG
+    made["NVFP4_DEFAULT_CFG of experts"] = mtq.NVFP4_DEFAULT_CFG
+    for name, recipe in made.items():
+        source = "moe" if name.endswith("experts") else "dense"
+        model, path = _load(root / source), root / name.replace(" ", "-")
         mtq.quantize(model, recipe, lambda called: called(tokens))
         with torch.inference_mode():
             export_hf_checkpoint(model, export_dir=path)
@@ -332,12 +341,15 @@ def auto_round(root: Path) -> Files:
         "own 2": ("auto_round", "W2A16", {}),
         "own mxfp4": ("auto_round", "MXFP4", {}),
         "own widths": ("auto_round", "W4A16", {"layer_config": widths}),
+        "own 4 of experts": ("auto_round", "W4A16", {}),
+        "gptq 4 of experts": ("auto_gptq", "W4A16", {}),
     }
     for name, (packing, scheme, more) in cases.items():
         path = root / f"auto-round-{name.replace(' ', '-')}"
         settings = {"iters": 0, "nsamples": 1, "seqlen": 32, "group_size": 32}
         settings |= {"device_map": "cpu", "disable_opt_rtn": True, **more}
-        model = AutoRound(_load(root / "dense"), tokens, scheme=scheme, **settings)
+        source = "moe" if name.endswith("experts") else "dense"
+        model = AutoRound(_load(root / source), tokens, scheme=scheme, **settings)
         model.quantize_and_save(str(path), format=packing)
         yield name, next(path.rglob("config.json")).parent
 

@@ -249,7 +249,7 @@ def test_that_nonsense_in_a_quantisation_names_the_field(
     [
         ({"quant_method": "awq", "bits": 4, "version": "gemv"}, "gemv"),
         ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, "marlin"),
-        ({"quant_method": "gptq", "bits": 4, "dynamic": {"+:.*up.*": {"bits": 8}}}, "dynamic"),
+        ({"quant_method": "gptq", "bits": 4, "dynamic": {"+:.*up.*": {"bits": 7}}}, "7 bits"),
         ({"quant_method": "gptq", "bits": 4, "modules_in_block_to_quantize": [["a"]]}, "modules"),
         (packed(num_bits=3, group_size=32, strategy="group"), "3 bits"),
         ({"quant_method": "torchao", "quant_type": "int4_weight_only"}, "torchao"),
@@ -431,3 +431,23 @@ def test_that_modules_with_their_own_width_are_read() -> None:
         "model.layers.0.a": "gptq-int8-no-order",
         "model.layers.0.b": "",
     }
+
+
+def test_that_expressions_give_modules_their_own_width_in_gptq() -> None:
+    rules = {r"+:.*\.1\..*down.*": {"bits": 8, "group_size": 32}, "-:.*gate.*": {}}
+    found = stored({"quant_method": "gptq", "bits": 4, "dynamic": rules})
+    assert found.weight_format == "gptq-int4"
+    assert found.targets == ((r"re:.*\.1\..*down.*", "gptq-int8-g32"), ("Linear", "gptq-int4"))
+    assert found.unquantised == ("re:.*gate.*",)
+
+
+def test_that_an_expression_of_auto_round_that_leaves_modules_alone_is_kept() -> None:
+    extra = {r".*mlp\.gate.*": {"bits": 16, "data_type": "float"}}
+    found = stored({"quant_method": "auto-round", "bits": 4, "extra_config": extra})
+    assert found.unquantised == (r"re:.*mlp\.gate.*",)
+    assert found.reason == ""
+    extra = {r".*mlp\.gate.*": {"bits": 8}}
+    assert (
+        "modules like"
+        in stored({"quant_method": "auto-round", "bits": 4, "extra_config": extra}).reason
+    )

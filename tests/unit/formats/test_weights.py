@@ -191,3 +191,20 @@ def test_that_relatives_are_found_by_name_and_not_listed() -> None:
     assert FORMATS["awq-int4-g32"].label == "AWQ 4 bit, g32"
     assert "awq-int4-g32" not in list(FORMATS)
     assert all("-g32" not in name or name == "w4a16-g32" for name in FORMATS)
+
+
+def test_that_a_named_head_is_packed_and_a_named_router_is_not() -> None:
+    head = Tensor("lm_head.weight", ModuleClass.LM_HEAD, (128, 64), linear=True)
+    router = Tensor("mlp.gate.weight", ModuleClass.ROUTER, (8, 64), linear=True)
+    assert tensor_bytes(head, "fp8-ct", "bfloat16") == 2 * 128 * 64
+    assert tensor_bytes(head, "fp8-ct", "bfloat16", is_named=True) == 128 * 64 + 2
+    assert tensor_bytes(head, "fp8-ct", "bfloat16", ("lm_head",), is_named=True) == 2 * 128 * 64
+    assert tensor_bytes(router, "fp8-ct", "bfloat16", is_named=True) == 2 * 8 * 64
+
+
+def test_that_an_experts_gate_and_up_have_scales_of_their_own() -> None:
+    stack = Tensor("mlp.experts.gate_up_proj", ModuleClass.EXPERTS, (384, 128), 4, linear=True)
+    # Two matrices of 192 rows: two blocks of 128 rows each, where 384 rows would have three.
+    assert tensor_bytes(stack, "fp8-block", "bfloat16") == 4 * (384 * 128 + 2 * 2 * 4)
+    assert tensor_bytes(stack, "nvfp4", "bfloat16") == 4 * (384 * 72 + 2 * 8)
+    assert tensor_bytes(stack, "gptq-int4", "bfloat16") == 4 * 2 * (192 * 66 + 96 + 4 * 128)
