@@ -101,6 +101,7 @@ def _xlstm_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     width, blocks = facts.integer("embedding_dim", hidden), facts.integer("num_blocks", layers)
     if width != hidden:
         raise facts.bad("embedding_dim", width, f"the blocks take hidden_size ({hidden})")
+    blocks = facts.checked("num_hidden_layers", blocks, 1)
     return ((_OPENING, DENSE),) + ((LINEAR, DENSE),) * (blocks - 1)
 
 
