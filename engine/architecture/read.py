@@ -14,6 +14,7 @@ from engine.architecture.model import Model
 from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, ModuleClass, Subject
 from engine.architecture.stored import summarise
 from engine.architecture.strangers import stranger_doubts
+from engine.architecture.towers.encoders import encoders_in
 from engine.architecture.towers.omni_state import further_state
 from engine.architecture.towers.parts import UnknownTowerError
 from engine.architecture.towers.registry import TOWERS
@@ -212,6 +213,11 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
             return []
         named = root.model_type or "this type"
         reason = f"what {named} has beside its text model is not known and not counted"
+        encoders = encoders_in(root, beside)
+        if encoders:
+            reason = f"what joins the encoder of {named} to its text model is not known"
+            doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.EITHER))
+            return encoders
     doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
     return []
 

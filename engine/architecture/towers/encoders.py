@@ -8,13 +8,16 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from engine.architecture.lookup import Lookup
 from engine.architecture.towers.parts import UnknownTowerError, vision_of
+from engine.config.facts import MissingFieldError
 
 if TYPE_CHECKING:
+    from engine.architecture.spec import Tensor
     from engine.architecture.towers.parts import Tower
     from engine.config.facts import Facts
 
@@ -70,3 +73,15 @@ def tower_of(root: Facts) -> Tower:
         UnknownTowerError: no rule for its type.
     """
     return encoder(vision_of(root))
+
+
+def encoders_in(root: Facts, keys: Iterable[str]) -> list[Tensor]:
+    """The encoders of known types among the sub-configs ``keys`` of a root that has no rule."""
+    found: list[Tensor] = []
+    for key in keys:
+        facts = root.sub(key)
+        if facts is None or facts.model_type not in VISION_ENCODERS:
+            continue
+        with suppress(MissingFieldError, UnknownTowerError):
+            found += encoder(facts).tensors
+    return found

@@ -339,6 +339,15 @@ def test_an_encoder_that_is_not_known_is_a_bound_and_not_taken_for_another() -> 
     assert ModuleClass.VISION not in spec.parameters_by_class()
 
 
+def test_a_root_without_a_rule_is_counted_with_the_encoder_that_it_names() -> None:
+    spec = root("vision_llama_of_tomorrow", vision_config=CLIP)
+    assert spec.direction(Subject.WEIGHTS) is Direction.EITHER
+    assert spec.parameters_by_class()[ModuleClass.VISION] == CLIP_TOWER
+    unnamed = root("vision_llama_of_tomorrow", vision_config=SMALL)
+    assert unnamed.direction(Subject.WEIGHTS) is Direction.LOWER
+    assert ModuleClass.VISION not in unnamed.parameters_by_class()
+
+
 def test_what_the_root_leaves_out_is_its_own_class_default() -> None:
     """PaliGemma's tower: 27 layers of 1152 and 4096, patches of 14 in images of 224, no head."""
     layer = 4 * (1152 * 1152 + 1152) + (4096 * 1152 + 4096) + (1152 * 4096 + 1152) + 4 * 1152
@@ -371,7 +380,10 @@ def test_who_says_that_the_head_is_tied(
         **TEXT,
         "model_type": {"llama4": "llama4_text", "gemma3": "gemma3_text"}.get(kind, "llama"),
     }
-    config: dict[str, Any] = {"model_type": kind, "text_config": {**text, "tie_word_embeddings": of_text}}
+    config: dict[str, Any] = {
+        "model_type": kind,
+        "text_config": {**text, "tie_word_embeddings": of_text},
+    }
     if of_root is not None:
         config["tie_word_embeddings"] = of_root
     assert specify(config).tie_word_embeddings is tied
