@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from engine.source.raw import RawModel
 
 _BESIDE = re.compile(r"vision|visual|audio|speech|image|img|tower|projector")
+_LORA = re.compile(r"[._]lora_?(A|B|down|up|embedding)\b|_lora_[AB]$")
 _MOST_PARAMETERS = 10**15
 
 
@@ -52,11 +53,22 @@ def read(raw: RawModel) -> Model:
         HeaderError: the header contradicts itself or lacks what the config requires.
         UnknownArchitectureError: neither dimensions nor a header: not even a bound is possible.
     """
+    if raw.adapter is not None:
+        from engine.architecture.adapter import attach  # noqa: PLC0415 - see below
+
+        return attach(_read(raw), raw.adapter)
+    return _read(raw)
+
+
+def _read(raw: RawModel) -> Model:
     # What reads headers is loaded where there is one: most plans start from a config alone.
     if raw.gguf_metadata:
         from engine.architecture.gguf import gguf_model  # noqa: PLC0415 - see above
 
         return gguf_model(raw)
+    if raw.config is None and any(_LORA.search(tensor.name) for tensor in raw.tensors):
+        message = f"{raw.id} holds the tensors of a LoRA adapter; open the folder that has them."
+        raise UnknownArchitectureError(message, field="tensors")
     if raw.config is None and raw.tensors:
         from engine.architecture.header_only import from_header  # noqa: PLC0415 - see above
 

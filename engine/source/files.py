@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from engine.errors import ConfigError, HeaderError, SourceError
-from engine.source import companions, gguf, safetensors, shards
+from engine.source import adapters, companions, gguf, safetensors, shards
 from engine.source.bounded_json import parse_object
 from engine.source.gguf_cursor import FileSource
-from engine.source.raw import RawModel
+from engine.source.raw import RawAdapter, RawModel
 from engine.units import format_bytes
 
 if TYPE_CHECKING:
@@ -38,11 +38,19 @@ _LFS = b"version https://git-lfs"
 def read(path: Path, token: CancelToken) -> RawModel:
     """The model that ``path`` holds; reads configs and headers, never weights.
 
+    An adapter comes on top of the model it was made for, where this computer has that.
+
     Raises:
         SourceError: no model there, or not readable.
         ConfigError: a config that is no JSON object.
         HeaderError: a weights file whose header is truncated or lies.
     """
+    raw = _read(path, token)
+    place = path if path.is_dir() else path.parent
+    return adapters.with_base(raw, place, lambda base: _read(base, token))
+
+
+def _read(path: Path, token: CancelToken) -> RawModel:  # noqa: PLR0911 - one for each kind of file
     token.raise_if_cancelled()
     if _mode(path) == stat.S_IFDIR:
         return _folder(path, token)
@@ -56,6 +64,8 @@ def read(path: Path, token: CancelToken) -> RawModel:
                 return _safetensors(path, token)
             case "index":
                 return _folder(path.parent, token)
+            case "adapter":
+                return _adapter(path.parent)
             case _:
                 config = _config(path, file, size)
     identity, revision = _named(path)
@@ -68,7 +78,7 @@ def _kind(path: Path, first: bytes) -> str:
     """What a file is, by its first bytes.
 
     Raises:
-        SourceError: it is none of the four.
+        SourceError: it is none of them.
     """
     suffix = path.suffix.lower()
     if first.startswith(gguf.MAGIC) or (suffix == ".gguf" and not first.startswith(_LFS)):
@@ -77,6 +87,8 @@ def _kind(path: Path, first: bytes) -> str:
         raise SourceError(f"{path.name} is a Git LFS pointer; the file itself was not downloaded.")
     if path.name == shards.INDEX:
         return "index"
+    if path.name in (shards.ADAPTER_CONFIG, shards.ADAPTER_WEIGHTS):
+        return "adapter"
     is_object = first.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
     if suffix == ".json" or (is_object and suffix != ".safetensors"):
         return "config"
@@ -168,6 +180,8 @@ def _folder(folder: Path, token: CancelToken) -> RawModel:
         names = sorted(entry.name for entry in folder.iterdir())
     except OSError as exc:
         raise _unreadable(folder, exc) from exc
+    if shards.is_adapter(names):
+        return _adapter(folder)
     config = _config_beside(folder)
     weights = [n for n in names if shards.is_weights(n)]
     if weights:
@@ -186,10 +200,27 @@ def _folder(folder: Path, token: CancelToken) -> RawModel:
     return RawModel(identity, _CONFIG_OF_FOLDER, revision, config)
 
 
+def _adapter(folder: Path) -> RawModel:
+    """An adapter; a config beside it is that of its base."""
+    config = folder / shards.ADAPTER_CONFIG
+    if not _exists(config):
+        raise SourceError(
+            f"{shards.ADAPTER_WEIGHTS} has no {shards.ADAPTER_CONFIG} beside it, which says what "
+            "it was made for."
+        )
+    tensors: tuple[HeaderTensor, ...] = ()
+    size = 0
+    weights = folder / shards.ADAPTER_WEIGHTS
+    if _exists(weights) and not _is_pointer(weights):
+        with opened(weights) as (file, size):
+            tensors = safetensors.read(file, size, weights.name)
+    identity, revision = _named(folder)
+    adapter = RawAdapter(_loaded(config), tensors, size)
+    return RawModel(identity, "local folder", revision, _config_beside(folder), adapter=adapter)
+
+
 def _no_model(folder: Path, names: list[str]) -> str:
     start = f"{folder.name or folder} holds no model: "
-    if "adapter_config.json" in names:
-        return start + "a LoRA adapter is there; open the model it was made for."
     if "model_index.json" in names:
         return start + "an image pipeline is there; open the folder of one of its parts."
     return start + "no config.json, .safetensors or .gguf is in it."
@@ -290,6 +321,7 @@ def _gguf(path: Path, token: CancelToken) -> RawModel:
             headers[name] = gguf.read(FileSource(file, size, name), token)
             file_bytes += size
         shards.bounded(headers)
+    adapters.refuse(headers[names[0]].metadata, path.name)
     identity, revision = _named(path.with_name(names[0]))
     return RawModel(
         identity,

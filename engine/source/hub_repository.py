@@ -16,12 +16,12 @@ from engine.errors import (
     HubRateLimitedError,
     HubTimeoutError,
 )
-from engine.source import companions, files, gguf, local, safetensors, shards
+from engine.source import adapters, companions, files, gguf, local, safetensors, shards
 from engine.source.bounded_json import parse_object
 from engine.source.gguf_cursor import FileSource
 from engine.source.hub_models import HubFile
 from engine.source.hub_ranges import RemoteFile, safetensors_header
-from engine.source.raw import RawModel
+from engine.source.raw import RawAdapter, RawModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sized
@@ -55,7 +55,9 @@ class Repository:
     so many bytes of the body."""
     token: CancelToken
 
-    def read(self, progress: Callable[[int, int], None] | None = None) -> RawModel:
+    def read(  # noqa: PLR0911 - one for each kind of repository
+        self, progress: Callable[[int, int], None] | None = None
+    ) -> RawModel:
         """The model, by its config and headers.
 
         Raises:
@@ -65,6 +67,11 @@ class Repository:
         """
         file = self.asked.file
         top = [name for name in self.sizes if "/" not in name]
+        if shards.ADAPTER_CONFIG in top and (
+            file in (shards.ADAPTER_CONFIG, shards.ADAPTER_WEIGHTS)
+            or (not file and shards.is_adapter(top))
+        ):
+            return self._adapter()
         if file.lower().endswith(".safetensors"):
             self._require(file)
             return self._from_safetensors((file,), None, progress)
@@ -148,6 +155,18 @@ class Repository:
         return RawModel(
             self.repo_id, self._source, self._revision, config, notes=(*self._notes, note)
         )
+
+    def _adapter(self) -> RawModel:
+        """An adapter, whose base is still to be found where no config lies beside it."""
+        name = shards.ADAPTER_WEIGHTS
+        tensors = self._header(name) if name in self.sizes else ()
+        adapter = RawAdapter(
+            self._object(shards.ADAPTER_CONFIG), tensors, self.sizes.get(name) or 0
+        )
+        return RawModel(
+            self.repo_id, self._source, self._revision, self._config(), notes=self._notes,
+            adapter=adapter,
+        )  # fmt: skip
 
     def _config(self) -> Mapping[str, object] | None:
         config = self._object("config.json") if "config.json" in self.sizes else None
@@ -276,6 +295,7 @@ class Repository:
             return gguf.read(self._remote(name).known(), self.token)
 
         headers = self._headers(chosen.parts, read, progress)
+        adapters.refuse(headers[chosen.parts[0]].metadata, chosen.path)
         others = len(self.gguf_models) - 1
         is_default = not self.asked.file and others > 0
         note = f"{chosen.path} was taken; the repository has {others} more GGUF models."

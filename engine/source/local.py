@@ -122,7 +122,9 @@ def _hub_cache() -> Iterator[LocalModel]:
         if folder is None:
             continue
         weights = [n for n in names if shards.is_weights(n) and n != shards.INDEX]
-        if weights or "config.json" in names:
+        if shards.is_adapter(names):
+            weights = [n for n in names if n == shards.ADAPTER_WEIGHTS]
+        if weights or "config.json" in names or shards.is_adapter(names):
             size = sum(_size(folder / n) for n in weights)
             yield LocalModel(repo_id, folder, "Hugging Face cache", size)
         for name in shards.gguf_models(names):

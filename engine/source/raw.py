@@ -24,6 +24,22 @@ class HeaderTensor:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class RawAdapter:
+    """What was trained on top of a model (LoRA): its config and the header of its weights."""
+
+    config: Mapping[str, object]
+    """The parsed ``adapter_config.json``."""
+    tensors: tuple[HeaderTensor, ...] = ()
+    file_bytes: int = 0
+
+    @property
+    def base(self) -> str:
+        """The model it was made for, as its config names it; empty where it doesn't."""
+        named = self.config.get("base_model_name_or_path")
+        return named.strip() if isinstance(named, str) else ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RawModel:
     """A model before it is understood: the config mapping and/or header tensors, unchanged."""
 
@@ -40,3 +56,5 @@ class RawModel:
     parameters_by_class: Mapping[str, int] | None = None
     """Exact per-class sums from the catalogue (built on the meta device)."""
     notes: tuple[str, ...] = ()
+    adapter: RawAdapter | None = None
+    """What is on top of the model; without a config its base is still to be found."""

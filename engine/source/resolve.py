@@ -17,9 +17,9 @@ from engine.errors import (
     PlimsollError,
     SourceError,
 )
-from engine.source import catalogue, files, local
+from engine.source import adapters, catalogue, files, local
 from engine.source.bounded_json import parse_object
-from engine.source.raw import RawModel
+from engine.source.raw import RawAdapter, RawModel
 from engine.source.reference import HubReference, PathReference, is_hub_name, parse
 from engine.text import printable
 
@@ -49,7 +49,7 @@ def resolve(reference: str, token: CancelToken, hub: HubClient | None = None) ->
     """
     token.raise_if_cancelled()
     if reference.lstrip()[:1] == "{":
-        return _pasted(reference)
+        return _pasted(reference, token)
     meant = parse(reference, hub.endpoint if hub is not None else "")
     if isinstance(meant, PathReference):
         return files.read(_expanded(meant.path), token)
@@ -67,11 +67,14 @@ def resolve(reference: str, token: CancelToken, hub: HubClient | None = None) ->
     return _from_hub(meant, name, token, hub)
 
 
-def _pasted(text: str) -> RawModel:
+def _pasted(text: str, token: CancelToken) -> RawModel:
     data = text.encode("utf-8", errors="replace")
     if len(data) > files.MAX_CONFIG_BYTES:
         raise ConfigError("The pasted text is far larger than any config.json.")
     config = parse_object(data, "The pasted text", ConfigError)
+    if "peft_type" in config:
+        raw = RawModel("pasted adapter", "pasted text", adapter=RawAdapter(config))
+        return adapters.with_base(raw, None, lambda path: files.read(path, token))
     return RawModel("pasted config", "pasted text", config=config)
 
 
@@ -88,12 +91,15 @@ def _from_hub(
         error = HubOfflineError(f"{printable(name, 80)} is not on this computer: {why}.")
         return _without_hub(meant, name, token, error, copied)
     try:
-        return hub.fetch(meant.repo_id, token, meant.revision, file=meant.file)
+        found = hub.fetch(meant.repo_id, token, meant.revision, file=meant.file)
     except (HubGatedError, HubOfflineError, HubTimeoutError) as exc:
         return _without_hub(meant, name, token, exc, copied)
     except HubNotFoundError as exc:
         hint = _hint(name) if exc.field == "model" else ""
         raise HubNotFoundError(exc.message + hint, field=exc.field) from exc
+    return adapters.with_base(
+        found, None, lambda path: files.read(path, token), lambda base: hub.fetch(base, token)
+    )
 
 
 def _without_hub(

@@ -10,7 +10,7 @@ from engine.source import gguf
 from engine.source.bounded_json import parse_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sized
+    from collections.abc import Collection, Iterable, Mapping, Sized
 
     from engine.source.raw import HeaderTensor
 
@@ -19,6 +19,8 @@ SINGLE = "model.safetensors"
 SHARD = re.compile(r"-(?P<part>\d{5})-of-(?P<parts>\d{5})\.safetensors$")
 _FOREIGN = ("adapter_", "optimizer", "training_")
 """Files that may lie beside a model's weights: adapters, training state."""
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
 MAX_SHARDS = 4096
 MAX_TENSORS = 1_000_000
 """Of one model; the largest published ones have some 150,000."""
@@ -27,6 +29,11 @@ MAX_TENSORS = 1_000_000
 def is_weights(name: str) -> bool:
     """Whether ``name`` says that safetensors weights of the model itself are meant."""
     return name == INDEX or (name.endswith(".safetensors") and not name.startswith(_FOREIGN))
+
+
+def is_adapter(names: Collection[str]) -> bool:
+    """Whether files of these names are an adapter, and not a model that has one beside it."""
+    return ADAPTER_CONFIG in names and not any(map(is_weights, names))
 
 
 def parse_index(data: bytes) -> dict[str, str]:

@@ -226,7 +226,6 @@ def test_that_junk_under_the_right_name_gets_one_sentence(tmp_path, name):
     [
         ([], "no config.json"),
         (["notes.txt"], "no config.json"),
-        (["adapter_config.json", "adapter_model.safetensors"], "LoRA"),
         (["model_index.json"], "image pipeline"),
     ],
 )
