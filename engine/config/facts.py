@@ -58,8 +58,6 @@ _CEILING = {
     "num_decoder_layers": 4_096,
     "encoder_num_hidden_layers": 4_096,
     "decoder_num_hidden_layers": 4_096,
-    "encoder_layers": 4_096,
-    "decoder_layers": 4_096,
     "hidden_size": 2**20,
     "num_attention_heads": 2**16,
     "num_key_value_heads": 2**16,
@@ -148,7 +146,7 @@ class Facts:
         if key in stated:
             self.asked.add(key)
             self.origins[key] = "stated"
-            return stated[key]
+            return stated[self._written_last(key)]
         spellings = self._spellings(key)
         self.asked.update(spellings)
         for spelling in spellings[1:]:
@@ -161,6 +159,19 @@ class Facts:
                 self.origins[key] = "class default"
                 return values[spelling]
         return None
+
+    def _written_last(self, key: str) -> str:
+        """The name that decides where a config states one thing under two of its class's names.
+
+        A class takes its fields first and then what else it is given, so the other name wins.
+        """
+        fields = self.defaults.values
+        if key in fields:
+            for other in self.defaults.aliases.get(key, ()):
+                if other not in fields and self.stated.get(other) is not None:
+                    self.asked.add(other)
+                    return other
+        return key
 
     def is_asked(self, key: str) -> bool:
         """Whether ``key``, or the same under another spelling, was looked up."""

@@ -237,6 +237,13 @@ def test_what_folds_an_image_step_by_step() -> None:
     assert spec.parameters_by_class()[ModuleClass.AUDIO] == 15 * 16 + 16
 
 
+def test_which_of_two_names_for_one_thing_decides() -> None:
+    # transformers 5.24.0 builds 14 experts from this: ``num_experts`` is the class's field, and
+    # what is no field is set behind the fields.
+    both = facts_for({"num_experts": 6, "num_local_experts": 14}, "qwen3_omni_moe_talker_text")
+    assert both.integer("num_experts") == 14
+
+
 def test_talkers_and_vocoders() -> None:
     talker = {
         "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 2, "num_attention_heads": 2,
