@@ -18,9 +18,9 @@ from engine.architecture.towers.parts import (
     number,
     pair,
     patches,
-    siglip,
     vision_of,
 )
+from engine.architecture.towers.vits import siglip
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor

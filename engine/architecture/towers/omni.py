@@ -21,7 +21,8 @@ from engine.architecture.towers.omni_speech import (
     talker,
     talker_moe,
 )
-from engine.architecture.towers.parts import Tower, siglip, vision_of
+from engine.architecture.towers.parts import Tower, vision_of
+from engine.architecture.towers.vits import siglip
 from engine.config.facts import Facts
 
 if TYPE_CHECKING:

@@ -181,23 +181,3 @@ def width_of(vision: Facts) -> int:
         return vision.integer("hidden_size")
     vision.settle("hidden_size")
     return vision.integer("embed_dim") << max(len(vision.integers("depths") or ()) - 1, 0)
-
-
-def siglip(vision: Facts, path: str = "vision_tower.") -> Tower:
-    """A SigLIP encoder; the pooling head only where ``vision_use_head`` says so."""
-    tower = Tower(path)
-    hidden = vision.integer("hidden_size")
-    tower.linear("patch_embedding", hidden, patches(vision))
-    positions = vision.count("num_patches") or grid(vision)
-    tower.weight("position_embedding.weight", positions, hidden)
-    encode(tower, vision, PLAIN)
-    tower.norm("post_layernorm", hidden)
-    if vision.flag("vision_use_head"):
-        width = vision.integer("intermediate_size")
-        tower.weight("head.probe", 1, 1, hidden)
-        tower.linear("head.attention.in_proj", 3 * hidden, hidden)
-        tower.linear("head.attention.out_proj", hidden, hidden)
-        tower.norm("head.layernorm", hidden)
-        tower.linear("head.mlp.fc1", width, hidden)
-        tower.linear("head.mlp.fc2", hidden, width)
-    return tower

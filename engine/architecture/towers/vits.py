@@ -57,9 +57,9 @@ class ViT:
     """Linear layer over the class token."""
     further: Callable[[Tower, Facts], None] | None = None
 
-    def build(self, vision: Facts) -> Tower:
-        """The tensors of a tower that ``vision`` describes."""
-        tower = Tower("vision_tower.")
+    def build(self, vision: Facts, path: str = "vision_tower.") -> Tower:
+        """The tensors of a tower that ``vision`` describes, under ``path``."""
+        tower = Tower(path)
         hidden = vision.integer("hidden_size")
         patch_bias = vision.says(self.patch_bias)
         tower.linear("patch_embedding", hidden, patches(vision), bias=patch_bias)
@@ -122,6 +122,16 @@ def pooling_head(tower: Tower, vision: Facts) -> None:
     tower.linear("head.mlp.fc2", hidden, width)
 
 
+def siglip(vision: Facts, path: str = "vision_tower.") -> Tower:
+    """SigLIP as others build it in: as many positions as ``num_patches``, else as the image has."""
+    places = vision.count("num_patches")
+    tower = replace(_SIGLIP, positions=not places).build(vision, path)
+    if places:
+        tower.weight("position_embedding.weight", places, _hidden(vision))
+    pooling_head(tower, vision)
+    return tower
+
+
 def siglip2(vision: Facts) -> Tower:
     """SigLIP 2 (NaFlex): as many positions as ``num_patches``, whatever the image."""
     tower = _naflex(vision)
@@ -130,7 +140,7 @@ def siglip2(vision: Facts) -> Tower:
 
 
 def _naflex(vision: Facts) -> Tower:
-    tower = ViT(tokens=0, positions=False).build(vision)
+    tower = replace(_SIGLIP, positions=False).build(vision)
     tower.weight("position_embedding.weight", vision.integer("num_patches"), _hidden(vision))
     return tower
 
