@@ -35,8 +35,8 @@ class ViT:
     v_bias: Flag = True
     o_bias: Flag = True
     mlp_bias: Flag = True
-    by_heads: bool = True
-    """Whether projections are as wide as all heads, not as the model."""
+    by_heads: bool = False
+    """Whether projections are as wide as all heads, which may leave some of the model's width."""
     rms: Flag = False
     """Whether norms have no bias."""
     scales: Flag = False
@@ -223,14 +223,15 @@ def intern_vit(vision: Facts) -> Tower:
 
 
 _QKV_BIAS = ViT(q_bias="qkv_bias", k_bias="qkv_bias", v_bias="qkv_bias")
+_VIT = replace(_QKV_BIAS, by_heads=True)
 _CLIP = ViT(patch_bias=False, before=True)
 _SIGLIP = ViT(tokens=0)
 _BEIT = ViT(
-    k_bias=False, mask="use_mask_token", positions="use_absolute_position_embeddings",
-    further=_relative,
+    by_heads=True, k_bias=False, mask="use_mask_token",
+    positions="use_absolute_position_embeddings", further=_relative,
 )  # fmt: skip
 _DINO = replace(
-    _QKV_BIAS, ratio="mlp_ratio", gated="use_swiglu_ffn", rounds_gated=True, scales=True, mask=True
+    _VIT, ratio="mlp_ratio", gated="use_swiglu_ffn", rounds_gated=True, scales=True, mask=True
 )
 _VITS: Mapping[str, ViT] = {
     "aimv2_vision_model": replace(
@@ -243,28 +244,27 @@ _VITS: Mapping[str, ViT] = {
     "chinese_clip_vision_model": _CLIP,
     "clip_vision_model": _CLIP,
     "data2vec-vision": replace(_BEIT, after="!use_mean_pooling"),
-    "deit": replace(_QKV_BIAS, tokens=2, pooler=True),
+    "deit": replace(_VIT, tokens=2, pooler=True),
     "dinov2": replace(_DINO, mask="use_mask_token"),
     "dinov2_with_registers": replace(_DINO, registers="num_register_tokens"),
     "dinov3_vit": ViT(
         q_bias="query_bias", k_bias="key_bias", v_bias="value_bias", o_bias="proj_bias",
         mlp_bias="mlp_bias", gated="use_gated_mlp", scales=True, mask=True, positions=False,
-        by_heads=False,
         registers="num_register_tokens",
     ),
     "git_vision_model": _CLIP,
     "idefics2_vision": _SIGLIP,
     "idefics3_vision": _SIGLIP,
     "idefics_vision": _CLIP,
-    "ijepa": replace(_QKV_BIAS, tokens=0),
+    "ijepa": replace(_VIT, tokens=0),
     "instructblip_vision_model": _QKV_BIAS,
     "instructblipvideo_vision_model": _QKV_BIAS,
-    "mlcd_vision_model": replace(_CLIP, positions=False, further=_mlcd, by_heads=False),
+    "mlcd_vision_model": replace(_CLIP, positions=False, further=_mlcd),
     "kosmos_2_vision_model": _CLIP,
     "paddleocr_vl_vision": _SIGLIP,
     "pixtral": ViT(
         tokens=0, positions=False, patch_bias=False, before=True, after=False, rms=True, gated=True,
-        q_bias=False, k_bias=False, v_bias=False, o_bias=False, mlp_bias=False, by_heads=False,
+        q_bias=False, k_bias=False, v_bias=False, o_bias=False, mlp_bias=False,
     ),
     "radio": replace(
         _QKV_BIAS, ratio="mlp_ratio", gated="use_swiglu_ffn", rounds_gated=True, scales=True,
@@ -273,9 +273,9 @@ _VITS: Mapping[str, ViT] = {
     "siglip_vision_model": replace(_SIGLIP, further=pooling_head),
     "smolvlm_vision": _SIGLIP,
     "video_llama_3_vision": replace(_SIGLIP, positions=False),
-    "vit": replace(_QKV_BIAS, pooler=True),
-    "vit_mae": _QKV_BIAS,
-    "vit_msn": _QKV_BIAS,
+    "vit": replace(_VIT, pooler=True),
+    "vit_mae": _VIT,
+    "vit_msn": _VIT,
 }  # fmt: skip
 
 VISION_ENCODERS: dict[str, Callable[[Facts], Tower]] = {

@@ -74,6 +74,12 @@ VITS: list[tuple[str, dict[str, Any], int]] = [
         PATCH + 8 + 8 + 2 * (LAYER - 8 + 2 * 8 + 12 * 2) + NORM,
     ),
     ("dinov2", {"mlp_ratio": 2}, PATCH + 8 + 8 + 8 + 5 * 8 + 2 * (LAYER + 2 * 8) + NORM),
+    # Three heads of 2 leave 2 of the model's 8 out.
+    (
+        "vit",
+        {"num_attention_heads": 3},
+        PATCH + 8 + 8 + 5 * 8 + 2 * (LAYER - 4 * 2 * 8 - 3 * 2) + NORM + 8 * 8 + 8,
+    ),
     # Two thirds of 4 x 8, rounded up to 24, gated.
     (
         "dinov2",
@@ -193,7 +199,8 @@ def test_davit_has_a_block_for_windows_and_one_for_channels() -> None:
 
 
 def test_swin_2_makes_its_bias_of_distances() -> None:
-    own = {"embed_dim": 8, "depths": [1, 1], "num_heads": [2, 4], "mlp_ratio": 2.0, **SMALL}
+    own = {"embed_dim": 8, "depths": [1, 1], "num_heads": [2, 4], "mlp_ratio": 2.0}
+    own |= {"image_size": 4, "patch_size": 2}
     bias = (2 * 512 + 512) + 512 * 2 + 2
     wider = 4 * (16 * 16 + 16) - 16 + (32 * 16 + 32) + (16 * 32 + 16) + 4 * 16
     wider += (2 * 512 + 512) + 512 * 4 + 4
