@@ -34,36 +34,31 @@ def _thinker(root: Facts, _text: Facts) -> list[Tensor]:
     return listen(audio_of(root)).tensors + tower_of(root).tensors
 
 
-def _nested(root: Facts, key: str) -> Facts:
-    found = root.sub(key)
-    return found if found is not None else root.empty(key)
-
-
 def _qwen2_5_omni(root: Facts, text: Facts) -> list[Tensor]:
     """Qwen2.5-Omni: the thinker, and where it speaks a talker and a vocoder."""
-    tensors = _thinker(_nested(root, "thinker_config"), text)
+    tensors = _thinker(audio_of(root, "thinker_config"), text)
     if not root.flag("enable_audio_output"):
         return tensors
-    wave = _nested(root, "token2wav_config")
+    wave = audio_of(root, "token2wav_config")
     return [
         *tensors,
-        *talker(_nested(root, "talker_config")),
-        *dit(_nested(wave, "dit_config")),
-        *bigvgan(_nested(wave, "bigvgan_config")),
+        *talker(audio_of(root, "talker_config")),
+        *dit(audio_of(wave, "dit_config")),
+        *bigvgan(audio_of(wave, "bigvgan_config")),
     ]
 
 
 def _qwen3_omni(root: Facts, text: Facts) -> list[Tensor]:
     """Qwen3-Omni: the thinker, and where it speaks two talkers and a vocoder."""
-    tensors = _thinker(_nested(root, "thinker_config"), text)
+    tensors = _thinker(audio_of(root, "thinker_config"), text)
     if not root.flag("enable_audio_output"):
         return tensors
-    voice = _nested(root, "talker_config")
+    voice = audio_of(root, "talker_config")
     return [
         *tensors,
-        *talker_moe(voice, _nested(voice, "text_config")),
-        *code_predictor(_nested(voice, "code_predictor_config")),
-        *code2wav(_nested(root, "code2wav_config")),
+        *talker_moe(voice, audio_of(voice, "text_config")),
+        *code_predictor(audio_of(voice, "code_predictor_config")),
+        *code2wav(audio_of(root, "code2wav_config")),
     ]
 
 
