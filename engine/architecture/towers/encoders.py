@@ -25,6 +25,7 @@ EncoderRule = Callable[["Facts"], "Tower"]
 """vision config -> the tower that it describes, without a projector."""
 
 _HOMES = {
+    "further": "kimi_k25_vision",
     "merging": (
         "cohere_compass_vision ernie4_5_vl_moe_vision exaone4_5_vision gemma4_vision "
         "glm4v_moe_vision glm4v_vision glm5_next_vision glm_ocr_vision granite_docling_vision "

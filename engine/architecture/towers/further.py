@@ -176,8 +176,13 @@ def step3p7(root: Facts, text: Facts) -> list[Tensor]:
     return tower.tensors
 
 
+def _moonvit(vision: Facts) -> Tower:
+    return moonvit(vision)[0]
+
+
 TOWERS = {
     "kimi_k25": kimi_k25, "minicpm_ocr": minicpmv4_6, "minicpmv4_6": minicpmv4_6,
     "minicpmv4_7": minicpmv4_6, "minimax_m3_vl": minimax_m3, "mllama": mllama,
     "step3p7": step3p7,
 }  # fmt: skip
+VISION_ENCODERS = {"kimi_k25_vision": _moonvit}
