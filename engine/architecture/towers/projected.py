@@ -44,10 +44,21 @@ def internvl(root: Facts, text: Facts) -> list[Tensor]:
     return _project(tower_of(root), width, out, out, norm=width)
 
 
+def lighton_ocr(root: Facts, text: Facts) -> list[Tensor]:
+    """LightOnOCR: patches are merged behind a norm, and two linear layers without bias."""
+    tower, out = tower_of(root), text.integer("hidden_size")
+    width = width_of(vision_of(root))
+    tower.path = "vision_projection."
+    tower.norm("norm", width, bias=False)
+    merged = width * root.integer("spatial_merge_size") ** 2
+    tower.linear("patch_merger.merging_layer", width, merged, bias=False)
+    return _project(tower, width, out, out, bias=False)
+
+
 def paddleocr_vl(root: Facts, text: Facts) -> list[Tensor]:
     """PaddleOCR-VL: patches are merged behind the norm."""
     vision = vision_of(root)
-    hidden = vision.integer("hidden_size")
+    hidden = width_of(vision)
     width = hidden * vision.integer("spatial_merge_size") ** 2
     return _project(tower_of(root), width, width, text.integer("hidden_size"), norm=hidden)
 
@@ -75,7 +86,7 @@ def vipllava(root: Facts, text: Facts) -> list[Tensor]:
 
 
 TOWERS = {
-    "internvl": internvl, "lighton_ocr": mistral3, "llava_onevision": llava_next,
+    "internvl": internvl, "lighton_ocr": lighton_ocr, "llava_onevision": llava_next,
     "mistral_large4": mistral3, "paddleocr_vl": paddleocr_vl, "qianfan_ocr": internvl,
     "qwen4_exp": own, "shieldgemma2": gemma3, "video_llama_3": video_llama_3,
     "video_llava": video_llava, "vipllava": vipllava,
