@@ -50,6 +50,8 @@ class WeightLayout:
     vocab_multiple: int = 1
     halve_float32: bool = False
     """Whether 32-bit checkpoints are loaded in 16 bits (vLLM's ``dtype auto``)."""
+    left_out: tuple[str, ...] = ()
+    """How the names of tensors begin that stay in the files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,10 @@ def weights(model: Model, layout: WeightLayout) -> Weights:
     if name == AS_STORED:
         name = stored.format_label if stored else spec.weight_format
     if stored is not None and name in (stored.format_label, spec.weight_format):
-        return _from_groups(model, layout, stored.groups, name, Basis.READ, stored.source)
+        found = _from_groups(model, layout, stored.groups, name, Basis.READ, stored.source)
+        # What a header holds is summed by class, so what is left out cannot be told apart.
+        doubt = Direction.UPPER if layout.left_out else None
+        return replace(found, basis=Basis.BOUND, direction=doubt) if doubt else found
     direction = spec.direction(Subject.WEIGHTS)
     basis = Basis.BOUND if direction else Basis.EXACT
     header = stored.groups if stored is not None and name in FORMATS else ()
@@ -284,7 +289,8 @@ def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis
             if scales and _keeps_pairs(layer):
                 stage[ModuleClass.ATTENTION] += scales * count
         sums.append(stage)
-    outer = (*spec.outer, *(spec.mtp if layout.with_mtp else ()))
+    loaded = (t for t in spec.outer if not t.name.startswith(layout.left_out))
+    outer = (*loaded, *(spec.mtp if layout.with_mtp else ()))
     for tensor, size in zip(outer, _sizes(spec, outer, None, split, fmt), strict=True):
         for place in outer_stages(tensor.module, len(ranges), tied=spec.tie_word_embeddings):
             sums[place][tensor.module] = sums[place].get(tensor.module, 0) + size

@@ -27,6 +27,16 @@ VERSIONS = (
 )  # fmt: skip
 _OLDEST = (0, 2)
 
+LEFT_OUT = {
+    "qwen2_5_omni": ("talker.", "token2wav."),
+    "qwen3_omni_moe": ("talker.", "code2wav."),
+}
+"""Type of a model -> how the names of its tensors begin that vLLM does not load: the voice.
+
+Source:
+    vLLM ``qwen2_5_omni_thinker.py`` and ``qwen3_omni_moe_thinker.py``, ``load_weights``.
+"""
+
 
 class Since(Generic[T]):
     """A value by version: the last entry whose version is not newer than the one asked for."""

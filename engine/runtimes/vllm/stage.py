@@ -70,6 +70,7 @@ def _weight_layout(model: Model, settings: Settings) -> WeightLayout:
         with_mtp=bool(deployment.speculative_tokens and model.spec.mtp),
         vocab_multiple=VOCAB_MULTIPLE,
         halve_float32=True,
+        left_out=rules.LEFT_OUT.get(model.spec.root_type, ()),
     )
 
 

@@ -15,6 +15,7 @@ from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Su
 from engine.budget.sharding import stage_layers
 from engine.budget.weights import WeightLayout, weights
 from engine.evidence import Basis
+from engine.runtimes.vllm.rules import LEFT_OUT
 from engine.source.raw import HeaderTensor, RawModel
 from tests.helpers.published import model
 
@@ -281,3 +282,18 @@ def test_that_scales_of_the_cache_are_counted_in_the_published_format_alone() ->
     assert sum(s.size_bytes for s in weights(scaled, WeightLayout()).stages) == size + 32 * 8
     other = weights(scaled, WeightLayout("fp16"))
     assert sum(stage.size_bytes for stage in other.stages) == size
+
+
+def test_that_what_a_runtime_leaves_in_the_files_takes_no_memory() -> None:
+    # vLLM's Qwen2.5-Omni is the thinker: its talker and vocoder are those of a model that cannot
+    # speak.
+    speaks = read(RawModel("omni", "a test", config={"model_type": "qwen2_5_omni"}))
+    mute = read(
+        RawModel(
+            "omni", "a test", config={"model_type": "qwen2_5_omni", "enable_audio_output": False}
+        )
+    )
+    left_out = LEFT_OUT[speaks.spec.root_type]
+    found = weights(speaks, WeightLayout(left_out=left_out))
+    assert found.stages[0].size_bytes == weights(mute, WeightLayout()).stages[0].size_bytes
+    assert weights(speaks, WeightLayout()).stages[0].size_bytes > found.stages[0].size_bytes
