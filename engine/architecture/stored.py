@@ -162,6 +162,7 @@ def _parameters(tensor: HeaderTensor, pattern: Named, packing: Packing) -> int:
         pattern.holds == "packed"
         or dtype in packing.byte_dtypes
         or (packing.packs_words and dtype == "U32")
+        or (dtype == "I32" and tensor.name.endswith(".weight"))
     )
     if is_packed:
         in_bytes = dtype in ("U8", "I8")

@@ -326,13 +326,33 @@ def _torchao_groups(kind: Facts, data: Facts) -> str | None:
 
 
 def _quark(q: Facts) -> str:
-    weights = (q.sub("global_quant_config") or Facts({}, path=q.path)).sub("weight")
+    empty = Facts({}, path=q.path)
+    whole = q.sub("global_quant_config") or empty
+    weights, export = whole.sub("weight"), q.sub("export") or empty
     if weights is None or q.raw("layer_quant_config") or q.raw("layer_type_quant_config"):
         raise UnknownLayoutError("Quark with another layout for some modules")
-    is_mx = weights.word("dtype") == "fp4" and weights.word("scale_format") == "e8m0"
-    if not is_mx or group_size(weights, default=0) != _GROUPS["mxfp4"]:
-        raise UnknownLayoutError(f"Quark's {weights.word('dtype') or 'unstated dtype':.40}")
-    return "mxfp4"
+    if export.word("weight_format", "real_quantized") != "real_quantized":
+        raise UnknownLayoutError("Quark without packed weights")
+    kind, scheme = weights.word("dtype"), weights.word("qscheme")
+    size = group_size(weights, default=0)
+    inputs = whole.sub("input_tensors")
+    is_static = inputs is not None and not inputs.flag("is_dynamic")
+    if kind == "fp4" and weights.word("scale_format") == "e8m0" and size == _GROUPS["mxfp4"]:
+        return "mxfp4"
+    if kind in ("int4", "uint4") and scheme == "per_group" and size and inputs is None:
+        return named("awq-int4", size)
+    name = _QUARK.get((kind, scheme))
+    if name is None or (is_static and name != "fp8-ct"):
+        raise UnknownLayoutError(f"Quark's {kind or 'unstated dtype':.20} {scheme:.20}")
+    return f"{name}-static" if is_static else name
+
+
+_QUARK = {
+    ("fp8_e4m3", "per_tensor"): "fp8-ct",
+    ("fp8_e4m3", "per_channel"): "fp8-channel-ct",
+    ("int8", "per_channel"): "int8-ct-asym",
+}
+"""Scales have the model's dtype; INT8 has zero points even where it is symmetric."""
 
 
 def _bitnet(q: Facts) -> str:

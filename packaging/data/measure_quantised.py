@@ -7,7 +7,7 @@ multiple of 32. Whatever is not installed is left out and named at the end.
     python packaging/data/measure_quantised.py tests/evidence/quantised_files.jsonl
 
 Needs torch and transformers, and of bitsandbytes, torchao, compressed-tensors, nvidia-modelopt,
-auto-round and mlx-lm those that are to be measured; all of it runs on a CPU.
+amd-quark, auto-round and mlx-lm those that are to be measured; all of it runs on a CPU.
 """
 
 # ruff: noqa: PLC0415 - what is not installed is left out
@@ -321,6 +321,44 @@ def modelopt(root: Path) -> Files:
         yield name, path
 
 
+def quark(root: Path) -> Files:
+    """What Quark exports: scales of one tensor, of channels, of groups."""
+    import torch
+    from quark.torch import ModelQuantizer, export_safetensors
+    from quark.torch import quantization as kinds
+    from torch.utils.data import DataLoader
+
+    rounded = {"scale_type": "float", "round_method": "half_even", "is_dynamic": False}
+    groups = {"ch_axis": -1, "group_size": 32, **rounded}
+    whole = kinds.FP8E4M3PerTensorSpec(is_dynamic=False)
+    cases: dict[str, tuple[Any, Any]] = {
+        "fp8": (whole, None),
+        "fp8 static": (whole, whole),
+        "fp8 channel": (kinds.FP8E4M3PerChannelSpec(ch_axis=0, is_dynamic=False), None),
+        "mxfp4": (kinds.OCP_MXFP4Spec(ch_axis=-1, is_dynamic=False), None),
+        "int8": (kinds.Int8PerChannelSpec(symmetric=True, ch_axis=0, **rounded), None),
+        "int4": (kinds.Int4PerGroupSpec(symmetric=True, **groups), None),
+        "uint4": (kinds.Uint4PerGroupSpec(symmetric=False, **groups), None),
+    }
+    tokens = DataLoader(torch.arange(64).reshape(2, 32), batch_size=1)
+    for name, (weights, inputs) in cases.items():
+        made = kinds.QLayerConfig(
+            weight=weights.to_quantization_spec(),
+            input_tensors=inputs.to_quantization_spec() if inputs else None,
+        )
+        quantiser = ModelQuantizer(kinds.QConfig(global_quant_config=made, exclude=["lm_head"]))
+        model = quantiser.quantize_model(_load(root / "dense").eval(), tokens)
+        path = root / f"quark-{name.replace(' ', '-')}"
+        with torch.no_grad():
+            export_safetensors(
+                model=quantiser.freeze(model),
+                output_dir=str(path),
+                weight_format="real_quantized",
+                pack_method="reorder",
+            )
+        yield name, path
+
+
 def auto_round(root: Path) -> Files:
     """Round-to-nearest in the packings that auto-round writes."""
     from auto_round import AutoRound
@@ -388,6 +426,7 @@ TOOLS: dict[str, Callable[[Path], Any]] = {
     "torchao": torchao,
     "compressed-tensors": compressed_tensors,
     "nvidia-modelopt": modelopt,
+    "amd-quark": quark,
     "auto-round": auto_round,
     "mlx-lm": mlx_lm,
 }

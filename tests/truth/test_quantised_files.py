@@ -118,6 +118,7 @@ def test_that_every_tool_is_measured() -> None:
         "torchao",
         "compressed-tensors",
         "nvidia-modelopt",
+        "amd-quark",
         "auto-round",
         "mlx-lm",
     }
