@@ -34,6 +34,7 @@ from gui.live.view import HoldsView
 from gui.main_window import MainWindow
 from gui.sizing.view import SizingView
 from gui.sizing.view_model import SizingViewModel
+from gui.verifying import Verifying
 from gui.watch import Watch
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class App(QObject):
             self.view.add_notice(notice)
         self.filing = Filing(self)
         self.desk = Desk(self)
+        self.verifying = Verifying(self)
         self._connect()
         self._on_theme_changed(self.themes.current)
 

@@ -74,6 +74,7 @@ COMMANDS = (
         "now", "&Plan", "Beside what runs &now", group="baseline", checkable=True, section=True
     ),
     Command("emptied", "&Plan", "As if nothing else &ran", group="baseline", checkable=True),
+    Command("verify", "&Plan", "&Verify the parameters…", section=True),
     Command("measure", "&Plan", "&Measure this computer again", "F5", section=True),
     Command("about", "&Help", "&About Plimsoll", role=QAction.MenuRole.AboutRole),
 )

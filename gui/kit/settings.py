@@ -46,6 +46,8 @@ class Settings:
     geometry: bytes = b""
     splitters: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     last_folder: str = ""
+    python: str = ""
+    """The Python chosen to build models with; empty to look for one."""
 
     def with_(self, **changes: Any) -> Settings:
         """A copy with ``changes``."""
@@ -127,9 +129,10 @@ def _settings(values: Mapping[str, object]) -> Settings:
     for name in ("welcome_closed", "tabs_folded"):
         if isinstance(values.get(name), bool):
             found[name] = values[name]
-    folder = values.get("last_folder")
-    if isinstance(folder, str) and len(folder) <= _TEXT_LIMIT and folder.isprintable():
-        found["last_folder"] = folder
+    for name in ("last_folder", "python"):
+        path = values.get(name)
+        if isinstance(path, str) and len(path) <= _TEXT_LIMIT and path.isprintable():
+            found[name] = path
     found["geometry"] = _blob(values.get("geometry"))
     blobs = values.get("splitters")
     if isinstance(blobs, dict):

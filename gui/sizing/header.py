@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _GAP = 3
 """More room between icon and words than the style leaves."""
+_INKS = {"circle-dot": "over", "scale": "text.secondary"}
 
 
 class HeaderBar(Ground):
@@ -34,21 +35,26 @@ class HeaderBar(Ground):
         self._row.setContentsMargins(16, 12, 16, 0)
         self._row.setSpacing(8)
         self._row.addWidget(self._title)
-        self._row.addWidget(self._subtitle, 1)
+        self._row.addWidget(self._subtitle)
+        self._row.addStretch(1)
         self._title.set_text("Plimsoll")
         self._theme: Theme | None = None
 
-    def add_action_button(self, action: QAction, picture: str, text: str) -> QPushButton:
-        """Put a button for ``action`` at the right end."""
+    def add_action_button(
+        self, action: QAction, picture: str, text: str, *, beside_facts: bool = False
+    ) -> QPushButton:
+        """Put a button for ``action`` at the right end, or a flat one beside the facts."""
         button = QPushButton(text)
+        if beside_facts:
+            button.setProperty("role", "flat")
         button.setObjectName(f"{action.objectName()} button")
         button.setIconSize(QSize(15 + _GAP, 15))
         button.setCheckable(action.isCheckable())
         button.clicked.connect(action.trigger)
-        button.setToolTip(action.toolTip())
         action.changed.connect(self._on_action_changed)
         self._buttons.append((button, action, picture))
-        self._row.addWidget(button)
+        place = self._row.indexOf(self._subtitle) + 1 if beside_facts else self._row.count()
+        self._row.insertWidget(place, button)
         self._on_action_changed()
         return button
 
@@ -73,7 +79,8 @@ class HeaderBar(Ground):
             button.setEnabled(action.isEnabled())
             button.setChecked(action.isChecked())
             button.setVisible(action.isVisible())
+            button.setToolTip(action.toolTip())
             if self._theme is not None:
-                name = "over" if picture == "circle-dot" else "text.primary"
+                name = _INKS.get(picture, "text.primary")
                 color = self._theme.color(name if action.isEnabled() else "text.disabled")
                 button.setIcon(icon(picture, color, 15, _GAP))

@@ -17,7 +17,7 @@ def markdown(state: State) -> str:
     budget = state.sizing.budget
     words = present.verdict(state)
     plan = budget.deployment
-    where = f"{_escaped(state.model.id)} on {present.where(state)}"
+    where = f"{escaped(state.model.id)} on {present.where(state)}"
     runtime = f"{plan.runtime} {plan.runtime_version or ''}".strip()
     tokens = f"{plan.concurrency} × {state.context or 0:,} tokens"
     lines = [f"**{words.headline}**", "", f"{where}; {runtime}, {tokens}. {words.detail}"]
@@ -27,9 +27,10 @@ def markdown(state: State) -> str:
         lines.append("|---|---:|---:|---:|---|---|")
         for row in present.region_rows(budget, rank, state.unit, side_by_side=False):
             cells = (row.label, row.size, row.span, row.least, row.basis, row.note)
-            lines.append(f"| {' | '.join(_escaped(cell) for cell in cells)} |")
+            lines.append(f"| {' | '.join(escaped(cell) for cell in cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """``text`` as one cell of a table."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")

@@ -20,6 +20,7 @@ KEPT = Settings(
     geometry=b"\x00\x01\xff",
     splitters={"a": b"\x02", "b": b""},
     last_folder="/models",
+    python="/opt/torch/bin/python",
 )
 
 
@@ -63,6 +64,7 @@ def test_that_each_bad_value_is_dropped_alone(tmp_path):
         "geometry": "***",
         "splitters": {"a": 5, "b": "Ag=="},
         "last_folder": "x\u202ey" * 300,
+        "python": ["python"],
     }
     (tmp_path / FILE_NAME).write_text(json.dumps(values))
     assert SettingsStore(tmp_path).load() == Settings(

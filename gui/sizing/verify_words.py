@@ -1,0 +1,176 @@
+"""What the verification says at each moment, ready to show and to copy. Pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import ModuleClass, Subject
+from engine.contract.verify import outcome
+from engine.errors import VerifyError
+from engine.text import printable
+from gui.kit import format as fmt
+from gui.kit.messages import details, sentence
+from gui.sizing.markdown import escaped
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.architecture.model import Model
+    from engine.verify.meta import Verification
+
+HEADINGS = ("Module class", "Counted here", "Built", "Difference")
+INSTALL = "pip install torch transformers"
+_WORDS = {ModuleClass.LM_HEAD: "LM head", ModuleClass.MLP: "MLP", ModuleClass.MTP: "MTP"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One class of modules, or all of them."""
+
+    label: str
+    ours: str
+    built: str
+    difference: str
+    differs: bool = False
+    is_total: bool = False
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """The texts, left to right."""
+        return self.label, self.ours, self.built, self.difference
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """All that the panel shows at one moment."""
+
+    title: str
+    color: str
+    picture: str
+    headline: str
+    detail: str
+    rows: tuple[Row, ...]
+    doubts: tuple[str, ...] = ()
+    """Why our own count is a bound, one sentence each."""
+    python: str = ""
+    """The Python that builds."""
+    copied: str = ""
+    copy_label: str = "Copy table"
+    is_busy: bool = False
+
+
+def looking(model: Model, python: str) -> Shown:
+    """Before a Python is found; ``python`` was chosen, or is empty."""
+    ours = model.spec.parameters_by_class()
+    return Shown(
+        title=f"Verify {_title(model)}",
+        color="accent",
+        picture="search",
+        headline="Looking for PyTorch and transformers…",
+        detail=f"In {printable(python)}." if python else "In the Pythons of this computer.",
+        rows=_rows(ours, None),
+        doubts=_doubts(tuple(d.reason for d in model.spec.doubts if d.subject is Subject.WEIGHTS)),
+        is_busy=True,
+    )
+
+
+def building(before: Shown, python: str) -> Shown:
+    """While ``python`` builds."""
+    return replace(
+        before,
+        picture="activity",
+        headline="Building the model without weights…",
+        detail="Importing PyTorch and transformers alone takes some seconds.",
+        python=printable(python),
+    )
+
+
+def verified(before: Shown, found: Verification) -> Shown:
+    """Both counts side by side."""
+    shown = replace(
+        before,
+        color="fits" if found.agrees else "over",
+        picture="check" if found.agrees else "triangle-alert",
+        headline=outcome(found),
+        detail=printable(
+            f"Built as {found.model_class} by transformers {found.transformers} "
+            f"and torch {found.torch}."
+        ),
+        rows=_rows(found.ours, found.built),
+        doubts=_doubts(found.doubts),
+        copy_label="Copy table",
+        is_busy=False,
+    )
+    return replace(shown, copied=_markdown(shown, found.model))
+
+
+def trouble(before: Shown, error: BaseException, python: str) -> Shown:
+    """It could not be built; ``python`` was chosen, or is empty."""
+    shown = replace(
+        before,
+        color="tight",
+        picture="triangle-alert",
+        headline="The model could not be built.",
+        detail=sentence(error),
+        copied=details(error),
+        copy_label="Copy details",
+        is_busy=False,
+    )
+    if not isinstance(error, VerifyError) or error.field != "python":
+        return shown
+    shown = replace(shown, copied=INSTALL, copy_label="Copy command")
+    if python:
+        return replace(shown, headline="This Python cannot build it.")
+    return replace(
+        shown,
+        headline="PyTorch and transformers are needed for this.",
+        detail=f"No Python found here has both: {INSTALL}, then choose that Python.",
+    )
+
+
+def _rows(
+    ours: Mapping[ModuleClass, int], built: Mapping[ModuleClass, int] | None
+) -> tuple[Row, ...]:
+    sides = (ours, built or {})
+    classes = [m for m in ModuleClass if any(side.get(m) for side in sides)]
+    rows = [
+        _row(
+            _WORDS.get(module, module.value.replace("_", " ").capitalize()),
+            ours.get(module, 0),
+            None if built is None else built.get(module, 0),
+        )
+        for module in classes
+    ]
+    total = _row("All", sum(ours.values()), None if built is None else sum(built.values()))
+    return (*rows, replace(total, is_total=True))
+
+
+def _row(label: str, ours: int, built: int | None) -> Row:
+    if built is None:
+        return Row(label, fmt.count(ours), fmt.DASH, fmt.DASH)
+    apart = ours - built
+    sign = "+" if apart > 0 else ""
+    return Row(label, fmt.count(ours), fmt.count(built), sign + fmt.count(apart), bool(apart))
+
+
+def _doubts(reasons: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"Counted here is a bound: {printable(r).rstrip('.')}." for r in reasons)
+
+
+def _title(model: Model) -> str:
+    return printable(model.id.rsplit("/", 1)[-1], 200)
+
+
+def _markdown(shown: Shown, model: str) -> str:
+    lines = [
+        f"**{shown.headline}**",
+        "",
+        f"{escaped(printable(model))}. {escaped(shown.detail)}",
+        "",
+    ]
+    lines += [f"| {' | '.join(HEADINGS)} |", "|---|---:|---:|---:|"]
+    lines += [f"| {' | '.join(row.cells)} |" for row in shown.rows]
+    if shown.doubts:
+        lines += ["", *(escaped(doubt) for doubt in shown.doubts)]
+    return "\n".join(lines) + "\n"
