@@ -37,13 +37,13 @@ _HOMES = {
     "stages": "convnext convnextv2 florence_vision swinv2",
     "swin": "donut-swin swin",
     "vits": (
-        "aimv2_vision_model beit blip_2_vision_model blip_vision_model chinese_clip_vision_model "
-        "clip_vision_model cosmos3_edge_vision data2vec-vision deit dinov2 "
-        "dinov2_with_registers dinov3_vit git_vision_model idefics2_vision idefics3_vision "
-        "idefics_vision ijepa instructblip_vision_model instructblipvideo_vision_model "
-        "intern_vit_6b internvl_vision kosmos_2_vision_model mlcd_vision_model "
-        "paddleocr_vl_vision pixtral qianfan_ocr_vision radio siglip2_vision_model "
-        "siglip_vision_model smolvlm_vision "
+        "aimv2_vision_model beit blip_2_vision_model blip_vision_model "
+        "chinese_clip_vision_model clip_vision_model cosmos3_edge_vision data2vec-vision deit "
+        "dinov2 dinov2_with_registers dinov3_vit git_vision_model idefics2_vision "
+        "idefics3_vision idefics_vision ijepa instructblip_vision_model "
+        "instructblipvideo_vision_model intern_vit_6b internvl_vision kosmos_2_vision_model "
+        "mlcd mlcd_vision_model paddleocr_vl_vision pixio pixtral qianfan_ocr_vision radio "
+        "siglip2_vision_model siglip_vision_model smolvlm_vision tipsv2_vision_model "
         "video_llama_3_vision vit vit_mae vit_msn"
     ),
 }

@@ -44,8 +44,8 @@ class ViT:
     patch_bias: Flag = True
     positions: Flag = True
     """Whether there is a learned position for each patch and each token of its own."""
-    tokens: int = 1
-    """Tokens of its own before the patches: class, distillation."""
+    tokens: int | str = 1
+    """Tokens of its own before the patches (class, distillation), or the key of their number."""
     registers: str = ""
     """Key of the number of further tokens, which have no position."""
     mask: Flag = False
@@ -63,14 +63,15 @@ class ViT:
         hidden = vision.integer("hidden_size")
         patch_bias = vision.says(self.patch_bias)
         tower.linear("patch_embedding", hidden, patches(vision), bias=patch_bias)
-        if self.tokens:
-            tower.weight("class_embedding", self.tokens, hidden)
+        tokens = self.tokens if isinstance(self.tokens, int) else vision.count(self.tokens)
+        if tokens:
+            tower.weight("class_embedding", tokens, hidden)
         if self.registers:
             tower.weight("register_tokens", vision.count(self.registers), hidden)
         if vision.says(self.mask):
             tower.weight("mask_token", 1, hidden)
         if vision.says(self.positions):
-            tower.weight("position_embedding.weight", grid(vision) + self.tokens, hidden)
+            tower.weight("position_embedding.weight", grid(vision) + tokens, hidden)
         self._layers(tower, vision, hidden)
         norm_bias = not vision.says(self.rms)
         if self.before:
@@ -225,6 +226,7 @@ def intern_vit(vision: Facts) -> Tower:
 _QKV_BIAS = ViT(q_bias="qkv_bias", k_bias="qkv_bias", v_bias="qkv_bias")
 _VIT = replace(_QKV_BIAS, by_heads=True)
 _CLIP = ViT(patch_bias=False, before=True)
+_MLCD = replace(_CLIP, positions=False, further=_mlcd)
 _SIGLIP = ViT(tokens=0)
 _BEIT = ViT(
     by_heads=True, k_bias=False, mask="use_mask_token",
@@ -259,9 +261,11 @@ _VITS: Mapping[str, ViT] = {
     "ijepa": replace(_VIT, tokens=0),
     "instructblip_vision_model": _QKV_BIAS,
     "instructblipvideo_vision_model": _QKV_BIAS,
-    "mlcd_vision_model": replace(_CLIP, positions=False, further=_mlcd),
+    "mlcd": _MLCD,
+    "mlcd_vision_model": _MLCD,
     "kosmos_2_vision_model": _CLIP,
     "paddleocr_vl_vision": _SIGLIP,
+    "pixio": replace(_VIT, tokens="n_cls_tokens", ratio="mlp_ratio"),
     "pixtral": ViT(
         tokens=0, positions=False, patch_bias=False, before=True, after=False, rms=True, gated=True,
         q_bias=False, k_bias=False, v_bias=False, o_bias=False, mlp_bias=False,
@@ -273,6 +277,7 @@ _VITS: Mapping[str, ViT] = {
     "siglip_vision_model": replace(_SIGLIP, further=pooling_head),
     "smolvlm_vision": _SIGLIP,
     "video_llama_3_vision": replace(_SIGLIP, positions=False),
+    "tipsv2_vision_model": replace(_DINO, registers="num_register_tokens"),
     "vit": replace(_VIT, pooler=True),
     "vit_mae": _VIT,
     "vit_msn": _VIT,
