@@ -25,7 +25,7 @@ UNPACKED = "bf16"
 _FP8_CAPABILITY = 8.9
 _MXFP4_CAPABILITY = 7.5
 _NVFP4_CAPABILITY = 10.0
-_BITSANDBYTES = ("nf4", "int8")
+_BITSANDBYTES = frozenset({"nf4", "nf4-plain", "int8"})
 _GPTQMODEL = ("awq", "gptq")
 
 
@@ -86,7 +86,7 @@ def _fp8(name: str, weight_format: str, device: Device, *, is_stored: bool) -> H
     else:
         why = f"without a CUDA or Intel GPU ({device.name})"
     said = f"Weights in {_label(name)} are unpacked to BF16 {why}."
-    if name == "fp8-block":
+    if name.startswith("fp8-block") and not name.endswith("-ct"):
         return Held(UNPACKED, name, warning=said)
     said = f"{said} A compressed-tensors checkpoint may stay packed."
     return Held(UNPACKED, name, is_certain=False, warning=said)
@@ -123,7 +123,7 @@ def _by_library(name: str, weight_format: str, device: Device) -> Held:
     if _is_cuda(device):
         return Held(weight_format)
     library = ""
-    if name.startswith(_BITSANDBYTES):
+    if name in _BITSANDBYTES:
         library = "bitsandbytes"
     elif name.startswith(_GPTQMODEL):
         library = "gptqmodel"
