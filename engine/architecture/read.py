@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.build import Built, UnknownKindError, build
+from engine.architecture.drafts import flattened, kind_of, notes_of, renamed
 from engine.architecture.families.generic import GENERIC
 from engine.architecture.families.registry import FAMILIES
 from engine.architecture.marking import mark
@@ -78,12 +79,14 @@ def _read(raw: RawModel) -> Model:
         message = f"{raw.id} has no config.json; without it the model cannot be sized."
         raise UnknownArchitectureError(message)
     spec = specify(raw.config, raw.parameters_by_class)
+    notes = notes_of(raw.config)
+    raw = renamed(raw) if notes else raw
     stored = summarise(raw, spec)
-    notes: tuple[str, ...] = ()
     if stored is not None:
         from engine.architecture.reconcile import reconcile  # noqa: PLC0415 - see above
 
-        spec, notes = reconcile(spec, stored, raw)
+        spec, found = reconcile(spec, stored, raw)
+        notes += found
     return Model(raw.id, raw.revision, raw.source, spec, stored, config=raw.config, notes=notes)
 
 
@@ -100,7 +103,7 @@ def specify(
         ConfigError: a field is of the wrong type or absurd.
         UnknownArchitectureError: it has no dimensions.
     """
-    root = root_facts(config)
+    root = root_facts(flattened(config))
     text = text_facts(root)
     stored = stored_format(root, text)
     family = _family(root, text)
@@ -136,6 +139,9 @@ def specify(
 
 
 def _family(root: Facts, text: Facts) -> Family | None:
+    draft = kind_of(root.stated)
+    if draft:
+        return FAMILIES[draft]
     own = FAMILIES.get(root.model_type)
     return own if own is not None and own.owns_text else FAMILIES.get(text.model_type)
 

@@ -76,8 +76,9 @@ def reconcile(
     if direction is None and not apart:
         return spec, ()
     kept = tuple(doubt for doubt in spec.doubts if doubt.subject is not Subject.WEIGHTS)
-    if direction is Direction.EITHER and keeps_keys_and_values_only(spec, raw):
-        kept = tuple(_at_most(doubt) for doubt in kept)
+    if direction is Direction.EITHER:
+        side = Direction.UPPER if keeps_keys_and_values_only(spec, raw) else None
+        kept = tuple(_sided(doubt, Direction.EITHER if keeps_more(raw) else side) for doubt in kept)
     notes = (_note(spec, held),) if direction is None else ()
     return replace(spec, stated_parameters=dict(held.by_class), doubts=kept), notes
 
@@ -127,7 +128,8 @@ def _require_whole(spec: ArchitectureSpec, held: _Held, raw: RawModel, *, counts
         ]
     if missing:
         raise _incomplete(raw, f"whole tensors for {count - len(missing)} of {count} layers")
-    if not held.by_layer and held.parameters < _HALF * spec.parameters:
+    is_most = spec.direction(Subject.WEIGHTS) is Direction.UPPER
+    if not held.by_layer and not is_most and held.parameters < _HALF * spec.parameters:
         share = f"{held.parameters:,} of {spec.parameters:,} parameters"
         raise _incomplete(raw, share)
     tables = sum(t.parameters for t in spec.outer if t.module is ModuleClass.EMBEDDING)
@@ -193,9 +195,11 @@ def _note(spec: ArchitectureSpec, held: _Held) -> str:
     )
 
 
-def _at_most(doubt: Doubt) -> Doubt:
-    is_state = doubt.subject is Subject.SEQUENCE_STATE and doubt.direction is Direction.EITHER
-    return replace(doubt, direction=Direction.UPPER) if is_state else doubt
+def _sided(doubt: Doubt, side: Direction | None) -> Doubt:
+    """A doubt about the state of an unknown architecture, which way the header shows."""
+    if side is None or doubt.subject is not Subject.SEQUENCE_STATE:
+        return doubt
+    return doubt if doubt.direction is Direction.LOWER else replace(doubt, direction=side)
 
 
 _OTHER_STATE = re.compile(
@@ -206,19 +210,24 @@ _KEYS = re.compile(r"(^|\.)(k_proj|wk|key)\.weight$")
 _VALUES = re.compile(r"(^|\.)(v_proj|wv|value)\.weight$")
 
 
+def keeps_more(raw: RawModel) -> bool:
+    """Whether a layer has a tensor that is named like another state than keys and values."""
+    return any(_OTHER_STATE.search(t.name) for t in raw.tensors if layer_of(t.name) >= 0)
+
+
 def keeps_keys_and_values_only(spec: ArchitectureSpec, raw: RawModel) -> bool:
     """Whether the header proves that full attention is the most a layer of it can keep.
 
     Every layer must have one key and one value projection, with no more rows than counted, and
     nothing that is named like another state.
     """
+    if keeps_more(raw):
+        return False
     rows: dict[int, list[int]] = {}
     for tensor in raw.tensors:
         layer = layer_of(tensor.name)
         if layer < 0:
             continue
-        if _OTHER_STATE.search(tensor.name):
-            return False
         is_key, is_value = _KEYS.search(tensor.name), _VALUES.search(tensor.name)
         if (is_key or is_value) and len(tensor.shape) == 2:
             rows.setdefault(layer, []).append(tensor.shape[0])

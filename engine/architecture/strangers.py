@@ -48,9 +48,7 @@ _HARMLESS_BESIDE = re.compile(
 def stranger_doubts(root: Facts, text: Facts) -> list[Doubt]:
     """One doubt a subject for the keys of ``root`` and of all below it that nobody knows."""
     found: dict[Subject, list[str]] = {}
-    for facts in _all(root):
-        # A text config that is missing was filled with its class's defaults.
-        is_text = facts.stated is text.stated or (facts is root and not text.stated)
+    for facts, is_text in _all(root, text):
         for key, value in facts.stated.items():
             if facts.is_asked(key) or is_harmless(key) or key in text.asked:
                 continue
@@ -70,10 +68,16 @@ def stranger_doubts(root: Facts, text: Facts) -> list[Doubt]:
     ]
 
 
-def _all(facts: Facts) -> Iterator[Facts]:
-    yield facts
+def _all(facts: Facts, text: Facts, *, inside: bool = False) -> Iterator[tuple[Facts, bool]]:
+    """Every config, and whether it is the text model's or lies in that.
+
+    What is at the root counts as the text model's where its own config is missing: it was filled
+    with the defaults of its class.
+    """
+    inside = inside or facts.stated is text.stated
+    yield facts, inside or (not facts.path and not text.stated)
     for below in facts.below.values():
-        yield from _all(below)
+        yield from _all(below, text, inside=inside)
 
 
 def _is_strange(key: str, value: object, *, beside: bool) -> bool:

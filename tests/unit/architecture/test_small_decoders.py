@@ -196,11 +196,13 @@ def test_that_shared_caches_need_a_layer_that_keeps_them() -> None:
         of("gemma3n_text", num_kv_shared_layers=2, head_dim=16, num_key_value_heads=2)
 
 
-def test_that_the_length_of_what_is_read_is_open_where_it_is_no_text() -> None:
+def test_that_an_image_is_read_as_the_patches_that_its_encoder_makes() -> None:
     decoder = SIZES | {"model_type": "bert", "is_decoder": True, "add_cross_attention": True}
     beside: dict[str, Any] = {"model_type": "vit", "image_size": 32, "patch_size": 16}
     sees = specify({"model_type": "vision-encoder-decoder", "decoder": decoder, "encoder": beside})
-    assert sees.direction(Subject.SEQUENCE_STATE) is Direction.EITHER
+    # 2 x 2 patches and the token of the whole.
+    assert {layer.cross.window for layer in sees.layers if layer.cross} == {5}
+    assert sees.direction(Subject.SEQUENCE_STATE) is None
     beside = SIZES | {"model_type": "bert"}
     reads = specify({"model_type": "encoder-decoder", "decoder": decoder, "encoder": beside})
     assert reads.direction(Subject.SEQUENCE_STATE) is None
