@@ -241,8 +241,10 @@ def _switch_tables(facts: Facts, family: Family) -> list[Tensor]:
 def _square(facts: Facts, _kind: str) -> tuple[int, int]:
     """Pix2Struct's projections are as wide as the model, whatever ``d_kv`` says."""
     facts.settle("d_kv")
-    width = facts.integer("hidden_size") // facts.integer("num_heads")
-    return width, width
+    hidden, heads = facts.integer("hidden_size"), facts.integer("num_heads")
+    if hidden % heads:
+        raise facts.bad("num_heads", heads, f"a divisor of hidden_size ({hidden}) is needed")
+    return hidden // heads, hidden // heads
 
 
 def _pix2struct() -> Family:
