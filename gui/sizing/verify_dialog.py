@@ -95,7 +95,6 @@ class VerifyDialog(QDialog):
         for button in (self.choose, self.copy):
             button.setAutoDefault(False)
         self.end.setDefault(True)
-        self.end.setFocus()
         column = QVBoxLayout(self)
         column.setContentsMargins(24, 20, 24, 16)
         column.setSpacing(12)
@@ -106,6 +105,7 @@ class VerifyDialog(QDialog):
         column.addWidget(self.doubts)
         column.addStretch(1)
         column.addLayout(buttons)
+        self.end.setFocus()
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
