@@ -21,6 +21,7 @@ from engine.architecture.families.base import (
 from engine.architecture.families.crossed import whole_heads
 from engine.architecture.families.masked import BERT
 from engine.architecture.spec import AttentionKind, Direction, ModuleClass, Sharding, Tensor
+from engine.architecture.towers.parts import grid
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -49,37 +50,39 @@ def _blip_outside(facts: Facts, family: Family) -> list[Tensor]:
     return [*_tables(facts, family), *dense, *last]
 
 
-def blip_crossing(facts: Facts, seen: int, copies: int = 1) -> list[Tensor]:
-    """The cross-attention of ``copies`` layers to an encoder of width ``seen``."""
-    hidden, path = facts.integer("hidden_size"), "crossattention."
-    rows = ((f"{path}self.query", hidden), (f"{path}self.key", seen), (f"{path}self.value", seen))
-    found = [
-        tensor
-        for name, columns in rows
-        for tensor in matrix(name, _A, (hidden, columns), _COLUMN, bias=True, copies=copies)
-    ]
-    out = matrix(f"{path}output.dense", _A, (hidden, hidden), _ROW, bias=True, copies=copies)
-    last = norm(f"{path}output.LayerNorm", hidden, bias=True)
-    return [*found, *out, *(replace(tensor, copies=copies) for tensor in last)]
-
-
 def _blip(facts: Facts, family: Family, kind: str) -> Mixed:
-    """Self-attention and, in the decoder, attention to the image.
-
-    Below a root the width of what is seen is the root's to say, and the root counts it.
-    """
+    """Self-attention and, in the decoder, attention to the patches of one image."""
     mixed = attention.gqa(facts, replace(family, attention=None), kind)
     own = mixed.attention
     if own is None or not facts.flag("is_decoder"):
         return mixed
-    seen = facts.integer("encoder_hidden_size")
-    tensors = [] if facts.path else blip_crossing(facts, seen)
-    cross = replace(own, kind=AttentionKind.CROSS, window=0)
-    return Mixed([*mixed.tensors, *tensors], own, cross=cross)
+    seen, tokens = _blip_sees(facts)
+    hidden, path = facts.integer("hidden_size"), "crossattention."
+    crossing = [
+        *matrix(f"{path}self.query", _A, (hidden, hidden), _COLUMN, bias=True),
+        *matrix(f"{path}self.key", _A, (hidden, seen), _COLUMN, bias=True),
+        *matrix(f"{path}self.value", _A, (hidden, seen), _COLUMN, bias=True),
+        *matrix(f"{path}output.dense", _A, (hidden, hidden), _ROW, bias=True),
+        *norm(f"{path}output.LayerNorm", hidden, bias=True),
+    ]
+    cross = replace(own, kind=AttentionKind.CROSS, window=tokens)
+    return Mixed([*mixed.tensors, *crossing], own, cross=cross)
+
+
+def _blip_sees(facts: Facts) -> tuple[int, int]:
+    """Width and number of the tokens of an image; the root's, where there is one.
+
+    0 tokens where nothing says: as many as the input has.
+    """
+    root = facts.above
+    if root is None:
+        return facts.integer("encoder_hidden_size"), 0
+    vision = root.sub("vision_config") or root.empty("vision_config")
+    return vision.integer("hidden_size"), grid(vision) + 1
 
 
 def _blip_doubts(facts: Facts) -> list[Doubt]:
-    if not facts.flag("is_decoder"):
+    if facts.above is not None or not facts.flag("is_decoder"):
         return []
     reason = "its cross-attention keeps what the image yields: counted as long as the answer"
     return state_doubt(reason, Direction.EITHER)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.families.seeing import blip_crossing
 from engine.architecture.heads import is_tied
 from engine.architecture.spec import ModuleClass
 from engine.architecture.towers.encoders import encoder
@@ -34,17 +33,13 @@ def git(root: Facts, _text: Facts) -> list[Tensor]:
 
 
 def blip(root: Facts, text: Facts) -> list[Tensor]:
-    """BLIP: its encoder, and the cross-attention of the text layers, which is as wide as it."""
-    vision = vision_of(root)
-    tower = encoder(vision)
+    """BLIP: its encoder and, where the head is not tied, a second bias of words."""
+    tower = encoder(vision_of(root))
     if not is_tied(text, root, otherwise=False):
         words = Tower("cls.predictions.", ModuleClass.LM_HEAD)
         words.weight("bias", text.integer("vocab_size"))
         tower.add(words)
-    if not text.flag("is_decoder"):
-        return tower.tensors
-    layers = text.integer("num_hidden_layers")
-    return [*tower.tensors, *blip_crossing(text, vision.integer("hidden_size"), layers)]
+    return tower.tensors
 
 
 def idefics(root: Facts, _text: Facts) -> list[Tensor]:

@@ -8,6 +8,7 @@ import pytest
 
 from engine.architecture.read import specify
 from engine.architecture.spec import AttentionKind, Direction, ModuleClass, Subject
+from engine.runtimes.transformers.cache import layer_bytes
 
 TEXT: dict[str, Any] = {
     "vocab_size": 32, "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 4,
@@ -47,6 +48,18 @@ def test_blip_looks_at_an_encoder_as_wide_as_the_root_has_it() -> None:
     spec = specify(config)
     assert spec.layers[0].cross is not None
     assert spec.layers[0].cross.kind is AttentionKind.CROSS
+    # Four patches and the class token of one image, however long the answer is.
+    assert spec.layers[0].cross.window == 5
+    assert spec.direction(Subject.SEQUENCE_STATE) is None
+    # Measured: transformers keeps 1,792 bytes of 7 tokens in two layers and 4,352 of 17 patches.
+    small = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    seen = {**SEES, "image_size": 8, "patch_size": 2}
+    spec = specify({"model_type": "blip", "text_config": small, "vision_config": seen})
+    assert sum(layer_bytes(layer, 7, "float32") for layer in spec.layers) == 1792 + 4352
+
+
+def test_blip_alone_does_not_know_how_much_it_sees() -> None:
+    spec = specify({"model_type": "blip_text_model", **TEXT})
     assert spec.direction(Subject.SEQUENCE_STATE) is Direction.EITHER
 
 
