@@ -41,7 +41,7 @@ MODALITIES = {
 QUANTISATION_KEPT = (
     "quant_method", "bits", "group_size", "weight_block_size", "format", "quant_algo",
     "kv_cache_scheme", "kv_cache_quant_algo", "load_in_4bit", "load_in_8bit",
-    "bnb_4bit_use_double_quant", "packing_format", "data_type",
+    "bnb_4bit_use_double_quant", "packing_format", "data_type", "activation_scheme", "scale_fmt",
 )  # fmt: skip
 PATTERN_KEYS = ("modules_to_not_convert", "ignore", "exclude_modules")
 LAYER = re.compile(r"(?<=layers\.)\d+(?=\.|\*|$)")
@@ -99,10 +99,14 @@ def compact_quantisation(config: dict[str, Any]) -> dict[str, Any]:
     found = {key: config[key] for key in QUANTISATION_KEPT if config.get(key) is not None}
     groups = config.get("config_groups")
     if isinstance(groups, dict) and groups:
-        weights = next(iter(groups.values())).get("weights") or {}
-        wanted = ("num_bits", "type", "strategy", "group_size")
-        kept = {key: weights[key] for key in wanted if weights.get(key) is not None}
-        found["config_groups"] = {"group_0": {"weights": kept}}
+        first = next(iter(groups.values()))
+        wanted = ("num_bits", "type", "strategy", "group_size", "symmetric", "dynamic")
+        found["config_groups"] = {"group_0": {}}
+        for part in ("weights", "input_activations"):
+            stated = first.get(part) or {}
+            kept = {key: stated[key] for key in wanted if stated.get(key) is not None}
+            if kept:
+                found["config_groups"]["group_0"][part] = kept
     for key in PATTERN_KEYS:
         patterns = config.get(key)
         if isinstance(patterns, list):
