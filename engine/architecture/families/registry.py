@@ -26,6 +26,8 @@ _HOMES = {
         "glm4v_text exaone4 seed_oss smollm3 minicpm stablelm starcoder2 nemotron arcee helium "
         "ernie4_5 hunyuan_v1_dense"
     ),
+    "drafts": "eagle3_draft eagle_draft dflash_draft",
+    "drafts_heads": "medusa_draft mlp_speculator_draft mtp_draft",
     "early": "biogpt ctrl openai-gpt xlm cpmant gpt_neox_japanese xlnet reformer",
     "gated": "afmoe beam laguna muse_glimmer_text muse_spark_text step3p5",
     "gemma3n": "gemma3n_text",
