@@ -103,6 +103,7 @@ def minimax_m3(root: Facts, text: Facts) -> list[Tensor]:
     encode(tower, vision, PLAIN)
     inner, out = root.integer("projector_hidden_size"), text.integer("hidden_size")
     root.settle("merged_hidden_size")  # its class computes it
+    vision.settle("vision_segment_max_frames")
     tower.path = "multi_modal_projector."
     tower.linear("linear_1", inner, hidden)
     tower.linear("linear_2", out, inner)
