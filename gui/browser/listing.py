@@ -186,7 +186,9 @@ def nothing_fits(
     return title, f"Nearest: {name}, {margin(-most, unit).removeprefix('+')} over"
 
 
-_WORDS = {"bf16": "BF16", "fp16": "F16", "fp32": "F32", "fp8": "FP8", "fp8-block": "FP8"}
+_WORDS = {"bf16": "BF16", "fp16": "F16", "fp32": "F32"}
+_OF_ONE_WIDTH = frozenset({"fp8", "int8", "nvfp4"})
+"""Formats whose layouts of scales a row doesn't tell apart."""
 
 
 def format_label(name: str) -> str:
@@ -194,4 +196,6 @@ def format_label(name: str) -> str:
     if name in _WORDS:
         return _WORDS[name]
     head, _, tail = name.partition("-")
+    if head in _OF_ONE_WIDTH:
+        return head.upper()
     return f"{head.upper()} {tail}".strip() if tail else (name if "_" in name else name.upper())
