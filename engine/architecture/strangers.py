@@ -72,10 +72,11 @@ def _all(facts: Facts, text: Facts, *, inside: bool = False) -> Iterator[tuple[F
     """Every config, and whether it is the text model's or lies in that.
 
     What is at the root counts as the text model's where its own config is missing: it was filled
-    with the defaults of its class.
+    with the defaults of its class. So it does where the text fields are at the root, beside
+    others' configs.
     """
-    inside = inside or facts.stated is text.stated
-    yield facts, inside or (not facts.path and not text.stated)
+    inside = inside or facts is text
+    yield facts, inside or facts.stated is text.stated or not (facts.path or text.stated)
     for below in facts.below.values():
         yield from _all(below, text, inside=inside)
 
