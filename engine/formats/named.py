@@ -142,7 +142,7 @@ def _fp8(found: re.Match[str]) -> WeightFormat:
     scale, static = _scale(found), found["static"] is not None
     layout = layouts.per_channel if found["row"] else layouts.per_tensor
     each = "channel" if found["row"] else "tensor"
-    label = f"FP8, one scale per {each}{', static' if static else ''}"
+    label = f"FP8, one scale per {each}{_scale_words(found)}{', static' if static else ''}"
     return WeightFormat(found[0], label, 8, layout(scale, is_static=static), value_bits=8)
 
 
@@ -163,7 +163,8 @@ def _int8(found: re.Match[str]) -> WeightFormat:
                 smooth=smooth,
             ),
         )
-    words = f"{', zero points' if found['zeros'] else ''}{', SmoothQuant' if smooth else ''}"
+    label += f"{_scale_words(found)}{', zero points' if found['zeros'] else ''}"
+    words = f"{', static' if static else ''}{', SmoothQuant' if smooth else ''}"
     return WeightFormat(found[0], label + words, 8, size, value_bits=8)
 
 
@@ -172,13 +173,24 @@ def _scale(found: re.Match[str]) -> int:
     return _SCALES[found["scale"] or ""]
 
 
+def _scale_words(found: re.Match[str]) -> str:
+    """How the dtype of the scales is said, where it is not fp32."""
+    return _SCALE_WORDS[found["scale"] or ""]
+
+
 _SCALES = {"": 4, "-ct": layouts.OF_THE_MODEL, "-fp16": 2, "-e8m0": 1}
+_SCALE_WORDS = {
+    "": "",
+    "-ct": ", scales of the model's dtype",
+    "-fp16": ", FP16 scales",
+    "-e8m0": ", E8M0 scales",
+}
 
 
 def _blocks(found: re.Match[str]) -> WeightFormat:
     high, wide = int(found["high"] or 128), int(found["wide"] or 128)
     scale = _scale(found)
-    label = f"FP8, {high}×{wide} blocks{', E8M0 scales' if scale == 1 else ''}"
+    label = f"FP8, {high}×{wide} blocks{_scale_words(found)}"
     size = layouts.fp8_blocks(high, wide, scale)
     return WeightFormat(found[0], label, 8 + 8 * (scale or 2) / (high * wide), size, value_bits=8)
 
