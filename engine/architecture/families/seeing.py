@@ -176,9 +176,11 @@ def _adapter(facts: Facts, family: Family, mixer: str, _feed: str) -> list[Tenso
     hidden, path = facts.integer("hidden_size"), "adapter."
     inner = hidden * facts.integer("aligner_ffn_mult")
     bias = facts.flag("aligner_enable_bias")
+    heads = facts.integer("num_attention_heads")
+    rows = hidden // heads * heads
     found: list[Tensor] = []
     for name in ("query", "key_protein", "value_protein"):
-        found += matrix(path + name, _A, (hidden, hidden), _COLUMN, bias=True)
+        found += matrix(path + name, _A, (rows, hidden), _COLUMN, bias=True)
     return [
         *found,
         *matrix(f"{path}out_proj", _A, (hidden, hidden), _ROW, bias=bias),

@@ -51,10 +51,15 @@ def qwen2_5_vl(vision: Facts) -> Tower:
 
 
 def exaone4_5(vision: Facts) -> Tower:
-    """EXAONE 4.5: as Qwen2.5-VL, with grouped queries."""
-    heads = vision.integer("num_heads")
-    head = vision.integer("hidden_size") // heads
-    return _qwen2_5(vision, head * vision.integer("num_key_value_heads", heads))
+    """EXAONE 4.5: as Qwen2.5-VL, with grouped queries.
+
+    Raises:
+        ConfigError: the heads do not divide the width, which the class cannot run.
+    """
+    heads, hidden = vision.integer("num_heads"), vision.integer("hidden_size")
+    if hidden % heads:
+        raise vision.bad("num_heads", heads, f"a divisor of hidden_size ({hidden}) is needed")
+    return _qwen2_5(vision, hidden // heads * vision.integer("num_key_value_heads", heads))
 
 
 def _qwen2_5(vision: Facts, kv: int) -> Tower:
