@@ -59,7 +59,7 @@ def head_of(stated: Mapping[str, object]) -> str:
 
 
 _HEADED = frozenset({
-    "encoder-decoder", "qwen2_5_omni", "qwen3_omni_moe", "speech-encoder-decoder",
+    "encoder-decoder", "llava_llama", "qwen2_5_omni", "qwen3_omni_moe", "speech-encoder-decoder",
     "vision-encoder-decoder",
 })  # fmt: skip
 """Models whose class with a head is itself called ``...Model``."""
