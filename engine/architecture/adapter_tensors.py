@@ -38,6 +38,7 @@ _NO_TENSORS = re.compile(
     r"|alora_invocation_tokens|lora_ga_config|runtime_config|merge_weights|enable_lora|_\w+)$"
 )
 _LONGEST_PATTERN = 2_000
+_MOST_PATTERNS = 4_096
 _NESTED = re.compile(r"[*+}]\)+\s*[*+{]")
 """A repeated group that ends in a repetition: matching it may take for ever."""
 _HOLDS = {"transformer": "h"}
@@ -64,6 +65,8 @@ class _Module:
         return (self.path, *self.further)
 
 
+_Wanted = re.Pattern[str] | frozenset[str]
+"""Names of modules, each of which stands for all that end in it, or a pattern of whole paths."""
 _Found = Counter[tuple[str, tuple[int, ...], str]]
 """Name, shape and format of a tensor -> how often the adapter has it."""
 
@@ -119,7 +122,7 @@ class _Rule:
         self.targets = self._names("target_modules")
         self._excluded = self._names("exclude_modules")
         self.saved = facts.words("modules_to_save") or ()
-        self.parameters = facts.words("target_parameters") or ()
+        self.parameters = frozenset(facts.words("target_parameters") or ())
         if not self.targets and not self.parameters:
             wanted = "the names of the adapted modules are needed"
             raise facts.bad("target_modules", facts.raw("target_modules"), wanted)
@@ -134,20 +137,21 @@ class _Rule:
         ranks = facts.raw("rank_pattern")
         if ranks is None:
             ranks = dict[str, object]()
-        if not is_mapping(ranks):
-            raise facts.bad("rank_pattern", ranks, "an object is needed")
+        if not is_mapping(ranks) or len(ranks) > _MOST_PATTERNS:
+            wanted = f"an object of at most {_MOST_PATTERNS} patterns is needed"
+            raise facts.bad("rank_pattern", ranks, wanted)
         self._ranks = [
             (self._compiled("rank_pattern", rf"(.*\.)?({key})"), facts.checked("r", value, 1))
             for key, value in ranks.items()
         ]
 
-    def _names(self, key: str) -> re.Pattern[str] | tuple[str, ...]:
+    def _names(self, key: str) -> _Wanted:
         value = self._facts.raw(key)
         if isinstance(value, str) and value.lower() == _ALL:
-            return (_ALL,)
+            return frozenset({_ALL})
         if isinstance(value, str):
             return self._compiled(key, value)
-        return self._facts.words(key) or ()
+        return frozenset(self._facts.words(key) or ())
 
     def _compiled(self, key: str, pattern: str) -> re.Pattern[str]:
         if len(pattern) <= _LONGEST_PATTERN and not _NESTED.search(pattern):
@@ -168,7 +172,7 @@ class _Rule:
     @property
     def is_all(self) -> bool:
         """Whether every linear layer but the head is adapted."""
-        return self.targets == (_ALL,)
+        return self.targets == {_ALL}
 
     def takes(self, module: _Module) -> bool:
         """Whether the adapter adapts ``module``."""
@@ -200,10 +204,12 @@ class _Rule:
         return self.rank
 
 
-def _names(wanted: re.Pattern[str] | tuple[str, ...], path: str) -> bool:
+def _names(wanted: _Wanted, path: str) -> bool:
+    """Whether ``path``, or what it ends in, is one of the names."""
     if isinstance(wanted, re.Pattern):
         return bool(wanted.fullmatch(path))
-    return any(path == name or path.endswith(f".{name}") for name in wanted)
+    parts = path.split(".")
+    return any(".".join(parts[start:]) in wanted for start in range(len(parts)))
 
 
 def _paths(spec: ArchitectureSpec) -> tuple[str, ...]:

@@ -103,7 +103,8 @@ def kind_of(config: Mapping[str, object]) -> str:
 
 def flattened(config: Mapping[str, object]) -> Mapping[str, object]:
     """A draft's config with the keys of its layers beside its own; any other as it is."""
-    kind = kind_of(config)
+    # What is no object at all is refused where the config is read.
+    kind = kind_of(config) if is_mapping(config) else ""
     if not kind:
         return config
     if kind == MLP and "emb_dim" in config:
