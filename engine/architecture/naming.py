@@ -99,7 +99,10 @@ _BESIDE = (
 _HEADS = frozenset({"lm_head", "embed_out", "head", "output_layer", "score", "v_head"})
 _INSIDE = (
     (re.compile(r"shared_expert|shared_mlp|share_expert"), ModuleClass.SHARED_EXPERTS),
-    (re.compile(r"(^|\.)(experts|moe)\.(?!.*(router|gate$))|\.experts$"), ModuleClass.EXPERTS),
+    (
+        re.compile(r"(^|\.)(experts|switch_mlp|moe)\.(?!.*(router|gate$))|\.experts$"),
+        ModuleClass.EXPERTS,
+    ),
     (re.compile(r"router|(^|\.)(gate|gate_inp|moe_statics|expert_bias)(\.|$)"), ModuleClass.ROUTER),
     (re.compile(r"mixer\.(up_proj|down_proj|gate_proj|fc\d_latent_proj)$"), ModuleClass.MLP),
     (re.compile(r"norm|LayerNorm|(^|\.)ln_"), ModuleClass.NORM),

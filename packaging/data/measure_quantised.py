@@ -402,7 +402,12 @@ def mlx_lm(root: Path) -> Files:
     cases: list[tuple[str, str, dict[str, Any]]] = [
         (f"{bits} bits", "dense", {"bits": bits, "group_size": 32}) for bits in (2, 3, 4, 5, 6, 8)
     ]
+    stated = json.loads((root / "moe" / "config.json").read_text(encoding="utf-8"))
+    stated |= {"num_experts": EXPERTS["num_experts"], "rope_theta": 10_000.0}
+    (root / "moe" / "config.json").write_text(json.dumps(stated), encoding="utf-8")
     cases += [
+        ("4 bits of experts", "moe", {"bits": 4, "group_size": 32}),
+        ("4 bits in 64 of experts", "moe", {"bits": 4, "group_size": 64}),
         ("4 bits in 64", "dense", {"bits": 4, "group_size": 64}),
         ("4 bits tied", "tied", {"bits": 4, "group_size": 32}),
         ("mxfp4", "dense", {"bits": 4, "group_size": 32, "mode": "mxfp4"}),
