@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.architecture.heads import first_class
 from engine.architecture.spec import ModuleClass
 from engine.architecture.towers.encoders import encoder
 from engine.architecture.towers.parts import Tower, vision_of
@@ -37,6 +38,9 @@ def pi0(root: Facts, text: Facts) -> list[Tensor]:
     shared = {**stated.stated, "vocab_size": text.integer("vocab_size")}
     expert = Facts(shared, stated.model_type, stated.defaults, stated.path)
     expert.asked = stated.asked
+    whole = [*tower.tensors, *stack(expert, "dit.")]
+    if first_class(root.stated) == "PI0Model":
+        return whole
     joined = Tower("", ModuleClass.OTHER)
     hidden, actions = expert.integer("hidden_size"), root.integer("max_action_dim")
     joined.linear("embed_action_time.action_in_proj", hidden, actions)
@@ -44,7 +48,7 @@ def pi0(root: Facts, text: Facts) -> list[Tensor]:
     joined.linear("embed_action_time.action_time_mlp_in", hidden, 2 * hidden)
     joined.linear("embed_action_time.action_time_mlp_out", hidden, hidden)
     joined.linear("action_out_proj", actions, hidden)
-    return [*tower.tensors, *stack(expert, "dit."), *joined.tensors]
+    return whole + joined.tensors
 
 
 TOWERS = {"pi0": pi0}
