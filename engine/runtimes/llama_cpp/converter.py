@@ -38,7 +38,7 @@ _ROLES = {
 
 def file_tensors(spec: ArchitectureSpec) -> list[Unassigned]:
     """Every tensor of the converted file, in the order in which mixes assign types."""
-    outer = (_outer(t) for t in spec.outer if t.module not in _OUTSIDE)
+    outer = (_outer(t) for t in spec.outer if t.module not in _OUTSIDE for _ in range(t.copies))
     found = [Unassigned(OUTSIDE, name, shape) for name, shape in sorted(outer)]
     known: dict[int, list[Shaped]] = {}
     for index, layer in enumerate(spec.layers):
