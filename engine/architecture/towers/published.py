@@ -2,7 +2,8 @@
 
 Source:
     ``modeling_*.py`` beside the weights of OpenGVLab/InternVL2-2B, deepseek-ai/deepseek-vl2-tiny,
-    deepseek-ai/deepseek-vl-1.3b-chat, nvidia/LocateAnything-3B, moonshotai/Kimi-VL-A3B-Instruct.
+    deepseek-ai/deepseek-vl-1.3b-chat, nvidia/Eagle2-2B, nvidia/LocateAnything-3B and
+    moonshotai/Kimi-VL-A3B-Instruct.
 """
 
 from __future__ import annotations
@@ -46,6 +47,13 @@ def internvl_chat(root: Facts, text: Facts) -> list[Tensor]:
     width = vision_of(root).integer("hidden_size") * together
     _project(tower, (width, out, out), norm=width)
     return tower.tensors
+
+
+def eagle(root: Facts, text: Facts) -> list[Tensor]:
+    """Eagle 2 and 2.5: as InternVL, over SigLIP."""
+    if root.integer("mlp_connector_layers", 2) != 2:
+        raise UnknownTowerError("with another connector")
+    return internvl_chat(root, text)
 
 
 def locateanything(root: Facts, text: Facts) -> list[Tensor]:
@@ -164,6 +172,7 @@ def _aligned(aligner: Facts) -> tuple[int, ...]:
 _DEEPEST = 64
 
 TOWERS = {
-    "deepseek_vl_v2": deepseek_vl_v2, "internvl_chat": internvl_chat, "kimi_vl": kimi_vl,
+    "deepseek_vl_v2": deepseek_vl_v2, "eagle_2_5_vl": eagle, "internvl_chat": internvl_chat,
+    "kimi_vl": kimi_vl,
     "locateanything": locateanything, "multi_modality": multi_modality,
 }  # fmt: skip

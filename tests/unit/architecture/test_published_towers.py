@@ -193,6 +193,43 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
         {"model_type": "llava_qwen2", **llama(3584, 18944, 28, (28, 4), 152064), **FIRST_LLAVA},
         7_935_646_208,
     ),
+    "nvidia/Eagle2-2B": (
+        {
+            "model_type": "eagle_2_5_vl", "downsample_ratio": 0.5, "mlp_connector_layers": 2,
+            "vision_config": {"model_type": "siglip_vision_model", **SO400M, "image_size": 448},
+            "text_config": {"model_type": "qwen2", **llama(1536, 8960, 28, (12, 2), 151674)},
+        },
+        2_214_298_048,
+    ),
+    "allenai/Molmo2-O-7B": (
+        {
+            "model_type": "molmo2",
+            "adapter_config": {"intermediate_size": 11008, "text_hidden_size": 4096},
+            "text_config": {
+                **llama(4096, 11008, 32, (32, 32), 100278), "head_dim": 128, "norm_after": True,
+                "qk_norm_type": "olmo",
+            },
+        },
+        7_760_786_896,
+    ),
+    "OpenGVLab/InternVL3_5-8B-HF": (
+        {
+            "model_type": "internvl", "tie_word_embeddings": False,
+            "vision_config": {"model_type": "internvl_vision", "attention_bias": True},
+            "text_config": {
+                "model_type": "qwen3", **llama(4096, 12288, 36, (32, 8), 151936), "head_dim": 128,
+            },
+        },
+        8_528_318_464,
+    ),
+    "thisisiron/Ovis2-1B-hf": (
+        {
+            "model_type": "ovis2", "hidden_size": 896, "vocab_size": 151936,
+            "text_config": {"model_type": "qwen2", **llama(896, 4864, 24, (14, 2), 151936)},
+            "vision_config": {"vocab_size": 65536, "hidden_stride": 2, "image_size": 448},
+        },
+        1_131_283_318,
+    ),
     # Stored with the head beside the embedding it is tied to: 152,681 rows of 2,048 more.
     "nvidia/LocateAnything-3B": (
         {
