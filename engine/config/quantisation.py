@@ -41,8 +41,6 @@ _SCALES_IN_FP32 = frozenset({"deepseek_v3", "deepseek_v32", "kimi_k2"})
 """Types whose checkpoints keep scales that are powers of two in fp32 all the same."""
 _ON_LOADING = frozenset({"bitsandbytes", "torchao", "eetq"})
 """Methods by which Transformers packs any linear layer it loads."""
-_KV_SCALES = 8
-"""Two fp32 scales, which modelopt keeps beside the projections of keys and values."""
 _LISTS_HEAD = _ON_LOADING | {"compressed-tensors", "modelopt", "fp8", "quark", "bitnet"}
 _TEXT_ALONE = frozenset({"awq", "gptq", "auto-round", "autoround", "mxfp4"})
 """Methods for the blocks of the text model."""
@@ -50,6 +48,7 @@ _HEAD = re.compile(r"head|embed_out|output_layer|^\*$")
 _TOWER = re.compile(r"vision|visual|audio|speech")
 _BESIDE_TEXT = re.compile(r"vis|audio|speech|tower|image|mm_|project|connector|^\*$")
 _METHODS_NAMED = ("awq", "gptq", "fp8", "compressed-tensors", "bitsandbytes", "modelopt")
+_WIDTHS = {"bfloat16": 2, "float16": 2, "float32": 4}
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 
@@ -113,7 +112,7 @@ def stored_format(root: Facts, text: Facts) -> Stored:
         dtype=dtype,
         unquantised=kept,
         kv_cache_dtype=kv_dtype,
-        kv_scale_bytes=_KV_SCALES if method == "modelopt" and kv_dtype else 0,
+        kv_scale_bytes=_kv_scale_bytes(q, method, dtype),
         by_module=modules,
         rest_is_plain=method in REST_IS_PLAIN,
         head_as=found
@@ -173,6 +172,8 @@ def _doubts(root: Facts, q: Facts, method: str, kept: tuple[str, ...]) -> Iterat
     """What a quantisation leaves open, and on which side of the truth the count is then."""
     if method == "compressed-tensors" and "ignore" not in q.stated:
         yield "its quantisation does not say which modules it leaves alone", "either"
+    if method == "compressed-tensors" and q.raw("transform_config"):
+        yield "its transforms may keep matrices of their own, which are not counted", "lower"
     if method == "fbgemm-fp8":
         yield "checkpoints of fbgemm leave attention unquantised without listing all of it", "lower"
     if method == "fp8" and q.has("quantized_layers"):
@@ -185,6 +186,15 @@ def _doubts(root: Facts, q: Facts, method: str, kept: tuple[str, ...]) -> Iterat
     if towers and method not in _TEXT_ALONE and not is_said:
         named = towers[0].removesuffix("_config")
         yield f"whether its {named:.20} tower is quantised is not said: counted as it was", "upper"
+
+
+def _kv_scale_bytes(q: Facts, method: str, dtype: str) -> int:
+    """Of a key's and a value's scale: fp32 in modelopt, the model's dtype in compressed-tensors."""
+    scheme = q.raw("kv_cache_scheme") or q.raw("kv_cache_quant_algo")
+    if method == "modelopt":
+        return 2 * _WIDTHS["float32"] if scheme else 0
+    is_static = is_mapping(scheme) and not scheme.get("dynamic")
+    return 2 * _WIDTHS[dtype] if method == "compressed-tensors" and is_static else 0
 
 
 def _has_experts(root: Facts) -> bool:

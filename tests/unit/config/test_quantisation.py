@@ -409,6 +409,19 @@ def test_that_what_a_quantisation_leaves_open_is_a_doubt_with_its_side(
     assert part in reason
 
 
+def test_that_scales_of_the_cache_are_read_with_their_width() -> None:
+    scheme = {"num_bits": 8, "type": "float", "dynamic": False}
+    modelopt = {"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_scheme": scheme}
+    assert stored(modelopt).kv_scale_bytes == 8
+    assert stored({"quant_method": "modelopt", "quant_algo": "FP8"}).kv_scale_bytes == 0
+    compressed = {**packed(num_bits=4, group_size=128), "ignore": ["lm_head"]}
+    assert stored({**compressed, "kv_cache_scheme": scheme}).kv_scale_bytes == 4
+    assert stored({**compressed, "kv_cache_scheme": None}).kv_scale_bytes == 0
+    assert stored({**compressed, "transform_config": {"config_groups": {}}}).doubts == (
+        ("its transforms may keep matrices of their own, which are not counted", "lower"),
+    )
+
+
 def test_that_a_tower_on_the_list_is_no_doubt() -> None:
     config = {"quant_method": "fp8", "modules_to_not_convert": ["visual", "lm_head"]}
     assert stored(config, vision_config={"depth": 1}).doubts == ()
