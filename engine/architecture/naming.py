@@ -106,9 +106,11 @@ _INSIDE = (
     (re.compile(r"router|(^|\.)(gate|gate_inp|moe_statics|expert_bias)(\.|$)"), ModuleClass.ROUTER),
     (re.compile(r"mixer\.(up_proj|down_proj|gate_proj|fc\d_latent_proj)$"), ModuleClass.MLP),
     (re.compile(r"norm|LayerNorm|(^|\.)ln_"), ModuleClass.NORM),
-    (re.compile(r"attn|attention|mixer|mamba|conv"), ModuleClass.ATTENTION),
+    (re.compile(r"attn|[aA]ttention|mixer|mamba|conv"), ModuleClass.ATTENTION),
     (
-        re.compile(r"mlp|ffn|feed_forward|fc1|fc2|_proj|w[123]$|intermediate|output\.dense"),
+        re.compile(
+            r"mlp|ffn|feed_forward|DenseReluDense|fc1|fc2|_proj|w[123]$|intermediate|output\.dense"
+        ),
         ModuleClass.MLP,
     ),
 )
@@ -128,9 +130,10 @@ def _module(pattern: str, path: str, role: str) -> ModuleClass:
 
 
 def _outer(path: str, role: str) -> ModuleClass:
-    if re.search(r"embed|wte|wpe|tok_embeddings", role):
-        return ModuleClass.EMBEDDING
-    return ModuleClass.NORM if "norm" in role or role.startswith("ln_") else ModuleClass.OTHER
+    if "norm" in role.lower() or role.startswith("ln_"):
+        return ModuleClass.NORM
+    is_table = re.search(r"embed|wte|wpe|tok_embeddings|^shared$", role)
+    return ModuleClass.EMBEDDING if is_table else ModuleClass.OTHER
 
 
 def _sharding(pattern: str, role: str, module: ModuleClass) -> Sharding:
