@@ -11,7 +11,7 @@ from engine.cli.hub import opener
 from engine.cli.look import Look, fitted, wrapped
 from engine.contract.desk import Desk
 from engine.contract.request import parse
-from engine.contract.verify import classes_of, outcome, verify_answer
+from engine.contract.verify import classes_of, outcome, remark, verify_answer
 from engine.verify.meta import verify
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _describe(found: Verification, look: Look) -> Iterator[str]:
     )
     yield look.strong(total)
     yield ""
-    yield f"  {outcome(found)}"
+    yield f"  {outcome(found)} {remark(found)}".rstrip()
     for reason in found.doubts:
         yield from wrapped(f"Ours is a bound: {reason}.", look.width, first="  ", rest="  ")
 

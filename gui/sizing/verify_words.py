@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass, Subject
-from engine.contract.verify import outcome
+from engine.contract.verify import outcome, remark
 from engine.errors import VerifyError
 from engine.text import printable
 from gui.kit import format as fmt
@@ -33,6 +33,7 @@ class Row:
     built: str
     difference: str
     differs: bool = False
+    """Whether the difference is one of the counts, and not of what a class is."""
     is_total: bool = False
 
     @property
@@ -95,7 +96,7 @@ def verified(before: Shown, found: Verification) -> Shown:
         headline=outcome(found),
         detail=printable(
             f"Built as {found.model_class} by transformers {found.transformers} "
-            f"and torch {found.torch}."
+            f"and torch {found.torch}. {remark(found)}".rstrip()
         ),
         rows=_rows(found.ours, found.built),
         doubts=_doubts(found.doubts),
@@ -133,16 +134,18 @@ def _rows(
     ours: Mapping[ModuleClass, int], built: Mapping[ModuleClass, int] | None
 ) -> tuple[Row, ...]:
     sides = (ours, built or {})
-    classes = [m for m in ModuleClass if any(side.get(m) for side in sides)]
+    total = _row("All", sum(ours.values()), None if built is None else sum(built.values()))
     rows = [
         _row(
             _WORDS.get(module, module.value.replace("_", " ").capitalize()),
             ours.get(module, 0),
             None if built is None else built.get(module, 0),
         )
-        for module in classes
+        for module in ModuleClass
+        if any(side.get(module) for side in sides)
     ]
-    total = _row("All", sum(ours.values()), None if built is None else sum(built.values()))
+    if not total.differs:
+        rows = [replace(row, differs=False) for row in rows]
     return (*rows, replace(total, is_total=True))
 
 

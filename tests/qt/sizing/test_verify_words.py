@@ -65,11 +65,7 @@ def test_that_a_doubt_is_named_before_and_after():
     [
         ({}, "Equal to the parameter.", "fits"),
         ({"NORM": 193}, "They differ by 1 parameter.", "over"),
-        (
-            {"NORM": 191, "MLP": 24_577},
-            "Equal to the parameter in all, though not class by class.",
-            "fits",
-        ),
+        ({"NORM": 191, "MLP": 24_577}, "Equal to the parameter.", "fits"),
         ({"VISION": 5}, "They differ by 5 parameters.", "over"),
     ],
 )
@@ -78,7 +74,16 @@ def test_that_the_outcome_is_said_as_it_is(built, said, color):
     shown = words.verified(words.looking(model, ""), _found(model, **built))
     assert shown.headline == said
     assert shown.color == color
+    assert any(row.differs for row in shown.rows) is (color == "over")
     assert not shown.is_busy
+
+
+def test_that_classes_drawn_otherwise_are_explained_and_not_red():
+    model = _model()
+    shown = words.verified(words.looking(model, ""), _found(model, NORM=191, MLP=24_577))
+    assert "names alone" in shown.detail
+    assert {row.difference for row in shown.rows} == {"0", "+1", "\N{MINUS SIGN}1"}
+    assert not any(row.differs for row in shown.rows)
 
 
 def test_that_a_class_that_only_one_side_has_is_a_row():
