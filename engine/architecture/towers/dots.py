@@ -85,7 +85,9 @@ def _feed(vision: Facts, own: object, index: int, count: int) -> tuple[int, int]
     width = vision.checked(key, given.get(key, vision.integer(key)), 1)
     if count <= 0:
         return 0, width
-    return vision.checked("num_local_experts", given.get("num_local_experts", count), 1), width
+    # Layers that are described one by one have what all have where their own entry is silent.
+    usual = vision.integer("num_local_experts") if is_mapping(own) else count
+    return vision.checked("num_local_experts", given.get("num_local_experts", usual), 1), width
 
 
 _WHISPER = {
