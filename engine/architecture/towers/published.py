@@ -75,6 +75,33 @@ def kimi_vl(root: Facts, text: Facts) -> list[Tensor]:
     return tower.tensors
 
 
+def ovis(root: Facts, text: Facts) -> list[Tensor]:
+    """Ovis: AIMv2 or SigLIP, a head over visual words without the indicators, their embedding."""
+    tokenizer = root.sub("visual_tokenizer_config")
+    backbone = tokenizer.sub("backbone_config") if tokenizer is not None else None
+    if tokenizer is None or backbone is None:
+        raise UnknownTowerError("without a backbone")
+    kind = _BACKBONES.get(backbone.model_type)
+    if kind is None:
+        raise UnknownTowerError(backbone.model_type)
+    given = {"mlp_bias": backbone.flag("use_bias"), "use_head": False, **backbone.stated}
+    vision = Facts(given, kind, class_defaults(kind), backbone.path)
+    vision.asked = backbone.asked
+    tower = encoder(vision)
+    tower.path = "visual_tokenizer.head."
+    words, side = tokenizer.integer("vocab_size"), tokenizer.integer("hidden_stride", 1)
+    seen = max(words - _INDICATORS, 1)
+    tower.linear("0", seen, vision.integer("hidden_size") * side * side, bias=False)
+    tower.norm("1", seen)
+    tower.path = ""
+    tower.weight("vte.weight", words, text.integer("hidden_size"))
+    return tower.tensors
+
+
+_BACKBONES = {"aimv2": "aimv2_vision_model", "siglip_vision_model": "siglip_vision_model"}
+_INDICATORS = 5
+
+
 def _siglip(name: str, vision: Facts) -> Tower:
     """A SigLIP of timm, with its pooling head."""
     usual = _SIGLIPS.get(name)
@@ -174,5 +201,5 @@ _DEEPEST = 64
 TOWERS = {
     "deepseek_vl_v2": deepseek_vl_v2, "eagle_2_5_vl": eagle, "internvl_chat": internvl_chat,
     "kimi_vl": kimi_vl,
-    "locateanything": locateanything, "multi_modality": multi_modality,
+    "locateanything": locateanything, "multi_modality": multi_modality, "ovis": ovis,
 }  # fmt: skip

@@ -53,7 +53,9 @@ _HOMES = {
         "internvl lighton_ocr llava_onevision mistral_large4 paddleocr_vl qianfan_ocr qwen4_exp "
         "shieldgemma2 video_llama_3 video_llava vipllava"
     ),
-    "published": "deepseek_vl_v2 eagle_2_5_vl internvl_chat kimi_vl locateanything multi_modality",
+    "published": (
+        "deepseek_vl_v2 eagle_2_5_vl internvl_chat kimi_vl locateanything multi_modality ovis"
+    ),
     "queries": "aria blip-2 granite4_vision idefics2 instructblip instructblipvideo",
     "stages": "florence2",
     "sam": "deepseek_ocr2 deepseek_vl_hybrid got_ocr2 pp_chart2table",

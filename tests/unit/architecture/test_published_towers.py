@@ -230,6 +230,38 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
         },
         1_131_283_318,
     ),
+    "AIDC-AI/Ovis1.6-Llama3.2-3B": (
+        {
+            "model_type": "ovis",
+            "llm_config": {
+                "model_type": "llama", **llama(3072, 8192, 28, (24, 8), 128256), "head_dim": 128,
+                "tie_word_embeddings": True,
+            },
+            "visual_tokenizer_config": {
+                "vocab_size": 65536, "hidden_stride": 2,
+                "backbone_config": {
+                    "model_type": "siglip_vision_model", **SO400M, "image_size": 384,
+                },
+            },
+        },
+        4_144_399_926,
+    ),
+    # Stored with the head beside the embedding that it is tied to.
+    "AIDC-AI/Ovis2-4B": (
+        {
+            "model_type": "ovis",
+            "llm_config": {"model_type": "qwen2", **llama(2048, 11008, 36, (16, 2), 151936)},
+            "visual_tokenizer_config": {
+                "vocab_size": 65536, "hidden_stride": 2,
+                "backbone_config": {
+                    "model_type": "aimv2", "hidden_size": 1536, "intermediate_size": 4096,
+                    "num_hidden_layers": 24, "image_size": 448, "patch_size": 14,
+                    "qkv_bias": False, "use_bias": False,
+                },
+            },
+        },
+        4_616_106_486,
+    ),
     # Stored with the head beside the embedding it is tied to: 152,681 rows of 2,048 more.
     "nvidia/LocateAnything-3B": (
         {
@@ -282,6 +314,8 @@ def test_janus_as_first_published_writes_as_its_class_does() -> None:
         ("allenai/Molmo-72B-0924", {"embedding_size": 152128}),
         ("PULSE-ECG/PULSE-7B", {"mm_vision_tower": "mobileclip_l_1024"}),
         ("nvidia/LocateAnything-3B", {"mlp_connector_layers": 1}),
+        ("nvidia/Eagle2-2B", {"mlp_connector_layers": 1}),
+        ("AIDC-AI/Ovis2-4B", {"visual_tokenizer_config": {"backbone_config": {}}}),
     ],
 )
 def test_that_what_was_not_compared_is_in_doubt(name: str, changed: dict[str, Any]) -> None:
