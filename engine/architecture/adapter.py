@@ -32,8 +32,8 @@ _DTYPES = {"F32": "fp32", "BF16": "bf16", "F16": "fp16"}
 _VIRTUAL = frozenset({"PROMPT_TUNING", "PREFIX_TUNING", "P_TUNING", "MULTITASK_PROMPT_TUNING"})
 _NAMED_MODULES = 8
 _RUNTIME = (
-    "The adapter is counted as it is stored; PEFT keeps it in 32 bits while it runs, and vLLM in "
-    "slots of max_lora_rank."
+    "The adapter is counted as it is stored; while it runs PEFT keeps it in 32 bits, as "
+    "llama.cpp's converter writes it, and vLLM in slots of max_lora_rank."
 )
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LORA = "LORA"
 _ALL = "all-linear"
+_BESIDE = (ModuleClass.VISION, ModuleClass.AUDIO)
 _TABLES = ("embed_tokens", "lm_head")
 """Names by which PEFT knows a table; one that is a target is stored whole, too."""
 _NO_TENSORS = re.compile(
@@ -90,6 +91,9 @@ def tensors_of(spec: ArchitectureSpec, facts: Facts) -> tuple[tuple[Tensor, ...]
     for module in chosen:
         _add_pair(found, module, rule, own)
     _add_experts(found, spec, rule, doubts)
+    if any(module.module in _BESIDE for module in modules):
+        reason = "modules beside the text model may have other names than the adapter's config uses"
+        doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.EITHER))
     if rule.bias == "all":
         found.update(_all_biases(spec, own))
     elif rule.bias != "none":

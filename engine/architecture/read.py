@@ -131,7 +131,7 @@ def specify(
         doubts.append(Doubt(Subject.WEIGHTS, stored.reason, Direction.UPPER))
     doubts += [Doubt(Subject.WEIGHTS, why, Direction(way)) for why, way in stored.doubts]
     spec = _spec(text, built, stored, tuple(doubts), sums)
-    spec = replace(spec, root_type=root.model_type)
+    spec = replace(spec, root_type=root.model_type, draft=kind_of(root.stated))
     if spec.parameters > _MOST_PARAMETERS:
         message = f"The config describes {spec.parameters:,} parameters; no model is that large."
         raise ConfigError(message, field=text.name("hidden_size"))

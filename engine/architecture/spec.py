@@ -266,6 +266,8 @@ class ArchitectureSpec:
     """Per-class parameter sums known from elsewhere (catalogue), where the tensors are in doubt."""
     root_type: str = ""
     """``model_type`` of the whole config, where the text model has its own (``gemma3``)."""
+    draft: str = ""
+    """Kind of draft model (``engine.architecture.drafts``); empty for a model of its own."""
 
     def direction(self, subject: Subject) -> Direction | None:
         """Which way the figures of ``subject`` are in doubt; None where they are not."""

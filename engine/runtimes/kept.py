@@ -44,4 +44,7 @@ def doubts_in(spec: ArchitectureSpec, runtime: str) -> tuple[Doubt, ...]:
     if any(s.kind not in known or s.conv_dtype or s.further_elements for s in states):
         reasons.append(f"how {runtime} keeps this model's recurrent state is not known")
     found = [Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER) for reason in reasons]
+    if spec.draft and runtime == "llama.cpp":
+        reason = "how a draft model is written to a GGUF file is not known"
+        found.append(Doubt(Subject.WEIGHTS, reason, Direction.EITHER))
     return (*spec.doubts, *found)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.families.base import NONE, Family, Fed, Names, matrix, norm
 from engine.architecture.families.dense import LLAMA
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject, Tensor
+from engine.errors import ConfigError
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -36,6 +37,14 @@ def _medusa_words(facts: Facts) -> int:
 
 
 def _medusa_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """A layer for each head.
+
+    Raises:
+        ConfigError: the first format, which leaves the sizes to the target.
+    """
+    if not facts.has("hidden_size") or not facts.has("vocab_size"):
+        message = "Medusa heads need hidden_size and vocab_size, as their target's config has them."
+        raise ConfigError(message, field="hidden_size")
     return ((NONE, _KIND),) * _medusa_heads(facts)
 
 

@@ -192,6 +192,8 @@ def test_medusa_by_hand():
     shared = {**config, "original_lm_head": True}
     assert specify(shared).parameters == 5 * 4096 * 4096 + 32000 * 4096
     assert specify(config).attentions == ()
+    with pytest.raises(ConfigError, match="target's config"):
+        specify({"medusa_num_heads": 5, "medusa_num_layers": 1})
 
 
 def test_an_mlp_speculator_by_hand():
