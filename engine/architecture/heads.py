@@ -59,7 +59,7 @@ def head_of(stated: Mapping[str, object]) -> str:
 
 
 _HEADED = frozenset({
-    "encoder-decoder", "llava_llama", "qwen2_5_omni", "qwen3_omni_moe", "speech-encoder-decoder",
+    "encoder-decoder", "qwen2_5_omni", "qwen3_omni_moe", "speech-encoder-decoder",
     "vision-encoder-decoder",
 })  # fmt: skip
 """Models whose class with a head is itself called ``...Model``."""
@@ -81,7 +81,9 @@ def top_of(facts: Facts) -> tuple[str, Facts]:
     kind, own = head_of(root.stated), root.model_type
     name = first_class(root.stated).lower().replace("_", "")
     own = _CLASS_OF.get(own, own)
-    is_bare = name == own.replace("_", "").replace("-", "") + "model" and own not in _HEADED
+    # Classes that are published with their weights keep to no such names.
+    is_native = bool(root.defaults.sub_types) and own not in _HEADED
+    is_bare = is_native and name == own.replace("_", "").replace("-", "") + "model"
     return ("lm" if kind == "none" and not is_bare else kind), root
 
 

@@ -100,7 +100,8 @@ FIRST_LLAVA = {
 PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
     "OpenGVLab/InternVL2-26B": (
         {
-            "model_type": "internvl_chat", "downsample_ratio": 0.5,
+            "model_type": "internvl_chat", "architectures": ["InternVLChatModel"],
+            "downsample_ratio": 0.5,
             "llm_config": {
                 "model_type": "internlm2", **llama(6144, 16384, 48, (48, 8), 92553), "bias": False,
             },
