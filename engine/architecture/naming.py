@@ -37,13 +37,15 @@ _OTHER = re.compile(
     r"((weight|input|output|activation|pre_quant|proj|k|v|q|prob|global)_(global_)?scale(_inv|_2)?|\.scales|_scales"
     r"|(?<!router)\.scale|qzeros|g_idx|weight_shape|zero_point|absmax|quant_map|quant_state\.\w+|SCB|weight_format"
     r"|inv_freq|masked_bias|attn\.masked_bias|position_ids|token_type_ids|e_score_correction_bias"
+    r"|\.zero|nbits|\.(group_size|shape|axis|packing|optimize|round_zero|offload_meta|channel_wise)"
+    r"|\.(quant_(scale|zero)|encoded_state_dict|stores_quant_config|view_as_float|\w+_dtype)"
     r"|rotary_emb\.\w+|rope_freqs\.weight|std_bias|std_scale|layer_scalar)$"
 )
-_PACKED = re.compile(r"(qweight|weight_packed|_blocks)$")
+_PACKED = re.compile(r"(qweight|weight_packed|W_q|_blocks)$")
 _SUFFIX = re.compile(
     r"\.(weight|bias|qweight|qzeros|scales|g_idx|weight_packed|weight_scale\w*|weight_shape|biases"
     r"|input_scale|(weight\.)?(absmax|nested_absmax|quant_map|nested_quant_map|quant_state\.\w+)"
-    r"|SCB)$"
+    r"|SCB|W_q|zero)$"
 )
 _ROLES = {
     Sharding.KV_HEADS: {"k_proj", "v_proj", "key", "value"},

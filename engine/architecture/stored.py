@@ -25,7 +25,7 @@ _INTEGERS = frozenset({"I64", "I32", "I16", "U64", "U16", "BOOL", "U32"})
 _PLAIN = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
 _BITS_PER_ELEMENT = {"I32": 32, "U32": 32, "U8": 8, "I8": 8, "I16": 16, "I64": 64}
 _IN_WORDS = ("awq-", "gptq-", "w2a", "w3a", "w4a", "w8a", "mlx-")
-_IN_BYTES = ("nvfp4", "mxfp4", "nf4", "bitnet")
+_IN_BYTES = ("nvfp4", "mxfp4", "nf4", "bitnet", "hqq-")
 _LAYER_PATH = re.compile(r"(?:^|\.)layers\.(\d{1,6}\..+)\.\w+$")
 
 Key = tuple[int | None, ModuleClass, Sharding, str]
@@ -73,7 +73,8 @@ def summarise(raw: RawModel, spec: ArchitectureSpec) -> StoredWeights | None:
 
 
 def _packing(spec: ArchitectureSpec) -> Packing:
-    names = {spec.weight_format, *(t.stored_as for t in spec.outer)}
+    own = spec.weight_format
+    names = {own, *(t.stored_as for t in spec.outer)}
     for layer, _ in spec.layer_groups():
         names.update(tensor.stored_as for tensor in layer.tensors)
     widths = {FORMATS[n].value_bits for n in names if n.startswith(_IN_WORDS) and n in FORMATS}
@@ -82,7 +83,7 @@ def _packing(spec: ArchitectureSpec) -> Packing:
         dtypes.add("I8")
     return Packing(
         word_bits=min(widths, default=4),
-        byte_bits=2 if spec.weight_format == "bitnet" else 4,
+        byte_bits=FORMATS[own].value_bits if own.startswith(("bitnet", "hqq-")) else 4,
         byte_dtypes=frozenset(dtypes),
         packs_words=spec.weight_format.startswith("mlx-"),
         own_bits=_own_bits(spec) if len(widths) > 1 else {},

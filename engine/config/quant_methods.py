@@ -355,6 +355,17 @@ _QUARK = {
 """Scales have the model's dtype; INT8 has zero points even where it is symmetric."""
 
 
+def _hqq(q: Facts) -> str:
+    stated = q.sub("quant_config") or Facts({}, path=q.path)
+    weights = stated.sub("weight_quant_params")
+    if weights is None or stated.raw("scale_quant_params") or stated.raw("zero_quant_params"):
+        raise UnknownLayoutError("HQQ with quantised scales or modules of their own")
+    bits = weight_bits(weights, "nbits")
+    if bits not in (1, 2, 3, 4, 8) or weights.raw("view_as_float"):
+        raise UnknownLayoutError(f"HQQ in {bits or 'unstated'} bits")
+    return named(f"hqq-int{bits}", group_size(weights, default=0))
+
+
 def _bitnet(q: Facts) -> str:
     if q.word("linear_class", "bitlinear") not in ("bitlinear", "autobitlinear"):
         raise UnknownLayoutError(f"BitNet as {q.word('linear_class'):.40}")
@@ -386,6 +397,7 @@ METHODS: Mapping[str, Callable[[Facts], str]] = {
     "modelopt-fp4": _fixed("nvfp4"),
     "eetq": _fixed("int8-fp16"),
     "bitnet": _bitnet,
+    "hqq": _hqq,
     "torchao": _torchao,
     "quark": _quark,
     "mlx": mlx,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _KEPT_KEYS = (
     "modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "exclude",
-    "llm_int8_skip_modules",
+    "llm_int8_skip_modules", "skip_modules",
 )  # fmt: skip
 _MOST_PATTERNS = 100_000
 PLAIN = {
@@ -39,7 +39,7 @@ _NARROW = ("float8", "float4", "fp8", "fp4")
 """Dtypes of single elements that come with scales of some layout."""
 _SCALES_IN_FP32 = frozenset({"deepseek_v3", "deepseek_v32", "kimi_k2"})
 """Types whose checkpoints keep scales that are powers of two in fp32 all the same."""
-_ON_LOADING = frozenset({"bitsandbytes", "torchao", "eetq"})
+_ON_LOADING = frozenset({"bitsandbytes", "torchao", "eetq", "hqq"})
 """Methods by which Transformers packs any linear layer it loads."""
 _LISTS_HEAD = _ON_LOADING | {"compressed-tensors", "modelopt", "fp8", "quark", "bitnet"}
 _TEXT_ALONE = frozenset({"awq", "gptq", "auto-round", "autoround", "mxfp4"})

@@ -149,6 +149,21 @@ def bitnet(rows: int, columns: int, base: int) -> int:
     return ceil_div(rows, 4) * columns + base
 
 
+def hqq(bits: int, group: int = 64) -> MatrixBytes:
+    """HQQ: values side by side in bytes (3 bits: ten in a word), scale and zero a group.
+
+    Groups run over the whole matrix; 0 is a row. Both have the model's dtype.
+    """
+
+    def size(rows: int, columns: int, base: int) -> int:
+        width = group or columns
+        groups = ceil_div(rows * columns, width)
+        packed_bytes = 4 * ceil_div(groups, 10) if bits == 3 else ceil_div(groups * bits, 8)
+        return packed_bytes * width + 2 * base * groups
+
+    return size
+
+
 def where_whole(group: int, packed_size: MatrixBytes) -> MatrixBytes:
     """MLX: a matrix whose width is no whole number of groups stays unquantised."""
 

@@ -227,6 +227,13 @@ def _mlx(found: re.Match[str]) -> WeightFormat:
     return WeightFormat(found[0], label, bits + 32 / group, size, _ALL, value_bits=bits)
 
 
+def _hqq(found: re.Match[str]) -> WeightFormat:
+    bits, (group, words) = int(found["bits"]), _group(found)
+    nominal = (3.2 if bits == 3 else bits) + _per(32, group)
+    label = f"HQQ {bits} bit{words}"
+    return WeightFormat(found[0], label, nominal, layouts.hqq(bits, group), value_bits=bits)
+
+
 def _group(found: re.Match[str]) -> tuple[int, str]:
     """The group (0 = a whole row) and how it is said."""
     if found["row"]:
@@ -257,6 +264,7 @@ _RELATIVES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], WeightFormat]
         _blocks,
     ),
     (re.compile("|".join(_SINGLE)), _one),
+    (re.compile("hqq-int(?P<bits>[12348])" + _GROUP), _hqq),
     (re.compile("mlx-(?P<bits>[234568])bit(?:-g(?P<group>32|64|128))?"), _mlx),
 )
 

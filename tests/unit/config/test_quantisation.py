@@ -126,6 +126,7 @@ def test_that_a_method_is_known_by_its_name_in_the_formats(
 @pytest.mark.parametrize(
     "config",
     [
+        {"quant_method": "aqlm"},
         {"quant_method": "hqq"},
         {"quant_method": "awq", "bits": 3},
         {"quant_method": "gptq"},
@@ -464,3 +465,12 @@ def test_that_an_expression_of_auto_round_that_leaves_modules_alone_is_kept() ->
         "modules like"
         in stored({"quant_method": "auto-round", "bits": 4, "extra_config": extra}).reason
     )
+
+
+def test_that_hqq_is_read_with_its_groups_and_what_it_skips() -> None:
+    weights = {"nbits": 4, "group_size": 64, "axis": 1}
+    whole = {"weight_quant_params": weights, "scale_quant_params": None}
+    found = stored({"quant_method": "hqq", "quant_config": whole, "skip_modules": ["lm_head"]})
+    assert (found.weight_format, found.unquantised) == ("hqq-int4-g64", ("lm_head",))
+    tags = {"self_attn.q_proj": {"weight_quant_params": weights}}
+    assert "HQQ" in stored({"quant_method": "hqq", "quant_config": tags}).reason

@@ -208,3 +208,20 @@ def test_that_an_experts_gate_and_up_have_scales_of_their_own() -> None:
     assert tensor_bytes(stack, "fp8-block", "bfloat16") == 4 * (384 * 128 + 2 * 2 * 4)
     assert tensor_bytes(stack, "nvfp4", "bfloat16") == 4 * (384 * 72 + 2 * 8)
     assert tensor_bytes(stack, "gptq-int4", "bfloat16") == 4 * 2 * (192 * 66 + 96 + 4 * 128)
+
+
+@pytest.mark.parametrize(
+    ("weight_format", "size"),
+    [
+        # hqq 0.2.8 of a matrix of 480 x 320: W_q is 1200 x 64 bytes, 240 x 64 words in 3 bits;
+        # 2,400 scales and zeros in bf16.
+        ("hqq-int4-g64", 1200 * 64 + 2 * 2 * 2400),
+        ("hqq-int8-g64", 2400 * 64 + 2 * 2 * 2400),
+        ("hqq-int2-g64", 600 * 64 + 2 * 2 * 2400),
+        ("hqq-int3-g64", 240 * 64 * 4 + 2 * 2 * 2400),
+        ("hqq-int4-channel", 240 * 320 + 2 * 2 * 480),
+    ],
+)
+def test_that_hqq_takes_the_bytes_of_its_own_modules(weight_format: str, size: int) -> None:
+    matrix = Tensor("w.weight", ModuleClass.MLP, (480, 320), linear=True)
+    assert tensor_bytes(matrix, weight_format, "bfloat16") == size
