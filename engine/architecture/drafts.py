@@ -50,7 +50,8 @@ _SPECULATORS = {
     "eagle": EAGLE, "eagle3": EAGLE3, "peagle": EAGLE3, "dflash": DFLASH, "dflash2": DFLASH,
     "dspark": DFLASH, "medusa": MEDUSA, "mlp": MLP, "mtp": MTP, "fast_mtp": MTP,
 }  # fmt: skip
-"""``speculators_model_type`` -> kind."""
+"""``speculators_model_type`` -> kind; what is not known is counted as the commonest, in doubt."""
+_FORMAT = "speculators_model_type"
 _KEYS = (
     ("dflash_config", DFLASH), ("medusa_num_heads", MEDUSA), ("eagle_config", EAGLE3),
     ("draft_vocab_size", EAGLE3),
@@ -65,8 +66,8 @@ _WORDS = {
     MTP: "A prediction block (MTP)",
 }
 _USES = {
-    EAGLE3: "it reads hidden states of three layers of its target, and uses the target's "
-    "embeddings where it stores none",
+    EAGLE3: "it reads hidden states of its target, and uses the target's embeddings where it "
+    "stores none",
     EAGLE: "it reads the last hidden state of its target, and uses the target's head",
     DFLASH: "it reads hidden states of its target, and uses the target's embeddings and head where "
     "it stores none",
@@ -74,8 +75,8 @@ _USES = {
     MLP: "it reads the last hidden state of its target",
     MTP: "it reads the last hidden state of its target, and uses the target's embeddings and head",
 }
-_INNER = ("transformer_layer_config", "model")
-"""Where the layers of a draft are described, in the formats of speculators and of vLLM."""
+_INNER = ("transformer_layer_config", "model", "text_config")
+"""Where the layers of a draft are described: by speculators, by vLLM, by a target with towers."""
 _RENAMED = (
     (re.compile(r"^(model\.)?midlayer\."), "layers.0."),
     (re.compile(r"^(model\.)?(mtp_layers|mtp(?=\.\d))\."), "layers."),
@@ -87,9 +88,9 @@ _LAYER = re.compile(r"(?<![^.])layers\.(\d{1,6})\.")
 
 def kind_of(config: Mapping[str, object]) -> str:
     """The kind of draft that ``config`` describes; empty for a model of its own."""
-    stated = config.get("speculators_model_type")
+    stated = config.get(_FORMAT)
     if isinstance(stated, str):
-        return _SPECULATORS.get(stated, "")
+        return _SPECULATORS.get(stated, EAGLE3)
     name, model_type = first_class(config), config.get("model_type")
     for expression, kind in _CLASSES:
         if expression.search(name):
@@ -115,8 +116,16 @@ def flattened(config: Mapping[str, object]) -> Mapping[str, object]:
             rest = {name: value for name, value in config.items() if name != key}
             own = {"model_type": "llama", **inner}
             own.pop("architectures", None)
+            same = next(name for name, found in _SPECULATORS.items() if found == kind)
+            own[_FORMAT] = same
             return {**own, **rest, "model_type": own["model_type"]}
     return config
+
+
+def is_known(config: Mapping[str, object]) -> bool:
+    """Whether the format's own word for the kind, where there is one, is known."""
+    stated = config.get(_FORMAT)
+    return stated is None or stated in _SPECULATORS
 
 
 def notes_of(config: Mapping[str, object]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine.architecture.drafts import is_known
 from engine.architecture.families import attention
 from engine.architecture.families.base import (
     DENSE,
@@ -177,7 +178,13 @@ def _eagle3(facts: Facts) -> Family:
     )
 
 
-def _eagle3_doubts(_facts: Facts) -> list[Doubt]:
+def _eagle3_doubts(facts: Facts) -> list[Doubt]:
+    if not is_known(facts.stated):
+        reason = "this kind of draft is not known: counted as EAGLE-3"
+        return [
+            Doubt(subject, reason, Direction.EITHER)
+            for subject in (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
+        ]
     reason = "the embeddings may be left to the target, and are counted as stored with the draft"
     return [Doubt(Subject.WEIGHTS, reason, Direction.UPPER)]
 

@@ -220,6 +220,36 @@ def test_a_prediction_block_alone_is_one_layer_in_doubt():
     assert spec.direction(Subject.WEIGHTS) is Direction.EITHER
 
 
+def test_the_type_alone_is_enough_for_layers_described_below():
+    inner = layers(1024, 1, 8, 8, 128, 2048, 8000)
+    for config in (
+        {"model_type": "eagle", "model": {"model_type": "llama", **inner}},
+        {"model_type": "qwen3_mtp", "text_config": {"model_type": "qwen3", **inner}},
+    ):
+        spec = specify(config)
+        assert spec.draft == kind_of(config) != ""
+        assert {doubt.direction for doubt in spec.doubts} <= {Direction.UPPER, Direction.EITHER}
+
+
+def test_a_kind_that_is_not_known_is_in_doubt():
+    config = speculator(8000, layers(1024, 1, 8, 8, 128, 2048, 8000))
+    spec = specify({**config, "speculators_model_type": "some_new_kind"})
+    assert spec.direction(Subject.WEIGHTS) is Direction.EITHER
+    assert spec.direction(Subject.SEQUENCE_STATE) is Direction.EITHER
+
+
+def test_the_block_of_qwen3_5_has_the_parameters_by_which_files_with_and_without_it_differ():
+    # lued/Qwen3.8-27B-INT8-W8A16-MTP and -DFlash2: 27,781,427,952 and 27,356,728,560.
+    inner = layers(5120, 64, 24, 4, 256, 17408, 248320)
+    config = {
+        "model_type": "qwen3_5_mtp", "architectures": ["Qwen3_5MTP"],
+        "text_config": {"model_type": "qwen3_5_text", "mtp_num_hidden_layers": 1, **inner},
+    }  # fmt: skip
+    spec = specify(config)
+    assert spec.parameters == 27_781_427_952 - 27_356_728_560
+    assert len(spec.attentions) == 1
+
+
 @pytest.mark.parametrize(
     "own", [{"attention_mode": "kda"}, {"attention_modes": ["kda", "gqa"]}, {"num_experts": 4}]
 )

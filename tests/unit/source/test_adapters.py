@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from engine.architecture.read import read
+from engine.architecture.read import read, specify
 from engine.architecture.spec import Direction, Subject
 from engine.cancel import CancelToken
 from engine.errors import (
@@ -67,6 +67,26 @@ def test_that_a_header_counts_and_its_dtype_is_kept(tmp_path):
         "A LoRA adapter of rank 4 on q_proj, 512 parameters, counted on top of the model whose "
         "config lies beside it."
     )
+
+
+def test_that_the_bytes_of_base_and_adapter_are_summed_from_their_headers(tmp_path):
+    spec = specify(BASE)
+    tensors = {
+        f"model.layers.{n}.{t.name}": np.zeros(t.shape, np.float16)
+        for n, layer in enumerate(spec.layers)
+        for t in layer.tensors
+    } | {t.name: np.zeros(t.shape, np.float16) for t in spec.outer}
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "config.json").write_text(json.dumps({**BASE, "torch_dtype": "float16"}))
+    save_file(tensors, base / "model.safetensors")
+    config = {**LORA, "base_model_name_or_path": "../base"}
+    model = opened(folder_of(tmp_path / "lora", config, tensors=PAIR))
+    assert model.stored is not None
+    assert model.stored.size_bytes == 2 * (spec.parameters + 512)
+    files_of = (base / "model.safetensors", tmp_path / "lora/adapter_model.safetensors")
+    assert model.stored.file_bytes == sum(path.stat().st_size for path in files_of)
+    assert model.parameters == spec.parameters + 512
 
 
 def test_that_the_base_is_found_beside_the_adapter(tmp_path):
