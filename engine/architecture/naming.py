@@ -24,8 +24,8 @@ class Named:
 
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 _BESIDE_VISION = re.compile(
-    r"(^|\.)(vision\w*|visual|vpm|image_\w+|embed_vision|multi_modal_projector|mm_projector|connector"
-    r"|aligner|resampler|patch_merge\w*|vit_\w+)(\.|$)"
+    r"(^|\.)(vision\w*|visual\w*|vpm|image_\w+|embed_vision|multi_modal_projector|mm_projector"
+    r"|projector|connector|aligner|resampler\w*|merger|patch_merge\w*|vit_\w+)(\.|$)"
 )
 _BESIDE_AUDIO = re.compile(
     r"(^|\.)(audio\w*|embed_audio|speech(?!t5\.)\w*|acoustic\w*|semantic_\w+)(\.|$)"

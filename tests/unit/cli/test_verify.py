@@ -17,6 +17,7 @@ import pytest
 
 import resources
 from engine.architecture.read import read
+from engine.architecture.spec import ModuleClass
 from engine.cancel import CancelToken, JobCancelledError
 from engine.errors import VerifyError
 from engine.source.raw import RawModel
@@ -100,6 +101,13 @@ def test_that_a_build_can_be_cancelled(tmp_path):
     threading.Timer(0.3, token.cancel).start()
     with pytest.raises(JobCancelledError):
         verify(model, token, str(python))
+
+
+def test_that_a_projector_of_sound_is_not_counted_as_vision(tmp_path):
+    model = read(RawModel("x", "test", config={"model_type": "qwen2_audio"}))
+    python = answering(tmp_path, built([["multi_modal_projector.linear.weight", [4096, 1280]]]))
+    found = verify(model, CancelToken(), str(python))
+    assert found.built == {ModuleClass.AUDIO: 4096 * 1280}
 
 
 def test_that_the_look_for_torch_can_be_cancelled(tmp_path):
