@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.heads import first_class
+from engine.architecture.spec import Direction, Doubt, Subject
 from engine.config.facts import is_mapping
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ _USES = {
 }
 _INNER = ("transformer_layer_config", "model", "text_config")
 """Where the layers of a draft are described: by speculators, by vLLM, by a target with towers."""
+_WIDE = 2_048
+"""Width from which no one publishes a model of one layer that is no draft."""
 _RENAMED = (
     (re.compile(r"^(model\.)?midlayer\."), "layers.0."),
     (re.compile(r"^(model\.)?(mtp_layers|mtp(?=\.\d))\."), "layers."),
@@ -126,6 +129,28 @@ def is_known(config: Mapping[str, object]) -> bool:
     """Whether the format's own word for the kind, where there is one, is known."""
     stated = config.get(_FORMAT)
     return stated is None or stated in _SPECULATORS
+
+
+def lone_layer_doubts(config: Mapping[str, object], *, tied: bool) -> list[Doubt]:
+    """The doubt of a model of one wide layer: the first EAGLE drafts call themselves that.
+
+    In place of the head they have a projection, which is smaller; a tied model has no head.
+
+    Source:
+        SafeAILab/EAGLE ``eagle/train/llama_2_chat_7B_config.json``.
+    """
+    hidden, vocab = config.get("hidden_size"), config.get("vocab_size")
+    if not isinstance(hidden, int) or not isinstance(vocab, int) or hidden < _WIDE:
+        return []
+    is_model = first_class(config).endswith("ForCausalLM") and not kind_of(config)
+    if config.get("num_hidden_layers") != 1 or not is_model:
+        return []
+    reason = (
+        "a model of one layer is mostly an EAGLE draft, which has a projection in place of the "
+        "head: counted as a plain model"
+    )
+    is_most = not tied and vocab > 2 * hidden + 1
+    return [Doubt(Subject.WEIGHTS, reason, Direction.UPPER if is_most else Direction.EITHER)]
 
 
 def notes_of(config: Mapping[str, object]) -> tuple[str, ...]:

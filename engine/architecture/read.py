@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.build import Built, UnknownKindError, build
-from engine.architecture.drafts import flattened, kind_of, notes_of, renamed
+from engine.architecture.drafts import flattened, kind_of, lone_layer_doubts, notes_of, renamed
 from engine.architecture.families.generic import GENERIC
 from engine.architecture.families.registry import FAMILIES
 from engine.architecture.marking import mark
@@ -116,6 +116,7 @@ def specify(
         built = _build(text, family, root, doubts)
     extra = _towers(root, text, doubts)
     doubts += further_state(root)
+    doubts += lone_layer_doubts(root.stated, tied=built.tied)
     crosses = any(layer.cross is not None for layer in built.layers)
     doubts += second_stack_doubts(root, text, crosses=crosses)
     if family is not None:

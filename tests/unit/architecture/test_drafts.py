@@ -250,6 +250,18 @@ def test_the_block_of_qwen3_5_has_the_parameters_by_which_files_with_and_without
     assert len(spec.attentions) == 1
 
 
+def test_a_draft_that_calls_itself_a_model_is_counted_at_most():
+    # SafeAILab/EAGLE, eagle/train/llama_2_chat_7B_config.json
+    inner = layers(4096, 1, 32, 32, 128, 11008, 32000)
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", **inner}
+    spec = specify(config)
+    assert spec.direction(Subject.WEIGHTS) is Direction.UPPER
+    eagle = specify({**config, "architectures": ["LlamaForCausalLMEagle"]})
+    assert eagle.parameters < spec.parameters
+    assert specify({**config, "num_hidden_layers": 2}).doubts == ()
+    assert specify({**config, "hidden_size": 1024, "head_dim": 32}).doubts == ()
+
+
 @pytest.mark.parametrize(
     "own", [{"attention_mode": "kda"}, {"attention_modes": ["kda", "gqa"]}, {"num_experts": 4}]
 )
