@@ -44,6 +44,8 @@ _ON_LOADING = frozenset({"bitsandbytes", "torchao", "eetq", "hqq"})
 _LISTS_HEAD = _ON_LOADING | {"compressed-tensors", "modelopt", "fp8", "quark", "bitnet"}
 _TEXT_ALONE = frozenset({"awq", "gptq", "auto-round", "autoround", "mxfp4"})
 """Methods for the blocks of the text model."""
+_BESIDE_EXPERTS = ("self_attn",)
+"""What ``mxfp4`` leaves alone without a list: it knows the experts of gpt-oss alone."""
 _HEAD = re.compile(r"head|embed_out|output_layer|^\*$")
 _TOWER = re.compile(r"vision|visual|audio|speech")
 _BESIDE_TEXT = re.compile(r"vis|audio|speech|tower|image|mm_|project|connector|^\*$")
@@ -90,8 +92,8 @@ def stored_format(root: Facts, text: Facts) -> Stored:
     q = _quantisation(root, text)
     if q is None:
         return _mlx(root, dtype, plain, why)
-    kept, kv_dtype = _kept(q.stated), _kv_dtype(q.stated)
-    method = _method(q)
+    method, kv_dtype = _method(q), _kv_dtype(q.stated)
+    kept = _kept(q.stated) or (_BESIDE_EXPERTS if method == "mxfp4" else ())
     try:
         targets, modules = _formats(q, method)
     except UnknownLayoutError as unknown:

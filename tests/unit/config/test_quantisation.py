@@ -410,6 +410,12 @@ def test_that_what_a_quantisation_leaves_open_is_a_doubt_with_its_side(
     assert part in reason
 
 
+def test_that_mxfp4_packs_experts_alone_with_or_without_a_list() -> None:
+    assert stored({"quant_method": "mxfp4"}).unquantised == ("self_attn",)
+    listed = {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]}
+    assert stored(listed).unquantised == ("model.layers.*.self_attn",)
+
+
 def test_that_scales_of_the_cache_are_read_with_their_width() -> None:
     scheme = {"num_bits": 8, "type": "float", "dynamic": False}
     modelopt = {"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_scheme": scheme}
