@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
+from engine.errors import DeploymentError
 from engine.formats.dtypes import canonical, element_bytes
-from engine.formats.kv import head_bytes, indexer_bytes, latent_bytes, side_bytes
+from engine.formats.kv import (
+    PACKED_LATENTS,
+    compressed_bytes,
+    indexer_bytes,
+    latent_bytes,
+    layer_bytes,
+)
 
 if TYPE_CHECKING:
     from engine.architecture.spec import (
@@ -23,6 +30,9 @@ if TYPE_CHECKING:
 CACHED = 16384
 """Results kept per function: a list of thousands of models is gone through twice and more."""
 
+_INDEX_BYTES = 2
+"""Of an indexer's key beside keys and values of heads: 16 bits, whatever the cache's dtype."""
+
 
 @dataclass(frozen=True, slots=True)
 class CacheTerm:
@@ -30,6 +40,7 @@ class CacheTerm:
 
     kind: AttentionKind
     layers: int
+    """Caches of the kind: layers, times the caches that each of them keeps."""
     window: int
     token_bytes: int
     """Per token and layer."""
@@ -39,6 +50,11 @@ class CacheTerm:
     prefix_tokens: int = 0
     ratio: int = 1
     """Tokens that one entry stands for."""
+
+    @property
+    def grows_alike(self) -> bool:
+        """Whether such a layer keeps just as many tokens as the context has."""
+        return not self.window and not self.prefix_tokens and self.ratio == 1
 
     def tokens(self, context: int) -> int:
         """Tokens, or entries for several, that such a layer has to remember of ``context``."""
@@ -76,30 +92,29 @@ def kv_heads_per_rank(attention: AttentionSpec, tp: int) -> int:
 def token_bytes(attention: AttentionSpec, kv_dtype: str, tp: int = 1) -> int:
     """Bytes that one layer keeps for one token on one rank.
 
-    The latent vector of MLA is replicated on every rank.
+    The latent vector of MLA is replicated on every rank, and so are an indexer's keys.
     """
     if attention.kind is AttentionKind.LATENT:
         size = latent_bytes(kv_dtype, attention.kv_lora_rank, attention.qk_rope_head_dim)
         return size + (indexer_bytes(attention.index_head_dim) if attention.index_head_dim else 0)
-    heads = kv_heads_per_rank(attention, tp)
-    size = heads * head_bytes(kv_dtype, attention.head_dim, _value_width(attention))
-    return size + side_bytes(kv_dtype, attention.index_head_dim)
+    if is_compressed(attention):
+        return compressed_bytes(kv_dtype, attention.head_dim, attention.qk_rope_head_dim)
+    # The packed layouts are those of latents: keys and values beside them stay plain.
+    dtype = "fp8" if kv_dtype in PACKED_LATENTS else kv_dtype
+    values = attention.v_head_dim if attention.keeps_values else 0
+    size = layer_bytes(dtype, kv_heads_per_rank(attention, tp), attention.head_dim, values)
+    return size + _INDEX_BYTES * attention.index_head_dim
 
 
-def _value_width(attention: AttentionSpec) -> int:
-    return attention.v_head_dim if attention.keeps_values else 0
+def is_compressed(attention: AttentionSpec) -> bool:
+    """Whether a layer keeps one key of one head, which is the value too (DeepSeek-V4)."""
+    return not attention.keeps_values and attention.num_key_value_heads == 1
 
 
-def _entry_bytes(compression: Compression, kv_dtype: str) -> int:
-    index = indexer_bytes(compression.index_width) if compression.index_width else 0
-    return side_bytes(kv_dtype, compression.width) + index
-
-
-def _kept_bytes(attention: AttentionSpec, kv_dtype: str, context: int, tp: int) -> int:
-    """What one layer has to keep of ``context`` on one rank: its window, and entries beside it."""
-    size = kept_tokens(attention, context) * token_bytes(attention, kv_dtype, tp)
-    found = attention.compression
-    return size + (context // found.ratio * _entry_bytes(found, kv_dtype) if found else 0)
+def entry_bytes(attention: AttentionSpec, found: Compression, kv_dtype: str) -> int:
+    """Bytes of one compressed entry, with its key in the indexer."""
+    index = indexer_bytes(found.index_width) if found.index_width else 0
+    return compressed_bytes(kv_dtype, found.width, attention.qk_rope_head_dim) + index
 
 
 def constant_state_bytes(state: StateSpec, model_dtype: str, tp: int = 1, extra: int = 0) -> int:
@@ -167,69 +182,116 @@ def attention_kinds(spec: ArchitectureSpec) -> tuple[AttentionSpec, ...]:
 @lru_cache(maxsize=CACHED)
 def cache_terms(spec: ArchitectureSpec, kv_dtype: str) -> tuple[CacheTerm, ...]:
     """The KV equation of the whole model, one term per kind of layer, in layer order."""
-    terms: list[CacheTerm] = []
-    for attention, count in attention_counts(spec):
-        term = CacheTerm(
+    return tuple(
+        term
+        for attention, count in attention_counts(spec)
+        for term in _terms(attention, count, kv_dtype)
+    )
+
+
+def _terms(attention: AttentionSpec, caches: int, kv_dtype: str) -> list[CacheTerm]:
+    where = _where(attention, caches)
+    per_token = token_bytes(attention, kv_dtype)
+    terms = [
+        CacheTerm(
             kind=attention.kind,
-            layers=count,
+            layers=caches,
             window=attention.window,
-            token_bytes=token_bytes(attention, kv_dtype),
-            equation=_equation(attention, count, kv_dtype),
+            token_bytes=per_token,
+            equation=_equation(attention, where, per_token, kv_dtype),
             prefix_tokens=attention.prefix_tokens,
         )
-        terms.append(term)
-        found = attention.compression
-        if found:
-            size = _entry_bytes(found, kv_dtype)
-            text = f"{count} layers × {size:,} B an entry"
-            terms.append(CacheTerm(AttentionKind.FULL, count, 0, size, text, ratio=found.ratio))
-    return tuple(terms)
+    ]
+    found = attention.compression
+    if found is not None:
+        entry = entry_bytes(attention, found, kv_dtype)
+        text = f"{where} × {entry:,} B an entry"
+        terms.append(CacheTerm(AttentionKind.FULL, caches, 0, entry, text, ratio=found.ratio))
+    return terms
 
 
-def _equation(attention: AttentionSpec, layers: int, kv_dtype: str) -> str:
-    per_token = token_bytes(attention, kv_dtype)
+def _where(attention: AttentionSpec, caches: int) -> str:
+    layers = caches // attention.caches
+    name = "cross-attention layer" if attention.kind is AttentionKind.CROSS else "layer"
+    text = f"{layers} {name}{'' if layers == 1 else 's'}"
+    return text + (f" × {attention.caches} caches" if attention.caches > 1 else "")
+
+
+def _equation(attention: AttentionSpec, where: str, per_token: int, kv_dtype: str) -> str:
+    """``per_token`` of every cache, as a product of what the config states."""
+    if not attention.index_head_dim:
+        return _product(attention, where, per_token)
+    plain = replace(attention, index_head_dim=0)
+    beside = token_bytes(plain, kv_dtype)
+    index = f"{per_token - beside:,} B of the index's keys"
+    if not beside:
+        return f"{where} × {index}"
+    return f"{where} × ({_product(plain, '', beside)} + {index})"
+
+
+def _product(attention: AttentionSpec, where: str, per_token: int) -> str:
+    before = f"{where} × " if where else ""
     if attention.kind is AttentionKind.LATENT:
         latent, rope = attention.kv_lora_rank, attention.qk_rope_head_dim
-        if attention.index_head_dim or per_token % (latent + rope):
-            return f"{layers} layers × {per_token:,} B (latent {latent} + {rope}, packed)"
-        return f"{layers} layers × ({latent} + {rope}) × {per_token // (latent + rope)} B"
-    if attention.index_head_dim:
-        return f"{layers} layers × {per_token:,} B (keys, values and the index's keys)"
-    heads, dim = attention.num_key_value_heads, attention.head_dim
-    elements = heads * (dim + attention.v_head_dim)
-    where = "cross-attention layers" if attention.kind is AttentionKind.CROSS else "layers"
-    if per_token % elements or not attention.keeps_values:
-        of_keys = "" if attention.keeps_values else " of keys"
-        return f"{layers} {where} × {heads} heads × {per_token // heads} B{of_keys}"
-    width = per_token // elements
-    if dim == attention.v_head_dim:
-        return f"2 × {layers} {where} × {heads} heads × {dim} × {width} B"
-    return f"{layers} {where} × {heads} heads × ({dim} + {attention.v_head_dim}) × {width} B"
+        if per_token % (latent + rope):
+            return f"{before}{per_token:,} B (latent {latent} + {rope}, packed)"
+        return f"{before}({latent} + {rope}) × {per_token // (latent + rope)} B"
+    heads, key = attention.num_key_value_heads, attention.head_dim
+    value = attention.v_head_dim if attention.keeps_values else 0
+    of_keys = "" if value else " of keys"
+    some = f"{heads} head{'' if heads == 1 else 's'}"
+    if per_token % (heads * (key + value)):
+        each = f"{per_token:,}" if per_token % heads else f"{some} × {per_token // heads:,}"
+        return f"{before}{each} B{of_keys}"
+    twice = "2 × " if key == value else ""
+    widths = f"({key} + {value})" if value not in (0, key) else f"{key}"
+    width = per_token // (heads * (key + value))
+    return f"{twice}{before}{some} × {widths} × {width} B{of_keys}"
 
 
 def constant_bytes(
-    spec: ArchitectureSpec, first: int = 0, stop: int | None = None, tp: int = 1
+    spec: ArchitectureSpec, first: int = 0, stop: int | None = None, tp: int = 1, dtype: str = ""
 ) -> int:
-    """Constant state of one sequence in layers ``first`` to ``stop`` on one rank."""
+    """Constant state of one sequence in layers ``first`` to ``stop`` on one rank.
+
+    Args:
+        spec: the model.
+        first: the first layer.
+        stop: the layer after the last; all of them where it is None.
+        tp: tensor-parallel size.
+        dtype: the model's dtype where it runs in another than the config states.
+    """
     return sum(
-        constant_state_bytes(layer.state, spec.dtype, tp) * count
+        constant_state_bytes(layer.state, dtype or spec.dtype, tp) * count
         for layer, count in layer_kinds(spec, first, stop)
         if layer.state is not None
     )
 
 
-def architecture_bytes(spec: ArchitectureSpec, kv_dtype: str, context: int) -> int:
-    """The least that a sequence of ``context`` tokens needs, whole model."""
-    return rank_bytes(spec, kv_dtype, context, range(len(spec.layers)), 1)
+def architecture_bytes(spec: ArchitectureSpec, kv_dtype: str, context: int, dtype: str = "") -> int:
+    """The least that a sequence of ``context`` tokens needs, whole model.
+
+    Tokens that wait for a compressed entry are left out: there may be none.
+    """
+    return rank_bytes(spec, kv_dtype, context, range(len(spec.layers)), 1, dtype)
 
 
-def rank_bytes(spec: ArchitectureSpec, kv_dtype: str, context: int, layers: range, tp: int) -> int:
+def rank_bytes(
+    spec: ArchitectureSpec, kv_dtype: str, context: int, layers: range, tp: int, dtype: str = ""
+) -> int:
     """The least that a sequence of ``context`` tokens needs of one rank, unrounded."""
     kept = sum(
         _kept_bytes(attention, kv_dtype, context, tp) * count
         for attention, count in attention_counts(spec, layers.start, layers.stop)
     )
-    return kept + constant_bytes(spec, layers.start, layers.stop, tp)
+    return kept + constant_bytes(spec, layers.start, layers.stop, tp, dtype)
+
+
+def _kept_bytes(attention: AttentionSpec, kv_dtype: str, context: int, tp: int) -> int:
+    """What one cache has to keep of ``context`` on one rank: its window, and entries beside it."""
+    size = kept_tokens(attention, context) * token_bytes(attention, kv_dtype, tp)
+    found = attention.compression
+    return size + (context // found.ratio * entry_bytes(attention, found, kv_dtype) if found else 0)
 
 
 def token_growth_bytes(
@@ -255,20 +317,22 @@ def equation(spec: ArchitectureSpec, kv_dtype: str) -> str:
 def _how_often(term: CacheTerm) -> str:
     if term.ratio > 1:
         return f" for {term.ratio:,} tokens"
+    if term.prefix_tokens:
+        return f" (and {term.prefix_tokens:,} tokens before every sequence)"
     if term.kind is AttentionKind.CROSS and term.window:
         return f" (the encoder's {term.window:,} tokens)"
     return f" (last {term.window:,} tokens)" if term.window else ""
 
 
 @lru_cache(maxsize=CACHED)
-def sequence_equation(spec: ArchitectureSpec, kv_dtype: str, context: int) -> str:
+def sequence_equation(spec: ArchitectureSpec, kv_dtype: str, context: int, dtype: str = "") -> str:
     """The least of a sequence of ``context`` tokens, as a calculation that comes out exactly.
 
     One term per kind of layer; where all layers grow alike, the bytes of one token come first.
     """
-    terms, constant = cache_terms(spec, kv_dtype), constant_bytes(spec)
-    whole = architecture_bytes(spec, kv_dtype, context)
-    if terms and not constant and not any(term.window or term.ratio > 1 for term in terms):
+    terms, constant = cache_terms(spec, kv_dtype), constant_bytes(spec, dtype=dtype)
+    whole = architecture_bytes(spec, kv_dtype, context, dtype)
+    if terms and not constant and all(term.grows_alike for term in terms):
         return f"{equation(spec, kv_dtype)}; × {context:,} tokens = {whole:,} B a sequence"
     parts = [
         f"{term.equation} × {term.tokens(context):,} {'tokens' if term.ratio == 1 else 'entries'}"
@@ -282,7 +346,23 @@ def sequence_equation(spec: ArchitectureSpec, kv_dtype: str, context: int) -> st
 
 
 def resolve_kv_dtype(spec: ArchitectureSpec, asked: str, model_dtype: str) -> str:
-    """The KV dtype in force: as asked, else as the checkpoint says, else the model's own."""
-    if asked != "auto":
-        return asked
-    return spec.kv_cache_dtype or canonical(model_dtype) or "bfloat16"
+    """The KV dtype in force: as asked, else as the checkpoint says, else the model's own.
+
+    Raises:
+        DeploymentError: it is a layout of latent vectors that the model doesn't have, or one of
+            keys and values, where all that is kept are latent vectors.
+    """
+    found = asked
+    if asked == "auto":
+        found = spec.kv_cache_dtype or canonical(model_dtype) or "bfloat16"
+    kinds = attention_kinds(spec)
+    latent = any(a.kind is AttentionKind.LATENT for a in kinds)
+    compressed = any(a.compression for a in kinds)
+    message = ""
+    if found in PACKED_LATENTS and not latent and not (compressed and found == "fp8_ds_mla"):
+        message = f"{found} is a layout of latent vectors (MLA), and this model keeps none."
+    elif found.startswith("nvfp4") and found not in PACKED_LATENTS and latent:
+        message = f"{found} keeps keys and values; this model keeps latent vectors (MLA)."
+    if message:
+        raise DeploymentError(message, field="kv_cache_dtype")
+    return found

@@ -82,7 +82,10 @@ def _attention(facts: Facts, _family: Family, kind: str) -> Mixed:
     ]
     window = facts.integer("sliding_window")
     index, count = facts.integer("index_head_dim"), facts.integer("index_n_heads")
-    keeps = AttentionSpec(AttentionKind.SLIDING, heads, 1, width, width, window, keeps_values=False)
+    keeps = AttentionSpec(
+        AttentionKind.SLIDING, heads, 1, width, width, window,
+        qk_rope_head_dim=facts.integer("qk_rope_head_dim", 64, 0), keeps_values=False,
+    )  # fmt: skip
     if kind == SLIDING:
         return Mixed(tensors, keeps)
     rate = _rate(facts, kind)
