@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass
@@ -39,15 +40,25 @@ def split(patterns: Iterable[str]) -> tuple[tuple[str, ...], dict[str, set[str]]
     by_layer: dict[str, set[str]] = {}
     for pattern in patterns:
         match = _LAYER.fullmatch(pattern)
-        if match is None or _ELSEWHERE.search(pattern[: match.start(1)]):
+        if match is None or _is_elsewhere(pattern[: match.start(1)]):
             everywhere.append(pattern)
             continue
         number, rest = match[1], match[2]
         if rest.startswith("*"):
             number, rest = number + "*", rest[1:]
-        inner = _NUMBER.sub("*", rest.replace("\\.", ".").lstrip("."))
-        by_layer.setdefault(number, set()).add(inner or "*")
+        by_layer.setdefault(number, set()).add(_inner(rest))
     return tuple(everywhere), by_layer
+
+
+# A list names the same modules in every layer: a few names, thousands of times.
+@lru_cache(maxsize=1024)
+def _is_elsewhere(before: str) -> bool:
+    return bool(_ELSEWHERE.search(before))
+
+
+@lru_cache(maxsize=4096)
+def _inner(rest: str) -> str:
+    return _NUMBER.sub("*", rest.replace("\\.", ".").lstrip(".")) or "*"
 
 
 def _of_layer(by_layer: dict[str, set[str]], index: int) -> frozenset[str]:
