@@ -15,10 +15,11 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from engine.architecture.naming import pattern_of
+from engine.architecture.naming import named, pattern_of
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject, Tensor
 from engine.architecture.unread import says_nothing
 from engine.config.facts import is_mapping
+from engine.errors import ConfigError
 from engine.formats.weights import plain_format
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _NO_TENSORS = re.compile(
     r"|megatron_core|loftq_config|qalora_group_size|ensure_weight_tying|corda_config|eva_config"
     r"|alora_invocation_tokens|lora_ga_config|runtime_config|merge_weights|enable_lora|_\w+)$"
 )
+_NUMBER = re.compile(r"\.(\d+)\.")
 _LONGEST_PATTERN = 2_000
 _MOST_PATTERNS = 4_096
 _NESTED = re.compile(r"[*+}]\)+\s*[*+{]")
@@ -102,6 +104,12 @@ def tensors_of(spec: ArchitectureSpec, facts: Facts) -> tuple[tuple[Tensor, ...]
                 found[f"{pattern_of(module.path)}.bias", (module.bias,), own] += module.copies
     _add_copies(found, spec, rule, own, doubts)
     _add_tokens(found, spec, facts)
+    if not found:
+        message = (
+            "adapter_config.target_modules names no module of the base that is known; put "
+            "adapter_model.safetensors beside it."
+        )
+        raise ConfigError(message, field="adapter_config.target_modules")
     unknown = [
         key
         for key, value in facts.stated.items()
@@ -155,7 +163,8 @@ class _Rule:
             return frozenset({_ALL})
         if isinstance(value, str):
             return self._compiled(key, value)
-        return frozenset(self._facts.words(key) or ())
+        words = self._facts.words(key) or ()
+        return frozenset((*words, *filter(None, map(_from_layer, words))))
 
     def _compiled(self, key: str, pattern: str) -> re.Pattern[str]:
         if len(pattern) <= _LONGEST_PATTERN and not _NESTED.search(pattern):
@@ -189,7 +198,9 @@ class _Rule:
             return module.linear and module.module not in tables
         if any(_names(self.parameters, f"{path}.weight") for path in module.paths):
             return True
-        if not any(_names(self.targets, path) for path in module.paths):
+        # ``0.fc1`` is in an MLP here, and in the layer itself in some classes.
+        alone = f"{module.layer}.{module.path.rpartition('.')[2]}"
+        if not any(_names(self.targets, path) for path in (*module.paths, alone)):
             return False
         return isinstance(self.targets, re.Pattern) or self.in_layer(module.path, module.layer)
 
@@ -206,6 +217,17 @@ class _Rule:
             if any(pattern.fullmatch(path) for path in paths):
                 return rank
         return self.rank
+
+
+def _from_layer(path: str) -> str:
+    """What a whole path says from its layer on: releases differ in where the layers lie.
+
+    Empty for a path without a number, and for one beside the text model.
+    """
+    number = _NUMBER.search(path)
+    if number is None or named(pattern_of(path)).module in _BESIDE:
+        return ""
+    return path[number.start(1) :]
 
 
 def _names(wanted: _Wanted, path: str) -> bool:
