@@ -33,6 +33,23 @@ _BASES: dict[str, dict[str, Any]] = {
         "model_type": "gpt2", "n_embd": 32, "n_layer": 3, "n_head": 4, "vocab_size": 64,
         "n_positions": 16,
     },
+    "opt": {
+        "model_type": "opt", "hidden_size": 32, "word_embed_proj_dim": 32, "ffn_dim": 48,
+        "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 64,
+        "max_position_embeddings": 16,
+    },
+    "bloom": {
+        "model_type": "bloom", "hidden_size": 32, "n_layer": 3, "n_head": 4, "vocab_size": 64,
+    },
+    "gpt_neox": {"model_type": "gpt_neox", **_SMALL, "max_position_embeddings": 16},
+    "falcon": {
+        "model_type": "falcon", "hidden_size": 32, "num_hidden_layers": 3, "vocab_size": 64,
+        "num_attention_heads": 4,
+    },
+    "starcoder2": {"model_type": "starcoder2", **_SMALL},
+    "bert": {
+        "model_type": "bert", **_SMALL, "is_decoder": True, "max_position_embeddings": 16,
+    },
     "deepseek_v3": {
         "model_type": "deepseek_v3", **_SMALL, "num_key_value_heads": 4, "q_lora_rank": 12,
         "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8,
@@ -89,8 +106,17 @@ _CASES: list[tuple[str, dict[str, Any]]] = [
     ("gpt2", {"target_modules": "all-linear", "use_dora": True}),
     ("gpt2", {"target_modules": ["c_attn"], "bias": "lora_only", "lora_bias": False}),
     ("gpt2", {"target_modules": ["c_attn"], "modules_to_save": ["wte", "ln_f"]}),
+    ("opt", {"target_modules": "all-linear"}),
+    ("opt", {"target_modules": ["fc1", "q_proj"], "bias": "all"}),
+    ("bloom", {"target_modules": "all-linear"}),
+    ("bloom", {"target_modules": ["query_key_value"], "bias": "lora_only"}),
+    ("gpt_neox", {"target_modules": ["query_key_value", "dense"], "layers_to_transform": [1]}),
+    ("gpt_neox", {"target_modules": "all-linear", "bias": "all"}),
+    ("falcon", {"target_modules": "all-linear"}),
+    ("starcoder2", {"target_modules": "all-linear", "lora_bias": True}),
+    ("bert", {"target_modules": ["query", "value"], "bias": "lora_only"}),
     ("deepseek_v3", {"target_modules": ["q_a_proj", "q_b_proj", "kv_b_proj", "o_proj"]}),
-    ("deepseek_v3", {"target_modules": ["shared_experts.up_proj", "kv_a_proj_with_mqa"]}),
+    ("deepseek_v3", {"target_modules": ["self_attn.o_proj", "kv_a_proj_with_mqa"], "r": 3}),
 ]  # fmt: skip
 
 
