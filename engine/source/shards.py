@@ -33,7 +33,8 @@ def is_weights(name: str) -> bool:
 
 def is_adapter(names: Collection[str]) -> bool:
     """Whether files of these names are an adapter, and not a model that has one beside it."""
-    return ADAPTER_CONFIG in names and not any(map(is_weights, names))
+    models = (name for name in gguf_models(names) if "lora" not in name.lower())
+    return ADAPTER_CONFIG in names and not any(map(is_weights, names)) and not any(models)
 
 
 def parse_index(data: bytes) -> dict[str, str]:

@@ -40,6 +40,11 @@ _OTHER = ModuleClass.OTHER
 _WHOLE = Sharding.REPLICATED
 _NAMES = Names(embedding="embed_tokens", final_norm="norm")
 _AUX = ("eagle_aux_hidden_state_layer_ids", "aux_hidden_state_layer_ids", "target_layer_ids")
+_EAGLE3_KEYS = frozenset({
+    "eagle_aux_hidden_state_layer_ids", "use_aux_hidden_state", "norm_before_fc", "fc_norm",
+    "norm_before_residual", "norm_output", "use_input_layernorm_in_first_layer",
+    "use_last_layernorm",
+})  # fmt: skip
 _DFLASH_KEYS = frozenset({
     "attention_mode", "block_size", "mask_token_id", "target_layer_ids", "projector_type",
     "markov_rank", "markov_head_type", "enable_confidence_head", "confidence_head_with_markov",
@@ -186,7 +191,14 @@ def _eagle3_doubts(facts: Facts) -> list[Doubt]:
             for subject in (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
         ]
     reason = "the embeddings may be left to the target, and are counted as stored with the draft"
-    return [Doubt(Subject.WEIGHTS, reason, Direction.UPPER)]
+    found = [Doubt(Subject.WEIGHTS, reason, Direction.UPPER)]
+    own = _own(facts, "eagle_config").stated
+    strange = [key for key, value in own.items() if value and key not in _EAGLE3_KEYS]
+    if strange:
+        named = ", ".join(key[:60] for key in strange[:3])
+        reason = f"{named} of eagle_config is not known and was not counted"
+        found.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
+    return found
 
 
 def _eagle_outer(facts: Facts, _family: Family) -> list[Tensor]:

@@ -231,6 +231,17 @@ def test_the_type_alone_is_enough_for_layers_described_below():
         assert {doubt.direction for doubt in spec.doubts} <= {Direction.UPPER, Direction.EITHER}
 
 
+def test_a_key_of_eagle_config_that_is_not_known_is_in_doubt():
+    inner = layers(1024, 1, 8, 8, 128, 2048, 8000)
+    known = {"use_aux_hidden_state": True, "eagle_aux_hidden_state_layer_ids": [1, 2, 3]}
+    spec = specify(eagle3(inner, eagle_config=known))
+    assert spec.direction(Subject.WEIGHTS) is Direction.UPPER
+    spec = specify(eagle3(inner, eagle_config={**known, "parallel_draft_step": 4}))
+    assert spec.direction(Subject.WEIGHTS) is Direction.EITHER
+    none = specify(eagle3(inner, eagle_config={"use_aux_hidden_state": False}))
+    assert spec.parameters - none.parameters == 3 * 1024 * 1024
+
+
 def test_a_kind_that_is_not_known_is_in_doubt():
     config = speculator(8000, layers(1024, 1, 8, 8, 128, 2048, 8000))
     spec = specify({**config, "speculators_model_type": "some_new_kind"})

@@ -15,7 +15,7 @@ from engine.errors import (
     SourceError,
     UnknownArchitectureError,
 )
-from engine.source import files, local
+from engine.source import files, local, shards
 from engine.source.hub import HubClient
 from engine.source.resolve import resolve
 from tests.helpers import fake_hub
@@ -173,6 +173,13 @@ def test_that_a_model_with_an_adapter_beside_it_stays_a_model(tmp_path):
     place = folder_of(tmp_path / "m", LORA, base=BASE)
     save_file({"w": np.zeros(4, np.float32)}, place / "model.safetensors")
     assert files.read(place, CancelToken()).adapter is None
+
+
+def test_that_a_gguf_model_beside_an_adapter_is_what_is_meant():
+    names = ["adapter_config.json", "adapter_model.safetensors"]
+    assert shards.is_adapter(names)
+    assert shards.is_adapter([*names, "my-lora-f16.gguf"])
+    assert not shards.is_adapter([*names, "merged-Q4_K_M.gguf"])
 
 
 def test_that_other_kinds_need_their_header(tmp_path):
