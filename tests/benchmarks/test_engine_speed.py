@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import json
+import struct
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.architecture.read import read
+from engine.architecture.read import read, specify
 from engine.deployment.spec import Deployment
 from engine.devices import catalogue as devices
 from engine.sizing import size
-from engine.source import catalogue
+from engine.source import catalogue, safetensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.benchmark
 
 ONE_BUDGET_S = 0.001
+ONE_CONFIG_S = 0.002
+HEADER_S = 0.15
+HEADER_TENSORS = 80_000
 
 
 def fastest(work: Callable[[], object], rounds: int = 7) -> float:
@@ -47,3 +53,35 @@ def test_that_one_budget_of_a_plan_just_edited_takes_less_than_a_millisecond(not
     taken = fastest(edit) / 50
     note(f"one budget, {runtime}", f"{taken * 1e3:.2f} ms", f"{ONE_BUDGET_S * 1e3:.0f} ms")
     assert taken <= ONE_BUDGET_S
+
+
+def test_that_reading_a_config_takes_less_than_two_milliseconds(note):
+    taken: list[float] = []
+    for entry in catalogue.entries()[:120]:
+        config = catalogue.raw(entry).config
+        assert config is not None
+        taken.append(fastest(lambda config=config: specify(config), rounds=3))
+    usual = sorted(taken)[len(taken) // 2]
+    note("one config into its inventory", f"{usual * 1e3:.2f} ms", f"{ONE_CONFIG_S * 1e3:.0f} ms")
+    assert usual <= ONE_CONFIG_S
+
+
+def test_that_a_header_of_80000_tensors_is_read_within_150_milliseconds(note):
+    # A mixture of experts that stores each expert's three matrices by themselves.
+    shape, table, end = [4, 4], {}, 0
+    for number in range(HEADER_TENSORS):
+        layer, expert, part = number // 1536, number % 1536 // 3, ["gate", "up", "down"][number % 3]
+        name = f"model.layers.{layer}.mlp.experts.{expert}.{part}_proj.weight"
+        table[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [end, end + 32]}
+        end += 32
+    text = json.dumps(table).encode()
+    content = struct.pack("<Q", len(text)) + text
+    size_bytes = len(content) + end
+
+    def read_header() -> None:
+        found = safetensors.read(io.BytesIO(content), size_bytes, "model.safetensors")
+        assert len(found) == HEADER_TENSORS
+
+    taken = fastest(read_header)
+    note("a header of 80,000 tensors", f"{taken * 1e3:.0f} ms", f"{HEADER_S * 1e3:.0f} ms")
+    assert taken <= HEADER_S
