@@ -16,16 +16,24 @@ _STATES = {
 }
 """Kinds of state whose form is known: vLLM ``mamba_utils.py``, llama.cpp ``llama-memory``."""
 _INDEXED = {
-    "vLLM": frozenset({"deepseek_v32", "glm_moe_dsa"}),
+    "vLLM": frozenset({"deepseek_v32", "glm_moe_dsa", "minimax_m3_vl_text"}),
 }
 """Types whose selecting keys have pages that are known, in runtimes that keep them apart."""
 
 
-def doubts_in(spec: ArchitectureSpec, runtime: str) -> tuple[Doubt, ...]:
-    """The model's doubts, and those about what ``runtime`` keeps of it."""
+def doubts_in(
+    spec: ArchitectureSpec, runtime: str, *, packs_entries: bool = False
+) -> tuple[Doubt, ...]:
+    """The model's doubts, and those about what ``runtime`` keeps of it.
+
+    Args:
+        spec: the model.
+        runtime: ``vLLM`` or ``llama.cpp``.
+        packs_entries: whether it is known how the runtime packs compressed entries.
+    """
     reasons: list[str] = []
     kinds = attention_kinds(spec)
-    if any(a.compression for a in kinds):
+    if any(a.compression for a in kinds) and not packs_entries:
         reasons.append(
             f"{runtime} keeps compressed entries in a form of its own: "
             "counted as keys of every token"

@@ -8,8 +8,7 @@ Source:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -23,110 +22,34 @@ from engine.budget.sequence_state import (
     token_bytes,
 )
 from engine.formats.kv import indexer_bytes
+from engine.runtimes.vllm.compressed import compressed_layout
+from engine.runtimes.vllm.layout import Group, Keeps, LayerPage, PoolLayout, PoolRule
 from engine.units import align_up, ceil_div
 
 if TYPE_CHECKING:
-    from engine.architecture.spec import ArchitectureSpec, AttentionSpec
+    from engine.architecture.spec import ArchitectureSpec, AttentionSpec, StateSpec
 
-
-class Keeps(StrEnum):
-    """What a layer keeps in the pool."""
-
-    ALL = "all"
-    SOURCE = "source"
-    """The encoder's tokens, whatever the answer's length."""
-    WINDOW = "window"
-    STATE = "state"
-
-
-@dataclass(frozen=True, slots=True)
-class LayerPage:
-    """What vLLM calls a KV cache spec: layers of the same one share groups."""
-
-    keeps: Keeps
-    block_tokens: int
-    page_bytes: int
-    window: int = 0
-    """Tokens of the window, or of the encoder; 0 where the encoder's are as many as the input."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Layers whose blocks are given out together."""
-
-    page: LayerPage
-    count: int
-    """Groups of this kind."""
-
-
-@dataclass(frozen=True, slots=True)
-class PoolLayout:
-    """How the pool of one rank is cut."""
-
-    groups: tuple[Group, ...]
-    bytes_per_block: int
-    block_size: int
-    """Tokens of a block of the first group."""
-    padding_layers: int = 0
-
-    @property
-    def num_groups(self) -> int:
-        """Groups of all kinds."""
-        return sum(group.count for group in self.groups)
-
-    @property
-    def has_state(self) -> bool:
-        """Whether some blocks hold constant state."""
-        return any(group.page.keeps is Keeps.STATE for group in self.groups)
-
-    def blocks_per_request(self, tokens: int, request: RequestRule) -> int:
-        """Blocks that one request of ``tokens`` may hold at once."""
-        return sum(g.count * _blocks(g.page, tokens, request) for g in self.groups)
-
-
-@dataclass(frozen=True, slots=True)
-class RequestRule:
-    """What, besides its length, decides how many blocks a request takes."""
-
-    tokens_in_flight: int
-    """Tokens of the steps that may be under way: ``max_num_batched_tokens`` × batches."""
-    state_blocks: int = 1
-    """Blocks of constant state: one, more with prefix caching or speculation."""
-    context_parallel: int = 1
-
-
-def _blocks(page: LayerPage, tokens: int, request: RequestRule) -> int:
-    if page.keeps is Keeps.STATE:
-        return request.state_blocks
-    if page.keeps is Keeps.WINDOW:
-        held = min(page.window - 1 + request.tokens_in_flight, tokens)
-        return ceil_div(held, page.block_tokens) + 1
-    if page.keeps is Keeps.SOURCE:
-        return ceil_div(page.window or tokens, page.block_tokens)
-    return ceil_div(ceil_div(tokens, request.context_parallel), page.block_tokens)
-
-
-@dataclass(frozen=True, slots=True)
-class PoolRule:
-    """All that the layout of the pool depends on, besides the model."""
-
-    kv_dtype: str
-    tensor_parallel_size: int = 1
-    block_size: int = 16
-    hybrid_groups: bool = True
-    group_slack: float = 1.5
-    speculative_tokens: int = 0
-    with_mtp: bool = False
+_WHOLE_HEADS = frozenset({"minicpm3"})
+"""Types with latent vectors that vLLM keeps as keys and values of every head, values padded to
+the width of keys (``models/minicpm3.py``)."""
+_PADDED_HEAD = 256
+"""Width to which heads were padded before latent vectors were kept as they are."""
+_LATENT_ALIGNMENT = 128
+"""Tokens that a block of latents beside states is a multiple of (read in the source of 0.33)."""
 
 
 @lru_cache(maxsize=CACHED)
 def pool_layout(spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule) -> PoolLayout | None:
     """The pool layout of one rank that holds layers ``first`` to ``stop``; None without cache."""
+    attentions = _attentions(spec, first, stop, rule)
+    if any(attention.compression for attention in attentions):
+        return compressed_layout(attentions, rule)
     pages = _pages(spec, first, stop, rule)
     if not pages:
         return None
     kinds = list(pages)
-    if all(p.keeps is Keeps.ALL for p in kinds) or len(kinds) == 1:
+    alike = {(p.keeps, p.block_tokens, p.window) for p in kinds}
+    if len(kinds) == 1 or (len(alike) == 1 and kinds[0].keeps is not Keeps.STATE):
         # Every layer needs the same number of token slots: one group, pages side by side.
         bytes_per_block = sum(p.page_bytes * n for p, n in pages.items())
         groups = (Group(kinds[0], 1),)
@@ -154,16 +77,56 @@ def _grown(page: LayerPage, largest: int) -> LayerPage:
     return replace(page, page_bytes=largest)
 
 
-def _pages(spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule) -> dict[LayerPage, int]:
-    tp = rule.tensor_parallel_size
-    attentions = dict(attention_counts(spec, first, stop))
-    states: Counter[int] = Counter()
+def _attentions(
+    spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule
+) -> dict[AttentionSpec, int]:
+    """The attentions as vLLM keeps them, with their numbers."""
+    found: dict[AttentionSpec, int] = {}
+    for attention, count in attention_counts(spec, first, stop):
+        kept = _as_kept(attention, spec.model_type, rule)
+        found[kept] = found.get(kept, 0) + count
+    return found
+
+
+def _as_kept(attention: AttentionSpec, model_type: str, rule: PoolRule) -> AttentionSpec:
+    if attention.kind is not AttentionKind.LATENT:
+        return attention
+    if rule.keeps_latents and model_type not in _WHOLE_HEADS:
+        return attention
+    width = attention.head_dim if model_type in _WHOLE_HEADS else _PADDED_HEAD
+    return replace(
+        attention,
+        kind=AttentionKind.FULL,
+        num_key_value_heads=attention.num_attention_heads,
+        head_dim=width,
+        v_head_dim=width,
+        index_head_dim=0,
+    )
+
+
+def _states(spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule) -> Counter[int]:
+    """Bytes of one layer's state -> layers."""
+    found: Counter[int] = Counter()
     for layer, count in layer_kinds(spec, first, stop):
         if layer.state is not None:
-            extra = rule.speculative_tokens
-            states[constant_state_bytes(layer.state, spec.dtype, tp, extra)] += count
+            kept = _state_as_kept(layer.state, spec.model_type, rule)
+            tp, extra = rule.tensor_parallel_size, rule.speculative_tokens
+            found[constant_state_bytes(kept, rule.dtype, tp, extra)] += count
+    return found
+
+
+def _state_as_kept(state: StateSpec, model_type: str, rule: PoolRule) -> StateSpec:
+    if model_type == "nemotron_h" and not rule.states_as_stated:
+        return replace(state, state_dtype=None)
+    # Qwen3-Next's states have the model's dtype, whatever its config says.
+    return replace(state, state_dtype=None) if model_type == "qwen3_next" else state
+
+
+def _pages(spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule) -> dict[LayerPage, int]:
+    attentions = _attentions(spec, first, stop, rule)
+    states = _states(spec, first, stop, rule)
     if rule.with_mtp and stop == len(spec.layers) and attentions:
-        draft = _mtp_attention(spec)
+        draft = _as_kept(_mtp_attention(spec), spec.model_type, rule)
         attentions[draft] = attentions.get(draft, 0) + 1
     block = rule.block_size
     if states and attentions:
@@ -189,7 +152,8 @@ def _attention_pages(attention: AttentionSpec, block: int, rule: PoolRule) -> li
     if attention.kind is AttentionKind.CROSS:
         return [LayerPage(Keeps.SOURCE, block, block * per_token, attention.window)]
     # vLLM leaves the hybrid manager off for chunked attention: those layers are kept in full.
-    if attention.kind is AttentionKind.SLIDING and rule.hybrid_groups:
+    slides = attention.kind in (AttentionKind.SLIDING, AttentionKind.LATENT) and attention.window
+    if slides and rule.hybrid_groups:
         return [LayerPage(Keeps.WINDOW, block, block * per_token, attention.window)]
     if attention.kind is AttentionKind.LATENT and attention.index_head_dim:
         index = indexer_bytes(attention.index_head_dim)
@@ -205,4 +169,6 @@ def _hybrid_block(state_bytes: int, attentions: dict[AttentionSpec, int], rule: 
         vLLM ``Platform._align_hybrid_block_size``.
     """
     per_token = max(token_bytes(a, rule.kv_dtype, rule.tensor_parallel_size) for a in attentions)
-    return align_up(ceil_div(state_bytes, per_token), max(rule.block_size, 16))
+    latent = any(a.kind is AttentionKind.LATENT for a in attentions)
+    least = max(rule.block_size, _LATENT_ALIGNMENT if latent else 16)
+    return align_up(ceil_div(state_bytes, per_token), least)

@@ -9,12 +9,11 @@ from engine.budget.model import Budget, Region, SequenceState
 from engine.budget.weights import AS_STORED
 from engine.formats.kv import KV_DTYPES
 from engine.formats.weights import FORMATS
-from engine.runtimes.kept import doubts_in
 from engine.runtimes.vllm import rules
 from engine.runtimes.vllm.hardware import device_warnings
 from engine.runtimes.vllm.rank import Need, rank_budget
 from engine.runtimes.vllm.settings import Settings, settle
-from engine.runtimes.vllm.stage import StagePlan, request_rule, stage_plans
+from engine.runtimes.vllm.stage import StagePlan, request_rule, runtime_doubts, stage_plans
 from engine.units import ceil_div
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from engine.budget.model import RankBudget
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
-    from engine.runtimes.vllm.pool import PoolLayout
+    from engine.runtimes.vllm.layout import PoolLayout
 
 
 class Vllm:
@@ -68,7 +67,7 @@ class Vllm:
             sequence_state=_sequence_state(model, settings, stages, ranks),
             assumptions=settings.assumptions,
             warnings=tuple(warnings),
-            doubts=doubts_in(model.spec, "vLLM"),
+            doubts=runtime_doubts(model, settings),
         )
 
 
@@ -87,8 +86,8 @@ def _sequence_state(
 ) -> SequenceState:
     """The pool's arithmetic; the poorest rank decides for all."""
     spec, context = model.spec, settings.context
-    least = state.architecture_bytes(spec, settings.kv_dtype, context)
-    formula = state.sequence_equation(spec, settings.kv_dtype, context)
+    least = state.architecture_bytes(spec, settings.kv_dtype, context, settings.dtype)
+    formula = state.sequence_equation(spec, settings.kv_dtype, context, settings.dtype)
     tp = settings.deployment.tensor_parallel_size
     counted: list[tuple[int, int, StagePlan, PoolLayout]] = []
     for rank in ranks:
@@ -102,6 +101,7 @@ def _sequence_state(
     blocks, pool, stage, layout = min(counted, key=lambda entry: entry[0])
     rule = request_rule(settings)
     per_request = layout.blocks_per_request(context, rule)
+    printed = layout.printed_blocks(context, rule)
     return SequenceState(
         architecture_bytes_per_sequence=least,
         reserved_bytes_per_sequence=per_request * layout.bytes_per_block,
@@ -113,8 +113,8 @@ def _sequence_state(
         num_blocks=blocks,
         block_size=layout.block_size,
         bytes_per_block=layout.bytes_per_block,
-        pool_tokens=_pool_tokens(settings, layout, blocks, per_request),
-        max_concurrency=blocks / per_request,
+        pool_tokens=_pool_tokens(settings, layout, blocks, printed),
+        max_concurrency=blocks / printed,
         formula=formula,
     )
 

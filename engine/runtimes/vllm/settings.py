@@ -11,7 +11,7 @@ from engine.budget.weights import AS_STORED
 from engine.devices.device import DeviceKind
 from engine.errors import DeploymentError
 from engine.formats.dtypes import canonical, element_bytes
-from engine.formats.kv import KV_DTYPES
+from engine.formats.kv import KV_DTYPES, PACKED_LATENTS
 from engine.formats.weights import FORMATS
 from engine.runtimes import foreign
 from engine.runtimes.checks import (
@@ -21,7 +21,7 @@ from engine.runtimes.checks import (
     check_splits,
     working_sizes,
 )
-from engine.runtimes.vllm import rules
+from engine.runtimes.vllm import cache_rules, rules
 from engine.runtimes.vllm.hardware import check_format
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         if deployment.kv_pool_bytes is None:
             assumed.append(f"gpu_memory_utilization {share:g}, vLLM's default.")
     dtype = _activation_dtype(spec, deployment)
-    kv_dtype = _kv_dtype(spec, deployment, dtype, assumed)
+    kv_dtype = _kv_dtype(spec, deployment, dtype, version, assumed)
     if deployment.concurrency > rows * deployment.data_parallel_size:
         warned.append(
             f"max_num_seqs is {rows}: of the {deployment.concurrency} requests the rest waits."
@@ -221,16 +221,32 @@ def _activation_dtype(spec: ArchitectureSpec, deployment: Deployment) -> str:
 
 
 def _kv_dtype(
-    spec: ArchitectureSpec, deployment: Deployment, dtype: str, assumed: list[str]
+    spec: ArchitectureSpec,
+    deployment: Deployment,
+    dtype: str,
+    version: Version,
+    assumed: list[str],
 ) -> str:
     asked = deployment.kv_cache_dtype
     if asked not in KV_DTYPES and asked not in _SPELLINGS:
         message = f"{asked!r} is no KV cache dtype of vLLM; it takes {', '.join(KV_DTYPES)}."
         raise DeploymentError(message, field="kv_cache_dtype")
-    found = resolve_kv_dtype(spec, asked, dtype)
+    found = _packed(spec, resolve_kv_dtype(spec, asked, dtype), asked, version)
     if asked == AS_STORED:
-        why = "as the checkpoint asks" if spec.kv_cache_dtype else "the model's own dtype"
+        why = "as the checkpoint asks" if found == spec.kv_cache_dtype else "the model's own dtype"
+        if found in PACKED_LATENTS:
+            why = "the layout of vLLM's kernels for this model"
         assumed.append(f"KV cache in {found}: {why}.")
-    if found.startswith("fp8") and any(a.index_head_dim for a in attention_kinds(spec)):
-        return "fp8_ds_mla"
     return found
+
+
+def _packed(spec: ArchitectureSpec, found: str, asked: str, version: Version) -> str:
+    """FP8 as vLLM's kernels for a model lay it out; some of them have nothing else."""
+    kinds = attention_kinds(spec)
+    asked_for = found.startswith("fp8") and not found.endswith("head")
+    if any(a.compression for a in kinds):
+        return "fp8_ds_mla" if asked_for or asked == AS_STORED else found
+    if not any(a.kind is AttentionKind.LATENT and a.index_head_dim for a in kinds):
+        return found
+    by_default = asked == AS_STORED and cache_rules.PACKED_BY_DEFAULT.at(version)
+    return "fp8_ds_mla" if asked_for or by_default else found

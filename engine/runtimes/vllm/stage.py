@@ -16,14 +16,15 @@ from engine.budget.weights import WeightLayout, parameters, weights
 from engine.evidence import Basis
 from engine.formats.weights import FORMATS
 from engine.runtimes.kept import doubts_in
-from engine.runtimes.vllm import overheads, rules
+from engine.runtimes.vllm import cache_rules, overheads, rules
+from engine.runtimes.vllm.layout import PoolLayout, PoolRule, RequestRule
 from engine.runtimes.vllm.loader import Loading, lora_bytes, resident
-from engine.runtimes.vllm.pool import PoolLayout, PoolRule, RequestRule, pool_layout
+from engine.runtimes.vllm.pool import pool_layout
 from engine.units import ceil_div, format_gib
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
-    from engine.architecture.spec import Direction
+    from engine.architecture.spec import Direction, Doubt
     from engine.budget.weights import StageWeights, Weights
     from engine.evidence import Estimate
     from engine.runtimes.vllm.settings import Settings
@@ -118,13 +119,18 @@ def _stage_plan(
         graph_sizes=sizes,
         sampler=_sampler(model, settings, layout) if last else None,
         layout=layout,
-        equation=state.sequence_equation(spec, settings.kv_dtype, tokens),
+        equation=state.sequence_equation(spec, settings.kv_dtype, tokens, settings.dtype),
         blocks_per_request=layout.blocks_per_request(tokens, request) if layout else 0,
         blocks_at_most=layout.blocks_per_request(settings.context, request) if layout else 0,
         least_per_request_bytes=state.rank_bytes(
-            spec, settings.kv_dtype, ceil_div(tokens, request.context_parallel), stage.layers, tp
+            spec,
+            settings.kv_dtype,
+            ceil_div(tokens, request.context_parallel),
+            stage.layers,
+            tp,
+            settings.dtype,
         ),
-        state_in_doubt=direction_of(doubts_in(spec, "vLLM"), Subject.SEQUENCE_STATE),
+        state_in_doubt=direction_of(runtime_doubts(model, settings), Subject.SEQUENCE_STATE),
     )
 
 
@@ -138,7 +144,17 @@ def _pool_rule(model: Model, settings: Settings) -> PoolRule:
         group_slack=rules.GROUP_SLACK.at(settings.version),
         speculative_tokens=deployment.speculative_tokens,
         with_mtp=bool(deployment.speculative_tokens and model.spec.mtp),
+        dtype=settings.dtype,
+        keeps_latents=cache_rules.LATENTS.at(settings.version),
+        states_as_stated=cache_rules.STATES_AS_STATED.at(settings.version),
+        pads_tuples=cache_rules.PADDED_SETS.at(settings.version),
     )
+
+
+def runtime_doubts(model: Model, settings: Settings) -> tuple[Doubt, ...]:
+    """The model's doubts, and those about what this release of vLLM keeps of it."""
+    known = cache_rules.PACKING_KNOWN.at(settings.version)
+    return doubts_in(model.spec, "vLLM", packs_entries=known)
 
 
 def _block_size(model: Model, settings: Settings) -> int:
@@ -160,6 +176,7 @@ def request_rule(settings: Settings) -> RequestRule:
         tokens_in_flight=settings.tokens * batches,
         state_blocks=state_blocks,
         context_parallel=deployment.decode_context_parallel_size,
+        encoder_tokens=settings.tokens,
     )
 
 

@@ -25,7 +25,8 @@ from engine.architecture.spec import (
 )
 from engine.budget.sequence_state import architecture_bytes, equation
 from engine.runtimes.transformers.cache import attention_bytes
-from engine.runtimes.vllm.pool import PoolRule, RequestRule, pool_layout
+from engine.runtimes.vllm.layout import PoolRule, RequestRule
+from engine.runtimes.vllm.pool import pool_layout
 
 MEASURED = (
     Path(__file__).resolve().parents[3].parent / "shared" / "configs" / "tiny_cache.jsonl"

@@ -13,7 +13,8 @@ from engine.architecture.spec import (
     LayerSpec,
     StateSpec,
 )
-from engine.runtimes.vllm.pool import PoolLayout, PoolRule, RequestRule, pool_layout
+from engine.runtimes.vllm.layout import PoolLayout, PoolRule, RequestRule
+from engine.runtimes.vllm.pool import pool_layout
 from tests.helpers.published import GIB, model
 
 LENGTH = 131_072

@@ -1,0 +1,25 @@
+"""How vLLM's releases keep what a sequence needs, as data keyed by version."""
+
+from __future__ import annotations
+
+from engine.runtimes.vllm.rules import Since
+
+LATENTS = Since[bool](((0,), False), ((0, 7), True))
+"""Whether latent vectors (MLA) are kept as they are: since 0.7.1. Before, every head had its keys
+and values, padded to 256 (0.5 in the logs)."""
+
+STATES_AS_STATED = Since[bool](((0,), False), ((0, 12), True))
+"""Whether Nemotron-H's states have the dtype that its config states. 0.10 keeps them in the
+model's dtype whatever is stated (block 672); 0.14 prints the config's. The release between is not
+established."""
+
+PADDED_SETS = Since[bool](((0,), True), ((0, 29), False))
+"""Whether DeepSeek-V4's pages are padded to sets of equal size; since 0.29 they lie side by
+side."""
+
+PACKING_KNOWN = Since[bool](((0,), True), ((0, 23), False), ((0, 33), True))
+"""Whether the packing of DeepSeek-V4's pages is established: a log of 0.22, the source of 0.33."""
+
+PACKED_BY_DEFAULT = Since[bool](((0,), False), ((0, 11), True), ((0, 33), False))
+"""Whether DeepSeek-V3.2's latents are packed in FP8 where no KV dtype is asked for. 0.33 packs
+them on request only; the release of the change is not established."""
