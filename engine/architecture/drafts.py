@@ -174,7 +174,7 @@ def renamed(raw: RawModel) -> RawModel:
         return f"layers.{int(found[1]) - first}."
 
     tensors = tuple(
-        replace(tensor, name=_LAYER.sub(counted, name, count=1))
+        tensor._replace(name=_LAYER.sub(counted, name, count=1))
         for tensor, name in zip(raw.tensors, names, strict=True)
     )
     return replace(raw, tensors=tensors)
