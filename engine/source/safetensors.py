@@ -20,7 +20,7 @@ from engine.source.bounded_json import parse_object
 from engine.source.raw import HeaderTensor
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Generator, Mapping
     from typing import BinaryIO
 
 MAX_HEADER_BYTES = 25_000_000
@@ -123,42 +123,50 @@ def tensors(
     Raises:
         HeaderError: as ``parse``.
     """
-    placed = sorted(_placed(table, name))
+    placed = _placed(table, name)
     end = 0
-    for begin, size_bytes, tensor in placed:
+    for begin, tensor in placed:
         if begin != end:
             what = "overlaps the one before it" if begin < end else "leaves a gap before it"
             raise HeaderError(f"{name}: the data of {tensor.name!r} {what}.", field=tensor.name)
-        end += size_bytes
+        end += tensor.size_bytes
     if data_bytes is not None and end != data_bytes:
         state = "is cut short" if end > data_bytes else "is longer than its header says"
         raise HeaderError(
             f"{name} {state}: its tensors take {end:,} bytes, the file has {data_bytes:,} for them."
         )
-    return tuple(tensor for _, _, tensor in placed)
+    return tuple([tensor for _, tensor in placed])
 
 
-def _placed(table: Mapping[str, object], name: str) -> Iterator[tuple[int, int, HeaderTensor]]:
-    """(first byte, bytes, tensor) of every entry.
+def _placed(table: Mapping[str, object], name: str) -> list[tuple[int, HeaderTensor]]:
+    """(first byte, tensor) of every entry, in the order of their data.
 
     Most tensors have dtype and shape of one before: of those only the place is looked at.
     """
-    known: dict[tuple[object, object], tuple[int, HeaderTensor]] = {}
+    found: list[tuple[int, HeaderTensor]] = []
+    known: dict[tuple[object, object], tuple[int, str, tuple[int, ...]]] = {}
+    expected, in_order = 0, True
     for key, entry in cast("dict[str, Any]", table).items():
         if key == _METADATA:
             continue
         try:
             begin, end = entry["data_offsets"]
-            size_bytes, like = known[entry["dtype"], tuple(entry["shape"])]
+            size_bytes, dtype, shape = known[entry["dtype"], tuple(entry["shape"])]
             fits = type(begin) is int and begin >= 0 and end - begin == size_bytes
         except (TypeError, KeyError, ValueError):
-            fits, begin, size_bytes, like = False, 0, 0, None
-        if fits and like is not None:
-            yield begin, size_bytes, HeaderTensor(key, like.dtype, like.shape, size_bytes)
+            fits = False
+        if fits:
+            tensor = HeaderTensor(key, dtype, shape, size_bytes)  # pyright: ignore[reportPossiblyUnboundVariable]
         else:
             begin, tensor = _entry(key, entry, name)
-            known[tensor.dtype, tensor.shape] = tensor.size_bytes, tensor
-            yield begin, tensor.size_bytes, tensor
+            size_bytes = tensor.size_bytes
+            known[tensor.dtype, tensor.shape] = size_bytes, tensor.dtype, tensor.shape
+        in_order = in_order and begin == expected  # pyright: ignore[reportPossiblyUnboundVariable]
+        expected += size_bytes  # pyright: ignore[reportPossiblyUnboundVariable]
+        found.append((begin, tensor))  # pyright: ignore[reportPossiblyUnboundVariable]
+    if not in_order:
+        found.sort(key=lambda item: (item[0], item[1].size_bytes))
+    return found
 
 
 def _entry(key: str, entry: object, name: str) -> tuple[int, HeaderTensor]:

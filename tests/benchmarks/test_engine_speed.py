@@ -23,7 +23,8 @@ pytestmark = pytest.mark.benchmark
 
 ONE_BUDGET_S = 0.001
 ONE_CONFIG_S = 0.002
-HEADER_S = 0.15
+HEADER_TO_JSON = 2.5
+"""Reading and checking a header, as a multiple of what Python takes to parse its text alone."""
 HEADER_TENSORS = 80_000
 
 
@@ -66,7 +67,7 @@ def test_that_reading_a_config_takes_less_than_two_milliseconds(note):
     assert usual <= ONE_CONFIG_S
 
 
-def test_that_a_header_of_80000_tensors_is_read_within_150_milliseconds(note):
+def test_that_a_header_of_80000_tensors_takes_little_more_than_its_json(note):
     # A mixture of experts that stores each expert's three matrices by themselves.
     shape, table, end = [4, 4], {}, 0
     for number in range(HEADER_TENSORS):
@@ -82,6 +83,8 @@ def test_that_a_header_of_80000_tensors_is_read_within_150_milliseconds(note):
         found = safetensors.read(io.BytesIO(content), size_bytes, "model.safetensors")
         assert len(found) == HEADER_TENSORS
 
-    taken = fastest(read_header)
-    note("a header of 80,000 tensors", f"{taken * 1e3:.0f} ms", f"{HEADER_S * 1e3:.0f} ms")
-    assert taken <= HEADER_S
+    taken, parsing = fastest(read_header), fastest(lambda: json.loads(text))
+    note("a header of 80,000 tensors", f"{taken * 1e3:.0f} ms", "150 ms, not checked")
+    limit = f"{HEADER_TO_JSON} times"
+    note("the same, against json.loads", f"{taken / parsing:.1f} times", limit)
+    assert taken <= HEADER_TO_JSON * parsing
