@@ -20,6 +20,10 @@ side."""
 PACKING_KNOWN = Since[bool](((0,), True), ((0, 23), False), ((0, 33), True))
 """Whether the packing of DeepSeek-V4's pages is established: a log of 0.22, the source of 0.33."""
 
-PACKED_BY_DEFAULT = Since[bool](((0,), False), ((0, 11), True), ((0, 33), False))
-"""Whether DeepSeek-V3.2's latents are packed in FP8 where no KV dtype is asked for. 0.33 packs
-them on request only; the release of the change is not established."""
+PACKED_BY_DEFAULT = Since[bool](((0,), False), ((0, 11), True), ((0, 12), False))
+"""Whether DeepSeek-V3.2's latents are packed in FP8 where no KV dtype is asked for, whatever the
+card: in 0.11, its first release."""
+
+PLAIN_ON_BLACKWELL = Since[bool](((0,), False), ((0, 17), True))
+"""Whether the kernels of compute capability 10 keep sparse latents in plain FP8 where FP8 is asked
+for. Read in the source of 0.33; the release of the change is not established."""

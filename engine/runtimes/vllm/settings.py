@@ -88,7 +88,8 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         if deployment.kv_pool_bytes is None:
             assumed.append(f"gpu_memory_utilization {share:g}, vLLM's default.")
     dtype = _activation_dtype(spec, deployment)
-    kv_dtype = _kv_dtype(spec, deployment, dtype, version, assumed)
+    capability = machine.slots[0].device.compute_capability
+    kv_dtype = _kv_dtype(spec, deployment, dtype, version, capability, assumed)
     if deployment.concurrency > rows * deployment.data_parallel_size:
         warned.append(
             f"max_num_seqs is {rows}: of the {deployment.concurrency} requests the rest waits."
@@ -111,7 +112,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         kv_dtype=kv_dtype,
         dtype=dtype,
         element_bytes=element_bytes(dtype),
-        capability=machine.slots[0].device.compute_capability,
+        capability=capability,
         assumptions=tuple(assumed),
         warnings=tuple(warned),
     )
@@ -225,13 +226,14 @@ def _kv_dtype(
     deployment: Deployment,
     dtype: str,
     version: Version,
+    capability: float,
     assumed: list[str],
 ) -> str:
     asked = deployment.kv_cache_dtype
     if asked not in KV_DTYPES and asked not in _SPELLINGS:
         message = f"{asked!r} is no KV cache dtype of vLLM; it takes {', '.join(KV_DTYPES)}."
         raise DeploymentError(message, field="kv_cache_dtype")
-    found = _packed(spec, resolve_kv_dtype(spec, asked, dtype), asked, version)
+    found = _packed(spec, resolve_kv_dtype(spec, asked, dtype), asked, version, capability)
     if asked == AS_STORED:
         why = "as the checkpoint asks" if found == spec.kv_cache_dtype else "the model's own dtype"
         if found in PACKED_LATENTS:
@@ -240,13 +242,26 @@ def _kv_dtype(
     return found
 
 
-def _packed(spec: ArchitectureSpec, found: str, asked: str, version: Version) -> str:
-    """FP8 as vLLM's kernels for a model lay it out; some of them have nothing else."""
+def _packed(
+    spec: ArchitectureSpec, found: str, asked: str, version: Version, capability: float
+) -> str:
+    """FP8 as vLLM's kernels for a model lay it out on a card; some of them have nothing else."""
     kinds = attention_kinds(spec)
-    asked_for = found.startswith("fp8") and not found.endswith("head")
+    plain = found.startswith("fp8") and not found.endswith("head") and found not in PACKED_LATENTS
+    by_default = asked == AS_STORED and not plain
     if any(a.compression for a in kinds):
-        return "fp8_ds_mla" if asked_for or asked == AS_STORED else found
+        return "fp8_ds_mla" if plain or by_default else found
     if not any(a.kind is AttentionKind.LATENT and a.index_head_dim for a in kinds):
         return found
-    by_default = asked == AS_STORED and cache_rules.PACKED_BY_DEFAULT.at(version)
-    return "fp8_ds_mla" if asked_for or by_default else found
+    generation = int(capability)
+    if plain:
+        keeps = generation == _BLACKWELL and cache_rules.PLAIN_ON_BLACKWELL.at(version)
+        return found if keeps else "fp8_ds_mla"
+    if by_default and (cache_rules.PACKED_BY_DEFAULT.at(version) or generation == _WORKSTATION):
+        return "fp8_ds_mla"
+    return found
+
+
+_BLACKWELL, _WORKSTATION = 10, 12
+"""Compute capabilities whose kernels for sparse latents differ (``platforms/cuda.py``): the
+second's have the packed layout only."""
