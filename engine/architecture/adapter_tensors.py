@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from engine.architecture.naming import named, pattern_of
@@ -42,8 +43,13 @@ _NO_TENSORS = re.compile(
 _NUMBER = re.compile(r"\.(\d+)\.")
 _LONGEST_PATTERN = 2_000
 _MOST_PATTERNS = 4_096
-_NESTED = re.compile(r"[*+}]\)+\s*[*+{]")
-"""A repeated group that ends in a repetition: matching it may take for ever."""
+_REPEATED = re.compile(r"\)[*+{]")
+"""A repeated group: matching it may take for ever."""
+_ENDLESS = re.compile(r"[*+]|,\}")
+_MOST_ENDLESS = 6
+"""Repetitions without an end in one pattern; what one match costs grows with their number."""
+_PATIENCE_S = 2.0
+"""Time in which every pattern that was not made to take long has met every module."""
 _HOLDS = {"transformer": "h"}
 """Module of the embeddings -> the list of layers beside it, where that is not ``layers``."""
 
@@ -89,7 +95,7 @@ def tensors_of(spec: ArchitectureSpec, facts: Facts) -> tuple[tuple[Tensor, ...]
     own = plain_format(spec.dtype) or "bf16"
     found: _Found = Counter()
     rule = _Rule(facts)
-    chosen = [module for module in modules if rule.takes(module)]
+    chosen = _chosen(modules, rule, facts)
     for module in chosen:
         _add_pair(found, module, rule, own)
     _add_experts(found, spec, rule, doubts)
@@ -110,19 +116,41 @@ def tensors_of(spec: ArchitectureSpec, facts: Facts) -> tuple[tuple[Tensor, ...]
             "adapter_model.safetensors beside it."
         )
         raise ConfigError(message, field="adapter_config.target_modules")
+    doubts += _unknown(facts)
+    return tuple(
+        Tensor(name, ModuleClass.OTHER, shape, copies, stored_as=stored)
+        for (name, shape, stored), copies in found.items()
+    ), doubts
+
+
+def _chosen(modules: list[_Module], rule: _Rule, facts: Facts) -> list[_Module]:
+    """The modules that the adapter names.
+
+    Raises:
+        ConfigError: a pattern that takes too long to say.
+    """
+    chosen: list[_Module] = []
+    started = monotonic()
+    for module in modules:
+        if rule.takes(module):
+            chosen.append(module)
+        if monotonic() - started > _PATIENCE_S:
+            raise facts.bad("target_modules", "a pattern", "one that takes less time is needed")
+    return chosen
+
+
+def _unknown(facts: Facts) -> list[Doubt]:
+    """The doubt of keys that nothing read and that are not known to have no tensors."""
     unknown = [
         key
         for key, value in facts.stated.items()
         if not says_nothing(value) and not facts.is_asked(key) and not _NO_TENSORS.match(key)
     ]
-    if unknown:
-        named = ", ".join(key[:60] for key in unknown[:3])
-        reason = f"{named} of the adapter's config is not known and was not counted"
-        doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.EITHER))
-    return tuple(
-        Tensor(name, ModuleClass.OTHER, shape, copies, stored_as=stored)
-        for (name, shape, stored), copies in found.items()
-    ), doubts
+    if not unknown:
+        return []
+    shown = ", ".join(key[:60] for key in unknown[:3])
+    reason = f"{shown} of the adapter's config is not known and was not counted"
+    return [Doubt(Subject.WEIGHTS, reason, Direction.EITHER)]
 
 
 class _Rule:
@@ -167,7 +195,8 @@ class _Rule:
         return frozenset((*words, *filter(None, map(_from_layer, words))))
 
     def _compiled(self, key: str, pattern: str) -> re.Pattern[str]:
-        if len(pattern) <= _LONGEST_PATTERN and not _NESTED.search(pattern):
+        is_short = len(pattern) <= _LONGEST_PATTERN and not _REPEATED.search(pattern)
+        if is_short and len(_ENDLESS.findall(pattern)) <= _MOST_ENDLESS:
             try:
                 return re.compile(pattern)
             except (re.error, OverflowError, RecursionError):

@@ -204,6 +204,8 @@ def test_that_an_adapter_of_a_deeper_model_is_refused(tmp_path):
     [
         {"target_modules": "(a+)+b"},
         {"target_modules": "("},
+        {"target_modules": "(.|.)*X"},
+        {"target_modules": ".*" * 7 + "X"},
         {"target_modules": None},
         {"target_modules": 3},
         {"r": 0},
