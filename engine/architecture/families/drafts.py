@@ -40,6 +40,7 @@ _OTHER = ModuleClass.OTHER
 _WHOLE = Sharding.REPLICATED
 _NAMES = Names(embedding="embed_tokens", final_norm="norm")
 _AUX = ("eagle_aux_hidden_state_layer_ids", "aux_hidden_state_layer_ids", "target_layer_ids")
+_BLOCK_CLASSES = ("DFlashDraftModel", "DFlash2DraftModel", "DSparkDraftModel")
 _EAGLE3_KEYS = frozenset({
     "eagle_aux_hidden_state_layer_ids", "use_aux_hidden_state", "norm_before_fc", "fc_norm",
     "norm_before_residual", "norm_output", "use_input_layernorm_in_first_layer",
@@ -325,6 +326,16 @@ def _dflash(facts: Facts) -> Family:
     )
 
 
+def _is_known_block(facts: Facts) -> bool:
+    """Whether the class is one whose code is known, and the config has what it reads."""
+    if facts.model_type not in ("qwen3", "llama", "dspark", "qwen3_dspark", "qwen3_dflash"):
+        return False
+    named = first_class(facts.stated) in _BLOCK_CLASSES or facts.has("speculators_model_type")
+    return (named or not _is_bare(facts)) and (
+        facts.has("num_target_layers") or _sources(facts, "dflash_config", 0) > 0
+    )
+
+
 def _dflash_doubts(facts: Facts) -> list[Doubt]:
     found: list[Doubt] = []
     if not _is_bare(facts):
@@ -339,8 +350,7 @@ def _dflash_doubts(facts: Facts) -> list[Doubt]:
     strange = [key for key, value in own.stated.items() if value and key not in _DFLASH_KEYS]
     if own.word("attention_mode", "gqa") not in ("gqa", "mha", "mla"):
         strange.append("attention_mode")
-    is_known = facts.model_type in ("qwen3", "llama", "dspark", "qwen3_dspark", "qwen3_dflash")
-    if strange or not is_known:
+    if strange or not _is_known_block(facts):
         what = ", ".join(key[:60] for key in strange[:3]) or f"a draft of type {facts.model_type}"
         reason = f"{what} is not known: counted as layers of Qwen3 with the usual projection"
         found += [

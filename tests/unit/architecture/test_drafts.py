@@ -281,6 +281,18 @@ def test_what_a_block_draft_has_that_is_not_known_is_in_doubt(own):
     assert spec.direction(Subject.WEIGHTS) is Direction.EITHER
 
 
+@pytest.mark.parametrize("config", [
+    {"architectures": ["DSparkForCausalLM"], "model_type": "dspark", "num_target_layers": 64},
+    {"architectures": ["DSparkModel"], "model_type": "qwen3", "num_target_layers": 64},
+    {"architectures": ["DFlashDraftModel"], "model_type": "qwen3"},
+    {"architectures": ["K3DSparkModel"], "model_type": "k3_dspark", "num_target_layers": 64},
+])  # fmt: skip
+def test_block_drafts_of_classes_that_are_not_known_are_in_doubt(config):
+    spec = specify({**QWEN, **config})
+    assert spec.draft == "dflash_draft"
+    assert spec.direction(Subject.WEIGHTS) is Direction.EITHER
+
+
 def header(name, *shape, dtype="BF16", width=2):
     return HeaderTensor(name, dtype, shape, prod(shape) * width)
 
