@@ -128,7 +128,7 @@ def flattened(config: Mapping[str, object]) -> Mapping[str, object]:
 def is_known(config: Mapping[str, object]) -> bool:
     """Whether the format's own word for the kind, where there is one, is known."""
     stated = config.get(_FORMAT)
-    return stated is None or stated in _SPECULATORS
+    return stated is None or str(stated) in _SPECULATORS
 
 
 def lone_layer_doubts(config: Mapping[str, object], *, tied: bool) -> list[Doubt]:
