@@ -14,7 +14,7 @@ from engine.architecture.marking import mark
 from engine.architecture.model import Model
 from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, ModuleClass, Subject
 from engine.architecture.stored import summarise
-from engine.architecture.strangers import stranger_doubts
+from engine.architecture.strangers import class_doubts, stranger_doubts
 from engine.architecture.towers.encoders import encoders_in
 from engine.architecture.towers.omni_state import further_state
 from engine.architecture.towers.parts import UnknownTowerError
@@ -121,6 +121,7 @@ def specify(
     doubts += second_stack_doubts(root, text, crosses=crosses)
     if family is not None:
         doubts += stranger_doubts(root, text)
+        doubts += [] if kind_of(root.stated) else class_doubts(root)
     if extra:
         # What the whole model has under a name is instead of the text model's own.
         named = {tensor.name for tensor in extra}

@@ -16,9 +16,10 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from engine.architecture.heads import first_class
 from engine.architecture.spec import Direction, Doubt, Subject
 from engine.architecture.unread import is_harmless, is_telling, says_nothing
-from engine.config.defaults import all_fields
+from engine.config.defaults import SAME_CLASS, all_classes, all_fields, class_defaults
 from engine.config.facts import shown
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _ALIKE = 0.8
 """Share of letters in common from which one name may be a slip for another."""
 _LONGEST_NAME = 60
+_BOTH = (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
 _READ_BY_HAND = ("tie_word_embeddings", "torch_dtype", "quantization_config")
 """Looked for at the root and in the text config, without a question that is remembered."""
 _MATTERS = re.compile(
@@ -66,6 +68,23 @@ def stranger_doubts(root: Facts, text: Facts) -> list[Doubt]:
         Doubt(subject, _reason(whys, root.model_type), Direction.EITHER)
         for subject, whys in found.items()
     ]
+
+
+def class_doubts(root: Facts) -> list[Doubt]:
+    """Doubts of a known type whose class is the repository's own code: it may build anything."""
+    name = first_class(root.stated)
+    own = (root.model_type, SAME_CLASS.get(root.model_type, root.model_type))
+    known = class_defaults(root.model_type) is not None
+    if not name or not known or any(_bare(name).startswith(_bare(kind)) for kind in own):
+        return []
+    if name in all_classes():
+        return []
+    reason = f"{name:.{_LONGEST_NAME}} is code of its repository: counted as {root.model_type}"
+    return [Doubt(subject, reason, Direction.EITHER) for subject in _BOTH]
+
+
+def _bare(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).lower()
 
 
 def _all(facts: Facts, text: Facts, *, inside: bool = False) -> Iterator[tuple[Facts, bool]]:

@@ -76,3 +76,9 @@ def class_defaults(model_type: str) -> ClassDefaults | None:
 def all_fields() -> frozenset[str]:
     """The names of all fields of all config classes of transformers, by any spelling."""
     return frozenset(data("config_fields"))
+
+
+@cache
+def all_classes() -> frozenset[str]:
+    """The names of all model classes of transformers."""
+    return frozenset(data("model_classes"))

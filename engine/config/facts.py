@@ -49,7 +49,7 @@ _GROUP = {
 
 # Highest plausible value of a field; a hundred times beyond what was ever published.
 _CEILING = {
-    "num_hidden_layers": 4_096,
+    "num_hidden_layers": 1_024,
     # The two stacks of an encoder-decoder each name their layers in a way of their own.
     "encoder_layers": 4_096,
     "decoder_layers": 4_096,

@@ -22,6 +22,8 @@ _FLAT = {
 _MINICPMV: Mapping[float, str] = {2.5: "llama", 2.6: "qwen2", 4.0: "llama", 4.5: "qwen3"}
 """Version of a MiniCPM-V -> the type of its text model."""
 _DEEPEST = 3
+_MOST_KEYS = 4_000
+"""Ten times what any published config has at its root."""
 _DIMENSIONS = ("hidden_size", "n_embd", "d_model", "num_hidden_layers", "n_layer", "num_layers")
 
 
@@ -33,6 +35,9 @@ def root_facts(config: Mapping[str, object]) -> Facts:
     """
     if not is_mapping(config):
         message = f"config.json holds {shown(config)}; an object with the model's fields is needed."
+        raise ConfigError(message)
+    if len(config) > _MOST_KEYS:
+        message = f"The config has {len(config):,} keys; no model's has more than {_MOST_KEYS:,}."
         raise ConfigError(message)
     if not config.get("model_type"):
         return facts_for(config, _type_of_class(config))

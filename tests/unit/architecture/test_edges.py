@@ -95,3 +95,18 @@ def test_that_a_model_keeps_the_type_of_its_whole_config() -> None:
         "gemma3",
         "gemma3_text",
     )
+
+
+def test_that_a_class_of_the_repositorys_own_code_is_a_doubt() -> None:
+    # jina-embeddings-v2-base-en says "bert" and builds gated layers without a position table.
+    stated = LLAMA | {"model_type": "qwen2", "architectures": ["JinaQwenForCausalLM"]}
+    spec = specify(stated)
+    assert {d.subject for d in spec.doubts} == {Subject.WEIGHTS, Subject.SEQUENCE_STATE}
+    assert "JinaQwenForCausalLM is code of its repository" in spec.doubts[0].reason
+    for known in ("Qwen2ForCausalLM", "Qwen2ForRewardModel", "Qwen2Model"):
+        assert not specify(stated | {"architectures": [known]}).doubts
+
+
+def test_that_a_config_of_a_hundred_thousand_keys_is_refused() -> None:
+    with pytest.raises(ConfigError, match="100,0"):
+        specify(LLAMA | {f"key_{i}": i for i in range(100_000)})

@@ -84,7 +84,7 @@ def answers(config: object) -> None:
     else:
         message = ""
         assert model.parameters > 0
-        assert len(model.spec.layers) <= 4096
+        assert len(model.spec.layers) <= 1024
     assert len(message) < 400
 
 
