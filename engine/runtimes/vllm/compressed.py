@@ -51,7 +51,7 @@ class _Bucket(NamedTuple):
         """Layers of the most frequent size."""
         return max(self.pages.values())
 
-    def sized(self, sets: int) -> int:
+    def set_bytes(self, sets: int) -> int:
         """Bytes of ``sets`` layers of each size."""
         return sum(size * min(sets, count) for size, count in self.pages.items())
 
@@ -133,7 +133,7 @@ def _packed(buckets: list[_Bucket]) -> PoolLayout:
     def alone(bucket: _Bucket) -> bool:
         return not each and bucket.kind.keeps is Keeps.WINDOW
 
-    anchor = max(b.sized(1 if alone(b) else ceil_div(b.sets, number(b))) for b in buckets)
+    anchor = max(b.set_bytes(1 if alone(b) else ceil_div(b.sets, number(b))) for b in buckets)
     groups: list[Group] = []
     for bucket in buckets:
         wanted = number(bucket)
