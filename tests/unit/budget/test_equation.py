@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,7 +26,13 @@ from engine.budget.sequence_state import (
 )
 from engine.errors import DeploymentError
 
-_OPERATORS = {ast.Add: operator.add, ast.Mult: operator.mul}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Mult: operator.mul,
+}
 _WORDS = re.compile(r"\((?:last|and|latent|the encoder's)[^)]*\)| for [\d,]+ tokens|[^\d+×()]")
 
 
@@ -59,7 +66,11 @@ def spec_of(*layers: LayerSpec, dtype: str = "bfloat16") -> ArchitectureSpec:
 
 
 def latent(**more: int) -> AttentionSpec:
-    sizes = {"kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64} | more
+    sizes: dict[str, Any] = {
+        "kv_lora_rank": 512,
+        "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64,
+    } | more
     return AttentionSpec(AttentionKind.LATENT, 128, 128, 192, 128, **sizes)
 
 
