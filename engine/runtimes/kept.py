@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import Direction, Doubt, Subject
+from engine.architecture.spec import AttentionKind, Direction, Doubt, Subject
 from engine.budget.sequence_state import attention_kinds, layer_kinds
 
 if TYPE_CHECKING:
-    from engine.architecture.spec import ArchitectureSpec
+    from engine.architecture.spec import ArchitectureSpec, AttentionSpec
 
 _STATES = {
     "vLLM": frozenset({"gated_delta_net", "kda", "mamba", "mamba2", "short_conv", "lightning"}),
@@ -17,8 +17,17 @@ _STATES = {
 """Kinds of state whose form is known: vLLM ``mamba_utils.py``, llama.cpp ``llama-memory``."""
 _INDEXED = {
     "vLLM": frozenset({"deepseek_v32", "glm_moe_dsa", "minimax_m3_vl_text"}),
+    "llama.cpp": frozenset[str](),
 }
-"""Types whose selecting keys have pages that are known, in runtimes that keep them apart."""
+"""Types of which it is known how the keys are kept that select tokens."""
+_INDEX_WORDS = {
+    "vLLM": "how vLLM keeps the keys that select tokens is not known for this model",
+    "llama.cpp": "llama.cpp keeps the keys that select tokens only in builds that read by them: "
+    "counted with them",
+}
+_INDEX_WAYS = {"vLLM": Direction.EITHER, "llama.cpp": Direction.UPPER}
+_READ_ANEW = frozenset({"t5", "mt5", "umt5"})
+"""Encoder-decoders whose cross-attention works its keys out anew for every token in llama.cpp."""
 
 
 def doubts_in(
@@ -31,28 +40,37 @@ def doubts_in(
         runtime: ``vLLM`` or ``llama.cpp``.
         packs_entries: whether it is known how the runtime packs compressed entries.
     """
-    reasons: list[str] = []
     kinds = attention_kinds(spec)
+    found: list[Doubt] = []
     if any(a.compression for a in kinds) and not packs_entries:
-        reasons.append(
-            f"{runtime} keeps compressed entries in a form of its own: "
-            "counted as keys of every token"
+        reason = (
+            f"{runtime} keeps compressed entries in a form that changes with its releases: "
+            "counted by the nearest that is known"
         )
-    indexed = _INDEXED.get(runtime)
-    if (
-        indexed is not None
-        and spec.model_type not in indexed
-        and any(a.index_head_dim for a in kinds)
-    ):
-        reasons.append(
-            f"how {runtime} keeps the keys that select tokens is not known for this model"
-        )
+        found.append(_doubt(reason))
+    if any(a.index_head_dim for a in kinds) and spec.model_type not in _INDEXED[runtime]:
+        found.append(_doubt(_INDEX_WORDS[runtime], _INDEX_WAYS[runtime]))
+    if runtime == "llama.cpp":
+        found += _llama_cpp_doubts(spec, kinds)
     states = {layer.state for layer, _ in layer_kinds(spec) if layer.state is not None}
     known = _STATES[runtime]
     if any(s.kind not in known or s.conv_dtype or s.further_elements for s in states):
-        reasons.append(f"how {runtime} keeps this model's recurrent state is not known")
-    found = [Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER) for reason in reasons]
-    if spec.draft and runtime == "llama.cpp":
-        reason = "how a draft model is written to a GGUF file is not known"
-        found.append(Doubt(Subject.WEIGHTS, reason, Direction.EITHER))
+        found.append(_doubt(f"how {runtime} keeps this model's recurrent state is not known"))
     return (*spec.doubts, *found)
+
+
+def _llama_cpp_doubts(spec: ArchitectureSpec, kinds: tuple[AttentionSpec, ...]) -> list[Doubt]:
+    found: list[Doubt] = []
+    if any(a.kind is AttentionKind.CROSS for a in kinds) and spec.model_type not in _READ_ANEW:
+        reason = "what llama.cpp keeps of this model's encoder is not known, so not counted"
+        found.append(_doubt(reason, Direction.LOWER))
+    if any(a.caches > 1 for a in kinds):
+        found.append(_doubt("how llama.cpp keeps several caches a layer is not known"))
+    if any(a.prefix_tokens for a in kinds):
+        reason = "the learned tokens before every sequence are not counted in llama.cpp's cache"
+        found.append(_doubt(reason, Direction.LOWER))
+    return found
+
+
+def _doubt(reason: str, direction: Direction = Direction.EITHER) -> Doubt:
+    return Doubt(Subject.SEQUENCE_STATE, reason, direction)

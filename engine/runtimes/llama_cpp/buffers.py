@@ -14,7 +14,7 @@ from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.settings import CELL_ROUNDING
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT, CUDA_ROW_ELEMENTS
-from engine.units import align_up
+from engine.units import align_up, ceil_div
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -61,7 +61,8 @@ def cells(shape: Shape, settings: Settings, kind: CacheKind) -> int:
     """Cells of one stream in one cache (``llama-kv-cache-iswa.cpp``)."""
     if kind is CacheKind.FULL or settings.swa_full:
         return settings.n_ctx_seq
-    windows = shape.window * (settings.slots if settings.is_unified else 1)
+    shared = settings.is_unified and not shape.keeps_entries
+    windows = shape.window * (settings.slots if shared else 1)
     # The micro-batch counts as asked for, even where the context is shorter.
     wanted = windows + settings.tokens
     return align_up(min(settings.n_ctx_seq, wanted), CELL_ROUNDING)
@@ -73,17 +74,22 @@ class KvLayer(NamedTuple):
     cells: int
     cell_bytes: int
     padding_bytes: int
+    entries_bytes: int = 0
 
     @property
     def size_bytes(self) -> int:
         """All of it."""
-        return self.cells * self.cell_bytes + self.padding_bytes
+        return self.cells * self.cell_bytes + self.padding_bytes + self.entries_bytes
 
     @property
     def formula(self) -> str:
         """The same as a calculation."""
-        product = f"{self.cells:,} cells × {self.cell_bytes:,} B"
-        return f"({product} + {self.padding_bytes:,} B)" if self.padding_bytes else product
+        parts = [f"{self.cells:,} cells × {self.cell_bytes:,} B"]
+        if self.entries_bytes:
+            parts.append(f"{self.entries_bytes:,} B of entries")
+        if self.padding_bytes:
+            parts.append(f"{self.padding_bytes:,} B")
+        return f"({' + '.join(parts)})" if len(parts) > 1 else parts[0]
 
 
 def kv_layer(shape: Shape, settings: Settings, block: Block, *, cuda: bool) -> KvLayer:
@@ -92,13 +98,18 @@ def kv_layer(shape: Shape, settings: Settings, block: Block, *, cuda: bool) -> K
         return KvLayer(0, 0, 0)
     # Without flash attention V is stored transposed, padded to the widest layer.
     v_width = block.v_width if settings.flash or not block.v_width else shape.widest_value
-    rows = cells(shape, settings, block.cache) * settings.streams
+    streams = settings.slots if shape.keeps_entries else settings.streams
+    rows = cells(shape, settings, block.cache) * streams
     each = row_bytes(settings.type_k, block.k_width) + row_bytes(settings.type_v, v_width)
     padding = 0
     if cuda:
         padding += _row_padding(settings.type_k, block.k_width)
         padding += _row_padding(settings.type_v, block.v_width)
-    return KvLayer(rows, each, padding)
+    entries = sum(
+        ceil_div(settings.n_ctx_seq, tokens) * streams * row_bytes(settings.type_k, width)
+        for tokens, width in block.entries
+    )
+    return KvLayer(rows, each, padding, entries)
 
 
 def _row_padding(ggml_type: str, width: int) -> int:

@@ -15,7 +15,12 @@ from engine.units import ceil_div
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
-    from engine.architecture.spec import ArchitectureSpec, AttentionSpec, LayerSpec
+    from engine.architecture.spec import (
+        ArchitectureSpec,
+        AttentionSpec,
+        Compression,
+        LayerSpec,
+    )
 
 _ARCHITECTURES = {
     "qwen2_moe": "qwen2moe",
@@ -121,8 +126,7 @@ def _kv_heads(attention: AttentionSpec) -> int:
 
 
 def _width(attentions: list[AttentionSpec], *, sliding: bool) -> int:
-    kinds = (AttentionKind.SLIDING, AttentionKind.CHUNKED)
-    chosen = [a for a in attentions if (a.kind in kinds) is sliding] or attentions
+    chosen = [a for a in attentions if (a.kind in _WINDOWED) is sliding] or attentions
     return max((a.head_dim for a in chosen), default=0)
 
 
@@ -144,12 +148,23 @@ def _block(layer: LayerSpec, architecture: str) -> Block:
         conv = max(layer.state.conv_kernel - 1, 0) * layer.state.conv_dim
         recurrent = layer.state.recurrent_elements
     a = layer.attention
-    if a is None or not a.keeps_cache:
+    # What an encoder yields is read anew for every token: cross-attention keeps nothing.
+    if a is None or not a.keeps_cache or a.kind is AttentionKind.CROSS:
         return Block(CacheKind.NONE, 0, 0, conv, recurrent)
-    if a.kind is AttentionKind.LATENT:
-        width = a.kv_lora_rank + a.qk_rope_head_dim
-        return Block(CacheKind.FULL, width, 0, conv, recurrent)
-    slides = a.kind in (AttentionKind.SLIDING, AttentionKind.CHUNKED)
+    latent = a.kind is AttentionKind.LATENT
+    k = a.kv_lora_rank + a.qk_rope_head_dim if latent else a.num_key_value_heads * a.head_dim
+    v = a.num_key_value_heads * a.v_head_dim if a.keeps_values and not latent else 0
+    slides = a.kind in _WINDOWED or bool(latent and a.window) or a.compression is not None
     kind = CacheKind.SLIDING if slides and architecture not in _WINDOW_IGNORED else CacheKind.FULL
-    k = a.num_key_value_heads * a.head_dim
-    return Block(kind, k, a.num_key_value_heads * a.v_head_dim, conv, recurrent)
+    k, v = (k + a.index_head_dim) * a.caches, v * a.caches
+    return Block(kind, k, v, conv, recurrent, _entries(a.compression))
+
+
+_WINDOWED = (AttentionKind.SLIDING, AttentionKind.CHUNKED)
+
+
+def _entries(found: Compression | None) -> tuple[tuple[int, int], ...]:
+    """Entries and their keys in the indexer (``llama-kv-cache-dsv4.cpp``)."""
+    if found is None:
+        return ()
+    return tuple((found.ratio, width) for width in (found.width, found.index_width) if width)

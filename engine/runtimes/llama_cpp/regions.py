@@ -136,7 +136,11 @@ class Ranks:
             if block.cache is CacheKind.SLIDING:
                 tokens = min(tokens, window)
             row = token_bytes(settings.type_k, settings.type_v, block)
-            per_request += tokens * row * count
+            entries = sum(
+                settings.context // ratio * row_bytes(settings.type_k, width)
+                for ratio, width in block.entries
+            )
+            per_request += (tokens * row + entries) * count
         return per_request * requests
 
     def kv_formula(self, devices: tuple[int, ...]) -> str:
@@ -145,12 +149,17 @@ class Ranks:
         return kv_formula(self.shape, plan.settings, plan.placement, devices, cuda=plan.is_cuda)
 
     def growth_bytes(self, devices: tuple[int, ...]) -> int:
-        """What one more token takes there, where layers keep all of them."""
+        """What one more token takes there, where layers keep all of them; of entries its share."""
         settings = self.plan.settings
-        return sum(
+        grown = sum(
             token_bytes(settings.type_k, settings.type_v, block) * count
             for block, count in self._blocks(devices)
             if block.cache is CacheKind.FULL
+        )
+        return grown + sum(
+            ceil_div(row_bytes(settings.type_k, width) * count, ratio)
+            for block, count in self._blocks(devices)
+            for ratio, width in block.entries
         )
 
     def _kv(self, devices: tuple[int, ...]) -> RegionBudget:

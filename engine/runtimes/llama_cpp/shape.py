@@ -36,6 +36,8 @@ class Block:
     """0 under MLA, where keys and values are one vector."""
     conv_state: int = 0
     recurrent_state: int = 0
+    entries: tuple[tuple[int, int], ...] = ()
+    """Compressed entries beside the window: tokens of one, and its elements."""
 
     @property
     def is_recurrent(self) -> bool:
@@ -118,6 +120,11 @@ class Shape:
     def is_hybrid(self) -> bool:
         """Whether any layer keeps a recurrent state."""
         return any(b.is_recurrent for b in self.kinds)
+
+    @cached_property
+    def keeps_entries(self) -> bool:
+        """Whether some layers keep compressed entries: every slot has its own caches then."""
+        return any(b.entries for b in self.kinds)
 
     @cached_property
     def kind_counts(self) -> Mapping[Block, int]:
