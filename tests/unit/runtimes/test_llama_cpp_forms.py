@@ -21,7 +21,7 @@ CELLS = 8192
 def cache_of(config: dict[str, Any], **chosen: Any) -> RegionBudget:
     """The KV cache of a GPU that holds all layers."""
     model = read(RawModel(id="x/y", source="by hand", config=config))
-    fields = {"n_ctx": CELLS, "n_parallel": 1, "weight_format": "Q4_K_M"} | chosen
+    fields: dict[str, Any] = {"n_ctx": CELLS, "n_parallel": 1, "weight_format": "Q4_K_M"} | chosen
     deployment = Deployment(runtime="llama.cpp", **fields)
     return size(model, deployment, machine(gpu(600.0), 1)).budget.ranks[0].regions[Region.KV_CACHE]
 
