@@ -19,12 +19,8 @@ from engine.architecture.towers.encoders import encoders_in
 from engine.architecture.towers.omni_state import further_state
 from engine.architecture.towers.parts import UnknownTowerError
 from engine.architecture.towers.registry import TOWERS
-from engine.architecture.unread import (
-    expert_doubts,
-    keeps_more,
-    second_stack_doubts,
-    unread_doubts,
-)  # fmt: skip
+from engine.architecture.unheard import keeps_more
+from engine.architecture.unread import expert_doubts, second_stack_doubts, unread_doubts
 from engine.config.context import context_length
 from engine.config.facts import MissingFieldError, is_mapping, shown
 from engine.config.nesting import root_facts, text_facts
@@ -109,8 +105,8 @@ def specify(
     family = _family(root, text)
     doubts: list[Doubt] = []
     if family is None:
-        doubts += _unknown(text)
         built = _bound(text, root)
+        doubts += _unknown(text)
         doubts += expert_doubts(text)
     else:
         built = _build(text, family, root, doubts)
@@ -153,8 +149,9 @@ def _build(text: Facts, family: Family, root: Facts, doubts: list[Doubt]) -> Bui
         built = build(text, family, root=root)
     except UnknownKindError as unknown:
         kind = shown(unknown.kind)
+        bound = _bound(text, root)
         doubts += _unknown(text, f"layers of kind {kind} are not known for this type")
-        return _bound(text, root)
+        return bound
     text.settle(*family.harmless)
     if family.doubts:
         doubts += family.doubts(text)

@@ -36,10 +36,22 @@ _READ_BY_HAND = ("tie_word_embeddings", "torch_dtype", "quantization_config")
 _MATTERS = re.compile(
     r"(?<!routing_)(?<!router_)bias(?!_dropout)|norm|tie|gate|expert|moe(?!_router)|share|proj"
     r"|embed|head|cross|mla|kv|layer|recurr|conv|ssm|mamba|linear|window|sparse|lora|wide|double"
+    r"|second|extra|dual|engram|hyper|mhc|pooler|mtp|loop"
 )
 """In the name of a flag: what it switches may have weights."""
 _KEEPS = re.compile(r"share|cross|mla|kv|cache|recurr|conv|ssm|mamba|linear|window|sparse")
 """In the name of a flag: what it switches may have a state."""
+_CHOOSES = re.compile(
+    r"(ffn|mlp|feed_?forward|attn|attention|mixer|layer|block|position_embedding|embedding)s?_"
+    r"(type|kind|pattern|class)|^(token_)?mixer|pattern$"
+)
+"""In the name of a word: what it chooses may be built otherwise."""
+_USUAL = frozenset({
+    "rope", "rotary", "absolute", "none", "default", "standard", "causal", "multihead_attention",
+})  # fmt: skip
+"""Words that choose what is built anyway."""
+_WIDENS = re.compile(r"(ffn|mlp|hidden|inter\w*|expansion|width|dim)_(mult\w*|ratio|factor|rate)")
+"""In the name of a fraction: it may widen a matrix."""
 _HARMLESS_BESIDE = re.compile(
     r"token|tile|pixel|patch|resolution|index|indices|layer$|length|time|temporal|seconds|language"
     r"|select|num_attention_heads$"
@@ -52,7 +64,9 @@ def stranger_doubts(root: Facts, text: Facts) -> list[Doubt]:
     found: dict[Subject, list[str]] = {}
     for facts, is_text in _all(root, text):
         for key, value in facts.stated.items():
-            if facts.is_asked(key) or is_harmless(key) or key in text.asked:
+            harmless = is_harmless(key) and not _WIDENS.search(key)
+            read = facts.is_asked(key) or key in text.asked or key in facts.defaults.values
+            if read or harmless:
                 continue
             meant = _meant(facts, key, value)
             if not meant and not _is_strange(key, value, beside=not is_text):
@@ -61,7 +75,8 @@ def stranger_doubts(root: Facts, text: Facts) -> list[Doubt]:
             why = f"{facts.name(key)} {what}"
             found.setdefault(Subject.WEIGHTS, []).append(why)
             # What lies beside the text model touches its state only by the name it should have.
-            keeps = is_text and (value is not True or _KEEPS.search(key.lower()))
+            flag = value is True or isinstance(value, float)
+            keeps = is_text and (not flag or _KEEPS.search(key.lower()))
             if keeps or (meant and (is_text or facts is root)):
                 found.setdefault(Subject.SEQUENCE_STATE, []).append(why)
     return [
@@ -75,7 +90,11 @@ def class_doubts(root: Facts) -> list[Doubt]:
     name = first_class(root.stated)
     own = (root.model_type, SAME_CLASS.get(root.model_type, root.model_type))
     known = class_defaults(root.model_type) is not None
-    if not name or not known or any(_bare(name).startswith(_bare(kind)) for kind in own):
+    if (
+        not name
+        or not known
+        or any(_bare(name).startswith(_bare(kind.removesuffix("_model"))) for kind in own)
+    ):
         return []
     if name in all_classes():
         return []
@@ -102,11 +121,16 @@ def _all(facts: Facts, text: Facts, *, inside: bool = False) -> Iterator[tuple[F
 
 def _is_strange(key: str, value: object, *, beside: bool) -> bool:
     """Whether ``key`` may describe something, and is no field of any class."""
+    if isinstance(value, str):
+        usual = value.lower() in _USUAL
+        return not beside and not usual and bool(_CHOOSES.search(key.lower()))
+    if isinstance(value, float):
+        return not beside and value != 1.0 and bool(_WIDENS.search(key.lower()))
     if key in all_fields() or (not beside and is_telling(key)):
         return False
     if isinstance(value, bool):
         return value and bool(_MATTERS.search(key.lower()))
-    if says_nothing(value) or isinstance(value, str | float):
+    if says_nothing(value):
         return False
     return not (beside and _HARMLESS_BESIDE.search(key))
 

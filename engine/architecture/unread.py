@@ -30,6 +30,10 @@ _LAYERS = re.compile(
     r"|^cross_attention|^(index|sparse)_(head_dim|n_heads)$|^sparse_attention_config$"
     r"|^linear_attn_config$|^conv_L_cache$|^recurrent|^rwkv"
 )
+# Layers that run several times, and keep as much each time.
+_REPEATS = re.compile(
+    r"(^|_)(ut_steps|num_loops|loop_count|n_loops|cycles|num_passes|repeats?|num_repeat|recurrences?)$"
+)
 # Layers that keep less than full attention does.
 _LESS_STATE = re.compile(
     r"^full_attn|^num_kv_shared_layers$|^compress_|^kv_sharing|^yoco|^sliding_window$"
@@ -70,12 +74,6 @@ _SECOND_STACK = re.compile(
 _ENCODER_DECODERS = re.compile(r"^(m|um|long)?t5$|^switch_transformers$|prophetnet$")
 
 
-# What an unknown architecture may keep besides the keys and values of plain attention.
-_OTHER_STATE = re.compile(
-    r"mamba|ssm|linear_|conv|recurr|rwkv|lru|lstm|delta|index|sparse|kda|cross|encoder|cca|prompt"
-    r"|memory|memories|mems|state|global_|swa_|(?<!^)(?<!^v)(?<!^qk)(?<!^qk_nope)(?<!^qk_rope)_head_dim$"
-)
-
 _LONGEST = 80
 """Characters of a foreign name that are shown."""
 
@@ -88,7 +86,7 @@ def unread_doubts(text: Facts) -> list[Doubt]:
     for key, value in text.stated.items():
         if text.is_asked(key) or says_nothing(value) or _HARMLESS.search(key):
             continue
-        if _LAYERS.search(key):
+        if _LAYERS.search(key) or _REPEATS.search(key):
             layers.append(key)
         elif _LESS_STATE.search(key):
             less.append(key)
@@ -127,18 +125,9 @@ def _states_experts(key: str, value: object) -> bool:
     return isinstance(value, int | list) and bool(_EXPERTS.search(key))
 
 
-def keeps_more(text: Facts) -> bool:
-    """Whether a key of an unknown type speaks of a state that plain attention has not."""
-    return not text.has("num_attention_heads") or any(
-        _OTHER_STATE.search(key) and not says_nothing(value) and not isinstance(value, float | str)
-        for key, value in text.stated.items()
-        if not is_harmless(key) or "index" in key
-    )
-
-
 def is_telling(key: str) -> bool:
     """Whether a key's name says what it describes: ``unread_doubts`` then says which way."""
-    return any(expression.search(key) for expression in (_LAYERS, _LESS_STATE, _WEIGHTS))
+    return any(expression.search(key) for expression in (_LAYERS, _REPEATS, _LESS_STATE, _WEIGHTS))
 
 
 def is_harmless(key: str) -> bool:

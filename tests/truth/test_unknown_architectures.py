@@ -57,7 +57,7 @@ def test_that_an_upper_bound_of_the_state_is_one() -> None:
                 measured = row["runs"][str(tokens)]["total_bytes"] * 2 // width
                 # A window holds what is in flight beside it, where the architecture needs less.
                 assert architecture_bytes(spec, "bf16", tokens) >= measured, row["model_type"]
-    assert bounded > 190
+    assert bounded > 150
 
 
 def test_that_a_header_makes_the_weights_exact() -> None:

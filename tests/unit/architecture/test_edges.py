@@ -110,3 +110,48 @@ def test_that_a_class_of_the_repositorys_own_code_is_a_doubt() -> None:
 def test_that_a_config_of_a_hundred_thousand_keys_is_refused() -> None:
     with pytest.raises(ConfigError, match="100,0"):
         specify(LLAMA | {f"key_{i}": i for i in range(100_000)})
+
+
+PLAIN = {
+    "model_type": "nobody_knows", "hidden_size": 1024, "intermediate_size": 4096,
+    "num_attention_heads": 16, "num_key_value_heads": 4, "num_hidden_layers": 12,
+    "vocab_size": 32000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"head_size": 256},
+        {"v_head_dim": 256},
+        {"kv_dim": 4096},
+        {"total_ut_steps": 4},  # Ouro keeps a cache for each of four passes
+        {"num_loops": 4},
+        {"layer_types": ["linear_attention"] * 12},
+        {"hybrid_override_pattern": "MMMM"},
+        {"per_layer_config": {"1": {"head_dim": 512}}},
+        {"n_layers": 24},
+        {"num_kv_heads": 16},
+        {"num_meta_tokens": 128},
+        {"talker_config": {"num_hidden_layers": 3}},
+    ],
+)
+def test_that_what_may_keep_more_makes_no_upper_bound(stated: dict[str, Any]) -> None:
+    assert specify(PLAIN).direction(Subject.SEQUENCE_STATE) is Direction.UPPER
+    assert specify(PLAIN | stated).direction(Subject.SEQUENCE_STATE) is Direction.EITHER
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"mlp_type": "geglu"},
+        {"attention_type": "mla"},
+        {"layer_pattern": "MMMMMM"},
+        {"ffn_multiplier": 2.5},
+        {"extra_mlp": True},
+        {"num_loops": 4},
+    ],
+)
+def test_that_a_known_type_with_an_unknown_choice_is_a_doubt(stated: dict[str, Any]) -> None:
+    spec = specify(PLAIN | {"model_type": "llama"} | stated)
+    assert spec.direction(Subject.WEIGHTS) is not None
