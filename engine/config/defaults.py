@@ -32,6 +32,12 @@ class ClassDefaults:
     """Sub-configs in which ``absent`` also fills in for what is stated only in part."""
     fixed: frozenset[str] = frozenset()
     """Sub-configs that are of one class, whatever type they state."""
+    unset: frozenset[str] = frozenset()
+    """Numbers that the class has, and has no default for."""
+
+    def has(self, key: str) -> bool:
+        """Whether the class has a field ``key``, under its own name or one that it maps."""
+        return key in self.values or key in self.aliases or key in self.unset
 
 
 NO_DEFAULTS = ClassDefaults()
@@ -50,6 +56,18 @@ SAME_CLASS = {
     "qwen3_asr_audio_encoder": "qwen3_asr_encoder",
 }
 
+# Names that a class takes for old configs' sake, beside those that its attribute map has; where
+# both are stated the old one wins (transformers 5.24.0, the ``__post_init__`` of each).
+_OLD_NAMES = {
+    "bloom": {"n_embed": "hidden_size"},
+    "deepseek_v32": {"num_experts": "n_routed_experts"},
+    "falcon": {"n_embed": "hidden_size"},
+    "glm_moe_dsa": {"num_experts": "n_routed_experts"},
+    "lfm2": {"block_ff_dim": "intermediate_size"},
+    "longcat_flash": {"num_hidden_layers": "num_layers"},
+    "mistral_large4_text": {"num_experts": "n_routed_experts"},
+}
+
 
 @cache
 def class_defaults(model_type: str) -> ClassDefaults | None:
@@ -59,7 +77,8 @@ def class_defaults(model_type: str) -> ClassDefaults | None:
     if entry is None:
         return None
     aliases: dict[str, tuple[str, ...]] = {}
-    for alias, key in entry.get("a", {}).items():
+    named = {**entry.get("a", {}), **_OLD_NAMES.get(model_type, {})}
+    for alias, key in named.items():
         aliases[alias] = (*aliases.get(alias, ()), key)
         aliases[key] = (*aliases.get(key, ()), alias)
     return ClassDefaults(
@@ -69,6 +88,7 @@ def class_defaults(model_type: str) -> ClassDefaults | None:
         entry.get("o", {}),
         frozenset(entry.get("m", ())),
         frozenset(entry.get("f", ())),
+        frozenset(entry.get("n", ())),
     )
 
 

@@ -8,6 +8,7 @@ names the field. Nothing is allocated in proportion to a value before it was che
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, TypeGuard, cast
 
 from engine.config.defaults import NO_DEFAULTS, ClassDefaults, class_defaults
@@ -94,6 +95,18 @@ def shown(value: object) -> str:
     return text if len(text) <= 40 else text[:39] + "\N{HORIZONTAL ELLIPSIS}"
 
 
+@cache
+def _spellings(own: ClassDefaults, key: str) -> tuple[str, ...]:
+    """The names under which ``key`` may be stated, those first that the class has.
+
+    A class reads its own names alone; where it has none, its code may still look for ``key``.
+    The others are of classes that are not known.
+    """
+    group = (key, *own.aliases.get(key, ()), *_GROUP.get(key, ()))
+    known = tuple(name for name in group if own.has(name))
+    return tuple(dict.fromkeys(known or (group if own is NO_DEFAULTS else (key,))))
+
+
 class Facts:
     """A config mapping with the defaults of its class.
 
@@ -132,22 +145,18 @@ class Facts:
         field = self.name(key)
         return ConfigError(f"{field} is {shown(value)}; {wanted}.", field=field)
 
-    def _spellings(self, key: str) -> tuple[str, ...]:
-        own = self.defaults.aliases.get(key, ())
-        other = _GROUP.get(key, ())
-        return (key, *own, *other) if own or other else (key,)
-
     def raw(self, key: str) -> object:
         """The value as it stands: stated, else the class default, else None.
 
         A stated null is None: it overrides the default.
         """
         stated = self.stated
-        if key in stated:
-            self.asked.add(key)
+        spellings = _spellings(self.defaults, key)
+        first = spellings[0]
+        if first in stated:
+            self.asked.add(first)
             self.origins[key] = "stated"
-            return stated[self._written_last(key)]
-        spellings = self._spellings(key)
+            return stated[self._written_last(first)]
         self.asked.update(spellings)
         for spelling in spellings[1:]:
             if stated.get(spelling) is not None:
@@ -174,8 +183,20 @@ class Facts:
         return key
 
     def is_asked(self, key: str) -> bool:
-        """Whether ``key``, or the same under another spelling, was looked up."""
-        return any(spelling in self.asked for spelling in self._spellings(key))
+        """Whether ``key``, or the same under another spelling, was looked up.
+
+        A spelling that the class does not have counts as such where the class's own one is
+        stated, or says the same by default.
+        """
+        if key in self.asked:
+            return True
+        spellings = _spellings(self.defaults, key)
+        if not any(spelling in self.asked for spelling in spellings):
+            return False
+        if key in spellings:
+            return True
+        own = [self.stated.get(name, self.defaults.values.get(name)) for name in spellings]
+        return any(name in self.stated for name in spellings) or self.stated[key] in own
 
     def settle(self, *keys: str) -> None:
         """Mark ``keys`` as understood although their values do not matter here."""

@@ -7,12 +7,14 @@ without the defaults guesses wrong. This writes ``resources/data/class_defaults.
      "types": {model_type: {"d": {key: default}, "a": {alias: key}, "s": {sub-config: model_type},
                             "o": {sub-config: {key: value where the sub-config is left out}},
                             "m": [sub-config to which that applies where it is stated in part],
+                            "n": [number that the class has and that is None by default],
                             "f": [sub-config whose class is fixed, whatever type it states]}}}
 
 Defaults are the declared ones, before a class fills in what it derives (the KV heads from the
 heads, say); the derivation belongs to the reader, since it depends on the stated values.
-Defaults of None and False are left out: absent means the same. A sub-config whose class states
-no type is named after its place: ``mpt.attn_config``.
+Defaults of None and False are left out: absent means the same; only the names of the numbers among
+them are kept. A sub-config whose class states no type is named after its place:
+``mpt.attn_config``.
 
 Beside it, ``config_fields.json`` lists the names of all fields of all classes.
 
@@ -83,6 +85,15 @@ def declared(config_class: Any) -> dict[str, object]:
         if plain(value):
             found[field.name] = value
     return found
+
+
+def unset(config_class: Any) -> list[str]:
+    """The numbers of ``config_class`` that are None by default."""
+    return [
+        field.name
+        for field in dataclasses.fields(config_class)
+        if field.default is None and "int" in str(field.type) and matters(field.name)
+    ]
 
 
 def subs(config_class: Any, model_type: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -165,7 +176,8 @@ def extract() -> dict[str, object]:
         }
         below, nameless = subs(config_class, model_type)
         waiting |= nameless
-        entry = {"d": declared(config_class), "a": aliases, **below}
+        own = {"d": declared(config_class), "a": aliases, "n": unset(config_class)}
+        entry = {**own, **below}
         types[model_type] = {name: part for name, part in entry.items() if part}
     return {"transformers": transformers.__version__, "types": types}
 
