@@ -102,6 +102,8 @@ def kind_of(config: Mapping[str, object]) -> str:
         for expression, kind in _TYPES:
             if expression.search(model_type):
                 return kind
+    if name:
+        return ""
     return next((kind for key, kind in _KEYS if config.get(key) is not None), "")
 
 

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 _BESIDE = re.compile(r"vision|visual|audio|speech|image|img|tower|projector")
 _LORA = re.compile(r"[._]lora_?(A|B|down|up|embedding)\b|_lora_[AB]$")
 _MOST_PARAMETERS = 10**15
+_PREDICTED = (
+    "num_nextn_predict_layers", "num_mtp_modules", "num_mtp_layers", "mtp_num_hidden_layers",
+    "mtp_num_layers",
+)  # fmt: skip
 
 
 def read(raw: RawModel) -> Model:
@@ -83,7 +87,23 @@ def _read(raw: RawModel) -> Model:
 
         spec, found = reconcile(spec, stored, raw)
         notes += found
+    else:
+        notes += _left_open(spec)
     return Model(raw.id, raw.revision, raw.source, spec, stored, config=raw.config, notes=notes)
+
+
+def _left_open(spec: ArchitectureSpec) -> tuple[str, ...]:
+    """What a config alone leaves open and puts no figure in doubt."""
+    notes: list[str] = []
+    if spec.origins.get("dtype") == "derived" and spec.weight_format == "bf16":
+        notes.append("The config states no dtype: 16 bits a weight are assumed.")
+    if spec.uncounted_mtp:
+        blocks = "a prediction block" if spec.uncounted_mtp == 1 else "prediction blocks"
+        notes.append(
+            f"The checkpoint also stores {blocks} (MTP) of a layout that is not known here: not "
+            "counted, and loaded only for speculative decoding."
+        )
+    return tuple(notes)
 
 
 def specify(
@@ -129,11 +149,19 @@ def specify(
         doubts.append(Doubt(Subject.WEIGHTS, stored.reason, Direction.UPPER))
     doubts += [Doubt(Subject.WEIGHTS, why, Direction(way)) for why, way in stored.doubts]
     spec = _spec(text, built, stored, tuple(doubts), sums)
+    if not spec.mtp:
+        spec = replace(spec, uncounted_mtp=_stated_mtp(root, text))
     spec = replace(spec, root_type=root.model_type, draft=kind_of(root.stated))
     if spec.parameters > _MOST_PARAMETERS:
         message = f"The config describes {spec.parameters:,} parameters; no model is that large."
         raise ConfigError(message, field=text.name("hidden_size"))
     return spec
+
+
+def _stated_mtp(root: Facts, text: Facts) -> int:
+    counts = (owner.stated.get(key) for owner in (text, root) for key in _PREDICTED)
+    found = (n for n in counts if isinstance(n, int) and not isinstance(n, bool))
+    return max(found, default=0)
 
 
 def _family(root: Facts, text: Facts) -> Family | None:

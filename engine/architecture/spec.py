@@ -266,6 +266,8 @@ class ArchitectureSpec:
     """Per-class parameter sums known from elsewhere (catalogue), where the tensors are in doubt."""
     root_type: str = ""
     """``model_type`` of the whole config, where the text model has its own (``gemma3``)."""
+    uncounted_mtp: int = 0
+    """Prediction blocks that the config states and whose layout is not known here."""
     draft: str = ""
     """Kind of draft model (``engine.architecture.drafts``); empty for a model of its own."""
 

@@ -155,3 +155,15 @@ def test_that_what_may_keep_more_makes_no_upper_bound(stated: dict[str, Any]) ->
 def test_that_a_known_type_with_an_unknown_choice_is_a_doubt(stated: dict[str, Any]) -> None:
     spec = specify(PLAIN | {"model_type": "llama"} | stated)
     assert spec.direction(Subject.WEIGHTS) is not None
+
+
+def test_that_prediction_blocks_of_no_known_layout_are_said() -> None:
+    stated = LLAMA | {"num_nextn_predict_layers": 1}
+    model = read(RawModel("x", "test", config=stated))
+    assert any("prediction block (MTP)" in note for note in model.notes)
+    assert model.parameters == read(RawModel("x", "test", config=LLAMA)).parameters
+
+
+def test_that_a_missing_dtype_is_said_to_be_assumed() -> None:
+    silent = {k: v for k, v in LLAMA.items() if k not in ("dtype", "torch_dtype")}
+    assert any("no dtype" in note for note in read(RawModel("x", "test", config=silent)).notes)
