@@ -13,7 +13,6 @@ Source:
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from engine.architecture.heads import first_class
@@ -139,6 +138,8 @@ def _meant(facts: Facts, key: str, value: object) -> str:
     """A key that was looked for in vain, and that ``key`` may be a slip for."""
     if len(key) > _LONGEST_NAME or key in all_fields():
         return ""
+    from difflib import get_close_matches  # noqa: PLC0415 - 3 ms of a start, and seldom needed
+
     missing = [n for n in (*facts.asked, *_READ_BY_HAND) if n not in facts.stated]
     found = get_close_matches(key.lower(), missing, 1, _ALIKE)
     return found[0] if found and facts.raw(found[0]) != value else ""
