@@ -25,6 +25,9 @@ pytestmark = pytest.mark.skipif(
     not RECORDS_FILE.exists(), reason="the measured records are not beside this checkout"
 )
 
+# Since 0.28 prefixes are cached where nothing is asked for. These starts name no release, and one
+# block of state a request and group shows that theirs were not.
+OFF: dict[str, Any] = {"enable_prefix_caching": False}
 # Record -> published config of the same shape, and settings that the record tells in words.
 RECORDS: dict[str, tuple[str, dict[str, Any]]] = {
     "club3090-165-qwen36-27b-nvfp4-2x5090": (
@@ -53,11 +56,11 @@ RECORDS: dict[str, tuple[str, dict[str, Any]]] = {
             "runtime_version": "0.20.2",
         },
     ),
-    "fi-27b-fp8-l40s-882": ("Qwen/Qwen3.5-27B", {}),
-    "fi-27b-fp8-l40s-975": ("Qwen/Qwen3.5-27B", {}),
-    "fi-qwen36-27b-24gb-seqs4": ("Qwen/Qwen3.5-27B", {"kv_cache_dtype": "fp8"}),
-    "fi-qwen36-27b-24gb-seqs8": ("Qwen/Qwen3.5-27B", {"kv_cache_dtype": "fp8"}),
-    "fi-qwen35-08b-12gb": ("Qwen/Qwen3.5-0.8B", {}),
+    "fi-27b-fp8-l40s-882": ("Qwen/Qwen3.5-27B", OFF),
+    "fi-27b-fp8-l40s-975": ("Qwen/Qwen3.5-27B", OFF),
+    "fi-qwen36-27b-24gb-seqs4": ("Qwen/Qwen3.5-27B", OFF | {"kv_cache_dtype": "fp8"}),
+    "fi-qwen36-27b-24gb-seqs8": ("Qwen/Qwen3.5-27B", OFF | {"kv_cache_dtype": "fp8"}),
+    "fi-qwen35-08b-12gb": ("Qwen/Qwen3.5-0.8B", OFF),
 }
 
 

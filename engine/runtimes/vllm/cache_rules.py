@@ -27,3 +27,17 @@ card: in 0.11, its first release."""
 PLAIN_ON_BLACKWELL = Since[bool](((0,), False), ((0, 17), True))
 """Whether the kernels of compute capability 10 keep sparse latents in plain FP8 where FP8 is asked
 for. Read in the source of 0.33; the release of the change is not established."""
+
+STATES_CACHED = Since[bool](((0,), False), ((0, 28), True))
+"""Whether models with states beside attention cache prefixes where nothing is asked for
+(pull request 50991, in 0.28.0); it takes a second block of state a request."""
+
+CHECKPOINTS = Since[bool](((0,), False), ((0, 33), True))
+"""Whether a cached prefix takes a third block of state, for a checkpoint inside the prompt. Read
+in the source of 0.33; logs of 0.20 to 0.25 show two."""
+
+CHECKPOINT_TOKENS = {"mamba2": 1, "gated_delta_net": 64}
+"""Kind of state whose kernels write such checkpoints -> tokens that blocks are multiples of."""
+
+CHECKPOINT_CARDS = {"gated_delta_net": (9, 10, 12)}
+"""Kind of state -> generations of cards whose kernels do, where not all of them."""

@@ -75,6 +75,8 @@ class PoolRule:
     """Whether latent vectors are kept as they are; else as the keys and values of every head."""
     states_as_stated: bool = True
     """Whether a config's dtype of Nemotron-H's states counts; else the model's."""
+    state_tokens: int = 1
+    """Tokens that a block beside states is a multiple of, for the states' sake."""
     pads_tuples: bool = False
     """Whether layers of several sizes are padded to equal sets, as until 0.28."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
+from math import lcm
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
@@ -171,4 +172,4 @@ def _hybrid_block(state_bytes: int, attentions: dict[AttentionSpec, int], rule: 
     per_token = max(token_bytes(a, rule.kv_dtype, rule.tensor_parallel_size) for a in attentions)
     latent = any(a.kind is AttentionKind.LATENT for a in attentions)
     least = max(rule.block_size, _LATENT_ALIGNMENT if latent else 16)
-    return align_up(ceil_div(state_bytes, per_token), least)
+    return align_up(ceil_div(state_bytes, per_token), lcm(least, rule.state_tokens))

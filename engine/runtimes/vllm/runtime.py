@@ -99,7 +99,7 @@ def _sequence_state(
     if not counted:
         return SequenceState(least, 0, 0, formula=formula)
     blocks, pool, stage, layout = min(counted, key=lambda entry: entry[0])
-    rule = request_rule(settings)
+    rule = request_rule(model, settings)
     per_request = layout.blocks_per_request(context, rule)
     printed = layout.printed_blocks(context, rule)
     return SequenceState(

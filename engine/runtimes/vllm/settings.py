@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
-from engine.budget.sequence_state import attention_kinds, resolve_kv_dtype
+from engine.budget.sequence_state import attention_kinds, layer_kinds, resolve_kv_dtype
 from engine.budget.weights import AS_STORED
 from engine.devices.device import DeviceKind
 from engine.errors import DeploymentError
@@ -101,6 +101,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         max_num_batched_tokens=tokens,
         max_num_seqs=rows,
         gpu_memory_utilization=share,
+        enable_prefix_caching=_prefix_caching(spec, deployment, version, assumed),
     )
     return Settings(
         deployment=filled,
@@ -211,6 +212,20 @@ def _step(
         tokens = max(min(tokens, rows * context), 1)
         assumed.append(f"max_num_batched_tokens {tokens:,}, vLLM's default for a server {where}.")
     return tokens, rows
+
+
+def _prefix_caching(
+    spec: ArchitectureSpec, deployment: Deployment, version: Version, assumed: list[str]
+) -> bool | None:
+    """Whether prefixes are cached, which costs memory where layers keep states."""
+    asked = deployment.enable_prefix_caching
+    has_states = any(layer.state is not None for layer, _ in layer_kinds(spec))
+    if asked is not None or not has_states or not attention_kinds(spec):
+        return asked
+    on = cache_rules.STATES_CACHED.at(version)
+    if on:
+        assumed.append("enable_prefix_caching, vLLM's default: more states a request.")
+    return on
 
 
 def _activation_dtype(spec: ArchitectureSpec, deployment: Deployment) -> str:

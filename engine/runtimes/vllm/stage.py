@@ -83,7 +83,7 @@ def _stage_plan(
     found = weights(model, weight_layout)
     stage = found.stages[index]
     layout = pool_layout(spec, stage.layers.start, stage.layers.stop, _pool_rule(model, settings))
-    request = request_rule(settings)
+    request = request_rule(model, settings)
     first, last = index == 0, index == pp - 1
     step = overheads.Step(
         version=settings.version,
@@ -147,6 +147,7 @@ def _pool_rule(model: Model, settings: Settings) -> PoolRule:
         dtype=settings.dtype,
         keeps_latents=cache_rules.LATENTS.at(settings.version),
         states_as_stated=cache_rules.STATES_AS_STATED.at(settings.version),
+        state_tokens=max(_checkpoint_tokens(model, settings), 1),
         pads_tuples=cache_rules.PADDED_SETS.at(settings.version),
     )
 
@@ -166,7 +167,7 @@ def _block_size(model: Model, settings: Settings) -> int:
     return 64 if latent and settings.capability >= 9 else 16
 
 
-def request_rule(settings: Settings) -> RequestRule:
+def request_rule(model: Model, settings: Settings) -> RequestRule:
     """How many blocks a request takes under these settings."""
     deployment = settings.deployment
     batches = deployment.pipeline_parallel_size
@@ -174,10 +175,23 @@ def request_rule(settings: Settings) -> RequestRule:
     state_blocks = 1 + deployment.speculative_tokens + int(bool(deployment.enable_prefix_caching))
     return RequestRule(
         tokens_in_flight=settings.tokens * batches,
-        state_blocks=state_blocks,
+        state_blocks=state_blocks + int(_checkpoint_tokens(model, settings) > 0),
         context_parallel=deployment.decode_context_parallel_size,
         encoder_tokens=settings.tokens,
     )
+
+
+def _checkpoint_tokens(model: Model, settings: Settings) -> int:
+    """Tokens between which states are written inside a prompt; 0 where they are not."""
+    prefixes = settings.deployment.enable_prefix_caching
+    if not prefixes or not cache_rules.CHECKPOINTS.at(settings.version):
+        return 0
+    kinds = {la.state.kind for la, _ in state.layer_kinds(model.spec) if la.state is not None}
+    kind = kinds.pop() if len(kinds) == 1 else ""
+    cards = cache_rules.CHECKPOINT_CARDS.get(kind)
+    if cards is not None and int(settings.capability) not in cards:
+        return 0
+    return cache_rules.CHECKPOINT_TOKENS.get(kind, 0)
 
 
 def _sampler(model: Model, settings: Settings, layout: PoolLayout | None) -> Estimate | None:

@@ -263,3 +263,48 @@ def test_that_deepseek_v4_is_kept_packed_unless_asked_otherwise() -> None:
 def test_that_a_packed_layout_needs_latents() -> None:
     with pytest.raises(DeploymentError, match="fp8_ds_mla"):
         state_of({"model_type": "llama"}, "0.33.0", 9.0, "fp8_ds_mla")
+
+
+HYBRID: dict[str, Any] = {
+    "model_type": "qwen3_next",
+    "vocab_size": 1000,
+    "hidden_size": 1024,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 2,
+    "head_dim": 256,
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 64,
+    "shared_expert_intermediate_size": 64,
+    "torch_dtype": "bfloat16",
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "capability", "asked", "block", "states"),
+    [
+        # One full layer and three groups of one state; pages of 1,097,728 B over 2,048 B a token.
+        ("0.27.0", 9.0, None, 544, 1), ("0.28.0", 9.0, None, 544, 2),
+        ("0.28.0", 9.0, False, 544, 1), ("0.27.0", 9.0, True, 544, 2),
+        # Since 0.33 kernels of some cards write a state inside the prompt, every 64 tokens.
+        ("0.33.0", 9.0, None, 576, 3), ("0.33.0", 12.0, None, 576, 3),
+        ("0.33.0", 8.9, None, 544, 2), ("0.33.0", 9.0, False, 544, 1),
+    ],
+)  # fmt: skip
+def test_that_cached_prefixes_take_states_of_their_own(
+    version: str, capability: float, asked: bool | None, block: int, states: int
+) -> None:
+    model = read(RawModel(id="x/y", source="by hand", config=HYBRID))
+    card = replace(gpu(140.0), compute_capability=capability)
+    chosen = Deployment(
+        runtime_version=version, max_model_len=65_536, max_num_seqs=8, enable_prefix_caching=asked
+    )
+    state = size(model, chosen, machine(card, 1)).budget.sequence_state
+    assert state.block_size == block
+    blocks = -(-65_536 // block) + 3 * states
+    assert state.reserved_bytes_per_sequence == blocks * block * 2048
