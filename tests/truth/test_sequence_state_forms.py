@@ -121,6 +121,9 @@ def test_that_index_keys_beside_grouped_heads_stay_in_16_bits_on_every_rank() ->
         assert needed == wanted["len"] * (heads_bytes + 57 * 256)
         if kv_dtype == "bf16":
             assert f"{needed / GIB:.2f}" == f"{wanted['gib']:.2f}"
+        # The longest that would have fit is a whole number of blocks.
+        assert state.block_size == 128
+        assert reported("recipes-653-minimax-m3")["est_max_len"] % state.block_size == 0
 
 
 def test_that_deepseek_v4_is_packed_as_its_log_says() -> None:

@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from engine.runtimes.vllm.rules import Since
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LATENT_BLOCKS: Since[Mapping[int, int]] = Since(
+    ((0,), {9: 64, 10: 64, 11: 64, 12: 64}),
+    ((0, 33), {9: 16, 10: 32}),
+)
+"""Generation of a card -> tokens of a block of latents of 512, where not 16. FlashMLA takes 64; by
+the source of 0.33 FlashAttention's kernel comes first on 9, FlashInfer's on 10 and Triton's on 12.
+The releases between are not established; the figure only rounds."""
+
+INDEXED_BLOCK = 64
+"""The same beside an indexer's keys: its kernel takes 64 (``mla/indexer.py``)."""
+
+SELECTED_BLOCK = 128
+"""Of keys and values of heads beside an index: the size that MiniMax-M3 selects by."""
 
 LATENTS = Since[bool](((0,), False), ((0, 7), True))
 """Whether latent vectors (MLA) are kept as they are: since 0.7.1. Before, every head had its keys

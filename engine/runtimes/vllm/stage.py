@@ -159,12 +159,13 @@ def runtime_doubts(model: Model, settings: Settings) -> tuple[Doubt, ...]:
 
 
 def _block_size(model: Model, settings: Settings) -> int:
-    # FlashMLA, the kernel for latents of 512 on Hopper and Blackwell, takes blocks of 64.
-    latent = any(
-        a.kind is AttentionKind.LATENT and a.kv_lora_rank == 512
-        for a in state.attention_kinds(model.spec)
-    )
-    return 64 if latent and settings.capability >= 9 else 16
+    """Tokens of a block that the kernels for the model's attention take."""
+    kinds = state.attention_kinds(model.spec)
+    latent = any(a.kind is AttentionKind.LATENT and a.kv_lora_rank == 512 for a in kinds)
+    if any(a.index_head_dim for a in kinds):
+        return cache_rules.INDEXED_BLOCK if latent else cache_rules.SELECTED_BLOCK
+    blocks = cache_rules.LATENT_BLOCKS.at(settings.version)
+    return blocks.get(int(settings.capability), 16) if latent else 16
 
 
 def request_rule(model: Model, settings: Settings) -> RequestRule:
