@@ -96,15 +96,21 @@ def shown(value: object) -> str:
 
 
 @cache
-def _spellings(own: ClassDefaults, key: str) -> tuple[str, ...]:
-    """The names under which ``key`` may be stated, those first that the class has.
+def _spellings(own: ClassDefaults, key: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names under which ``key`` may be stated: those of one attribute, and others like it.
 
     A class reads its own names alone; where it has none, its code may still look for ``key``.
     The others are of classes that are not known.
     """
-    group = (key, *own.aliases.get(key, ()), *_GROUP.get(key, ()))
-    known = tuple(name for name in group if own.has(name))
-    return tuple(dict.fromkeys(known or (group if own is NO_DEFAULTS else (key,))))
+    mapped = own.aliases.get(key, ())
+    same = dict.fromkeys((key, *mapped, *(n for name in mapped for n in own.aliases[name])))
+    group = _GROUP.get(key, ())
+    known = tuple(name for name in group if name not in same and own.has(name))
+    if own.has(key):
+        return tuple(same), known
+    if known or own is not NO_DEFAULTS:
+        return (known or (key,))[:1], known[1:]
+    return (key,), tuple(name for name in group if name != key)
 
 
 class Facts:
@@ -151,36 +157,38 @@ class Facts:
         A stated null is None: it overrides the default.
         """
         stated = self.stated
-        spellings = _spellings(self.defaults, key)
-        first = spellings[0]
-        if first in stated:
-            self.asked.add(first)
-            self.origins[key] = "stated"
-            return stated[self._written_last(first)]
-        self.asked.update(spellings)
-        for spelling in spellings[1:]:
-            if stated.get(spelling) is not None:
+        same, others = _spellings(self.defaults, key)
+        if same[0] in stated or len(same) > 1:
+            name = self._decisive(same)
+            if name:
+                self.asked.update((same[0], name))
                 self.origins[key] = "stated"
-                return stated[spelling]
+                return stated[name]
+        self.asked.update(same)
+        self.asked.update(others)
+        for name in others:
+            if stated.get(name) is not None:
+                self.origins[key] = "stated"
+                return stated[name]
         values = self.defaults.values
-        for spelling in spellings:
-            if spelling in values:
+        for name in (*same, *others):
+            if name in values:
                 self.origins[key] = "class default"
-                return values[spelling]
+                return values[name]
         return None
 
-    def _written_last(self, key: str) -> str:
-        """The name that decides where a config states one thing under two of its class's names.
+    def _decisive(self, names: tuple[str, ...]) -> str:
+        """The one of an attribute's ``names`` that decides; empty where none is stated.
 
-        A class takes its fields first and then what else it is given, so the other name wins.
+        A class takes its fields first and then what else it is given, in the order of the config:
+        of two names the one that is no field wins, and the last of several.
         """
-        fields = self.defaults.values
-        if key in fields:
-            for other in self.defaults.aliases.get(key, ()):
-                if other not in fields and self.stated.get(other) is not None:
-                    self.asked.add(other)
-                    return other
-        return key
+        stated, own = self.stated, self.defaults
+        present = [n for n in names if stated.get(n) is not None]
+        if len(present) < 2:
+            return present[0] if present else names[0] if names[0] in stated else ""
+        free = [n for n in present if n not in own.values and n not in own.unset]
+        return max(free, key=list(stated).index) if free else present[0]
 
     def is_asked(self, key: str) -> bool:
         """Whether ``key``, or the same under another spelling, was looked up.
@@ -190,8 +198,9 @@ class Facts:
         """
         if key in self.asked:
             return True
-        spellings = _spellings(self.defaults, key)
-        if not any(spelling in self.asked for spelling in spellings):
+        same, others = _spellings(self.defaults, key)
+        spellings = (*same, *others)
+        if not any(name in self.asked for name in spellings):
             return False
         if key in spellings:
             return True
