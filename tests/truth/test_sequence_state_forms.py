@@ -8,6 +8,7 @@ printed in hundredths of a GiB, so figures that follow from a pool are held with
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,9 +84,12 @@ def published(name: str) -> Model:
     return read(RawModel(id=name, source="published config", config=json.loads(text)))
 
 
-def state_of(model: Model, memory_gib: float = 90.0, **chosen: Any) -> SequenceState:
+def state_of(
+    model: Model, memory_gib: float = 90.0, capability: float = 9.0, **chosen: Any
+) -> SequenceState:
     deployment = Deployment(**chosen)
-    return size(model, deployment, machine(gpu(memory_gib), deployment.ranks)).budget.sequence_state
+    card = replace(gpu(memory_gib), compute_capability=capability)
+    return size(model, deployment, machine(card, deployment.ranks)).budget.sequence_state
 
 
 def test_that_an_encoder_is_charged_with_what_a_step_may_hand_over() -> None:
@@ -124,6 +128,26 @@ def test_that_index_keys_beside_grouped_heads_stay_in_16_bits_on_every_rank() ->
         # The longest that would have fit is a whole number of blocks.
         assert state.block_size == 128
         assert reported("recipes-653-minimax-m3")["est_max_len"] % state.block_size == 0
+
+
+def test_that_only_leaders_keep_index_keys_and_the_prediction_block_does() -> None:
+    # GLM-5.2 over four ranks of a shared context: 78 layers and a prediction block of 656 B, and
+    # 21 + 1 index keys of 132 B: 516 blocks of 64 tokens in 1.81 GB.
+    printed = reported("fi-glm52-nvfp4-4xgb10-dcp4")
+    state = state_of(
+        published("zai-org/GLM-5.2"),
+        capability=12.1,
+        max_model_len=131_072,
+        max_num_batched_tokens=1024,
+        tensor_parallel_size=4,
+        decode_context_parallel_size=4,
+        speculative_tokens=1,
+        kv_cache_dtype="fp8",
+        kv_pool_bytes=printed["kv_bytes"],
+    )
+    assert state.bytes_per_block == 64 * (79 * 656 + 22 * 132)
+    assert state.pool_tokens == printed["kv_tokens"]
+    assert f"{state.max_concurrency:.2f}" == f"{printed['max_concurrency']:.2f}"
 
 
 def test_that_deepseek_v4_is_packed_as_its_log_says() -> None:

@@ -143,9 +143,12 @@ def _pages(spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule) -> dic
 
 
 def _mtp_attention(spec: ArchitectureSpec) -> AttentionSpec:
-    """A prediction block attends in full, with the heads of the model's full layers."""
-    kinds = attention_kinds(spec)
-    return next((a for a in reversed(kinds) if not a.window), kinds[-1])
+    """A prediction block attends in full, with the heads of the model's full layers.
+
+    Where layers share an index, it has one of its own (``models/deepseek_v2.py``).
+    """
+    full = [a for a in attention_kinds(spec) if not a.window] or list(attention_kinds(spec)[-1:])
+    return next((a for a in full if a.index_head_dim), full[-1])
 
 
 def _attention_pages(attention: AttentionSpec, block: int, rule: PoolRule) -> list[LayerPage]:
