@@ -147,3 +147,31 @@ def test_that_a_file_is_offered_every_mix_and_plans_it() -> None:
     assert "Q3_K_M" in get("llama.cpp").weight_formats(model)
     as_it_is, smaller = file_bytes(model, "auto"), file_bytes(model, "q8_0")
     assert smaller == as_it_is // 2 // 32 * 34
+
+
+def test_that_old_conversions_of_latent_attention_keep_every_head() -> None:
+    # DeepSeek-V2: 128 heads, keys of 192 and values of 128; a newer file names the latent too.
+    old = _gguf(
+        "deepseek2",
+        attention__head_count=128,
+        attention__head_count_kv=128,
+        attention__key_length=192,
+        attention__value_length=128,
+        attention__kv_lora_rank=512,
+        rope__dimension_count=64,
+    )
+    shape = shape_of(old)
+    assert {(b.k_width, b.v_width) for b in shape.blocks} == {(128 * 192, 128 * 128)}
+    assert shape.mla is None
+    new = _gguf(
+        "deepseek2",
+        attention__head_count=128,
+        attention__head_count_kv=1,
+        attention__key_length=576,
+        attention__value_length=512,
+        attention__key_length_mla=192,
+        attention__value_length_mla=128,
+        attention__kv_lora_rank=512,
+        rope__dimension_count=64,
+    )
+    assert {(b.k_width, b.v_width) for b in shape_of(new).blocks} == {(576, 0)}
