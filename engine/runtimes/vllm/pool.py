@@ -111,8 +111,10 @@ def _states(spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule) -> Co
     for layer, count in layer_kinds(spec, first, stop):
         if layer.state is not None:
             kept = _state_as_kept(layer.state, spec.model_type, rule)
-            tp, extra = rule.tensor_parallel_size, rule.speculative_tokens
-            found[constant_state_bytes(kept, rule.dtype, tp, extra)] += count
+            # Mamba's first form is not made ready for speculation.
+            extra = 0 if kept.kind == "mamba" else rule.speculative_tokens
+            size = constant_state_bytes(kept, rule.dtype, rule.tensor_parallel_size, extra)
+            found[size] += count
     return found
 
 

@@ -248,6 +248,12 @@ def _kv_dtype(
     if asked not in KV_DTYPES and asked not in _SPELLINGS:
         message = f"{asked!r} is no KV cache dtype of vLLM; it takes {', '.join(KV_DTYPES)}."
         raise DeploymentError(message, field="kv_cache_dtype")
+    if asked.startswith("nvfp4") and any(
+        a.keeps_values and a.head_dim != a.v_head_dim and a.kind is not AttentionKind.LATENT
+        for a in attention_kinds(spec)
+    ):
+        message = f"vLLM keeps {asked} only where keys are as wide as values; this model's are not."
+        raise DeploymentError(message, field="kv_cache_dtype")
     found = _packed(spec, resolve_kv_dtype(spec, asked, dtype), asked, version, capability)
     if asked == AS_STORED:
         why = "as the checkpoint asks" if found == spec.kv_cache_dtype else "the model's own dtype"

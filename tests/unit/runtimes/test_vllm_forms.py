@@ -179,6 +179,12 @@ def test_that_groups_of_states_are_copied_where_ranks_outnumber_them() -> None:
     assert wider.bytes_per_block == ((3072 + 256) * 6 + 3072 * 128) * 2
 
 
+def test_that_the_convolution_of_mamba_1_is_not_widened_by_speculation() -> None:
+    state = StateSpec("mamba", 5120, 4, 5120 * 16, 1)
+    layout = layout_of(spec_of(LayerSpec((), state=state)), speculative_tokens=3)
+    assert layout.bytes_per_block == (5120 * 3 + 5120 * 16) * 2
+
+
 def test_that_states_follow_family_and_release() -> None:
     state = StateSpec("mamba2", 12_288, 4, 128 * 80 * 128, 128, "float32")
     attention = AttentionSpec(AttentionKind.FULL, 40, 8, 128, 128)
@@ -308,3 +314,9 @@ def test_that_cached_prefixes_take_states_of_their_own(
     assert state.block_size == block
     blocks = -(-65_536 // block) + 3 * states
     assert state.reserved_bytes_per_sequence == blocks * block * 2048
+
+
+def test_that_fp4_needs_keys_as_wide_as_values() -> None:
+    uneven = {"model_type": "mimo_v2_flash"}
+    with pytest.raises(DeploymentError, match="nvfp4"):
+        state_of(uneven, "0.33.0", 10.0, "nvfp4")
