@@ -17,6 +17,7 @@ from engine.formats.kv import (
     latent_bytes,
     layer_bytes,
 )
+from engine.units import ceil_div
 
 if TYPE_CHECKING:
     from engine.architecture.spec import (
@@ -194,7 +195,7 @@ def _terms(attention: AttentionSpec, caches: int, kv_dtype: str) -> list[CacheTe
     per_token = token_bytes(attention, kv_dtype)
     terms = [
         CacheTerm(
-            kind=attention.kind,
+            kind=attention.kind if attention.compression is None else AttentionKind.SLIDING,
             layers=caches,
             window=attention.window,
             token_bytes=per_token,
@@ -297,10 +298,15 @@ def _kept_bytes(attention: AttentionSpec, kv_dtype: str, context: int, tp: int) 
 def token_growth_bytes(
     spec: ArchitectureSpec, kv_dtype: str, context: int, layers: range, tp: int
 ) -> int:
-    """What one more token costs one rank at ``context``."""
-    return rank_bytes(spec, kv_dtype, context + 1, layers, tp) - rank_bytes(
-        spec, kv_dtype, context, layers, tp
-    )
+    """What one more token costs one rank at ``context``; of an entry for several, its share."""
+    grown = 0
+    for attention, count in attention_counts(spec, layers.start, layers.stop):
+        tokens = kept_tokens(attention, context + 1) - kept_tokens(attention, context)
+        grown += tokens * token_bytes(attention, kv_dtype, tp) * count
+        found = attention.compression
+        if found is not None:
+            grown += ceil_div(entry_bytes(attention, found, kv_dtype) * count, found.ratio)
+    return grown
 
 
 @lru_cache(maxsize=CACHED)

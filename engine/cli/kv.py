@@ -37,6 +37,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _reach(term: CacheTerm) -> str:
+    if term.ratio > 1:
+        return f"an entry for every {term.ratio:,} tokens"
+    if term.prefix_tokens:
+        return f"every token and {term.prefix_tokens:,} before them"
     if term.kind is AttentionKind.CROSS:
         return f"the encoder's {term.window:,} tokens" if term.window else "the encoder's tokens"
     return f"the last {term.window:,} tokens" if term.window else "every token"

@@ -287,3 +287,29 @@ def test_that_an_interrupt_while_the_program_loads_leaves_quietly(name):
     program = INTERRUPTED_IMPORT.format(name=name)
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert (run.returncode, run.stdout, run.stderr) == (130, b"", b"")
+
+
+def test_that_kv_names_compressed_entries_and_a_token_s_share_of_them(plimsoll, tmp_path):
+    # A window of 128 keys of 512 in each of three layers, and entries for 4 and for 128 tokens.
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({
+        "model_type": "deepseek_v4", "num_hidden_layers": 3, "head_dim": 512, "sliding_window": 128,
+        "index_head_dim": 128, "compress_ratios": [0, 4, 128],
+    }))  # fmt: skip
+    ran = plimsoll("kv", path, "--context", 100_000)
+    assert "1 sliding layers keep the last 128 tokens: 1 × 1,024 B × 128 = 131,072 B" in ran.output
+    assert "keep an entry for every 4 tokens: 1 × 1,156 B × 25,000 = 28,900,000 B" in ran.output
+    answer = plimsoll("kv", path, "--context", 100_000, "--json").answer
+    jsonschema.validate(answer, published("kv"))
+    assert answer["total_bytes"] == 3 * 128 * 1024 + 25_000 * (1024 + 132) + 781 * 1024
+    assert answer["bytes_per_token"] == (1024 + 132) // 4 + 1024 // 128
+
+
+def test_that_kv_names_learned_tokens_before_a_sequence(plimsoll, tmp_path):
+    # CPM-Ant: 32 learned tokens in front of every sequence, in each of 48 layers.
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "cpmant", "dtype": "float16"}))
+    ran = plimsoll("kv", path, "--context", 1000)
+    assert "every token and 32 before them" in ran.output
+    answer = plimsoll("kv", path, "--context", 1000, "--json").answer
+    assert answer["total_bytes"] == 48 * 2 * 32 * 128 * 2 * 1032
