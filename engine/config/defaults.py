@@ -67,6 +67,8 @@ _OLD_NAMES = {
     "longcat_flash": {"num_hidden_layers": "num_layers"},
     "mistral_large4_text": {"num_experts": "n_routed_experts"},
 }
+# A name that a class maps to a field that it sets afterwards, by its default at least.
+_OVERWRITTEN = {"step3p5": "num_local_experts"}
 
 
 @cache
@@ -78,6 +80,7 @@ def class_defaults(model_type: str) -> ClassDefaults | None:
         return None
     aliases: dict[str, tuple[str, ...]] = {}
     named = {**entry.get("a", {}), **_OLD_NAMES.get(model_type, {})}
+    named.pop(_OVERWRITTEN.get(model_type, ""), None)
     for alias, key in named.items():
         aliases[alias] = (*aliases.get(alias, ()), key)
         aliases[key] = (*aliases.get(key, ()), alias)

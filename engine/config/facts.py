@@ -102,12 +102,12 @@ def _spellings(own: ClassDefaults, key: str) -> tuple[tuple[str, ...], tuple[str
     A class reads its own names alone; where it has none, its code may still look for ``key``.
     The others are of classes that are not known.
     """
-    mapped = own.aliases.get(key, ())
-    same = dict.fromkeys((key, *mapped, *(n for name in mapped for n in own.aliases[name])))
-    group = _GROUP.get(key, ())
-    known = tuple(name for name in group if name not in same and own.has(name))
     if own.has(key):
-        return tuple(same), known
+        mapped = own.aliases.get(key, ())
+        more = (name for known in mapped for name in own.aliases[known])
+        return tuple(dict.fromkeys((key, *mapped, *more))), ()
+    group = _GROUP.get(key, ())
+    known = tuple(name for name in group if own.has(name))
     if known or own is not NO_DEFAULTS:
         return (known or (key,))[:1], known[1:]
     return (key,), tuple(name for name in group if name != key)
@@ -176,6 +176,14 @@ class Facts:
                 self.origins[key] = "class default"
                 return values[name]
         return None
+
+    def declared(self, key: str) -> int | None:
+        """The whole number that stands in the field ``key`` itself, or its default.
+
+        It is what a class has before it takes the other names that it maps to the field.
+        """
+        value = self.stated.get(key, self.defaults.values.get(key))
+        return None if value is None else self.checked(key, value, 1)
 
     def _decisive(self, names: tuple[str, ...]) -> str:
         """The one of an attribute's ``names`` that decides; empty where none is stated.

@@ -20,6 +20,10 @@ _WHOLE_HEADS = frozenset({
 })  # fmt: skip
 """Types whose class (transformers 5.24, ``validate_architecture``) refuses a hidden size that the
 heads don't divide; the others round the head width down."""
+_SHARED_OUT = frozenset({
+    "glm4v_text", "mllama_text_model", "qwen2_5_vl_text", "qwen2_vl_text",
+})  # fmt: skip
+"""Types whose class shares the hidden size out among the heads, whatever ``head_dim`` says."""
 _KINDS = {SLIDING: AttentionKind.SLIDING, CHUNKED: AttentionKind.CHUNKED}
 
 
@@ -51,7 +55,7 @@ def head_widths(facts: Facts, family: Family, kind: str, heads: int) -> tuple[in
     # A few classes say 0 for "derived"; in any other config it is a slip.
     derives = facts.defaults.values.get("head_dim") == 0
     width = facts.optional("head_dim", low=0 if derives else 1)
-    if not width:
+    if not width or facts.model_type in _SHARED_OUT:
         hidden = facts.integer("hidden_size")
         width = hidden // heads
         if not width:

@@ -74,8 +74,8 @@ def sparse(facts: Facts, family: Family, kind: str) -> Fed:
 
 def _active(facts: Facts, key: str) -> int:
     """Experts of one token; the most of them where each layer has a number of its own."""
-    if not isinstance(facts.raw(key), list):
-        return facts.integer(key, 1)
+    if not key or not isinstance(facts.raw(key), list):
+        return facts.integer(key, 1) if key else 1
     return max(facts.integers(key, low=1) or (1,))
 
 

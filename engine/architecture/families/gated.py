@@ -217,7 +217,8 @@ def _step_feeds(facts: Facts, layers: int) -> tuple[str, ...]:
 
 
 STEP3P5 = Family(
-    heads=_step_heads, q_bias=AB, o_bias=AB, qk_norm="head", pattern=_step_pattern,
+    harmless=("num_local_experts",), heads=_step_heads, q_bias=AB, o_bias=AB, qk_norm="head",
+    pattern=_step_pattern,
     reads_layer_types=False, feed_pattern=_step_feeds, layer_extra=_step_gate,
     kv_heads=lambda f, _k: f.integer("num_attention_groups", f.integer("num_key_value_heads", 8)),
     mlp_bias="mlp_bias", mtp=nextn,

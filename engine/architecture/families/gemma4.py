@@ -80,12 +80,17 @@ def _shares_values(facts: Facts) -> bool:
 
 def _kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     """The last ``num_kv_shared_layers`` read an earlier layer's cache; some have a wide MLP."""
-    return _with_shared(facts, facts.count("num_kv_shared_layers"))
+    shares = facts.model_type != _DIFFUSION
+    return _with_shared(facts, facts.count("num_kv_shared_layers") if shares else 0)
 
 
 def _with_shared(facts: Facts, shared: int) -> tuple[tuple[str, str], ...]:
     types = _types(facts)
-    own = len(types) - min(shared, len(types))
+    own = len(types) - shared
+    # All may read another model's cache; a layer of this one needs one of its kind that keeps it.
+    if own and (own < 0 or set(types[:own]) != set(types)):
+        wanted = f"each kind of the {len(types)} layers needs one that keeps what the others read"
+        raise facts.bad("num_kv_shared_layers", shared, wanted)
     wide = facts.flag("use_double_wide_mlp")
     sparse = facts.model_type == _DIFFUSION or facts.flag("enable_moe_block")
     feed_kind = SPARSE if sparse else DENSE

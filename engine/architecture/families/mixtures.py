@@ -58,6 +58,10 @@ def _dbrx_kv_heads(facts: Facts, _kind: str) -> int:
 def _dbrx_sparse(facts: Facts, family: Family, _kind: str) -> Fed:
     sizes = _part(facts, "ffn_config")
     hidden, experts = facts.integer("hidden_size"), sizes.integer("moe_num_experts")
+    field = facts.declared("d_model")
+    if field not in (None, hidden):
+        # Its class hands that one to the experts before it takes the other name.
+        raise facts.bad("hidden_size", hidden, f"d_model, by which the experts go, is {field}")
     width, active = sizes.integer("ffn_hidden_size"), sizes.integer("moe_top_k")
     sizes.settle("hidden_size", "ffn_act_fn", "moe_normalize_expert_weights")
     moe = Moe(container="ffn.experts.mlp", names=("w1", "v1", "w2"))

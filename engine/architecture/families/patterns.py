@@ -110,6 +110,11 @@ def unroped_are_full(facts: Facts, layers: int) -> tuple[str, ...]:
     return tuple(CHUNKED if has_rope else FULL for has_rope in roped)
 
 
+def all_dense(_facts: Facts, layers: int) -> tuple[str, ...]:
+    """No layer is a mixture of experts."""
+    return (DENSE,) * layers
+
+
 def all_sparse(_facts: Facts, layers: int) -> tuple[str, ...]:
     """Every layer is a mixture of experts."""
     return (SPARSE,) * layers
@@ -150,7 +155,8 @@ def dense_then(absent: int) -> PatternRule:
     """DeepSeek: dense before ``first_k_dense_replace``, then sparse by ``moe_layer_freq``.
 
     The latter is a period, or a list of 0 (dense) and 1 (sparse). ``absent`` layers are dense
-    where neither config nor class says.
+    where neither config nor class says. All are where ``n_routed_experts`` is null; 0 of them
+    leave a sparse layer nothing to choose from, which is refused where it is built.
     """
 
     def kinds(facts: Facts, layers: int) -> tuple[str, ...]:
@@ -158,7 +164,7 @@ def dense_then(absent: int) -> PatternRule:
         if stated:
             facts.settle("first_k_dense_replace", "moe_layer_freq")
             return stated
-        if not facts.count("n_routed_experts"):
+        if not facts.has("n_routed_experts"):
             return (DENSE,) * layers
         first = facts.integer("first_k_dense_replace", absent, 0)
         sparse = _by_frequency(facts, layers)

@@ -18,6 +18,7 @@ from engine.architecture.families.base import (
     norm,
     state_doubt,
 )
+from engine.architecture.families.classic import own_heads
 from engine.architecture.families.crossed import whole_heads
 from engine.architecture.families.masked import BERT
 from engine.architecture.spec import AttentionKind, Direction, ModuleClass, Sharding, Tensor
@@ -90,7 +91,8 @@ def _blip_doubts(facts: Facts) -> list[Doubt]:
 
 GIT = Family(
     names=BERT.names, q_bias=True, o_bias=True, mlp_bias=True, gated=False, norms=BERT.norms,
-    norm_bias=True, head_bias=True, head_dim=whole_heads, positions=_tables,
+    norm_bias=True, head_bias=True, head_dim=whole_heads, kv_heads=own_heads,
+    positions=_tables,
 )  # fmt: skip
 BLIP = replace(GIT, attention=_blip, positions=_blip_outside, doubts=_blip_doubts)
 
@@ -157,7 +159,7 @@ def _additional(facts: Facts, _family: Family) -> list[Tensor]:
 
 
 IDEFICS = Family(
-    head_dim=whole_heads, pattern=_idefics_pattern, reads_layer_types=False,
+    head_dim=whole_heads, kv_heads=own_heads, pattern=_idefics_pattern, reads_layer_types=False,
     mixers={_GATED: attention.gqa}, layer_extra=_gated_crossing, positions=_additional,
 )  # fmt: skip
 

@@ -51,7 +51,7 @@ def _encoder_layers(facts: Facts) -> int:
 
 
 def _decoder_layers(facts: Facts) -> int:
-    return facts.integer("num_decoder_layers", facts.integer("num_layers"))
+    return facts.integer("num_decoder_layers", facts.declared("num_layers"))
 
 
 def _is_gated(facts: Facts) -> bool:
@@ -206,6 +206,10 @@ def _udop(base: Family) -> Family:
     return seq2seq(decoder, encoder, named(_CROSS), beside=None)
 
 
+_SPREAD = {"decoder": "num_decoder_layers", "encoder": "num_layers"}
+"""Side -> the layers over which its sparse ones spread: the field before another name of it."""
+
+
 def _switch() -> Family:
     """T5 with a mixture of experts in every few layers, each token to one of them."""
     made: list[Family] = []
@@ -213,10 +217,10 @@ def _switch() -> Family:
 
         def pattern(
             facts: Facts, count: int, sparse: str = f"num_sparse_{side}_layers",
-            step: str = f"{side}_sparse_step",
+            step: str = f"{side}_sparse_step", spread: str = _SPREAD[side],
         ) -> tuple[str, ...]:  # fmt: skip
-            blocks = facts.count(sparse)
-            every = facts.integer(step, count // blocks if blocks else count, low=0)
+            blocks, over = facts.count(sparse), facts.declared(spread) or count
+            every = facts.integer(step, over // blocks if blocks else over, low=0)
             return tuple(
                 SPARSE if every and (i % every == 1 or every == 1) else DENSE for i in range(count)
             )
@@ -225,7 +229,7 @@ def _switch() -> Family:
             _PLAIN, names=replace(_NAMES, mlp="mlp", up="wi"), gated=False, feed_pattern=pattern,
             reads_tie=True,
             moe=Moe(router="mlp.router.classifier", router_bias="router_bias", gated=False,
-                    width_rule=_width),
+                    active="", width_rule=_width),
         )  # fmt: skip
         made.append(_stack(base, layers))
     decoder, encoder = made

@@ -85,6 +85,9 @@ DEEPSEEK = Family(
     attention=attention.mla, q_bias=AB, feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE, mtp=nextn
 )
 DEEPSEEK_V2 = replace(DEEPSEEK, mlp_bias="mlp_bias")
+# Their classes have the attention of DeepSeek, and no experts whatever a config states.
+MINICPM3 = replace(DEEPSEEK_V2, feed_pattern=patterns.all_dense, moe=None)
+YOUTU = replace(DEEPSEEK, feed_pattern=patterns.all_dense, moe=None)
 # The first layer is dense even where nothing says so.
 GLM4_MOE_LITE = replace(DEEPSEEK, feed_pattern=patterns.dense_then(1))
 
@@ -148,8 +151,19 @@ BAILING_MOE = Family(
 )  # fmt: skip
 # The first DeepSeek mixture, whose attention is Llama's: 16,375,728,128 comes out for the 16B.
 DEEPSEEK_V1 = Family(q_bias=AB, o_bias=AB, feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE)
+
+
+def _olmoe_widths(facts: Facts, _kind: str) -> tuple[int, int]:
+    """Its norms are as wide as the heads that share the hidden size out: others cannot run."""
+    hidden, heads = facts.integer("hidden_size"), facts.integer("num_attention_heads")
+    width = facts.integer("head_dim", hidden // heads)
+    if width != hidden // heads:
+        raise facts.bad("head_dim", width, f"hidden_size / heads ({hidden // heads}) is needed")
+    return width, width
+
+
 OLMOE = Family(
-    q_bias=AB, o_bias=AB, qk_norm="full", feed_pattern=patterns.all_sparse,
+    q_bias=AB, o_bias=AB, qk_norm="full", head_dim=_olmoe_widths, feed_pattern=patterns.all_sparse,
     moe=Moe(width="intermediate_size"),
 )  # fmt: skip
 FLEX_OLMO = Family(
@@ -361,6 +375,6 @@ FAMILIES = {
     "olmoe": OLMOE, "flex_olmo": FLEX_OLMO, "granitemoe": GRANITE_MOE,
     "granitemoeshared": GRANITE_MOE, "ernie4_5_moe": ERNIE_MOE, "hunyuan_v1_moe": HUNYUAN_MOE,
     "exaone_moe": EXAONE_MOE, "llama4_text": LLAMA4, "mimo_v2_flash": MIMO_V2,
-    "minicpm3": DEEPSEEK_V2, "youtu": DEEPSEEK, "granitemoe_swa": GRANITE_MOE_SWA,
+    "minicpm3": MINICPM3, "youtu": YOUTU, "granitemoe_swa": GRANITE_MOE_SWA,
     "cohere2_moe": COHERE2_MOE, "hy_v3": HY_V3, "kolibri1": KOLIBRI1,
 }  # fmt: skip

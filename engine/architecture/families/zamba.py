@@ -50,10 +50,12 @@ def _stated(facts: Facts) -> tuple[str, ...] | None:
 def _placed(facts: Facts, kinds: tuple[str, ...], blocks: int) -> tuple[tuple[str, str], ...]:
     """The first ``blocks`` sites bring a block each, the later ones read them in turn.
 
-    A block has adapters for all its sites. Without tied embeddings the classes share nothing:
-    every site then has a block of its own, with as many adapters.
+    A block has adapters for all its sites: those that ``hybrid_layer_ids`` lists, where a config
+    states them too. Without tied embeddings the classes share nothing: every site then has a
+    block of its own, with as many adapters.
     """
-    layers, sites = facts.integer("num_hidden_layers"), kinds.count(_HYBRID)
+    layers, listed = facts.integer("num_hidden_layers"), facts.items("hybrid_layer_ids")
+    sites = kinds.count(_HYBRID) if listed is None else len(listed)
     if len(kinds) != layers:
         wanted = f"one entry for each of the {layers} layers is needed, not {len(kinds)}"
         raise facts.bad("layers_block_type", kinds, wanted)
@@ -87,7 +89,7 @@ _ZAMBA2 = (
 
 
 def _zamba2_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
-    facts.settle("hybrid_layer_ids", "num_query_groups")
+    facts.settle("num_query_groups", "kv_channels")
     return _placed(facts, _stated(facts) or _ZAMBA2, facts.integer("num_mem_blocks"))
 
 

@@ -90,7 +90,8 @@ def inkling(root: Facts, text: Facts) -> list[Tensor]:
     vision, audio = vision_of(root), audio_of(root)
     hidden, layers = text.integer("hidden_size"), vision.integer("num_hidden_layers")
     vision.settle("text_hidden_size", "hidden_size", "num_attention_heads")
-    wide = {**audio.stated, "text_hidden_size": hidden}
+    # The root sets the width last, over either name of it.
+    wide = {**audio.stated, "text_hidden_size": hidden, "hidden_size": hidden}
     heard = listen(Facts(wide, audio.model_type, audio.defaults, audio.path))
     tower = Tower("vision_tower.")
     steps = _plan(vision, layers)
