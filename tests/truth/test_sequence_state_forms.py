@@ -24,6 +24,7 @@ from engine.architecture.spec import (
     StateSpec,
 )
 from engine.deployment.spec import Deployment
+from engine.devices.device import Vendor
 from engine.formats.kv import latent_bytes, layer_bytes
 from engine.runtimes.vllm.layout import PoolRule, RequestRule
 from engine.runtimes.vllm.pool import pool_layout
@@ -85,10 +86,14 @@ def published(name: str) -> Model:
 
 
 def state_of(
-    model: Model, memory_gib: float = 90.0, capability: float = 9.0, **chosen: Any
+    model: Model,
+    memory_gib: float = 90.0,
+    capability: float = 9.0,
+    vendor: Vendor = Vendor.NVIDIA,
+    **chosen: Any,
 ) -> SequenceState:
     deployment = Deployment(**chosen)
-    card = replace(gpu(memory_gib), compute_capability=capability)
+    card = replace(gpu(memory_gib), compute_capability=capability, vendor=vendor)
     return size(model, deployment, machine(card, deployment.ranks)).budget.sequence_state
 
 
@@ -166,6 +171,26 @@ def test_that_deepseek_v4_is_packed_as_its_log_says() -> None:
     slack = 0.006 / printed["kv_available_gib"]
     assert state.max_concurrency == pytest.approx(printed["max_concurrency"], abs=0.006)
     assert state.pool_tokens == pytest.approx(printed["kv_tokens"], rel=slack)
+
+
+def test_that_blocks_on_intel_s_cards_hold_64_tokens() -> None:
+    # Gemma 4 31B on two cards: 10 full layers in blocks of 128, which are as large as the 64 of
+    # 50 sliding ones: 1,280 blocks and five groups of 145 a request of 163,840 tokens.
+    printed = reported("fi-gemma4-31b-2xb70")
+    state = state_of(
+        published("nvidia/Gemma-4-31B-IT-NVFP4"),
+        capability=0.0,
+        vendor=Vendor.INTEL,
+        runtime_version="0.22.0",
+        max_model_len=163_840,
+        max_num_batched_tokens=8192,
+        tensor_parallel_size=2,
+        kv_cache_dtype="bf16",
+        kv_pool_bytes=int(printed["kv_available_gib"] * GIB),
+    )
+    assert state.bytes_per_block == 10 * 64 * 8 * 256 * 2 * 2
+    assert state.pool_tokens == printed["kv_tokens"]
+    assert f"{state.max_concurrency:.2f}" == f"{printed['max_concurrency']:.2f}"
 
 
 def test_that_states_of_qwen3_next_take_16_bits() -> None:

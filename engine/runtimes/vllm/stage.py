@@ -164,8 +164,9 @@ def _block_size(model: Model, settings: Settings) -> int:
     latent = any(a.kind is AttentionKind.LATENT and a.kv_lora_rank == 512 for a in kinds)
     if any(a.index_head_dim for a in kinds):
         return cache_rules.INDEXED_BLOCK if latent else cache_rules.SELECTED_BLOCK
+    usual = settings.block_tokens
     blocks = cache_rules.LATENT_BLOCKS.at(settings.version)
-    return blocks.get(int(settings.capability), 16) if latent else 16
+    return blocks.get(int(settings.capability), usual) if latent else usual
 
 
 def request_rule(model: Model, settings: Settings) -> RequestRule:
