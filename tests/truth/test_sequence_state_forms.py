@@ -173,6 +173,26 @@ def test_that_deepseek_v4_is_packed_as_its_log_says() -> None:
     assert state.pool_tokens == pytest.approx(printed["kv_tokens"], rel=slack)
 
 
+def test_that_layers_that_share_keys_keep_none() -> None:
+    # Gemma 4 E2B: of 35 layers the first 15 keep keys and values, three of them of every token in
+    # heads of 512; twelve slide over 512 tokens in heads of 256.
+    printed = reported("fi-gemma4-e2b-1kvhead")
+    state = state_of(
+        published("google/gemma-4-E2B-it"),
+        runtime_version="0.22.0",
+        max_model_len=32_768,
+        max_num_batched_tokens=8192,
+        max_num_seqs=64,
+        kv_pool_bytes=10_200 * 3 * 16 * 2048,
+    )
+    pool = 10_200 * 3 * 16 * 2048
+    assert pool / GIB == pytest.approx(printed["kv_available_gib"], abs=0.006)
+    per_request = 32_768 // 16 + 4 * (-(-(511 + 8192) // 32) + 1)
+    assert state.reserved_bytes_per_sequence == per_request * 3 * 16 * 2048
+    assert state.pool_tokens == printed["kv_tokens"]
+    assert state.max_concurrency == pytest.approx(printed["max_concurrency"], abs=0.006)
+
+
 def test_that_blocks_on_intel_s_cards_hold_64_tokens() -> None:
     # Gemma 4 31B on two cards: 10 full layers in blocks of 128, which are as large as the 64 of
     # 50 sliding ones: 1,280 blocks and five groups of 145 a request of 163,840 tokens.
