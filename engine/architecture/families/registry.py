@@ -77,6 +77,10 @@ _HOMES = {
         "exaone_moe llama4_text mimo_v2_flash minicpm3 youtu mistral4 axk1 granitemoe_swa "
         "cohere2_moe hy_v3 kolibri1 qwen3_vl_moe_text qwen3_omni_moe_text"
     ),
+    "published": (
+        "bidirectional_pplx_qwen3 Dream hf_olmo illada instella internlm jais llada llama_bidirec "
+        "nanbeige orion ouro phi-msft phi3small plamo3 RefinedWeb solar telechat"
+    ),
     "zaya": "zaya",
     "zamba": "zamba zamba2",
     "voices": "higgs_audio_v2",
@@ -110,6 +114,22 @@ _SAME_LAYERS = {
     "granite_docling_text": "granite",
     "hunyuan_vl_text": "hunyuan_v1_dense",
     "paddleocr_vl_text": "ernie4_5",
+    "Yi": "llama",
+    "aquila": "llama",
+    "apriel": "llama",
+    "ilama": "llama",
+    "k2_horizon": "llama",
+    "kanana2vec": "llama_bidirec",
+    "kanana2_tiny": "qwen3",
+    "kormo": "llama",
+    "maincoder": "qwen3",
+    "mixformer-sequential": "phi-msft",
+    "parambharatgen": "llama",
+    "RefinedWebModel": "falcon",
+    "sdar": "qwen3",
+    "sdar_moe": "qwen3_moe",
+    "stablelm_epoch": "stablelm",
+    "zarya": "qwen3",
 }
 FAMILIES: Mapping[str, Family] = Lookup(
     "engine.architecture.families", "FAMILIES", _HOMES, _SAME_LAYERS

@@ -1,0 +1,197 @@
+"""Published models whose types have code of their own, against their published totals.
+
+Dimensions are facts of the models' configs, totals what the Hub states of their safetensors.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.architecture.read import specify
+from engine.architecture.spec import Direction, Subject
+
+
+def config(
+    kind: str, sizes: tuple[int, int, int, int, int, int], **more: object
+) -> dict[str, object]:
+    """A config from layers, heads, key/value heads, hidden size, vocabulary and MLP width."""
+    names = (
+        "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "hidden_size",
+        "vocab_size", "intermediate_size",
+    )  # fmt: skip
+    return {"model_type": kind, **dict(zip(names, sizes, strict=True)), **more}
+
+
+OLMO = {
+    "model_type": "hf_olmo", "architectures": ["OLMoForCausalLM"], "vocab_size": 50_280,
+    "embedding_size": 50_304, "block_type": "sequential", "layer_norm_type": "default",
+    "layer_norm_with_affine": False, "activation_type": "swiglu", "include_bias": False,
+    "max_sequence_length": 2_048, "block_group_size": 1, "multi_query_attention": False,
+}  # fmt: skip
+LLADA = {
+    "model_type": "llada", "architectures": ["LLaDAModelLM"], "d_model": 4_096, "n_layers": 32,
+    "n_heads": 32, "n_kv_heads": 32, "mlp_hidden_size": 12_288, "mlp_ratio": 4,
+    "vocab_size": 126_464, "embedding_size": 126_464, "weight_tying": False,
+    "block_type": "llama", "layer_norm_type": "rms", "layer_norm_with_affine": True,
+    "activation_type": "silu", "include_bias": False, "max_sequence_length": 4_096,
+}  # fmt: skip
+REFINED_WEB = {
+    "architectures": ["RWForCausalLM"], "alibi": False, "bias": False, "parallel_attn": True,
+    "vocab_size": 65_024, "apply_residual_connection_post_layernorm": False,
+}  # fmt: skip
+PHI = {
+    "vocab_size": 51_200, "n_head": 32, "n_inner": None, "n_positions": 2_048, "rotary_dim": 32,
+    "tie_word_embeddings": False,
+}  # fmt: skip
+TIED = {"tie_word_embeddings": True}
+
+# name: (config, published total, keys and values of a token)
+DECODERS: dict[str, tuple[dict[str, object], int, int]] = {
+    "01-ai/Yi-6B": (
+        config("Yi", (32, 32, 4, 4_096, 64_000, 11_008), architectures=["YiForCausalLM"]),
+        6_061_035_520, 32 * 2 * 4 * 128,
+    ),
+    "BAAI/Aquila2-34B": (
+        config("aquila", (60, 48, 8, 6_144, 143_973, 24_576)),
+        34_233_796_608, 60 * 2 * 8 * 128,
+    ),
+    "hmellor/Ilama-3.2-1B": (
+        config("ilama", (16, 32, 8, 2_048, 128_256, 8_192), head_dim=64, **TIED),
+        1_235_814_400, 16 * 2 * 8 * 64,
+    ),
+    "IFM/K2-Horizon-7B": (
+        config("k2_horizon", (36, 32, 8, 4_096, 250_624, 12_288), head_dim=128),
+        8_999_178_240, 36 * 2 * 8 * 128,
+    ),
+    "JetLM/SDAR-1.7B-Chat": (
+        config("sdar", (28, 16, 8, 2_048, 151_936, 6_144), head_dim=128),
+        2_031_739_904, 28 * 2 * 8 * 128,
+    ),
+    "jtatman/zephyr-3b-gravityfalls": (
+        config("stablelm_epoch", (32, 32, 32, 2_560, 50_304, 6_912)),
+        2_795_443_200, 32 * 2 * 32 * 80,
+    ),
+    "AI4Chem/ChemLLM-7B-Chat-1_5-DPO": (
+        config("internlm", (32, 32, 8, 4_096, 92_544, 14_336), bias=False),
+        7_737_708_544, 32 * 2 * 8 * 128,
+    ),
+    "allenai/OLMo-7B": (
+        {**OLMO, "d_model": 4_096, "n_layers": 32, "n_heads": 32, "mlp_hidden_size": 22_016,
+         "mlp_ratio": 4, "weight_tying": False},
+        6_888_095_744, 32 * 2 * 4_096,
+    ),
+    "allenai/OLMo-1B": (
+        {**OLMO, "d_model": 2_048, "n_layers": 16, "n_heads": 16, "mlp_hidden_size": None,
+         "mlp_ratio": 8, "weight_tying": True},
+        1_176_764_416, 16 * 2 * 2_048,
+    ),
+    "ByteDance/Ouro-1.4B": (  # every layer runs four times
+        config("ouro", (24, 16, 16, 2_048, 49_152, 5_632), head_dim=128, total_ut_steps=4),
+        1_434_652_673, 4 * 24 * 2 * 2_048,
+    ),
+    "ByteDance/Ouro-2.6B-Thinking": (
+        config("ouro", (48, 16, 16, 2_048, 49_152, 5_632), head_dim=128, total_ut_steps=4),
+        2_667_974_657, 4 * 48 * 2 * 2_048,
+    ),
+    "tiiuae/falcon-7b": (
+        {**REFINED_WEB, "model_type": "RefinedWebModel", "hidden_size": 4_544, "n_head": 71,
+         "n_layer": 32, "multi_query": True},
+        6_921_720_704, 32 * 2 * 64,
+    ),
+    "tiiuae/falcon-40b": (
+        {**REFINED_WEB, "model_type": "RefinedWeb", "hidden_size": 8_192, "n_head": 128,
+         "n_head_kv": 8, "n_layer": 60},
+        41_303_293_952, 60 * 2 * 8 * 64,
+    ),
+    "microsoft/phi-2": (
+        {**PHI, "model_type": "phi-msft", "n_embd": 2_560, "n_layer": 32, "n_head_kv": None},
+        2_779_683_840, 32 * 2 * 2_560,
+    ),
+    "microsoft/phi-1_5": (
+        {**PHI, "model_type": "mixformer-sequential", "n_embd": 2_048, "n_layer": 24,
+         "architecture": {"block_cls": "parallel", "mixer": {}, "mlp": {"mlp_cls": "mlp"}}},
+        1_418_270_720, 24 * 2 * 2_048,
+    ),
+    "microsoft/Phi-3-small-128k-instruct": (
+        {**config("phi3small", (32, 32, 8, 4_096, 100_352, 14_336)), "intermediate_size": None,
+         "ff_intermediate_size": 14_336, "blocksparse_block_size": 64},
+        7_392_272_384, 32 * 2 * 8 * 128,
+    ),
+    "amd/Instella-3B": (
+        config("instella", (36, 32, 32, 2_560, 50_304, 6_912), head_dim=80),
+        3_112_675_840, 36 * 2 * 2_560,
+    ),
+    "KORMo-Team/KORMo-10B-sft": (
+        config("kormo", (40, 32, 8, 4_096, 125_184, 16_384), head_dim=128),
+        10_756_624_384, 40 * 2 * 8 * 128,
+    ),
+    "Nanbeige/Nanbeige4.2-3B": (  # every layer runs twice
+        config(
+            "nanbeige", (22, 48, 8, 3_072, 166_144, 10_752), head_dim=128, num_loops=2,
+            loop_loss_weights=[], tie_word_embeddings=False,
+        ),
+        4_169_800_704, 2 * 22 * 2 * 8 * 128,
+    ),
+    "pfnet/plamo-3-610m-fin-instruct": (
+        config(
+            "plamo3", (16, 16, 1, 1_536, 107_520, 6_144), head_dim=128, window_size=2_048,
+            sliding_window_pattern=8, tie_word_embeddings=False,
+        ),
+        890_344_960, 16 * 2 * 128,
+    ),
+}  # fmt: skip
+DIFFUSION: dict[str, tuple[dict[str, object], int]] = {
+    "Dream-org/Dream-v0-Base-7B": (
+        config("Dream", (28, 28, 4, 3_584, 152_064, 18_944), architectures=["DreamModel"]),
+        7_615_616_512,
+    ),
+    "GSAI-ML/LLaDA-8B-Base": (LLADA, 8_015_581_184),
+    "GSAI-ML/iLLaDA-8B-Base": (
+        config("illada", (32, 32, 8, 4_096, 155_136, 14_336)), 8_250_462_208,
+    ),
+}  # fmt: skip
+ENCODERS: dict[str, tuple[dict[str, object], int]] = {
+    "nvidia/llama-nemotron-embed-1b-v2": (
+        config(
+            "llama_bidirec", (16, 32, 8, 2_048, 128_256, 8_192), head_dim=64,
+            architectures=["LlamaBidirectionalModel"],
+        ),
+        1_235_814_400,
+    ),
+    "perplexity-ai/pplx-embed-v1-4b": (
+        config(
+            "bidirectional_pplx_qwen3", (36, 32, 8, 2_560, 151_936, 9_728), head_dim=128,
+            architectures=["PPLXQwen3Model"],
+        ),
+        4_022_468_096,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_that_a_type_of_its_own_has_its_published_total(name: str) -> None:
+    stated, total, per_token = DECODERS[name]
+    spec = specify(stated)
+    assert spec.parameters == total
+    kept = [layer.attention for layer in spec.layers if layer.attention]
+    widths = (a.caches * a.num_key_value_heads * (a.head_dim + a.v_head_dim) for a in kept)
+    assert sum(widths) == per_token
+    assert not spec.doubts
+
+
+@pytest.mark.parametrize("name", DIFFUSION)
+def test_that_what_a_diffusing_model_keeps_is_a_bound(name: str) -> None:
+    stated, total = DIFFUSION[name]
+    spec = specify(stated)
+    assert spec.parameters == total
+    assert [doubt.subject for doubt in spec.doubts] == [Subject.SEQUENCE_STATE]
+    assert spec.direction(Subject.SEQUENCE_STATE) is Direction.UPPER
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_that_an_encoder_keeps_nothing(name: str) -> None:
+    stated, total = ENCODERS[name]
+    spec = specify(stated)
+    assert spec.parameters == total
+    assert not any(layer.attention and layer.attention.keeps_cache for layer in spec.layers)
+    assert not spec.doubts
