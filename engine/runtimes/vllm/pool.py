@@ -163,8 +163,9 @@ def _attention_pages(attention: AttentionSpec, block: int, rule: PoolRule) -> li
         return [LayerPage(Keeps.WINDOW, block, block * per_token, attention.window)]
     if attention.kind is AttentionKind.LATENT and attention.index_head_dim:
         index = indexer_bytes(attention.index_head_dim)
-        main = LayerPage(Keeps.ALL, block, block * (per_token - index))
-        return [main, LayerPage(Keeps.ALL, block, block * index)]
+        # A layer may keep the index's keys alone.
+        sizes = [size for size in (per_token - index, index) if size]
+        return [LayerPage(Keeps.ALL, block, block * size) for size in sizes]
     return [LayerPage(Keeps.ALL, block, block * per_token)]
 
 
