@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 _ALIKE = 0.8
 """Share of letters in common from which one name may be a slip for another."""
+_KNOWN_TOPS = re.compile(
+    r"For(CausalLM|ConditionalGeneration|MaskedLM|PreTraining)$|LMHeadModel$|MTModel$"
+    r"|For(Sequence|Token)Classification$|ForQuestionAnswering$|(?<!Reward)(?<!Gating)Model$"
+)
+"""Ends of class names whose top is that of the same end everywhere."""
 _LONGEST_NAME = 60
 _BOTH = (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
 _READ_BY_HAND = ("tie_word_embeddings", "torch_dtype", "quantization_config")
@@ -86,19 +91,16 @@ def stranger_doubts(root: Facts, text: Facts) -> list[Doubt]:
 
 def class_doubts(root: Facts) -> list[Doubt]:
     """Doubts of a known type whose class is the repository's own code: it may build anything."""
-    name = first_class(root.stated)
-    own = (root.model_type, SAME_CLASS.get(root.model_type, root.model_type))
-    known = class_defaults(root.model_type) is not None
-    if (
-        not name
-        or not known
-        or any(_bare(name).startswith(_bare(kind.removesuffix("_model"))) for kind in own)
-    ):
+    name, kind = first_class(root.stated), root.model_type
+    if not name or class_defaults(kind) is None or name in all_classes():
         return []
-    if name in all_classes():
+    said = f"{name:.{_LONGEST_NAME}} is code of its repository: counted as {kind}"
+    own = (kind, SAME_CLASS.get(kind, kind))
+    if not any(_bare(name).startswith(_bare(k.removesuffix("_model"))) for k in own):
+        return [Doubt(subject, said, Direction.EITHER) for subject in _BOTH]
+    if _KNOWN_TOPS.search(name):
         return []
-    reason = f"{name:.{_LONGEST_NAME}} is code of its repository: counted as {root.model_type}"
-    return [Doubt(subject, reason, Direction.EITHER) for subject in _BOTH]
+    return [Doubt(Subject.WEIGHTS, f"{said}, with the top of a language model", Direction.EITHER)]
 
 
 def _bare(name: str) -> str:

@@ -103,8 +103,12 @@ def test_that_a_class_of_the_repositorys_own_code_is_a_doubt() -> None:
     spec = specify(stated)
     assert {d.subject for d in spec.doubts} == {Subject.WEIGHTS, Subject.SEQUENCE_STATE}
     assert "JinaQwenForCausalLM is code of its repository" in spec.doubts[0].reason
-    for known in ("Qwen2ForCausalLM", "Qwen2ForRewardModel", "Qwen2Model"):
+    for known in ("Qwen2ForCausalLM", "Qwen2ForSequenceClassification", "Qwen2Model"):
         assert not specify(stated | {"architectures": [known]}).doubts
+    # Qwen2.5-Math-RM scores by two matrices, other reward models by one.
+    scored = specify(stated | {"architectures": ["Qwen2ForRewardModel"]})
+    assert scored.direction(Subject.WEIGHTS) is Direction.EITHER
+    assert scored.direction(Subject.SEQUENCE_STATE) is None
 
 
 def test_that_a_config_of_a_hundred_thousand_keys_is_refused() -> None:
