@@ -173,6 +173,28 @@ def test_that_deepseek_v4_is_packed_as_its_log_says() -> None:
     assert state.pool_tokens == pytest.approx(printed["kv_tokens"], rel=slack)
 
 
+def test_that_scales_of_every_head_and_token_lie_beside_8_bits() -> None:
+    # Qwen3.6-27B on two cards: 2 heads of 256 in 8 bits with a scale of 4 B a side, and five
+    # blocks of state for four speculative tokens, and one more for cached prefixes.
+    printed = reported("club3090-745-qwen36-27b-int8kv")
+    state = state_of(
+        published("nvidia/Qwen3.6-27B-NVFP4"),
+        capability=8.6,
+        runtime_version="0.24.0",
+        max_model_len=262_144,
+        max_num_batched_tokens=2048,
+        tensor_parallel_size=2,
+        speculative_tokens=4,
+        enable_prefix_caching=True,
+        kv_cache_dtype="int8_per_token_head",
+        kv_pool_bytes=int(printed["kv_available_gib"] * GIB),
+    )
+    assert state.bytes_per_block == 17 * 1584 * 2 * 2 * (256 + 4)
+    assert state.reserved_bytes_per_sequence == (166 + 3 * 6) * state.bytes_per_block
+    assert state.pool_tokens == printed["kv_tokens"]
+    assert f"{state.max_concurrency:.2f}" == f"{printed['max_concurrency']:.2f}"
+
+
 def test_that_layers_that_share_keys_keep_none() -> None:
     # Gemma 4 E2B: of 35 layers the first 15 keep keys and values, three of them of every token in
     # heads of 512; twelve slide over 512 tokens in heads of 256.
