@@ -235,6 +235,44 @@ def test_that_blocks_on_intel_s_cards_hold_64_tokens() -> None:
     assert f"{state.max_concurrency:.2f}" == f"{printed['max_concurrency']:.2f}"
 
 
+def test_that_blocks_beside_states_are_multiples_of_64_there_too() -> None:
+    # Qwen3.6-35B-A3B in 1 GiB: 1,088 tokens cover a state of 2,146,304 B at 2,048 B a token, and
+    # cached prefixes take a second state in each of three groups: 48 blocks are 4.80 requests.
+    printed = reported("v2-xpu-lunarlake-qwen36-35b")
+    state = state_of(
+        published("nvidia/Qwen3.6-35B-A3B-NVFP4"),
+        capability=0.0,
+        vendor=Vendor.INTEL,
+        runtime_version="0.28.0",
+        max_model_len=4096,
+        max_num_batched_tokens=2048,
+        enable_prefix_caching=True,
+        kv_cache_dtype="bf16",
+        kv_pool_bytes=GIB,
+    )
+    assert (state.block_size, state.num_blocks) == (1088, 48)
+    assert state.pool_tokens == printed["kv_tokens"]
+    assert f"{state.max_concurrency:.2f}" == f"{printed['max_concurrency']:.2f}"
+
+
+def test_that_a_head_of_fp8_on_each_rank_is_cut_as_printed() -> None:
+    # Qwen3.6-35B-A3B on two cards: one head of 256 in FP8 and half the states on each.
+    printed = reported("club3090-523-qwen36-35b-nvfp4-2x5090")
+    state = state_of(
+        published("nvidia/Qwen3.6-35B-A3B-NVFP4"),
+        capability=12.0,
+        runtime_version="0.24.0",
+        max_model_len=262_144,
+        max_num_batched_tokens=8192,
+        tensor_parallel_size=2,
+        enable_prefix_caching=True,
+        kv_cache_dtype="fp8_e4m3",
+        kv_pool_bytes=int(printed["kv_available_gib"] * GIB),
+    )
+    assert (state.block_size, state.num_blocks) == (2096, 1658)
+    assert state.pool_tokens == printed["kv_tokens"]
+
+
 def test_that_states_of_qwen3_next_take_16_bits() -> None:
     # Asked for here, and the model's dtype anyway: 121 blocks of 544 tokens and three groups of
     # two states, of which 470 blocks hold 3.70 requests.
@@ -315,7 +353,15 @@ HYBRIDS: dict[str, tuple[ArchitectureSpec, str, int, int, int]] = {
         1,
         1473,
     ),
-    # 6 layers of 2 heads of 128 in FP8, 23 states of 64 heads in 32 bits.
+    # 6 layers of 2 heads of 128 in FP8, 23 states of 64 heads in 16 bits: 2,128 tokens a block.
+    "v2-nemotron3-nano-omni-nvfp4-5090": (
+        spec_of((LayerSpec((), full(2, 128)), 6), (LayerSpec((), state=mamba2(64, 64, 8)), 23)),
+        "fp8",
+        131_072,
+        1,
+        680,
+    ),
+    # The same in 32 bits.
     "v2-nemotron-cascade2-30b-nvfp4-h100": (
         spec_of(
             (LayerSpec((), full(2, 128)), 6),
@@ -341,6 +387,8 @@ def test_that_states_set_the_block_and_the_groups(name: str) -> None:
         assert layout.padding_layers == printed["padding_layers"]
     request = layout.blocks_per_request(length, RequestRule(8192, state_blocks=states))
     assert blocks / request == pytest.approx(printed["max_concurrency"], rel=1e-3)
+    # Until 0.20 the line of tokens divides the blocks by the number of groups.
+    assert blocks // layout.num_groups * layout.block_size == printed["kv_tokens"]
     if "kv_available_gib" in printed:
         pool = blocks * layout.bytes_per_block / GIB
         assert pool == pytest.approx(printed["kv_available_gib"], abs=0.011)
