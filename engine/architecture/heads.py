@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from engine.architecture.spec import Direction, Doubt, Subject
 from engine.config.facts import is_mapping
 
 if TYPE_CHECKING:
@@ -32,6 +33,18 @@ _NEVER_TIES = frozenset({
 _TIED = "tie_word_embeddings"
 _ANSWERS = "ForQuestionAnswering"
 _BIASED = ("ForTokenClassification", _ANSWERS)
+_BIASED_UNUSUALLY = {
+    "Qwen3ASRForTokenClassification": False, "T5Gemma2ForSequenceClassification": True,
+    "T5GemmaForSequenceClassification": True,
+}  # fmt: skip
+"""Classes whose classifying head has a bias, or none, unlike others of its kind."""
+_OTHER_PARTS = frozenset({
+    "Blip2ForImageTextRetrieval", "BlipForImageTextRetrieval", "BlipForQuestionAnswering",
+    "BlipModel",
+})  # fmt: skip
+_OWN_TOPS = ("ForMultipleChoice", "ForQuestionAnsweringSimple")
+"""Classes with neither a language model's head nor one that classifies."""
+_LANGUAGE = ("LMHeadModel", "ForCausalLM", "MTModel")
 
 
 def first_class(stated: Mapping[str, object]) -> str:
@@ -51,11 +64,28 @@ def whole_class(facts: Facts) -> str:
 def head_of(stated: Mapping[str, object]) -> str:
     """What is on top: ``lm``, ``none`` or ``score`` (classes or a reward)."""
     name = first_class(stated)
-    if name.endswith(("LMHeadModel", "ForCausalLM", "MTModel")):
+    if name.endswith(_LANGUAGE):
         return "lm"
     if name.endswith(("ForSequenceClassification", "RewardModel", *_BIASED)):
         return "score"
-    return "none" if name.endswith("Model") else "lm"
+    return "none" if name.endswith(("Model", *_OWN_TOPS)) else "lm"
+
+
+def other_parts(stated: Mapping[str, object]) -> list[Doubt]:
+    """Doubts of a class that has other parts than the one by whose rule it is counted."""
+    name = first_class(stated)
+    if name not in _OTHER_PARTS:
+        return []
+    reason = f"{name} has other parts than the class that generates text: counted as that one"
+    both = (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
+    return [Doubt(subject, reason, Direction.EITHER) for subject in both]
+
+
+def is_usual(stated: Mapping[str, object]) -> bool:
+    """Whether the class's name says what it has on top: others may have less than is counted."""
+    name = first_class(stated)
+    usual = name.endswith((*_LANGUAGE, "ForConditionalGeneration", "WithLMHead"))
+    return not name or usual or head_of(stated) != "lm"
 
 
 _HEADED = frozenset({
@@ -63,8 +93,11 @@ _HEADED = frozenset({
     "vision-encoder-decoder",
 })  # fmt: skip
 """Models whose class with a head is itself called ``...Model``."""
-_CLASS_OF = {"glmga": "glm46v", "pp_chart2table": "got_ocr2"}
-"""Types built by another type's class."""
+_CLASS_OF = {
+    "glmga": "glm46v", "inkling_mm_model": "inkling", "nemo_speechlm": "nemotron3_5_transcribe",
+    "pp_chart2table": "got_ocr2",
+}  # fmt: skip
+"""Types built by classes of another name."""
 
 
 def top_of(facts: Facts) -> tuple[str, Facts]:
@@ -87,9 +120,15 @@ def top_of(facts: Facts) -> tuple[str, Facts]:
     return ("lm" if kind == "none" and not is_bare else kind), root
 
 
+def is_bare(facts: Facts) -> bool:
+    """Whether the class of the whole model has nothing on top of its layers."""
+    return top_of(facts)[0] == "none"
+
+
 def score_has_bias(stated: Mapping[str, object]) -> bool:
     """Whether the classifying head of a decoder has one: it has for tokens and for answers."""
-    return first_class(stated).endswith(_BIASED)
+    name = first_class(stated)
+    return _BIASED_UNUSUALLY.get(name, name.endswith(_BIASED))
 
 
 def labels_of(facts: Facts) -> int:

@@ -10,6 +10,7 @@ from engine.architecture.build import Built, UnknownKindError, build
 from engine.architecture.drafts import flattened, kind_of, lone_layer_doubts, notes_of, renamed
 from engine.architecture.families.generic import GENERIC
 from engine.architecture.families.registry import FAMILIES
+from engine.architecture.heads import first_class, is_usual, other_parts
 from engine.architecture.marking import mark
 from engine.architecture.model import Model
 from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, ModuleClass, Subject
@@ -131,7 +132,7 @@ def specify(
     else:
         built = _build(text, family, root, doubts)
     extra = _towers(root, text, doubts)
-    doubts += further_state(root)
+    doubts += [*further_state(root), *other_parts(root.stated)]
     doubts += lone_layer_doubts(root.stated, tied=built.tied)
     crosses = any(layer.cross is not None for layer in built.layers)
     doubts += second_stack_doubts(root, text, crosses=crosses)
@@ -179,6 +180,12 @@ def _build(text: Facts, family: Family, root: Facts, doubts: list[Doubt]) -> Bui
         kind = shown(unknown.kind)
         bound = _bound(text, root)
         doubts += _unknown(text, f"layers of kind {kind} are not known for this type")
+        return bound
+    except UnknownTowerError as unknown:
+        kind, bound = shown(str(unknown) or "of unknown type"), _bound(text, root)
+        reason = f"its encoder {kind} is not known: counted as a plain decoder of these dimensions"
+        both = (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
+        doubts += [Doubt(subject, reason, Direction.EITHER) for subject in both]
         return bound
     text.settle(*family.harmless)
     if family.doubts:
@@ -236,6 +243,7 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
             reason = f"{beside[0][:80]} of {named} is not known: not counted"
             doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
         return []
+    way = Direction.LOWER
     if rule is not None:
         try:
             return rule(root, text)
@@ -263,7 +271,10 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
             reason = f"what joins the encoder of {named} to its text model is not known"
             doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.EITHER))
             return encoders
-    doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
+        if not is_usual(root.stated):
+            reason += f"; nor is it known what {first_class(root.stated):.80} has on top"
+            way = Direction.EITHER
+    doubts.append(Doubt(Subject.WEIGHTS, reason, way))
     return []
 
 

@@ -20,6 +20,7 @@ from engine.architecture.families.base import (
     matrix,
     vector,
 )
+from engine.architecture.heads import is_bare
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ def _rates(facts: Facts, _family: Family, _mixer: str, _feed: str) -> list[Tenso
 
 
 def _scale(facts: Facts, _family: Family) -> list[Tensor]:
+    if is_bare(facts):
+        return []
     rows = facts.integer("vocab_size")
     return [vector("lm_head.logit_scale", ModuleClass.LM_HEAD, rows, Sharding.VOCAB)]
 

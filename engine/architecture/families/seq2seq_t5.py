@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.families.base import DENSE, FULL, SPARSE, Family, Moe, Names, norm
 from engine.architecture.families.seq2seq import named, own_tables, seq2seq
+from engine.architecture.heads import first_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject, Tensor
 from engine.config.facts import is_mapping
 
@@ -169,14 +170,17 @@ def _pop2piano(base: Family) -> Family:
 
 
 def _udop_biases(side: str, facts: Facts) -> list[Tensor]:
-    """The biases beside the first, which is the encoder's own: of places on the page."""
+    """The biases beside the first, which is the encoder's own: of places on the page.
+
+    ``UdopModel`` alone has a first of its own on each side.
+    """
     given = facts.items("relative_bias_args")
     found: list[Tensor] = []
     for index, entry in enumerate(_UDOP_BIASES if given is None else given):
         rows = entry.get("relative_attention_num_buckets", 32) if is_mapping(entry) else 32
         shape = facts.checked("relative_bias_args", rows, 1), facts.integer("num_heads")
         found.append(Tensor(f"{side}.relative_bias.{index}.weight", _A, shape))
-    return found[1:]
+    return found if first_class(facts.stated) == "UdopModel" else found[1:]
 
 
 def _udop_outer(side: str) -> OuterRule:

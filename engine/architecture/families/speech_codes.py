@@ -13,6 +13,7 @@ from engine.architecture.families import attention, patterns
 from engine.architecture.families.base import Family, Mixed, Names, matrix
 from engine.architecture.families.seq2seq import named, reading, seq2seq, table
 from engine.architecture.families.seq2seq_bart import CROSS, NAMES, NORMS, PLAIN
+from engine.architecture.heads import is_bare
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 
 if TYPE_CHECKING:
@@ -31,8 +32,11 @@ def _codebooks(key: str, extra: int = 0) -> OuterRule:
             return []
         shape = rows, hidden
         first = table("embed_tokens.*", rows + extra, hidden)
+        tables = [replace(first, copies=more)]
+        if is_bare(facts):
+            return tables
         heads = matrix("lm_heads.*", ModuleClass.LM_HEAD, shape, Sharding.VOCAB, copies=more)
-        return [replace(first, copies=more), *heads]
+        return [*tables, *heads]
 
     return tensors
 

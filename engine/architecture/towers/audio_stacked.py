@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.architecture.heads import is_bare
 from engine.architecture.spec import ModuleClass
 from engine.architecture.towers.audio import audio_of, listen
 from engine.architecture.towers.parts import Tower
@@ -82,7 +83,8 @@ def _nemo(root: Facts, text: Facts) -> list[Tensor]:
     heard = audio_of(audio, "asr_config").integer("hidden_size")
     tower.linear("multi_modal_projector", text.integer("hidden_size"), heard)
     hidden = words.integer("hidden_size")
-    tower.linear("word_timestamp_head", words.integer("vocab_size"), hidden)
+    if not is_bare(text):
+        tower.linear("word_timestamp_head", words.integer("vocab_size"), hidden)
     second = Tower("word_timestamp_encoder.", ModuleClass.AUDIO)
     second.linear("upsampler", hidden, hidden * words.integer("upsampling_factor"))
     _layers(words, second, normed=True)

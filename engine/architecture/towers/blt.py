@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.build import layers_of
 from engine.architecture.families.base import Family, matrix
 from engine.architecture.families.blt import crossing, head_widths, width_of
+from engine.architecture.heads import is_bare
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def blt(root: Facts, text: Facts) -> list[Tensor]:
         tensors += matrix(path, _OTHER, (wide, joined), _WHOLE)
     if root.flag("patch_in_forward"):
         tensors += _patcher(_part(root, "patcher_config"))
-    if not root.flag("tie_word_embeddings"):
+    if not (root.flag("tie_word_embeddings") or is_bare(text)):
         shape = (root.integer("vocab_size"), text.integer("hidden_size"))
         tensors += matrix("lm_head", _HEAD, shape, _VOCAB)
     return tensors

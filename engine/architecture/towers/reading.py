@@ -15,7 +15,7 @@ from engine.architecture.families.seq2seq import repeated, table
 from engine.architecture.families.seq2seq_gemma import MODULE, MODULE2
 from engine.architecture.families.speech_codes import DIA_SIDE
 from engine.architecture.families.speech_encoders import audio
-from engine.architecture.heads import whole_class
+from engine.architecture.heads import is_bare, whole_class
 from engine.architecture.spec import ModuleClass, Tensor
 from engine.architecture.towers.audio import listen
 from engine.architecture.towers.codecs import CODECS
@@ -138,6 +138,8 @@ def _codec(root: Facts, key: str, path: str) -> list[Tensor]:
 
 def _kyutai(root: Facts, _text: Facts) -> list[Tensor]:
     """The codec of Kyutai's transcriber, which the class keeps in 32 bits."""
+    if is_bare(root):
+        return []
     found = _codec(root, "codec_config", "codec_model.")
     return [replace(tensor, stored_as="fp32") for tensor in found]
 
