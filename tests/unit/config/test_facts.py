@@ -31,6 +31,59 @@ def test_that_remote_code_spellings_are_known() -> None:
     assert Facts({"n_inner": None, "ffn_hidden_size": 9}).integer("intermediate_size") == 9
 
 
+def test_that_a_known_class_reads_only_its_own_spellings() -> None:
+    # transformers 5.24.0: GPT2Config has n_inner, LlamaConfig neither n_layer nor kv_channels.
+    stated = {"model_type": "gpt2", "n_inner": 5, "intermediate_size": 7}
+    assert facts_for(stated).optional("intermediate_size") == 5
+    stated = {"model_type": "gpt2", "intermediate_size": 7}
+    assert facts_for(stated).optional("intermediate_size") is None
+    assert facts_for({"model_type": "llama", "n_layer": 7}).integer("num_hidden_layers") == 32
+    assert facts_for({"model_type": "llama", "kv_channels": 7}).optional("head_dim") is None
+    assert facts_for({"model_type": "qwen2", "kv_channels": 7}).optional("head_dim") is None
+
+
+@pytest.mark.parametrize(
+    ("model_type", "key", "stated", "wanted"),
+    [
+        ("bloom", "hidden_size", {"n_embed": 4096}, 4096),
+        ("falcon", "hidden_size", {"n_embed": 4096, "hidden_size": 64}, 4096),
+        ("lfm2", "intermediate_size", {"block_ff_dim": 9, "intermediate_size": 7}, 9),
+        ("deepseek_v32", "n_routed_experts", {"n_routed_experts": 4, "num_experts": 8}, 8),
+        # A field, and a name that the class maps to it: that one is set last.
+        ("dots1", "n_routed_experts", {"num_local_experts": 4, "n_routed_experts": 8}, 4),
+        ("dots1", "n_routed_experts", {"n_routed_experts": 4, "num_local_experts": 8}, 8),
+        # Neither is a field: the order of the config decides.
+        ("zamba2", "attention_head_dim", {"head_dim": 32, "attention_head_dim": 64}, 64),
+        ("zamba2", "attention_head_dim", {"attention_head_dim": 64, "head_dim": 32}, 32),
+        # Mapped, but set before the field itself gets its default.
+        ("step3p5", "n_routed_experts", {"num_local_experts": 8}, 288),
+        ("speech_to_text", "decoder_layers", {"num_hidden_layers": 3}, 6),
+    ],
+)
+def test_that_of_two_names_the_one_decides_that_the_class_sets_last(
+    model_type: str, key: str, stated: dict[str, object], wanted: int
+) -> None:
+    assert facts_for({"model_type": model_type, **stated}).integer(key) == wanted
+
+
+def test_that_a_foreign_spelling_counts_as_asked_beside_the_own_one_alone() -> None:
+    for stated, wanted in (
+        ({"num_hidden_layers": 4, "n_layer": 9}, True),
+        ({"n_layer": 9}, False),
+        ({"n_layer": 32}, True),
+    ):
+        facts = facts_for({"model_type": "llama", **stated})
+        assert not facts.is_asked("n_layer")
+        facts.integer("num_hidden_layers")
+        assert facts.is_asked("n_layer") is wanted
+
+
+def test_that_the_field_itself_can_be_told_from_its_other_names() -> None:
+    # T5Config takes the decoder's layers from the field, before num_hidden_layers replaces it.
+    facts = facts_for({"model_type": "t5", "num_hidden_layers": 3})
+    assert (facts.integer("num_layers"), facts.declared("num_layers")) == (3, 6)
+
+
 @pytest.mark.parametrize(
     "value", ["32", True, [32], {"n": 32}, 1.5, float("nan"), float("inf"), -1, 0, 10**12]
 )
