@@ -64,6 +64,13 @@ _OLD_NAMES = {
     "falcon": {"n_embed": "hidden_size"},
     "glm_moe_dsa": {"num_experts": "n_routed_experts"},
     "lfm2": {"block_ff_dim": "intermediate_size"},
+    "nomic_bert": {
+        "n_embd": "hidden_size",
+        "n_head": "num_attention_heads",
+        "n_inner": "intermediate_size",
+        "n_layer": "num_hidden_layers",
+        "n_positions": "max_position_embeddings",
+    },
     "longcat_flash": {"num_hidden_layers": "num_layers"},
     "mistral_large4_text": {"num_experts": "n_routed_experts"},
 }

@@ -5,10 +5,15 @@ Dimensions are facts of the models' configs, totals what the Hub states of their
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from engine.architecture.read import specify
 from engine.architecture.spec import Direction, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def config(
@@ -46,7 +51,7 @@ PHI = {
 TIED = {"tie_word_embeddings": True}
 
 # name: (config, published total, keys and values of a token)
-DECODERS: dict[str, tuple[dict[str, object], int, int]] = {
+DECODERS: dict[str, tuple[Mapping[str, object], int, int]] = {
     "01-ai/Yi-6B": (
         config("Yi", (32, 32, 4, 4_096, 64_000, 11_008), architectures=["YiForCausalLM"]),
         6_061_035_520, 32 * 2 * 4 * 128,
@@ -140,7 +145,7 @@ DECODERS: dict[str, tuple[dict[str, object], int, int]] = {
         890_344_960, 16 * 2 * 128,
     ),
 }  # fmt: skip
-DIFFUSION: dict[str, tuple[dict[str, object], int]] = {
+DIFFUSION: dict[str, tuple[Mapping[str, object], int]] = {
     "Dream-org/Dream-v0-Base-7B": (
         config("Dream", (28, 28, 4, 3_584, 152_064, 18_944), architectures=["DreamModel"]),
         7_615_616_512,
@@ -150,7 +155,63 @@ DIFFUSION: dict[str, tuple[dict[str, object], int]] = {
         config("illada", (32, 32, 8, 4_096, 155_136, 14_336)), 8_250_462_208,
     ),
 }  # fmt: skip
-ENCODERS: dict[str, tuple[dict[str, object], int]] = {
+NOMIC = {"model_type": "nomic_bert", "n_embd": 768, "n_head": 12, "n_layer": 12, "n_inner": 3_072}
+MODERN = {"model_type": "modernbert", "architectures": ["ModernBertModel"]}
+MINI = {
+    **MODERN, "num_hidden_layers": 12, "num_attention_heads": 12, "hidden_size": 384,
+    "intermediate_size": 1_536,
+}  # fmt: skip
+ENCODERS: dict[str, tuple[Mapping[str, object], int]] = {
+    "nomic-ai/nomic-embed-text-v1.5": (
+        {
+            **NOMIC, "architectures": ["NomicBertModel"], "vocab_size": 30_528,
+            "activation_function": "swiglu", "n_positions": 8_192, "type_vocab_size": 2,
+            "qkv_proj_bias": False, "mlp_fc1_bias": False, "mlp_fc2_bias": False,
+        },
+        136_731_648,
+    ),
+    "nomic-ai/nomic-embed-text-v2-moe": (  # experts in every second layer
+        {
+            **NOMIC, "architectures": ["NomicBertModel"], "vocab_size": 250_048,
+            "activation_function": "gelu", "n_positions": 2_048, "type_vocab_size": 1,
+            "qkv_proj_bias": True, "mlp_fc1_bias": True, "mlp_fc2_bias": True, "num_experts": 8,
+            "moe_top_k": 2, "moe_every_n_layers": 2,
+        },
+        475_292_928,
+    ),
+    "ibm-granite/granite-embedding-small-english-r2": (
+        {**MINI, "vocab_size": 50_368}, 47_662_464,
+    ),
+    "ibm-granite/granite-embedding-97m-multilingual-r2": (
+        {**MINI, "vocab_size": 180_000}, 97_441_152,
+    ),
+    "ibm-granite/granite-embedding-311m-multilingual-r2": (
+        {**MODERN, "vocab_size": 262_152}, 311_664_384,
+    ),
+    "jinaai/jina-embeddings-v3-hf": (
+        {"model_type": "jina_embeddings_v3", "architectures": ["JinaEmbeddingsV3Model"]},
+        559_364_096,
+    ),
+    "Salesforce/SFR-Embedding-Code-400M_R": (
+        config(
+            "new", (24, 16, 16, 1_024, 30_528, 4_096), architectures=["NewModel"],
+            type_vocab_size=2,
+        ),
+        434_139_136,
+    ),
+    "sentence-transformers/distilbert-base-nli-mean-tokens": (
+        {"model_type": "distilbert", "architectures": ["DistilBertModel"]}, 66_362_880,
+    ),
+    "opensearch-project/opensearch-neural-sparse-encoding-doc-v2-distill": (
+        {"model_type": "distilbert", "architectures": ["DistilBertForMaskedLM"]}, 66_985_530,
+    ),
+    "farbodtavakkoli/OTel-Embedding-109M": (
+        {
+            "model_type": "mpnet", "architectures": ["MPNetModel"],
+            "max_position_embeddings": 514,
+        },
+        109_486_464,
+    ),
     "nvidia/llama-nemotron-embed-1b-v2": (
         config(
             "llama_bidirec", (16, 32, 8, 2_048, 128_256, 8_192), head_dim=64,

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 _E, _HEAD, _TOP = ModuleClass.EMBEDDING, ModuleClass.LM_HEAD, ModuleClass.OTHER
 _WHOLE = Sharding.REPLICATED
 _DECODERS = ("LMHeadModel", "ForCausalLM", "GenerationDecoder")
-_BARE, _LANGUAGE, _CLASSES, _TAGS = "bare", "language", "classes", "tags"
+BARE, LANGUAGE, CLASSES, TAGS = "bare", "language", "classes", "tags"
 _CROSS = Names(
     attention="crossattention", query="self.query", key="self.key", value="self.value",
     output="output.dense",
 )  # fmt: skip
 
 
-def _use(facts: Facts) -> str:
+def use_of(facts: Facts) -> str:
     """What the class does with the layers; empty where that is not known.
 
     Where no class is stated it is the language model, as for decoders. Below a root the class is
@@ -47,14 +47,14 @@ def _use(facts: Facts) -> str:
     name = first_class(facts.stated)
     if facts.path:
         is_language = name == "AutoModelForCausalLM" or facts.flag("is_decoder")
-        return _LANGUAGE if is_language else _BARE
+        return LANGUAGE if is_language else BARE
     if not name or name.endswith(("ForMaskedLM", *_DECODERS)):
-        return _LANGUAGE
+        return LANGUAGE
     if name.endswith("ForSequenceClassification"):
-        return _CLASSES
+        return CLASSES
     if name.endswith("ForTokenClassification"):
-        return _TAGS
-    return _BARE if name.endswith(("Model", "Encoder")) else ""
+        return TAGS
+    return BARE if name.endswith(("Model", "Encoder")) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class Masked:
     own_bias: bool = True
     """Whether head and matrix name one bias each, which tied weights make one."""
     ties: bool = True
-    pools: tuple[str, ...] = (_BARE,)
+    pools: tuple[str, ...] = (BARE,)
     """Uses in which it pools the first token."""
     dense_classifier: bool = True
     """Whether a dense layer comes before the classes."""
@@ -86,16 +86,16 @@ class Masked:
     def tensors(self, facts: Facts, _family: Family) -> list[Tensor]:
         """All that is outside the layers, but the word embeddings."""
         hidden = facts.integer("hidden_size")
-        use = _use(facts)
+        use = use_of(facts)
         found = _tables(facts, self)
         if self.further:
             found += self.further(facts)
         if use in self.pools:
             found += matrix("pooler.dense", _TOP, (hidden, hidden), _WHOLE, bias=True)
-        if use == _LANGUAGE:
+        if use == LANGUAGE:
             return found + self._language(facts)
-        if use in (_CLASSES, _TAGS):
-            dense = self.dense_classifier and use == _CLASSES
+        if use in (CLASSES, TAGS):
+            dense = self.dense_classifier and use == CLASSES
             if dense:
                 found += matrix("classifier.dense", _TOP, (hidden, hidden), _WHOLE, bias=True)
             out = "classifier.out_proj" if dense else "classifier"
@@ -157,7 +157,7 @@ _NAMES = Names(
 
 def _doubts(facts: Facts) -> list[Doubt]:
     """A class whose head has no rule: the head is small, and not counted."""
-    if _use(facts):
+    if use_of(facts):
         return reading_doubts(facts)
     name = first_class(facts.stated)[:80]
     reason = f"what {name} has on top of its layers is not known and not counted"
@@ -240,7 +240,7 @@ def _xmod_norm(facts: Facts) -> list[Tensor]:
     return _final_norm(facts) if facts.flag("pre_norm") else []
 
 
-_POOLED = (_BARE, _CLASSES)
+_POOLED = (BARE, CLASSES)
 _BERT = Masked(head="cls.predictions", pools=_POOLED, dense_classifier=False)
 BERT = _family(_BERT)
 ROBERTA = _family(Masked())
@@ -248,7 +248,7 @@ MEGATRON = _family(replace(_BERT, embedding_norm=False, further=_final_norm))
 ERNIE = _family(replace(_BERT, further=_tasks))
 ROC_BERT = _family(replace(_BERT, further=_sounds_and_shapes))
 BIG_BIRD = replace(
-    _family(replace(_BERT, pools=(_BARE, _LANGUAGE, _CLASSES, _TAGS, ""), dense_classifier=True)),
+    _family(replace(_BERT, pools=(BARE, LANGUAGE, CLASSES, TAGS, ""), dense_classifier=True)),
     q_bias="use_bias",
 )
 BERT_GENERATION = _family(Masked(kinds=False, transforms=False, pools=()))

@@ -37,7 +37,7 @@ def diffuses(facts: Facts) -> list[Doubt]:
     )
 
 
-def _both_ways(facts: Facts, family: Family, kind: str) -> Mixed:
+def both_ways(facts: Facts, family: Family, kind: str) -> Mixed:
     """Attention both ways, in one pass that keeps nothing."""
     mixed = attention.gqa(facts, replace(family, attention=None), kind)
     assert mixed.attention is not None  # noqa: S101 - gqa always has one
@@ -45,8 +45,8 @@ def _both_ways(facts: Facts, family: Family, kind: str) -> Mixed:
 
 
 _EMBEDS = ("pooling", "temperature")
-LLAMA_ENCODER = replace(LLAMA, attention=_both_ways, harmless=_EMBEDS)
-QWEN3_ENCODER = replace(QWEN3, attention=_both_ways, harmless=_EMBEDS)
+LLAMA_ENCODER = replace(LLAMA, attention=both_ways, harmless=_EMBEDS)
+QWEN3_ENCODER = replace(QWEN3, attention=both_ways, harmless=_EMBEDS)
 
 DREAM = replace(QWEN2, bare_is_headless=False, doubts=diffuses)
 ILLADA = replace(LLAMA, bare_is_headless=False, doubts=diffuses)

@@ -35,6 +35,9 @@ _HOMES = {
         "gemma4_text gemma4_unified_text diffusion_gemma_text gemma4_assistant "
         "gemma4_unified_assistant"
     ),
+    "encoders": (
+        "distilbert mpnet jina_embeddings_v3 gte nomic_bert modernbert eurobert deberta-v2 convbert"
+    ),
     "hybrid": (
         "mllama_text_model qwen3_next qwen3_5_text qwen3_5_moe_text lfm2 lfm2_moe nemotron_h "
         "lfm3 minimax olmo_hybrid"
@@ -114,6 +117,7 @@ _SAME_LAYERS = {
     "granite_docling_text": "granite",
     "hunyuan_vl_text": "hunyuan_v1_dense",
     "paddleocr_vl_text": "ernie4_5",
+    "new": "gte",
     "Yi": "llama",
     "aquila": "llama",
     "apriel": "llama",
