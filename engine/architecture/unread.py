@@ -57,6 +57,12 @@ _HARMLESS = re.compile(
     r"|^index_(topk|skip)|^(dim_model_base|scale_emb|mup_\w+|query_pre_attn_scalar)$"
     r"|^time_step_|^num_hash_layers$|chunk_size$|_multipliers$|^mamba_expand$|coef_clip$"
     r"|_sparsity_pattern$|^_|alibi"
+    # files for other runtimes, and what a release of the class called by another name
+    r"|^transformers\.js_config$|_(start|end|init|newline|pad|bos|eos|sep|mask)_ids?$|^\w+_init_id$"
+    r"|^pad_vocab_size_multiple$|^fused_add_norm$|^(qk|route)_norm$|^norm_before_gate$|^rms_norm$"
+    r"|^use_embedding_sharing$|^use_parallel_(block|embedding)$|^moe_(capacity|use_aux_free)$"
+    r"|^order_of_interleaved_layers$|^layer_switch$|^(classifier|rotary)_"
+    r"|^vit_(?!\w*(hidden|layers|width|dim))|^num_media_embeds$"
     # masks, losses and the sound's own rate
     r"|^mask_(time|feature)_(length|min_masks)$|^guided_attention_loss_|^sampling_rate$"
     r"|_(factor|multiplier|scale|scalar|seed|version)$|_act$|^mtp_(?!num)|^num_sliding_window_layers$"

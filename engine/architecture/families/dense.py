@@ -65,6 +65,7 @@ COHERE = Family(
     tied=True,
 )
 COHERE2 = Family(
+    harmless=("position_embedding_type", "use_gated_activation"),
     q_bias=AB, o_bias=AB, norms=_COHERE_NORMS, tied=True,
     pattern=patterns.every(4, "sliding_window_pattern"),
 )  # fmt: skip

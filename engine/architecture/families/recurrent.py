@@ -108,7 +108,12 @@ def _only_mamba(facts: Facts) -> tuple[tuple[str, str], ...]:
 
 _BACKBONE = Names(embedding="backbone.embeddings", final_norm="backbone.norm_f")
 MAMBA = Family(
-    names=_BACKBONE, kinds=_only_mamba, mixers={LINEAR: mamba1}, norms=("norm",), tied=True
+    harmless=("d_inner", "d_model", "ssm_cfg"),
+    names=_BACKBONE,
+    kinds=_only_mamba,
+    mixers={LINEAR: mamba1},
+    norms=("norm",),
+    tied=True,
 )
 
 

@@ -54,6 +54,7 @@ PHIMOE = Family(
     pattern=patterns.windowed_if_stated, feed_pattern=patterns.all_sparse,
 )  # fmt: skip
 MINIMAX_M2 = Family(
+    harmless=("mlp_intermediate_size",),
     qk_norm="full", feed_pattern=patterns.all_sparse, moe=MIXTRAL_MOE,
     mtp=lambda f: f.count("num_mtp_modules") if f.flag("use_mtp") else 0,
 )  # fmt: skip
@@ -235,6 +236,7 @@ def _hunyuan_shared(facts: Facts) -> int:
 
 
 HUNYUAN_MOE = Family(
+    harmless=("dense_list",),
     names=Names(query_norm="query_layernorm", key_norm="key_layernorm"),
     q_bias=AB, o_bias=AB, qk_norm="head",
     feed_pattern=patterns.dense_first("moe_layer_num_skipped"),
