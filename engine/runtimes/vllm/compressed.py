@@ -8,6 +8,7 @@ Source:
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.budget.sequence_state import token_bytes
@@ -38,64 +39,68 @@ class _Kind(NamedTuple):
 
 class _Bucket(NamedTuple):
     kind: _Kind
-    pages: Mapping[int, int]
-    """Bytes of a page -> layers with such pages."""
+    pages: Mapping[int, list[int]]
+    """Bytes of a page -> the numbers of the layers with such pages."""
 
     @property
     def is_balanced(self) -> bool:
         """Whether there are as many layers of each size."""
-        return len(set(self.pages.values())) == 1
+        return len({len(layers) for layers in self.pages.values()}) == 1
 
     @property
     def sets(self) -> int:
         """Layers of the most frequent size."""
-        return max(self.pages.values())
+        return max(len(layers) for layers in self.pages.values())
 
     def set_bytes(self, sets: int) -> int:
         """Bytes of ``sets`` layers of each size."""
-        return sum(size * min(sets, count) for size, count in self.pages.items())
+        return sum(size * min(sets, len(layers)) for size, layers in self.pages.items())
 
-    def groups(self, number: int) -> list[Group]:
-        """The bucket dealt out to ``number`` groups, one after the other."""
+    def groups(self, number: int, stage: range) -> list[Group]:
+        """The bucket dealt out to ``number`` groups in turn, with the bytes that ``stage`` has."""
         kind = self.kind
+        page = LayerPage(kind.keeps, kind.block_tokens, next(iter(self.pages)), kind.window)
         found: Counter[int] = Counter()
-        for index in range(number):
-            layers = {s: len(range(index, n, number)) for s, n in self.pages.items()}
-            found[sum(size * count for size, count in layers.items())] += 1
-        first = next(iter(self.pages))
-        page = LayerPage(kind.keeps, kind.block_tokens, first, kind.window)
+        for turn in range(number):
+            dealt = {s: layers[turn::number] for s, layers in self.pages.items()}
+            found[sum(s * sum(i in stage for i in layers) for s, layers in dealt.items())] += 1
         return [Group(page, count, size) for size, count in found.items()]
 
 
-def compressed_layout(attentions: Mapping[AttentionSpec, int], rule: PoolRule) -> PoolLayout:
+def compressed_layout(
+    by_layer: list[dict[AttentionSpec, int]], stage: range, rule: PoolRule
+) -> PoolLayout:
     """The pool layout of layers that keep compressed entries.
 
     Args:
-        attentions: the attentions of a rank's layers, with their numbers.
+        by_layer: the attentions of each layer of the model, with their numbers.
+        stage: the layers that a rank holds.
         rule: the rest that decides.
     """
-    buckets = _buckets(attentions, rule)
-    return _in_sets(buckets) if rule.pads_tuples else _packed(buckets)
-
-
-def _buckets(attentions: Mapping[AttentionSpec, int], rule: PoolRule) -> list[_Bucket]:
-    """Entries and index keys in one, then the windows, then what waits, by ratio."""
-    pages: list[tuple[_Kind, int, int]] = []
-    for attention, layers in attentions.items():
-        pages += [(kind, size, layers) for kind, size in _entries(attention, rule.kv_dtype)]
-    windows = list(attentions.items())
     if rule.with_mtp:
-        windows.append((windows[-1][0], 1))
-    for attention, layers in windows:
+        draft = next(a for layer in reversed(by_layer) for a in layer)
+        by_layer = [*by_layer, {replace(draft, compression=None): 1}]
+        stage = range(stage.start, stage.stop + int(stage.stop == len(by_layer) - 1))
+    buckets = _buckets(by_layer, rule)
+    return _in_sets(buckets, stage) if rule.pads_tuples else _packed(buckets, stage)
+
+
+def _buckets(by_layer: list[dict[AttentionSpec, int]], rule: PoolRule) -> list[_Bucket]:
+    """Entries and index keys in one, then the windows, then what waits, by ratio."""
+    layers = [(i, a) for i, layer in enumerate(by_layer) for a in layer]
+    pages: list[tuple[_Kind, int, int]] = []
+    for index, attention in layers:
+        pages += [(kind, size, index) for kind, size in _entries(attention, rule.kv_dtype)]
+    for index, attention in layers:
         kind = _Kind(Keeps.WINDOW, _WINDOW_BLOCK, attention.window)
-        pages.append((kind, _WINDOW_BLOCK * token_bytes(attention, rule.kv_dtype), layers))
-    for attention, layers in attentions.items():
+        pages.append((kind, _WINDOW_BLOCK * token_bytes(attention, rule.kv_dtype), index))
+    for index, attention in layers:
         if attention.compression is not None:
-            pages += [(kind, size, layers) for kind, size in _waiting(attention.compression)]
+            pages += [(kind, size, index) for kind, size in _waiting(attention.compression)]
     alignment = 576 if rule.kv_dtype == "fp8_ds_mla" else 512
-    found: dict[_Kind, Counter[int]] = {}
-    for kind, size, layers in pages:
-        found.setdefault(kind, Counter())[align_up(size, alignment)] += layers
+    found: dict[_Kind, dict[int, list[int]]] = {}
+    for kind, size, index in pages:
+        found.setdefault(kind, {}).setdefault(align_up(size, alignment), []).append(index)
     return [_Bucket(kind, sizes) for kind, sizes in found.items()]
 
 
@@ -120,7 +125,7 @@ def _waiting(found: Compression) -> Iterator[tuple[_Kind, int]]:
             yield kind, block * 2 * width * twice * _F32_BYTES
 
 
-def _packed(buckets: list[_Bucket]) -> PoolLayout:
+def _packed(buckets: list[_Bucket], stage: range) -> PoolLayout:
     """Pages of several sizes side by side; a block is as large as the largest group."""
     mixed = [b.sets for b in buckets if b.is_balanced and len(b.pages) > 1]
     each = 0
@@ -139,22 +144,22 @@ def _packed(buckets: list[_Bucket]) -> PoolLayout:
         wanted = number(bucket)
         if alone(bucket):
             fits = max(anchor // next(iter(bucket.pages)), 1)
-            wanted = max(wanted, ceil_div(sum(bucket.pages.values()), fits))
-        groups += bucket.groups(wanted)
+            wanted = max(wanted, ceil_div(sum(map(len, bucket.pages.values())), fits))
+        groups += bucket.groups(wanted, stage)
     size = max(group.size_bytes for group in groups)
     return PoolLayout(tuple(groups), size, groups[0].page.block_tokens)
 
 
-def _in_sets(buckets: list[_Bucket]) -> PoolLayout:
+def _in_sets(buckets: list[_Bucket], stage: range) -> PoolLayout:
     """Every group padded to as many sets of one page of each size of the first bucket."""
     first, *others = buckets
     each = _least_padding([b.sets for b in buckets], first.sets)
-    groups = first.groups(1)
+    groups = first.groups(1, stage)
     for bucket in others:
-        padded: Counter[int] = Counter()
+        padded: dict[int, list[int]] = {}
         for size, layers in bucket.pages.items():
-            padded[min(s for s in first.pages if s >= size)] += layers
-        groups += _Bucket(bucket.kind, padded).groups(ceil_div(bucket.sets, each))
+            padded.setdefault(min(s for s in first.pages if s >= size), []).extend(layers)
+        groups += _Bucket(bucket.kind, padded).groups(ceil_div(bucket.sets, each), stage)
     sets = max(first.sets, *(ceil_div(b.sets, ceil_div(b.sets, each)) for b in others))
     return PoolLayout(
         tuple(groups), sets * sum(first.pages), groups[0].page.block_tokens, prints_bytes=True

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 from math import lcm
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import AttentionKind
 from engine.budget.sequence_state import (
@@ -42,20 +42,27 @@ _LATENT_ALIGNMENT = 128
 @lru_cache(maxsize=CACHED)
 def pool_layout(spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule) -> PoolLayout | None:
     """The pool layout of one rank that holds layers ``first`` to ``stop``; None without cache."""
-    attentions = _attentions(spec, first, stop, rule)
-    if any(attention.compression for attention in attentions):
-        return compressed_layout(attentions, rule)
-    pages = _pages(spec, first, stop, rule)
-    if not pages:
+    last = len(spec.layers)
+    if any(attention.compression for attention in attention_kinds(spec)):
+        layers = [_attentions(spec, i, i + 1, rule) for i in range(last)]
+        return compressed_layout(layers, range(first, stop), rule)
+    blocks = _blocks(spec, rule)
+    here = _pages(spec, first, stop, blocks, rule)
+    if not here:
         return None
+    pages = here if (first, stop) == (0, last) else _pages(spec, 0, last, blocks, rule)
     kinds = list(pages)
     alike = {(p.keeps, p.block_tokens, p.window) for p in kinds}
     if len(kinds) == 1 or (len(alike) == 1 and kinds[0].keeps is not Keeps.STATE):
         # Every layer needs the same number of token slots: one group, pages side by side.
-        bytes_per_block = sum(p.page_bytes * n for p, n in pages.items())
+        bytes_per_block = sum(p.page_bytes * n for p, n in here.items())
         groups = (Group(kinds[0], 1),)
         return PoolLayout(groups, bytes_per_block, kinds[0].block_tokens)
-    return _unified(pages, rule.group_slack)
+    layout = _unified(pages, rule.group_slack)
+    if pages is here:
+        return layout
+    by_layer = [_pages(spec, i, i + 1, blocks, rule) for i in range(last)]
+    return _share(layout, by_layer, range(first, stop))
 
 
 def _unified(pages: dict[LayerPage, int], slack: float) -> PoolLayout:
@@ -69,6 +76,23 @@ def _unified(pages: dict[LayerPage, int], slack: float) -> PoolLayout:
     groups = tuple(Group(page, ceil_div(n, size)) for page, n in buckets.items())
     padding = sum(group.count * size for group in groups) - sum(buckets.values())
     return PoolLayout(groups, size * largest, groups[0].page.block_tokens, padding)
+
+
+def _share(layout: PoolLayout, by_layer: list[dict[LayerPage, int]], stage: range) -> PoolLayout:
+    """One stage's share: groups are those of the whole model, their layers dealt out in turn."""
+    largest = layout.groups[0].page.page_bytes
+    most = 0
+    for group in layout.groups:
+        layers = [
+            index
+            for index, pages in enumerate(by_layer)
+            for page, count in pages.items()
+            for _ in range(count)
+            if _grown(page, largest) == group.page
+        ]
+        for turn in range(group.count):
+            most = max(most, sum(index in stage for index in layers[turn :: group.count]))
+    return replace(layout, bytes_per_block=most * largest)
 
 
 def _grown(page: LayerPage, largest: int) -> LayerPage:
@@ -125,22 +149,46 @@ def _state_as_kept(state: StateSpec, model_type: str, rule: PoolRule) -> StateSp
     return replace(state, state_dtype=None) if model_type == "qwen3_next" else state
 
 
-def _pages(spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule) -> dict[LayerPage, int]:
+class _Blocks(NamedTuple):
+    """What the whole model decides about blocks, whichever layers a rank holds."""
+
+    tokens: int
+    page_bytes: int
+    """The largest page of an attention."""
+
+
+def _blocks(spec: ArchitectureSpec, rule: PoolRule) -> _Blocks:
+    last = len(spec.layers)
+    attentions = _with_draft(spec, 0, last, rule)
+    states = _states(spec, 0, last, rule)
+    tokens = rule.block_size
+    if states and attentions:
+        tokens = _hybrid_block(max(states), attentions, rule)
+    sizes = [p.page_bytes for a in attentions for p in _attention_pages(a, tokens, rule)]
+    return _Blocks(tokens, max(sizes, default=0))
+
+
+def _with_draft(
+    spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule
+) -> dict[AttentionSpec, int]:
+    """The attentions, and that of the prediction block behind the last layer."""
     attentions = _attentions(spec, first, stop, rule)
-    states = _states(spec, first, stop, rule)
-    if rule.with_mtp and stop == len(spec.layers) and attentions:
+    if rule.with_mtp and stop == len(spec.layers) and attention_kinds(spec):
         draft = _as_kept(_mtp_attention(spec), spec.model_type, rule)
         attentions[draft] = attentions.get(draft, 0) + 1
-    block = rule.block_size
-    if states and attentions:
-        block = _hybrid_block(max(states), attentions, rule)
+    return attentions
+
+
+def _pages(
+    spec: ArchitectureSpec, first: int, stop: int, blocks: _Blocks, rule: PoolRule
+) -> dict[LayerPage, int]:
     pages: Counter[LayerPage] = Counter()
-    for attention, layers in attentions.items():
-        for page in _attention_pages(attention, block, rule):
+    for attention, layers in _with_draft(spec, first, stop, rule).items():
+        for page in _attention_pages(attention, blocks.tokens, rule):
             pages[page] += layers
-    for size, layers in states.items():
-        padded = max((p.page_bytes for p in pages), default=size)
-        pages[LayerPage(Keeps.STATE, block, max(size, padded))] += layers
+    for size, layers in _states(spec, first, stop, rule).items():
+        padded = max(size, blocks.page_bytes)
+        pages[LayerPage(Keeps.STATE, blocks.tokens, padded)] += layers
     return dict(pages)
 
 

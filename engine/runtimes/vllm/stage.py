@@ -155,6 +155,9 @@ def _pool_rule(model: Model, settings: Settings) -> PoolRule:
 def runtime_doubts(model: Model, settings: Settings) -> tuple[Doubt, ...]:
     """The model's doubts, and those about what this release of vLLM keeps of it."""
     known = cache_rules.PACKING_KNOWN.at(settings.version)
+    if settings.deployment.pipeline_parallel_size > 1:
+        # How sets were shared out among stages is not established.
+        known = known and not cache_rules.PADDED_SETS.at(settings.version)
     return doubts_in(model.spec, "vLLM", packs_entries=known)
 
 

@@ -258,6 +258,44 @@ def state_of(config: dict[str, Any], version: str, capability: float, asked: str
     return size(model, chosen, machine(card, 1)).budget.sequence_state
 
 
+def test_that_stages_share_the_groups_of_the_whole_model() -> None:
+    # 30 layers, every sixth full: one group of 5 full layers, five of 5 that slide. The first of
+    # two stages has 2 full and 13 sliding ones, of which three groups have 3 and two have 2.
+    slides = AttentionSpec(AttentionKind.SLIDING, 8, 8, 256, 256, window=1024)
+    full = AttentionSpec(AttentionKind.FULL, 8, 8, 256, 256)
+    layers = [LayerSpec((), full if i % 6 == 5 else slides) for i in range(30)]
+    spec, rule = spec_of(*layers), PoolRule("bfloat16")
+    page = 16 * 8 * 512 * 2
+    whole = pool_layout(spec, 0, 30, rule)
+    assert whole is not None
+    assert (whole.num_groups, whole.bytes_per_block) == (6, 5 * page)
+    for first, stop in ((0, 15), (15, 30)):
+        share = pool_layout(spec, first, stop, rule)
+        assert share is not None
+        assert (share.num_groups, share.bytes_per_block) == (6, 3 * page)
+
+
+def test_that_a_stage_without_states_has_the_blocks_of_the_model() -> None:
+    state = StateSpec("gated_delta_net", 8192, 4, 32 * 128 * 128, 32)
+    attention = AttentionSpec(AttentionKind.FULL, 16, 2, 256, 256)
+    spec = spec_of(LayerSpec((), state=state), LayerSpec((), attention))
+    share = pool_layout(spec, 1, 2, PoolRule("bfloat16"))
+    assert share is not None
+    assert (share.block_size, share.num_groups) == (544, 2)
+
+
+def test_that_stages_share_the_groups_of_deepseek_v4() -> None:
+    spec = specify(V4)
+    shares = [pool_layout(spec, *ends, PoolRule("fp8_ds_mla")) for ends in ((0, 22), (22, 43))]
+    # 10 layers of ratio 4 and 10 of 128 in the first stage, 11 and 10 in the second.
+    for share, fours, groups in zip(shares, (10, 11), (5, 5), strict=True):
+        assert share is not None
+        assert share.num_groups == groups
+        entries = fours * sum(PACKED["ratio 4"]) + 10 * sum(PACKED["ratio 128"])
+        assert share.groups[0].size_bytes == entries
+        assert share.bytes_per_block == max(entries, 11 * 37_440, fours * 41_472)
+
+
 def test_that_deepseek_v4_is_kept_packed_unless_asked_otherwise() -> None:
     small = V4 | {"num_hidden_layers": 4}
     assert state_of(small, "0.33.0", 9.0, "auto").bytes_per_block == 47_808
