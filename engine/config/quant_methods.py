@@ -132,7 +132,8 @@ _AUTO_ROUND = {("mx_fp", 4): "mxfp4", ("mx_fp", 8): "mxfp8"}
 
 
 def _auto_round(q: Facts) -> str:
-    kind, packing = q.word("data_type", "int"), q.word("packing_format")
+    # Its first files name the packing after the kernel that they are read by.
+    kind, packing = q.word("data_type", "int"), q.word("packing_format") or q.word("backend")
     if kind != "int":
         found = _AUTO_ROUND.get((kind, weight_bits(q, "bits") or 0))
         if found is None or q.raw("extra_config"):

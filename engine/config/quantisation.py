@@ -127,7 +127,10 @@ def stored_format(root: Facts, text: Facts) -> Stored:
 
 
 def _method(q: Facts) -> str:
-    method = str(q.raw("quant_method") or "").lower().replace("_", "-")
+    method = str(q.raw("quant_method") or "").lower().replace("_", "-").removeprefix("intel/")
+    # As bitsandbytes was first published: Transformers takes it for that too.
+    if not method and (q.raw("load_in_4bit") or q.raw("load_in_8bit")):
+        return "bitsandbytes"
     if not method and q.has("quant_algo"):
         return "modelopt"
     if not method and q.path == "quantization":

@@ -35,7 +35,7 @@ _HOMES = {
         "gemma4_text gemma4_unified_text diffusion_gemma_text gemma4_assistant "
         "gemma4_unified_assistant"
     ),
-    "encoders": (
+    "embedders": (
         "distilbert mpnet jina_embeddings_v3 gte nomic_bert modernbert eurobert deberta-v2 convbert"
     ),
     "hybrid": (

@@ -50,6 +50,13 @@ def packed(layout: str = "pack-quantized", **weights: Any) -> dict[str, Any]:
             "nf4",
         ),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
+        # As first published: without a method, or with its maker's name before it.
+        ({"load_in_8bit": True, "llm_int8_threshold": 6.0}, "int8"),
+        ({"load_in_4bit": True, "bnb_4bit_use_double_quant": True}, "nf4"),
+        (
+            {"quant_method": "intel/auto-round", "bits": 4, "backend": "autoround:exllamav2"},
+            "gptq-int4-no-order",
+        ),
         ({"quant_method": "mxfp4"}, "mxfp4"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
         ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8-static"),
