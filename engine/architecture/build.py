@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from engine.architecture.families import attention, feed
 from engine.architecture.families.base import (
     CHUNKED,
     DENSE,
     FULL,
+    KINDS,
     NONE,
     RENAMED,
     SLIDING,
@@ -121,6 +122,20 @@ def layer_kinds(facts: Facts, family: Family, count: int) -> tuple[str, ...]:
         if kind not in _ATTENTION and kind not in family.mixers:
             raise UnknownKindError(kind)
     return stated
+
+
+def check_kinds(facts: Facts, family: Family) -> None:
+    """Look for layers that were built for another kind than the config states.
+
+    Raises:
+        UnknownKindError: no class of transformers has the kind, nor has the family.
+    """
+    for key in ("layer_types", "layers_block_type"):
+        stated = facts.stated.get(key)
+        kinds = cast("list[object]", stated) if isinstance(stated, list) else []
+        for kind in {kind for kind in kinds if isinstance(kind, str)}:
+            if kind not in KINDS and kind not in family.mixers:
+                raise UnknownKindError(kind)
 
 
 class UnknownKindError(Exception):

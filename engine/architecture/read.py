@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.architecture.build import Built, UnknownKindError, build
+from engine.architecture.build import Built, UnknownKindError, build, check_kinds
 from engine.architecture.drafts import flattened, kind_of, lone_layer_doubts, notes_of, renamed
 from engine.architecture.families.generic import GENERIC
 from engine.architecture.families.registry import FAMILIES
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from engine.architecture.families.base import Family
     from engine.architecture.spec import Tensor
+    from engine.architecture.towers.registry import TowerRule
     from engine.config.facts import Facts
     from engine.source.raw import RawModel
 
@@ -176,16 +177,17 @@ def _family(root: Facts, text: Facts) -> Family | None:
 def _build(text: Facts, family: Family, root: Facts, doubts: list[Doubt]) -> Built:
     try:
         built = build(text, family, root=root)
+        check_kinds(text, family)
     except UnknownKindError as unknown:
         kind = shown(unknown.kind)
         bound = _bound(text, root)
-        doubts += _unknown(text, f"layers of kind {kind} are not known for this type")
+        reason = f"layers of kind {kind} are not known for this type"
+        doubts += _in_doubt(f"{reason}: counted as a plain decoder of these dimensions")
         return bound
     except UnknownTowerError as unknown:
         kind, bound = shown(str(unknown) or "of unknown type"), _bound(text, root)
         reason = f"its encoder {kind} is not known: counted as a plain decoder of these dimensions"
-        both = (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
-        doubts += [Doubt(subject, reason, Direction.EITHER) for subject in both]
+        doubts += _in_doubt(reason)
         return bound
     text.settle(*family.harmless)
     if family.doubts:
@@ -208,8 +210,13 @@ def _bound(text: Facts, root: Facts) -> Built:
         raise UnknownArchitectureError(message, field=error.field) from error
 
 
-def _unknown(text: Facts, why: str = "") -> list[Doubt]:
-    reason = why or f"the architecture {text.model_type or '(none stated)'} is not known"
+def _in_doubt(reason: str) -> list[Doubt]:
+    both = (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
+    return [Doubt(subject, reason, Direction.EITHER) for subject in both]
+
+
+def _unknown(text: Facts) -> list[Doubt]:
+    reason = f"the architecture {text.model_type or '(none stated)'} is not known"
     state, side = (
         "all keys and values of full attention in every layer are counted",
         Direction.UPPER,
@@ -243,19 +250,12 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
             reason = f"{beside[0][:80]} of {named} is not known: not counted"
             doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
         return []
+    counted: list[Tensor] = []
     way = Direction.LOWER
     if rule is not None:
-        try:
-            return rule(root, text)
-        except UnknownTowerError as unknown:
-            named = str(unknown) or "of unknown type"
-            if unknown.counted:
-                reason = f"its tower {named} is not known and not counted"
-                doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
-                return list(unknown.counted)
-            reason = f"its tower {named} is not known: only the text model is counted"
-        except MissingFieldError as missing:
-            reason = f"{missing.field} is missing: only the text model is counted"
+        counted, reason = _by_rule(rule, root, text)
+        if not reason:
+            return counted
     else:
         beside = [
             key
@@ -275,7 +275,23 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
             reason += f"; nor is it known what {first_class(root.stated):.80} has on top"
             way = Direction.EITHER
     doubts.append(Doubt(Subject.WEIGHTS, reason, way))
-    return []
+    return counted
+
+
+def _by_rule(rule: TowerRule, root: Facts, text: Facts) -> tuple[list[Tensor], str]:
+    """The tensors of what a rule counts, and the reason for which it leaves some out."""
+    try:
+        return rule(root, text), ""
+    except UnknownTowerError as unknown:
+        named = str(unknown) or "of unknown type"
+        if unknown.counted:
+            return list(unknown.counted), f"its tower {named} is not known and not counted"
+        reason = f"its tower {named} is not known"
+    except UnknownKindError as unknown:
+        reason = f"layers of kind {shown(unknown.kind)} in its tower are not known"
+    except MissingFieldError as missing:
+        reason = f"{missing.field} is missing"
+    return [], f"{reason}: only the text model is counted"
 
 
 def _spec(

@@ -61,7 +61,8 @@ KOSMOS = replace(
         PLAIN.names, mlp="ffn", embedding="model.embed_tokens", final_norm="model.layer_norm"
     ),
 )  # fmt: skip
-KOSMOS_2_5 = replace(KOSMOS, positions=_segments)
+# Its layers have no cross-attention, whatever a config states.
+KOSMOS_2_5 = replace(KOSMOS, positions=_segments, attention=None, harmless=("add_cross_attention",))
 PP_FORMULANET = replace(
     stack(PLAIN, DECODER), attention=_reading, doubts=_reading_doubts, tied=False,
     positions=positions("model", extra=2, normed=True),

@@ -31,6 +31,13 @@ RENAMED = {
     "deepseek_sparse_attention": "indexed_attention",
 }
 """Layer kinds of older configs -> their present names."""
+KINDS = frozenset({
+    *RENAMED, FULL, SLIDING, CHUNKED, LINEAR, DENSE, SPARSE, "compressed_sparse_attention", "conv",
+    "heavily_compressed_attention", "hybrid", "hybrid_sliding", "indexed_attention",
+    "minimax_m3_sparse", "mlp", "moe", "qwen_sparse_attention", "reference_sliding_attention",
+    "window_attention",
+})  # fmt: skip
+"""All kinds that classes of transformers 5.24.0 have, by old names and new."""
 
 Flag = bool | str
 """A constant, or the config key that decides (``!key`` for its opposite)."""

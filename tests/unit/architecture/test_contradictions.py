@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.architecture.read import specify
-from engine.architecture.spec import Subject
+from engine.architecture.spec import Direction, Subject
 from engine.errors import ConfigError
 
 ZAMBA2: dict[str, Any] = {
@@ -106,3 +106,25 @@ def test_that_bloom_is_read_by_its_old_width() -> None:
     spec = specify(config | {"vocab_size": 250_880})
     assert spec.parameters == by_hand == 176_247_271_424
     assert spec.direction(Subject.WEIGHTS) is None
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": "granitemoehybrid", "layer_types": ["mamba3", "attention"]},
+        {"model_type": "deepseek_v32", "layer_types": ["mamba3", "indexed_attention"]},
+        {"model_type": "llama", "layer_types": ["mamba3", "full_attention"]},
+        {"model_type": "blt", "encoder_config": {"layer_types": ["mamba3"]}},
+    ],
+)
+def test_that_layers_of_a_kind_that_nobody_has_are_in_doubt(config: dict[str, Any]) -> None:
+    spec = specify({"num_hidden_layers": 2, **config})
+    assert spec.direction(Subject.WEIGHTS) is not None
+    assert spec.direction(Subject.SEQUENCE_STATE) in (Direction.EITHER, Direction.LOWER)
+
+
+def test_that_kosmos_2_5_has_no_cross_attention() -> None:
+    plain = specify({"model_type": "kosmos-2.5"})
+    asked = specify({"model_type": "kosmos-2.5", "text_config": {"add_cross_attention": True}})
+    assert asked.parameters == plain.parameters
+    assert asked.direction(Subject.WEIGHTS) is None
