@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.architecture.naming import layer_of
+from engine.architecture.naming import layer_of, named, pattern_of
 from engine.architecture.spec import AttentionKind, Direction, Doubt, ModuleClass, Subject
 from engine.errors import HeaderError
 
@@ -73,14 +73,27 @@ def reconcile(
         _require_whole(spec, held, raw, counts=direction is None)
     described = spec.parameters
     apart = abs(held.parameters - described) > _APART * max(described, 1)
+    more = _further_layers(spec, held)
+    if direction is None:
+        spec = replace(spec, doubts=(*spec.doubts, *contradictions(spec, raw)))
     if direction is None and not apart:
-        return spec, ()
+        return spec, more
     kept = tuple(doubt for doubt in spec.doubts if doubt.subject is not Subject.WEIGHTS)
     if direction is Direction.EITHER:
-        side = Direction.UPPER if keeps_keys_and_values_only(spec, raw) else None
-        kept = tuple(_sided(doubt, Direction.EITHER if keeps_more(raw) else side) for doubt in kept)
-    notes = (_note(spec, held),) if direction is None else ()
+        proven = keeps_keys_and_values_only(spec, raw)
+        side = Direction.UPPER if proven else Direction.EITHER
+        kept = tuple(_sided(doubt, side) for doubt in kept)
+    notes = (_note(spec, held), *more) if direction is None else more
     return replace(spec, stated_parameters=dict(held.by_class), doubts=kept), notes
+
+
+def _further_layers(spec: ArchitectureSpec, held: _Held) -> tuple[str, ...]:
+    """A word on layers behind the last one that are no blocks which the config states."""
+    least = min((layer.parameters for layer in spec.layers), default=0) * _HALF
+    if held.predicting <= least or spec.mtp or spec.uncounted_mtp:
+        return ()
+    what = f"The header holds {held.predicting:,} parameters behind the last layer of the config"
+    return (f"{what}, as prediction blocks are: not counted.",)
 
 
 def _held(spec: ArchitectureSpec, stored: StoredWeights) -> _Held:
@@ -195,19 +208,49 @@ def _note(spec: ArchitectureSpec, held: _Held) -> str:
     )
 
 
-def _sided(doubt: Doubt, side: Direction | None) -> Doubt:
+def _sided(doubt: Doubt, side: Direction) -> Doubt:
     """A doubt about the state of an unknown architecture, which way the header shows."""
-    if side is None or doubt.subject is not Subject.SEQUENCE_STATE:
+    if doubt.subject is not Subject.SEQUENCE_STATE or doubt.direction is Direction.LOWER:
         return doubt
-    return doubt if doubt.direction is Direction.LOWER else replace(doubt, direction=side)
+    return replace(doubt, direction=side)
 
 
 _OTHER_STATE = re.compile(
     r"ssm|mamba|conv|linear_attn|lightning|delta|A_log|dt_(bias|proj)|cross|enc(oder|dec)|time_mix"
     r"|channel_mix|recurrent|rwkv|retention|index|compress|memory|state"
 )
-_KEYS = re.compile(r"(^|\.)(k_proj|wk|key)\.weight$")
-_VALUES = re.compile(r"(^|\.)(v_proj|wv|value)\.weight$")
+_PLAIN_KINDS = (AttentionKind.FULL, AttentionKind.SLIDING, AttentionKind.CHUNKED)
+_RECURRENT = re.compile(r"ssm|mamba|A_log|dt_bias|time_mix|recurrent|linear_attn|attn\d")
+_KEYS = ("k_proj.weight", "wk.weight", "key.weight")
+_VALUES = ("v_proj.weight", "wv.weight", "value.weight")
+_WHOLE_NUMBERS = frozenset({"BF16", "F16", "F32", "F8_E4M3", "F8_E5M2"})
+"""Dtypes with one value an element: others may be packed."""
+
+
+def contradictions(spec: ArchitectureSpec, raw: RawModel) -> list[Doubt]:
+    """Doubts of a known architecture whose header shows other keys, values or states."""
+    shown: dict[int, list[int]] = {}
+    recurrent = ""
+    for tensor in raw.tensors:
+        name = tensor.name
+        if ".experts." in name:
+            continue
+        if name.endswith((*_KEYS, *_VALUES)) and tensor.dtype in _WHOLE_NUMBERS:
+            if len(tensor.shape) == 2 and named(pattern_of(name)).is_layered:
+                shown.setdefault(layer_of(name), []).append(tensor.shape[0])
+        elif not recurrent and _RECURRENT.search(name) and named(pattern_of(name)).is_layered:
+            recurrent = name
+    for index, rows in shown.items():
+        attention = spec.layers[index].attention if index < len(spec.layers) else None
+        counted = _kept_rows(attention)
+        if counted and len(rows) == 2 and sum(rows) != counted:
+            why = f"the keys and values of layer {index} have {sum(rows):,} rows in the header, "
+            why += f"{counted:,} by the config"
+            return [Doubt(Subject.SEQUENCE_STATE, why, Direction.EITHER)]
+    if recurrent and not any(layer.state for layer in spec.layers):
+        why = f"the header has {recurrent:.80}, which the config does not describe"
+        return [Doubt(Subject.SEQUENCE_STATE, why, Direction.LOWER)]
+    return []
 
 
 def keeps_more(raw: RawModel) -> bool:
@@ -228,8 +271,7 @@ def keeps_keys_and_values_only(spec: ArchitectureSpec, raw: RawModel) -> bool:
         layer = layer_of(tensor.name)
         if layer < 0:
             continue
-        is_key, is_value = _KEYS.search(tensor.name), _VALUES.search(tensor.name)
-        if (is_key or is_value) and len(tensor.shape) == 2:
+        if tensor.name.endswith((*_KEYS, *_VALUES)) and len(tensor.shape) == 2:
             rows.setdefault(layer, []).append(tensor.shape[0])
     return all(
         len(rows.get(i, ())) == 2 and sum(rows[i]) <= _kept_rows(layer.attention)
@@ -238,6 +280,6 @@ def keeps_keys_and_values_only(spec: ArchitectureSpec, raw: RawModel) -> bool:
 
 
 def _kept_rows(attention: AttentionSpec | None) -> int:
-    if attention is None or attention.kind is not AttentionKind.FULL:
+    if attention is None or attention.kind not in _PLAIN_KINDS or not attention.keeps_values:
         return 0
     return attention.num_key_value_heads * (attention.head_dim + attention.v_head_dim)
