@@ -258,9 +258,9 @@ def test_the_least_of_compressed_layers() -> None:
     window = 16 * 24 * 2
     least = 3 * window + 256 * (24 * 2 + 16 + 4) + 8 * 24 * 2
     assert rank_bytes(spec, "bfloat16", 1024, range(3), 1) == least
-    # The next entry of four tokens is full three tokens later.
-    assert token_growth_bytes(spec, "bfloat16", 1024, range(3), 1) == 0
-    assert token_growth_bytes(spec, "bfloat16", 1027, range(3), 1) == 24 * 2 + 16 + 4
+    # One more token's share: a fourth of an entry with its index key, one of 128 of another.
+    grown = (24 * 2 + 16 + 4) // 4 + 1
+    assert token_growth_bytes(spec, "bfloat16", 1024, range(3), 1) == grown
 
 
 def test_layers_that_read_another_layers_cache_keep_none() -> None:
