@@ -61,7 +61,7 @@ def build(facts: Facts, family: Family, *, root: Facts) -> Built:
     tied = is_tied(facts, root, otherwise=bool(family.tied))
     tied = tied if family.reads_tie else bool(family.tied)
     outer = _outer(facts, family, tied=tied)
-    return Built(layers, tuple(outer), _mtp(facts, family, layers[-1]), tied)
+    return Built(layers, tuple(outer), _mtp(facts, family, _predicting(layers)), tied)
 
 
 def layers_of(facts: Facts, family: Family) -> tuple[LayerSpec, ...]:
@@ -219,6 +219,16 @@ def _head(facts: Facts, family: Family, shape: tuple[int, int], *, tied: bool) -
     if not tied:
         return matrix("lm_head", head, shape, Sharding.VOCAB, bias=bias)
     return [Tensor("lm_head.bias", head, shape[:1], 1, Sharding.VOCAB)] if bias else []
+
+
+def _predicting(layers: tuple[LayerSpec, ...]) -> LayerSpec:
+    """The layer that a prediction block is like: the last one, but with an index of its own."""
+    last = layers[-1]
+    for layer in reversed(layers):
+        alike = (layer.moe is None) == (last.moe is None)
+        if alike and layer.attention and layer.attention.index_head_dim:
+            return layer
+    return last
 
 
 def _mtp(facts: Facts, family: Family, last: LayerSpec) -> tuple[Tensor, ...]:

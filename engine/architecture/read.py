@@ -102,8 +102,8 @@ def _left_open(spec: ArchitectureSpec) -> tuple[str, ...]:
     if spec.uncounted_mtp:
         blocks = "a prediction block" if spec.uncounted_mtp == 1 else "prediction blocks"
         notes.append(
-            f"The checkpoint also stores {blocks} (MTP) of a layout that is not known here: not "
-            "counted, and loaded only for speculative decoding."
+            f"The config also states {blocks} (MTP) of a layout that is not known here: not "
+            "counted. A checkpoint may hold more, loaded only for speculative decoding."
         )
     return tuple(notes)
 

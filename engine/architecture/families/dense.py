@@ -20,6 +20,12 @@ _SANDWICH = (
 )  # fmt: skip
 _POST = ("post_attention_layernorm", "post_feedforward_layernorm")
 
+
+def nextn(facts: Facts) -> int:
+    """Multi-token-prediction blocks in the checkpoint."""
+    return facts.count("num_nextn_predict_layers")
+
+
 LLAMA = Family(q_bias=AB, o_bias=AB, mlp_bias="mlp_bias")
 CWM = replace(LLAMA, pattern=patterns.full_first(4))
 MISTRAL = Family(pattern=patterns.windowed_if_stated)
@@ -89,7 +95,7 @@ GLM4 = Family(
 )  # fmt: skip
 GLM4V = replace(GLM4, q_bias=True)
 EXAONE4 = Family(
-    norms=_POST, qk_norm="head",
+    norms=_POST, qk_norm="head", mtp=nextn,
     pattern=patterns.every(4, "sliding_window_pattern", needs_window=True),
 )  # fmt: skip
 SEED_OSS = Family(q_bias=AB, o_bias="attention_out_bias", mlp_bias="mlp_bias")
@@ -164,7 +170,7 @@ MINICPM = Family(tied=True)
 FAMILIES = {
     "llama": LLAMA, "code_llama": LLAMA, "cwm": CWM, "internlm3": LLAMA,
     "mistral": MISTRAL, "ministral": MISTRAL, "ministral3": MISTRAL,
-    "qwen2": QWEN2, "qwen3": QWEN3,
+    "qwen2": QWEN2, "mimo": replace(QWEN2, mtp=nextn), "qwen3": QWEN3,
     "gemma": GEMMA, "gemma2": GEMMA2, "gemma3_text": GEMMA3, "vaultgemma": VAULTGEMMA,
     "phi": PHI, "phi3": PHI3, "granite": GRANITE,
     "cohere": COHERE, "cohere2": COHERE2, "olmo": OLMO, "olmo2": OLMO2, "olmo3": OLMO3,

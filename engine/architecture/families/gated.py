@@ -25,7 +25,7 @@ from engine.architecture.families.base import (
     vector,
 )
 from engine.architecture.families.dense import AB
-from engine.architecture.families.sparse import nextn, times_shared
+from engine.architecture.families.sparse import times_shared
 from engine.architecture.spec import ModuleClass, MoeSpec, Sharding, Tensor
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ STEP3P5 = Family(
     pattern=_step_pattern,
     reads_layer_types=False, feed_pattern=_step_feeds, layer_extra=_step_gate,
     kv_heads=lambda f, _k: f.integer("num_attention_groups", f.integer("num_key_value_heads", 8)),
-    mlp_bias="mlp_bias", mtp=nextn,
+    mlp_bias="mlp_bias",
     moe=Moe(
         experts="n_routed_experts", container="moe", fused=True, router="moe.gate",
         shared="share_expert", shared_width=lambda f: f.integer("share_expert_dim"),

@@ -15,7 +15,7 @@ from engine.architecture.families.base import (
     norm,
     vector,
 )
-from engine.architecture.families.dense import AB
+from engine.architecture.families.dense import AB, nextn
 from engine.architecture.spec import ModuleClass, Sharding
 
 if TYPE_CHECKING:
@@ -37,11 +37,6 @@ def times_shared(
     return width
 
 
-def nextn(facts: Facts) -> int:
-    """Multi-token-prediction blocks in the checkpoint."""
-    return facts.count("num_nextn_predict_layers")
-
-
 MIXTRAL_MOE = Moe(
     experts="num_local_experts", width="intermediate_size", names=("w1", "w3", "w2"),
     container="block_sparse_moe.experts", router="block_sparse_moe.gate",
@@ -54,9 +49,8 @@ PHIMOE = Family(
     pattern=patterns.windowed_if_stated, feed_pattern=patterns.all_sparse,
 )  # fmt: skip
 MINIMAX_M2 = Family(
-    harmless=("mlp_intermediate_size",),
+    harmless=("mlp_intermediate_size", "num_mtp_modules", "use_mtp"),
     qk_norm="full", feed_pattern=patterns.all_sparse, moe=MIXTRAL_MOE,
-    mtp=lambda f: f.count("num_mtp_modules") if f.flag("use_mtp") else 0,
 )  # fmt: skip
 QWEN2_MOE = Family(
     q_bias="qkv_bias", pattern=patterns.every_second_below_max, feed_pattern=patterns.sparse_steps,

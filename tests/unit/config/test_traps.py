@@ -349,6 +349,51 @@ def test_that_prediction_blocks_are_stored_and_not_built() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        # MiMo-7B stores 210,790,400 more than is built, EXAONE-4.5-33B 536,110,336.
+        (
+            {
+                "model_type": "mimo", "hidden_size": 4096, "intermediate_size": 11008,
+                "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 36,
+            },
+            210_790_400,
+        ),
+        (
+            {
+                "model_type": "exaone4_5_text", "hidden_size": 5120, "intermediate_size": 27392,
+                "num_attention_heads": 40, "num_key_value_heads": 8, "num_hidden_layers": 64,
+            },
+            536_110_336,
+        ),
+        # GLM-5.2 stores 9,952,939,776 more, 19,456 of them what corrects its routers (76 x 256):
+        # the block has an index of its own, though the last layer reads another's.
+        (
+            {
+                "model_type": "glm_moe_dsa", "num_hidden_layers": 78, "hidden_size": 6144,
+                "intermediate_size": 12288, "moe_intermediate_size": 2048,
+                "n_routed_experts": 256, "num_attention_heads": 64, "num_key_value_heads": 64,
+                "q_lora_rank": 2048, "kv_lora_rank": 512, "qk_nope_head_dim": 192,
+                "qk_rope_head_dim": 64, "v_head_dim": 256, "index_head_dim": 128,
+                "index_n_heads": 32,
+                "indexer_types": ["full"] * 3 + ["shared", "shared", "shared", "full"] * 18
+                + ["shared"] * 3,
+                "mlp_layer_types": ["dense"] * 3 + ["sparse"] * 75,
+            },
+            9_952_920_320,
+        ),
+        # Nobody knows how these are laid out; MiniMax publishes none for the key.
+        ({"model_type": "step3p5"}, 0),
+        ({"model_type": "minimax_m2", "num_mtp_modules": 3, "use_mtp": True}, 0),
+    ],
+)  # fmt: skip
+def test_what_prediction_blocks_hold(config: dict[str, object], wanted: int) -> None:
+    spec = specify({"vocab_size": 128, "num_nextn_predict_layers": 1, **config})
+    assert sum(tensor.parameters for tensor in spec.mtp) == wanted
+    assert bool(spec.uncounted_mtp) is (not wanted)
+
+
 def test_that_an_unknown_layer_kind_is_a_bound() -> None:
     # What it keeps may be less than keys and values, or an index or a recurrent state beside.
     spec = specify(LLAMA | {"layer_types": ["full_attention"] * 31 + ["hyper_attention"]})
