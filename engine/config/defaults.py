@@ -52,6 +52,7 @@ SAME_CLASS = {
     "minimax_m1": "minimax",
     "deepseek_ref": "deepseek_v4",
     "chatgpt-oss": "gpt_oss",
+    "mimo_v2": "mimo_v2_flash",
     "musicflamingo_encoder": "audioflamingo3_encoder",
     "qwen3_asr_audio_encoder": "qwen3_asr_encoder",
 }

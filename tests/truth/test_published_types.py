@@ -48,6 +48,14 @@ PHI = {
     "vocab_size": 51_200, "n_head": 32, "n_inner": None, "n_positions": 2_048, "rotary_dim": 32,
     "tie_word_embeddings": False,
 }  # fmt: skip
+INTERN_S1 = {
+    "model_type": "interns1", "architectures": ["InternS1ForConditionalGeneration"],
+    "downsample_ratio": 0.5, "vision_feature_layer": -1,
+}  # fmt: skip
+INTERN_VIT = {
+    "model_type": "interns1_vision", "image_size": [448, 448], "patch_size": [14, 14],
+    "num_channels": 3, "use_mean_pooling": True,
+}  # fmt: skip
 TIED = {"tie_word_embeddings": True}
 
 # name: (config, published total, keys and values of a token)
@@ -144,6 +152,68 @@ DECODERS: dict[str, tuple[Mapping[str, object], int, int]] = {
         ),
         890_344_960, 16 * 2 * 128,
     ),
+    "pico-lm/pico-decoder-tiny": (
+        {
+            "model_type": "pico_decoder", "architectures": ["PicoDecoderHF"], "n_layers": 12,
+            "d_model": 96, "vocab_size": 50_304, "attention_n_heads": 12,
+            "attention_n_kv_heads": 4, "activation_hidden_dim": 384, "max_seq_len": 2_048,
+            "batch_size": 1_024,
+        },
+        11_282_784, 12 * 2 * 4 * 8,
+    ),
+    "THUDM/chatglm-6b": (
+        {
+            "model_type": "chatglm", "architectures": ["ChatGLMModel"], "hidden_size": 4_096,
+            "inner_hidden_size": 16_384, "num_layers": 28, "num_attention_heads": 32,
+            "vocab_size": 130_528, "max_sequence_length": 2_048, "position_encoding_2d": True,
+            "quantization_bit": 0, "prefix_projection": False, "pre_seq_len": None,
+        },
+        6_173_286_400, 28 * 2 * 4_096,
+    ),
+    "rednote-hilab/dots.ocr": (
+        config(
+            "dots_ocr", (28, 12, 2, 1_536, 151_936, 8_960), attention_bias=True,
+            architectures=["DotsOCRForCausalLM"], tie_word_embeddings=False,
+            vision_config={
+                "embed_dim": 1_536, "hidden_size": 1_536, "intermediate_size": 4_224,
+                "num_hidden_layers": 42, "num_attention_heads": 12, "num_channels": 3,
+                "patch_size": 14, "post_norm": True, "spatial_merge_size": 2,
+                "temporal_patch_size": 1, "use_bias": False,
+            },
+        ),
+        3_039_179_264, 28 * 2 * 2 * 128,
+    ),
+    "internlm/Intern-S1-mini": (
+        {
+            **INTERN_S1,
+            "text_config": config(
+                "qwen3", (36, 32, 8, 4_096, 153_216, 12_288), head_dim=128,
+                tie_word_embeddings=False,
+            ),
+            "vision_config": {
+                **INTERN_VIT, "hidden_size": 1_024, "intermediate_size": 4_096,
+                "num_hidden_layers": 24, "num_attention_heads": 16, "attention_bias": True,
+                "use_qk_norm": False, "norm_type": "layer_norm",
+            },
+        },
+        8_538_804_224, 36 * 2 * 8 * 128,
+    ),
+    "internlm/Intern-S1": (
+        {
+            **INTERN_S1,
+            "text_config": config(
+                "qwen3_moe", (94, 64, 4, 4_096, 153_216, 12_288), head_dim=128,
+                tie_word_embeddings=False, num_experts=128, num_experts_per_tok=8,
+                moe_intermediate_size=1_536,
+            ),
+            "vision_config": {
+                **INTERN_VIT, "hidden_size": 3_200, "intermediate_size": 12_800,
+                "num_hidden_layers": 45, "num_attention_heads": 25, "attention_bias": False,
+                "use_qk_norm": True, "norm_type": "rms_norm",
+            },
+        },
+        240_709_856_128, 94 * 2 * 4 * 128,
+    ),
 }  # fmt: skip
 DIFFUSION: dict[str, tuple[Mapping[str, object], int]] = {
     "Dream-org/Dream-v0-Base-7B": (
@@ -151,8 +221,39 @@ DIFFUSION: dict[str, tuple[Mapping[str, object], int]] = {
         7_615_616_512,
     ),
     "GSAI-ML/LLaDA-8B-Base": (LLADA, 8_015_581_184),
+    "inclusionAI/LLaDA2.0-mini": (
+        config(
+            "llada2_moe", (20, 16, 4, 2_048, 157_184, 5_120), head_dim=128,
+            moe_intermediate_size=512, num_experts=256, num_shared_experts=1,
+            num_experts_per_tok=8, first_k_dense_replace=1, use_qk_norm=True,
+            moe_router_enable_expert_bias=True,
+        ),
+        16_255_643_392,
+    ),
     "GSAI-ML/iLLaDA-8B-Base": (
         config("illada", (32, 32, 8, 4_096, 155_136, 14_336)), 8_250_462_208,
+    ),
+}  # fmt: skip
+BOUNDED: dict[str, tuple[Mapping[str, object], int, Subject, Direction]] = {
+    "IQuestLab/IQuest-Coder-V1-40B-Loop-Instruct": (
+        config(
+            "iquestloopcoder", (80, 40, 8, 5_120, 76_800, 27_648), head_dim=128, loop_num=2,
+            loop_window_size=64,
+        ),
+        39_794_696_320, Subject.SEQUENCE_STATE, Direction.UPPER,
+    ),
+    "openbmb/MiniCPM-SALA": (  # 8 of the 32 layers attend
+        config(
+            "minicpm_sala", (32, 32, 2, 4_096, 73_448, 16_384), head_dim=128,
+            mixer_types=(["minicpm4"] + ["lightning-attn"] * 3) * 8, lightning_nh=32,
+            lightning_nkv=32, lightning_head_dim=128, qk_norm=True, use_output_gate=True,
+            use_output_norm=True, attn_use_output_gate=True, attention_bias=False,
+        ),
+        9_477_203_968, Subject.SEQUENCE_STATE, Direction.LOWER,
+    ),
+    "microsoft/Phi-4-mini-instruct inside phi4mm": (
+        config("phi4mm", (32, 24, 8, 3_072, 200_064, 8_192), **TIED, embd_layer={"a": 1}),
+        3_836_021_760, Subject.WEIGHTS, Direction.LOWER,
     ),
 }  # fmt: skip
 NOMIC = {"model_type": "nomic_bert", "n_embd": 768, "n_head": 12, "n_layer": 12, "n_inner": 3_072}
@@ -205,6 +306,13 @@ ENCODERS: dict[str, tuple[Mapping[str, object], int]] = {
     "opensearch-project/opensearch-neural-sparse-encoding-doc-v2-distill": (
         {"model_type": "distilbert", "architectures": ["DistilBertForMaskedLM"]}, 66_985_530,
     ),
+    "chandar-lab/NeoBERT": (
+        config(
+            "neobert", (28, 12, 12, 768, 30_522, 3_072), architectures=["NeoBERTLMHead"],
+            max_length=4_096,
+        ),
+        245_136_954,
+    ),
     "farbodtavakkoli/OTel-Embedding-109M": (
         {
             "model_type": "mpnet", "architectures": ["MPNetModel"],
@@ -256,3 +364,12 @@ def test_that_an_encoder_keeps_nothing(name: str) -> None:
     assert spec.parameters == total
     assert not any(layer.attention and layer.attention.keeps_cache for layer in spec.layers)
     assert not spec.doubts
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_that_what_is_left_open_is_said(name: str) -> None:
+    stated, total, subject, direction = BOUNDED[name]
+    spec = specify(stated)
+    assert spec.parameters == total
+    assert [doubt.subject for doubt in spec.doubts] == [subject]
+    assert spec.direction(subject) is direction

@@ -324,5 +324,5 @@ FAMILIES = {
     "gpt2": GPT2, "gpt_bigcode": GPT_BIGCODE, "gpt_neo": GPT_NEO, "gptj": GPTJ, "codegen": CODEGEN,
     "gpt_neox": GPT_NEOX, "bloom": BLOOM, "mpt": MPT, "falcon": FALCON, "opt": OPT, "xglm": XGLM,
     "persimmon": PERSIMMON, "baichuan": BAICHUAN, "internlm2": INTERNLM2, "qwen": QWEN,
-    "chatglm": CHATGLM, "exaone": EXAONE3,
+    "exaone": EXAONE3,
 }  # fmt: skip

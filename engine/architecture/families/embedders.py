@@ -33,7 +33,7 @@ from engine.architecture.families.masked import (
     use_of,
 )
 from engine.architecture.families.published import both_ways
-from engine.architecture.heads import labels_of
+from engine.architecture.heads import first_class, labels_of
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 
 if TYPE_CHECKING:
@@ -301,8 +301,33 @@ CONV_BERT = replace(
     attention=_conv_attention, feeds={DENSE: _grouped},
 )  # fmt: skip
 
+
+def _neo_width(facts: Facts) -> int:
+    """Two thirds of the stated width, rounded up to a multiple of 8."""
+    return -(-int(2 * facts.integer("intermediate_size") / 3) // 8) * 8
+
+
+def _neo_head(facts: Facts, _family: Family) -> list[Tensor]:
+    """A head of its own, with a bias, in all but the bare class."""
+    facts.settle("max_length")
+    if first_class(facts.stated) == "NeoBERT":
+        return []
+    shape = (facts.integer("vocab_size"), facts.integer("hidden_size"))
+    return matrix("decoder", _HEAD, shape, Sharding.VOCAB, bias=True)
+
+
+# chandar-lab/NeoBERT, modeling_neobert.py
+NEO_BERT = Family(
+    names=Names(
+        attention="", fused="qkv", output="wo", mlp="ffn", gate="w12", down="w3",
+        embedding="encoder", final_norm="layer_norm",
+    ),
+    attention=both_ways, gate_up_fused=True, norms=("attention_norm", "ffn_norm"),
+    width=_neo_width, positions=_neo_head, has_head=False,
+)  # fmt: skip
+
 FAMILIES = {
     "distilbert": DISTILBERT, "mpnet": MPNET, "jina_embeddings_v3": JINA_V3, "gte": GTE,
     "nomic_bert": NOMIC_BERT, "modernbert": MODERN_BERT, "eurobert": EURO_BERT,
-    "deberta-v2": DEBERTA_V2, "convbert": CONV_BERT,
+    "deberta-v2": DEBERTA_V2, "convbert": CONV_BERT, "neobert": NEO_BERT,
 }  # fmt: skip

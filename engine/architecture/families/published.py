@@ -138,7 +138,8 @@ def _slopes(facts: Facts) -> list[Doubt]:
     return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
 
 
-def _tie_unsaid(facts: Facts) -> list[Doubt]:
+def tie_unsaid(facts: Facts) -> list[Doubt]:
+    """A doubt where the config leaves open whether head and embedding are one."""
     if "tie_word_embeddings" in facts.stated:
         return []
     reason = "whether its head is its embedding is not said: counted as a matrix of its own"
@@ -152,7 +153,7 @@ TELECHAT = Family(
         attention="self_attention", query="query", key="key_value", value="key_value",
         output="dense", embedding="transformer.word_embeddings", final_norm="transformer.ln_f",
     ),
-    kv_heads=own_heads, o_bias=True, layer_extra=_down_bias, doubts=_tie_unsaid,
+    kv_heads=own_heads, o_bias=True, layer_extra=_down_bias, doubts=tie_unsaid,
 )  # fmt: skip
 _LAYERS_ALIKE = "llama"
 """``block_type`` of the layers that keep gate and up apart."""

@@ -17,11 +17,11 @@ _HOMES = {
     "cells": "rwkv xlstm recurrent_gemma",
     "classic": (
         "gpt2 gpt_bigcode gpt_neo gptj codegen gpt_neox bloom mpt falcon opt xglm persimmon "
-        "baichuan internlm2 qwen chatglm exaone"
+        "baichuan internlm2 qwen exaone"
     ),
     "deepseek_v4": "deepseek_v4 deepseek_ref",
     "dense": (
-        "llama code_llama cwm internlm3 mistral ministral ministral3 qwen2 qwen3 gemma gemma2 "
+        "llama code_llama cwm internlm3 mistral ministral ministral3 qwen2 mimo qwen3 gemma gemma2 "
         "gemma3_text vaultgemma phi phi3 granite cohere cohere2 olmo olmo2 olmo3 glm glm4 "
         "glm4v_text exaone4 seed_oss smollm3 minicpm stablelm starcoder2 nemotron arcee helium "
         "ernie4_5 hunyuan_v1_dense"
@@ -29,6 +29,10 @@ _HOMES = {
     "drafts": "eagle3_draft eagle_draft dflash_draft",
     "drafts_heads": "medusa_draft mlp_speculator_draft mtp_draft",
     "early": "biogpt ctrl openai-gpt xlm cpmant gpt_neox_japanese xlnet reformer",
+    "forerunners": (
+        "chatglm codeshell gpt_refact grok-1 iquestloopcoder llada2_moe minicpm_sala "
+        "pico_decoder step3_text"
+    ),
     "gated": "afmoe beam laguna muse_glimmer_text muse_spark_text step3p5",
     "gemma3n": "gemma3n_text",
     "gemma4": (
@@ -36,7 +40,8 @@ _HOMES = {
         "gemma4_unified_assistant"
     ),
     "embedders": (
-        "distilbert mpnet jina_embeddings_v3 gte nomic_bert modernbert eurobert deberta-v2 convbert"
+        "distilbert mpnet jina_embeddings_v3 gte nomic_bert modernbert eurobert deberta-v2 "
+        "convbert neobert"
     ),
     "hybrid": (
         "mllama_text_model qwen3_next qwen3_5_text qwen3_5_moe_text lfm2 lfm2_moe nemotron_h "
@@ -108,7 +113,6 @@ _SAME_LAYERS = {
     "camembert": "roberta",
     "xlm-roberta": "roberta",
     "data2vec-text": "roberta",
-    "mimo": "qwen2",
     "gpt-sw3": "gpt2",
     "iquestcoder": "llama",
     "jais2": "nemotron",
@@ -118,6 +122,10 @@ _SAME_LAYERS = {
     "hunyuan_vl_text": "hunyuan_v1_dense",
     "paddleocr_vl_text": "ernie4_5",
     "new": "gte",
+    "bailing_moe_v2": "bailing_moe",
+    "btlm": "jais",
+    "mimo_v2": "mimo_v2_flash",
+    "skywork": "llama",
     "Yi": "llama",
     "aquila": "llama",
     "apriel": "llama",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.towers.encoders import tower_of
+from engine.architecture.towers.encoders import encoder, tower_of
 from engine.architecture.towers.parts import number, vision_of, width_of
 from engine.architecture.towers.vision import gemma3, llava_next, mistral3, own
 
@@ -36,12 +36,13 @@ def _times(root: Facts) -> int:
     return len(root.items("vision_feature_layer") or (0,)) if isinstance(chosen, list) else 1
 
 
-def internvl(root: Facts, text: Facts) -> list[Tensor]:
+def internvl(root: Facts, text: Facts, vision: Facts | None = None) -> list[Tensor]:
     """InternVL and Qianfan-OCR: patches of a square become one token."""
     out = text.integer("hidden_size")
+    vision = vision or vision_of(root)
     together = int(1 / number(root, "downsample_ratio", 0.5)) ** 2
-    width = width_of(vision_of(root)) * together
-    return _project(tower_of(root), width, out, out, norm=width)
+    width = width_of(vision) * together
+    return _project(encoder(vision), width, out, out, norm=width)
 
 
 def lighton_ocr(root: Facts, text: Facts) -> list[Tensor]:

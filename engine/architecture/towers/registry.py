@@ -48,6 +48,7 @@ _HOMES = {
     "speaking": "csm",
     "omni_tokens": "apertus1p5 inkling_mm_model inkling2 inkling2_loop",
     "named": "fast_vlm gemma3n",
+    "own_code": "dots_ocr interns1 phi4mm",
     "perception": "perception_lm",
     "projected": (
         "internvl lighton_ocr llava_onevision mistral_large4 paddleocr_vl qianfan_ocr qwen4_exp "
