@@ -89,7 +89,7 @@ def is_usual(stated: Mapping[str, object]) -> bool:
 
 
 _HEADED = frozenset({
-    "encoder-decoder", "qwen2_5_omni", "qwen3_omni_moe", "speech-encoder-decoder",
+    "blip-2", "encoder-decoder", "qwen2_5_omni", "qwen3_omni_moe", "speech-encoder-decoder",
     "vision-encoder-decoder",
 })  # fmt: skip
 """Models whose class with a head is itself called ``...Model``."""
@@ -116,7 +116,7 @@ def top_of(facts: Facts) -> tuple[str, Facts]:
     own = _CLASS_OF.get(own, own)
     # Classes that are published with their weights keep to no such names.
     is_native = bool(root.defaults.sub_types) and own not in _HEADED
-    is_bare = is_native and name == own.replace("_", "").replace("-", "") + "model"
+    is_bare = is_native and name == "".join(filter(str.isalnum, own)) + "model"
     return ("lm" if kind == "none" and not is_bare else kind), root
 
 

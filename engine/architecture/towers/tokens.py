@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.heads import is_tied
+from engine.architecture.heads import is_bare, is_tied
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 from engine.architecture.towers.parts import (
     Encoder,
@@ -50,7 +50,7 @@ def ovis2(root: Facts, text: Facts) -> list[Tensor]:
     width = root.integer("hidden_size")
     tower.path = ""
     tower.weight("visual_embeddings_table.weight", words, width)
-    if not is_tied(text, root, otherwise=False):
+    if not (is_bare(text) or is_tied(text, root, otherwise=False)):
         head = (root.integer("vocab_size"), width)
         tower.tensors.append(
             Tensor("lm_head.weight", ModuleClass.LM_HEAD, head, 1, Sharding.VOCAB, linear=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.architecture.read import specify
-from engine.architecture.spec import Direction, Subject
+from engine.architecture.spec import Direction, ModuleClass, Subject
 
 BARE = {
     ("blt", "BltModel"): 4_632_861_440,
@@ -27,6 +27,24 @@ def test_that_a_bare_class_has_nothing_on_top(named: tuple[str, str], wanted: in
     spec = specify({"model_type": named[0], "architectures": [named[1]]})
     assert spec.parameters == wanted
     assert spec.direction(Subject.WEIGHTS) is None
+
+
+@pytest.mark.parametrize(
+    ("model_type", "name", "is_headed"),
+    [
+        ("ovis2", "Ovis2Model", False),
+        ("kosmos-2.5", "Kosmos2_5Model", False),
+        # Its language model is one with a head, in any of its classes that have one.
+        ("blip-2", "Blip2Model", True),
+    ],
+)
+def test_that_an_untied_head_is_that_of_a_class_that_has_one(
+    model_type: str, name: str, is_headed: bool
+) -> None:
+    tie = {"tie_word_embeddings": False}
+    config = {"model_type": model_type, "architectures": [name], "text_config": tie, **tie}
+    head = specify(config).parameters_by_class().get(ModuleClass.LM_HEAD, 0)
+    assert (head > 0) is is_headed
 
 
 @pytest.mark.parametrize(("named", "wanted"), CLASSIFYING.items())
