@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from engine.config.defaults import class_defaults
 from engine.config.facts import Facts, facts_for, is_mapping, shown
+from engine.config.originals import in_known_words
 from engine.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def root_facts(config: Mapping[str, object]) -> Facts:
     if len(config) > _MOST_KEYS:
         message = f"The config has {len(config):,} keys; no model's has more than {_MOST_KEYS:,}."
         raise ConfigError(message)
+    config = in_known_words(config)
     if not config.get("model_type"):
         return facts_for(config, _type_of_class(config))
     return facts_for(config)

@@ -11,6 +11,7 @@ import pytest
 
 from engine.architecture.read import specify
 from engine.architecture.spec import Direction, Subject
+from engine.runtimes.transformers.cache import layer_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -234,6 +235,41 @@ DIFFUSION: dict[str, tuple[Mapping[str, object], int]] = {
         config("illada", (32, 32, 8, 4_096, 155_136, 14_336)), 8_250_462_208,
     ),
 }  # fmt: skip
+RECURRENT: dict[str, tuple[Mapping[str, object], int, int]] = {
+    "RWKV/rwkv-5-world-7b": (  # two inputs in bf16, and 64 matrices of 64 x 64 in fp32
+        {
+            "model_type": "rwkv5", "hidden_size": 4_096, "attention_hidden_size": 4_096,
+            "head_size": 64, "intermediate_size": None, "num_hidden_layers": 32,
+            "vocab_size": 65_536, "torch_dtype": "bfloat16",
+        },
+        7_518_044_160, 32 * (2 * 4_096 * 2 + 64 * 64 * 64 * 4),
+    ),
+    "RWKV/rwkv-6-world-1b6": (
+        {
+            "model_type": "rwkv6", "hidden_size": 2_048, "attention_hidden_size": 2_048,
+            "head_size": 64, "intermediate_size": None, "num_hidden_layers": 24,
+            "vocab_size": 65_536, "torch_dtype": "bfloat16",
+        },
+        1_599_873_024, 24 * (2 * 2_048 * 2 + 32 * 64 * 64 * 4),
+    ),
+    "state-spaces/mamba-130m": (  # inputs in bf16, states in fp32
+        {
+            "d_model": 768, "n_layer": 24, "vocab_size": 50_277, "ssm_cfg": {}, "rms_norm": True,
+            "residual_in_fp32": True, "fused_add_norm": True, "pad_vocab_size_multiple": 8,
+            "torch_dtype": "bfloat16",
+        },
+        129_135_360, 24 * 1_536 * (4 * 2 + 16 * 4),
+    ),
+    "state-spaces/mamba2-130m": (
+        {
+            "d_model": 768, "n_layer": 24, "vocab_size": 50_277, "ssm_cfg": {"layer": "Mamba2"},
+            "d_intermediate": 0, "attn_layer_idx": [], "attn_cfg": {}, "rms_norm": True,
+            "residual_in_fp32": True, "fused_add_norm": True, "pad_vocab_size_multiple": 16,
+            "tie_embeddings": True, "torch_dtype": "bfloat16",
+        },
+        128_989_632, 24 * (1_792 * 4 * 2 + 1_536 * 128 * 4),
+    ),
+}  # fmt: skip
 BOUNDED: dict[str, tuple[Mapping[str, object], int, Subject, Direction]] = {
     "IQuestLab/IQuest-Coder-V1-40B-Loop-Instruct": (
         config(
@@ -250,6 +286,15 @@ BOUNDED: dict[str, tuple[Mapping[str, object], int, Subject, Direction]] = {
             use_output_norm=True, attn_use_output_gate=True, attention_bias=False,
         ),
         9_477_203_968, Subject.SEQUENCE_STATE, Direction.LOWER,
+    ),
+    "RWKV/RWKV7-G1j-2.9B-20260831": (
+        {
+            "model_type": "rwkv7", "hidden_size": 2_560, "head_dim": 64, "norm_first": True,
+            "intermediate_size": 10_240, "num_hidden_layers": 32, "vocab_size": 65_536,
+            "decay_low_rank_dim": 96, "gate_low_rank_dim": 320, "a_low_rank_dim": 96,
+            "v_low_rank_dim": 64,
+        },
+        2_948_065_280, Subject.WEIGHTS, Direction.UPPER,
     ),
     "microsoft/Phi-4-mini-instruct inside phi4mm": (
         config("phi4mm", (32, 24, 8, 3_072, 200_064, 8_192), **TIED, embd_layer={"a": 1}),
@@ -373,3 +418,12 @@ def test_that_what_is_left_open_is_said(name: str) -> None:
     assert spec.parameters == total
     assert [doubt.subject for doubt in spec.doubts] == [subject]
     assert spec.direction(subject) is direction
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_that_a_recurrent_type_has_its_total_and_its_state(name: str) -> None:
+    stated, total, state_bytes = RECURRENT[name]
+    spec = specify(stated)
+    assert spec.parameters == total
+    assert sum(layer_bytes(layer, 1_000, "bfloat16") for layer in spec.layers) == state_bytes
+    assert not spec.doubts

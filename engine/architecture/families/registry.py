@@ -89,6 +89,7 @@ _HOMES = {
         "bidirectional_pplx_qwen3 Dream hf_olmo illada instella internlm jais llada llama_bidirec "
         "nanbeige orion ouro phi-msft phi3small plamo3 RefinedWeb solar telechat"
     ),
+    "wkv": "rwkv5 rwkv6 rwkv7",
     "zaya": "zaya",
     "zamba": "zamba zamba2",
     "voices": "higgs_audio_v2",
@@ -122,6 +123,7 @@ _SAME_LAYERS = {
     "hunyuan_vl_text": "hunyuan_v1_dense",
     "paddleocr_vl_text": "ernie4_5",
     "new": "gte",
+    "rwkv6_world": "rwkv6",
     "bailing_moe_v2": "bailing_moe",
     "btlm": "jais",
     "mimo_v2": "mimo_v2_flash",
