@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from engine.architecture.families import attention, feed
@@ -28,7 +29,7 @@ from engine.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engine.architecture.families.base import Family, FeedRule, MixerRule
+    from engine.architecture.families.base import Family, FeedRule, MixerRule, Prediction
     from engine.config.facts import Facts
 
 _PATTERN_KEYS = (
@@ -61,7 +62,7 @@ def build(facts: Facts, family: Family, *, root: Facts) -> Built:
     tied = is_tied(facts, root, otherwise=bool(family.tied))
     tied = tied if family.reads_tie else bool(family.tied)
     outer = _outer(facts, family, tied=tied)
-    return Built(layers, tuple(outer), _mtp(facts, family, _predicting(layers)), tied)
+    return Built(layers, tuple(outer), _mtp(facts, family, layers), tied)
 
 
 def layers_of(facts: Facts, family: Family) -> tuple[LayerSpec, ...]:
@@ -231,19 +232,58 @@ def _predicting(layers: tuple[LayerSpec, ...]) -> LayerSpec:
     return last
 
 
-def _mtp(facts: Facts, family: Family, last: LayerSpec) -> tuple[Tensor, ...]:
+def _mtp(facts: Facts, family: Family, layers: tuple[LayerSpec, ...]) -> tuple[Tensor, ...]:
+    """The prediction blocks: their decoder layers, and what joins and ends them.
+
+    Source:
+        The published totals (``tests/truth/test_prediction_blocks.py``); vLLM ``models/*_mtp.py``.
+    """
     blocks = family.mtp(facts) if family.mtp else 0
     if not blocks:
         return ()
+    form = family.prediction
+    if form.kinds:
+        counts = Counter(form.kinds(facts, blocks))
+        inner = [(_layer(facts, family, *kinds), count) for kinds, count in counts.items()]
+    else:
+        inner = [(_predicting(layers), blocks)]
+    found = [
+        replace(tensor, copies=tensor.copies * count)
+        for layer, count in inner
+        for tensor in layer.tensors
+    ]
+    joins = 1 if form.joins_once else blocks
+    found += [replace(t, copies=t.copies * joins) for t in _join(facts, form)]
+    if form.further:
+        found += [replace(t, copies=t.copies * blocks) for t in form.further(facts, family)]
+    found += _tables(facts, form, blocks)
+    # No quantiser packs a router, wherever it is.
+    return tuple(
+        replace(t, module=ModuleClass.MTP, linear=t.linear and t.module is not ModuleClass.ROUTER)
+        for t in found
+    )
+
+
+def _join(facts: Facts, form: Prediction) -> list[Tensor]:
     hidden = facts.integer("hidden_size")
-    block = [
-        *last.tensors,
+    shape, sharding = (hidden, 2 * hidden), form.join or Sharding.REPLICATED
+    name = "fc.weight" if form.joins_once else "eh_proj.weight"
+    return [
         *norm("enorm", hidden),
         *norm("hnorm", hidden),
         *norm("shared_head.norm", hidden),
-        *matrix("eh_proj", ModuleClass.MTP, (hidden, 2 * hidden), Sharding.REPLICATED),
+        Tensor(name, ModuleClass.MTP, shape, 1, sharding, linear=form.join is not None),
     ]
-    return tuple(
-        Tensor(t.name, ModuleClass.MTP, t.shape, t.copies * blocks, t.sharding, t.linear)
-        for t in block
-    )
+
+
+def _tables(facts: Facts, form: Prediction, blocks: int) -> list[Tensor]:
+    shape = facts.integer("vocab_size"), facts.integer("hidden_size")
+    found: list[Tensor] = []
+    for name, module, there in (
+        ("embed_tokens.weight", ModuleClass.EMBEDDING, form.repeats_tables),
+        ("shared_head.head.weight", ModuleClass.LM_HEAD, form.repeats_tables or form.own_head),
+    ):
+        if there:
+            repeats = form.repeats_tables
+            found.append(Tensor(name, module, shape, blocks, Sharding.VOCAB, repeats=repeats))
+    return found

@@ -65,6 +65,8 @@ class Tensor:
     """Whether it is the weight of a linear layer: what weight formats quantise."""
     stored_as: str = ""
     """Format in which the checkpoint stores it, where that is not ``weight_format``."""
+    repeats: bool = False
+    """Whether the checkpoint stores one of the model's tensors again: loaded, there is one."""
 
     @property
     def parameters(self) -> int:
@@ -238,7 +240,8 @@ class ArchitectureSpec:
     """The model that a config describes. Compared by identity: cheap as a cache key.
 
     ``outer`` holds what is outside the layers (embeddings, head, final norm, towers);
-    ``mtp`` the multi-token-prediction block, stored but resident only when it is used.
+    ``mtp`` the multi-token-prediction blocks, stored but resident only when they are used,
+    and then without the tables that they repeat.
     """
 
     model_type: str

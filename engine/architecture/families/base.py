@@ -121,6 +121,29 @@ class Moe:
     """Further tensors of the block."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What a multi-token-prediction block has. The default is DeepSeek's without its tables.
+
+    A block joins the next token's embedding to the hidden state (two norms, one projection of
+    2 H to H), runs decoder layers and ends with a norm.
+    """
+
+    kinds: Callable[[Facts, int], tuple[tuple[str, str], ...]] | None = None
+    """Mixer and feed-forward kind of the decoder layers of all blocks, given the number of
+    blocks; None = one each, like the model's last."""
+    joins_once: bool = False
+    """Whether all blocks share one projection and its norms."""
+    join: Sharding | None = None
+    """How the projection is cut where it is quantised like the layers; None = stored plain."""
+    repeats_tables: bool = False
+    """Whether each block stores the model's embedding and head again."""
+    own_head: bool = False
+    """Whether each block has an output head of its own."""
+    further: Callable[[Facts, Family], list[Tensor]] | None = None
+    """Further tensors of each block."""
+
+
 def _all_full(_facts: Facts, layers: int) -> tuple[str, ...]:
     return (FULL,) * layers
 
@@ -193,7 +216,9 @@ class Family:
     layer_extra: Callable[[Facts, Family, str, str], list[Tensor]] | None = None
     """Further tensors of each layer, given its mixer and feed-forward kind."""
     mtp: Callable[[Facts], int] | None = None
-    """Number of multi-token-prediction blocks stored with the model."""
+    """Number of multi-token-prediction blocks stored with the model; None where no published
+    total or class shows what a block has."""
+    prediction: Prediction = Prediction()
     harmless: tuple[str, ...] = ()
     """Keys of its configs that no class of transformers has, and that change nothing here."""
     doubts: DoubtRule | None = None

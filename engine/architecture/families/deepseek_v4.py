@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from engine.architecture.families import patterns
 from engine.architecture.families.base import (
     SLIDING,
+    SPARSE,
     Family,
     Mixed,
     Moe,
     Names,
+    Prediction,
     matrix,
     norm,
 )
-from engine.architecture.families.sparse import nextn
+from engine.architecture.families.dense import nextn
 from engine.architecture.spec import (
     AttentionKind,
     AttentionSpec,
@@ -156,6 +158,10 @@ DEEPSEEK_V4 = Family(
         shared_width=lambda f: f.integer("moe_intermediate_size"),
     ),
     mtp=nextn,
+    # A block slides, reads no entries of several tokens, and has the head of its streams.
+    prediction=Prediction(
+        kinds=lambda _f, blocks: ((SLIDING, SPARSE),) * blocks, join=_WHOLE, further=_outer
+    ),
     doubts=_unused,
 )  # fmt: skip
 

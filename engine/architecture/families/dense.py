@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.families import attention, patterns
-from engine.architecture.families.base import Family, Mixed, Names, matrix
+from engine.architecture.families.base import Family, Mixed, Names, Prediction, matrix
 from engine.architecture.families.crossed import whole_heads
 from engine.architecture.spec import ModuleClass, Sharding
 
@@ -96,6 +96,7 @@ GLM4 = Family(
 GLM4V = replace(GLM4, q_bias=True)
 EXAONE4 = Family(
     norms=_POST, qk_norm="head", mtp=nextn,
+    prediction=Prediction(joins_once=True, join=Sharding.COLUMN),
     pattern=patterns.every(4, "sliding_window_pattern", needs_window=True),
 )  # fmt: skip
 SEED_OSS = Family(q_bias=AB, o_bias="attention_out_bias", mlp_bias="mlp_bias")

@@ -14,17 +14,19 @@ from engine.architecture.build import layer_kinds
 from engine.architecture.families import attention, feed, patterns
 from engine.architecture.families.base import (
     DENSE,
+    FULL,
     SLIDING,
     SPARSE,
     Family,
     Fed,
     Mixed,
     Moe,
+    Prediction,
     matrix,
     norm,
     vector,
 )
-from engine.architecture.families.dense import AB
+from engine.architecture.families.dense import AB, nextn
 from engine.architecture.families.sparse import times_shared
 from engine.architecture.spec import ModuleClass, MoeSpec, Sharding, Tensor
 
@@ -199,21 +201,40 @@ def _step_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     return stated[:layers]
 
 
+def _step_named(facts: Facts) -> set[int] | None:
+    named = facts.raw("moe_layers_enum")
+    if isinstance(named, list):
+        return set(facts.integers("moe_layers_enum") or ())
+    if not isinstance(named, str):
+        return None
+    parts = [part.strip() for part in named.split(",") if part.strip()]
+    if not all(part.isdecimal() and len(part) < 6 for part in parts):
+        raise facts.bad("moe_layers_enum", named, "layer numbers are needed")
+    return {int(part) for part in parts}
+
+
 def _step_feeds(facts: Facts, layers: int) -> tuple[str, ...]:
     stated = facts.words("mlp_layer_types")
     if stated and len(stated) >= layers and set(stated) <= {DENSE, SPARSE}:
         return tuple(stated[:layers])
-    named = facts.raw("moe_layers_enum")
-    if isinstance(named, list):
-        sparse = set(facts.integers("moe_layers_enum") or ())
-    elif isinstance(named, str):
-        parts = [part.strip() for part in named.split(",") if part.strip()]
-        if not all(part.isdecimal() and len(part) < 6 for part in parts):
-            raise facts.bad("moe_layers_enum", named, "layer numbers are needed")
-        sparse = {int(part) for part in parts}
-    else:
+    sparse = _step_named(facts)
+    if sparse is None:
         sparse = set(range(facts.integer("first_k_dense_replace", 3, 0), layers))
     return tuple(SPARSE if i in sparse else DENSE for i in range(layers))
+
+
+def _step_prediction(facts: Facts, blocks: int) -> tuple[tuple[str, str], ...]:
+    """The published lists run on over the blocks, which slide and are dense."""
+    layers = facts.integer("num_hidden_layers")
+    mixers, feeds = facts.words("layer_types") or (), facts.words("mlp_layer_types") or ()
+    slides = SLIDING if facts.has("sliding_window") else FULL
+    return tuple(
+        (
+            FULL if mixers[i : i + 1] == (FULL,) else slides,
+            SPARSE if feeds[i : i + 1] == (SPARSE,) or i in (_step_named(facts) or ()) else DENSE,
+        )
+        for i in range(layers, layers + blocks)
+    )
 
 
 STEP3P5 = Family(
@@ -221,7 +242,8 @@ STEP3P5 = Family(
     pattern=_step_pattern,
     reads_layer_types=False, feed_pattern=_step_feeds, layer_extra=_step_gate,
     kv_heads=lambda f, _k: f.integer("num_attention_groups", f.integer("num_key_value_heads", 8)),
-    mlp_bias="mlp_bias",
+    mlp_bias="mlp_bias", mtp=nextn,
+    prediction=Prediction(kinds=_step_prediction, join=Sharding.REPLICATED, own_head=True),
     moe=Moe(
         experts="n_routed_experts", container="moe", fused=True, router="moe.gate",
         shared="share_expert", shared_width=lambda f: f.integer("share_expert_dim"),

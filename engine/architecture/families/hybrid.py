@@ -18,11 +18,12 @@ from engine.architecture.families.base import (
     Mixed,
     Moe,
     Names,
+    Prediction,
     matrix,
     norm,
     state_doubt,
 )
-from engine.architecture.families.dense import AB
+from engine.architecture.families.dense import AB, nextn
 from engine.architecture.families.mixers import (
     DeltaNet,
     gated_delta_net,
@@ -57,19 +58,22 @@ def _qwen_mtp(facts: Facts) -> int:
     return facts.count("mtp_num_hidden_layers")
 
 
+_QWEN_PREDICTION = Prediction(joins_once=True, join=Sharding.COLUMN)
+
+
 QWEN3_NEXT = Family(
     q_bias=AB, o_bias=AB, qk_norm="head", q_gate=True, pattern=_every_fourth_full,
     mixers={LINEAR: gated_delta_net}, feed_pattern=patterns.sparse_steps, moe=QWEN2_MOE.moe,
-    mtp=_qwen_mtp,
+    mtp=_qwen_mtp, prediction=_QWEN_PREDICTION,
 )  # fmt: skip
 QWEN3_5 = Family(
     q_bias=AB, o_bias=AB, qk_norm="head", q_gate=True, pattern=_every_fourth_full,
-    mixers={LINEAR: gated_delta_net}, mtp=_qwen_mtp,
+    mixers={LINEAR: gated_delta_net}, mtp=_qwen_mtp, prediction=_QWEN_PREDICTION,
 )  # fmt: skip
 QWEN3_5_MOE = Family(
     q_bias=AB, o_bias=AB, qk_norm="head", q_gate=True, pattern=_every_fourth_full,
     mixers={LINEAR: gated_delta_net}, feed_pattern=patterns.all_sparse, moe=QWEN2_MOE.moe,
-    mtp=_qwen_mtp,
+    mtp=_qwen_mtp, prediction=_QWEN_PREDICTION,
 )  # fmt: skip
 
 
@@ -240,6 +244,15 @@ def _nemotron_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     return tuple(_NEMOTRON[code] for code in codes)
 
 
+def _nemotron_prediction(facts: Facts, blocks: int) -> tuple[tuple[str, str], ...]:
+    """One block each of attention and experts, where nothing else is stated."""
+    words, pattern = facts.words("mtp_layers_block_type"), facts.word("mtp_hybrid_override_pattern")
+    codes = [_NEMOTRON_WORDS.get(word, word) for word in words] if words else list(pattern or "*E")
+    if not set(codes) <= set(_NEMOTRON):
+        raise facts.bad("mtp_layers_block_type", "".join(codes), "only M, *, E and - are known")
+    return tuple(_NEMOTRON[code] for code in codes) * blocks
+
+
 def _nemotron_sparse(facts: Facts, family: Family, _kind: str) -> Fed:
     """Plain (not gated) experts, in a latent space where ``moe_latent_size`` says so."""
     hidden = facts.integer("hidden_size")
@@ -265,7 +278,8 @@ NEMOTRON_H = Family(
         final_norm="backbone.norm_f",
     ),
     kinds=_nemotron_kinds, mixers={LINEAR: mamba2}, feeds={SPARSE: _nemotron_sparse}, gated=False,
-    mlp_bias="mlp_bias", norms=("norm",), tied=False, reads_tie=False,
+    mlp_bias="mlp_bias", norms=("norm",), tied=False, reads_tie=False, mtp=nextn,
+    prediction=Prediction(kinds=_nemotron_prediction, join=Sharding.COLUMN),
 )  # fmt: skip
 
 

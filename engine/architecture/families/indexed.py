@@ -34,7 +34,7 @@ from engine.architecture.families.selecting import (
     indexer,
     shares_index,
 )
-from engine.architecture.families.sparse import DEEPSEEK_MOE, nextn
+from engine.architecture.families.sparse import DEEPSEEK_MOE
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 from engine.config.facts import Facts, is_mapping
 
@@ -79,7 +79,7 @@ def _all_indexed(facts: Facts, layers: int) -> tuple[str, ...]:
 
 AXK2 = Family(
     pattern=_all_indexed, reads_layer_types=False, mixers={INDEXED: _axk2_attention}, norms=(),
-    feed_pattern=patterns.dense_then(1), layer_extra=_axk2_norms, moe=DEEPSEEK_MOE, mtp=nextn,
+    feed_pattern=patterns.dense_then(1), layer_extra=_axk2_norms, moe=DEEPSEEK_MOE,
 )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def _hy_v4_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
 
 HY_V4 = Family(
     kinds=_hy_v4_kinds, mixers={INDEXED: indexed, SHARED_INDEX: indexed}, q_bias=AB,
-    layer_extra=_hy_v4_extra, positions=_hy_v4_outer, moe=DEEPSEEK_MOE, mtp=nextn,
+    layer_extra=_hy_v4_extra, positions=_hy_v4_outer, moe=DEEPSEEK_MOE,
 )  # fmt: skip
 
 
@@ -201,7 +201,6 @@ def _large4_outer(facts: Facts, _family: Family) -> list[Tensor]:
 
 MISTRAL_LARGE4 = Family(
     kinds=_large4_kinds, attention=_large4_attention, positions=_large4_outer, moe=INDEXED_MOE,
-    mtp=nextn,
 )  # fmt: skip
 
 _SWA = {
@@ -282,7 +281,7 @@ def _dots3_shared(facts: Facts) -> int:
 DOTS3_NOTE = Family(
     pattern=_dots3_pattern, reads_layer_types=False, attention=_dots3_attention,
     mixers=dict.fromkeys((FULL, INDEXED, SLIDING), _dots3_attention),
-    feed_pattern=patterns.dense_then(1), mtp=nextn,
+    feed_pattern=patterns.dense_then(1),
     moe=Moe(experts="n_routed_experts", shared="mlp.shared_experts", shared_width=_dots3_shared),
 )  # fmt: skip
 
@@ -341,7 +340,6 @@ _GLM5_MIXERS: dict[str, MixerRule] = {
 }  # fmt: skip
 GLM5_NEXT = Family(
     kinds=_glm5_kinds, mixers=_GLM5_MIXERS, q_bias=AB, layer_extra=_glm5_extra, moe=DEEPSEEK_MOE,
-    mtp=nextn,
 )  # fmt: skip
 
 FAMILIES = {

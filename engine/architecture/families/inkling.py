@@ -172,7 +172,6 @@ INKLING = Family(
     attention=_attention, mixers=dict.fromkeys(_KINDS, _attention), reads_layer_types=False,
     pattern=_pattern, feed_pattern=_feeds, feeds={DENSE: _dense, SPARSE: _sparse},
     positions=_embedding_norm, tied=False, reads_tie=False,
-    mtp=lambda f: f.count("num_mtp_layers"),
 )  # fmt: skip
 
 

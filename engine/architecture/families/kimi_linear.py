@@ -24,9 +24,9 @@ from engine.architecture.families.base import (
     norm,
     vector,
 )
-from engine.architecture.families.dense import AB
+from engine.architecture.families.dense import AB, nextn
 from engine.architecture.families.mixers import convolution
-from engine.architecture.families.sparse import nextn, times_shared
+from engine.architecture.families.sparse import times_shared
 from engine.architecture.spec import ModuleClass, Sharding, StateSpec, Tensor
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ _MOE = Moe(
 )  # fmt: skip
 KIMI_LINEAR = Family(
     attention=attention.mla, q_bias=AB, pattern=_kimi_pattern, mixers={LINEAR: _kimi_delta},
-    feeds={SPARSE: _latent_sparse}, feed_pattern=_dense_first, moe=_MOE, mtp=nextn,
+    feeds={SPARSE: _latent_sparse}, feed_pattern=_dense_first, moe=_MOE,
     layer_extra=_kimi_extra, positions=_last_residual, tied=False, reads_tie=False,
 )  # fmt: skip
 BAILING_HYBRID = Family(

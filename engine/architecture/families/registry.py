@@ -82,8 +82,8 @@ _HOMES = {
         "mixtral phimoe minimax_m2 qwen2_moe qwen3_moe gpt_oss deepseek_v2 deepseek_v3 kimi_k2 "
         "glm4_moe_lite glm4_moe glm4v_moe_text sarvam_moe solar_open bailing_moe deepseek "
         "dots1 olmoe flex_olmo granitemoe granitemoeshared ernie4_5_moe hunyuan_v1_moe "
-        "exaone_moe llama4_text mimo_v2_flash minicpm3 youtu mistral4 axk1 granitemoe_swa "
-        "cohere2_moe hy_v3 kolibri1 qwen3_vl_moe_text qwen3_omni_moe_text"
+        "exaone_moe llama4_text mimo_v2_flash minicpm3 youtu mistral4 sarvam_mla axk1 "
+        "granitemoe_swa cohere2_moe hy_v3 kolibri1 qwen3_vl_moe_text qwen3_omni_moe_text"
     ),
     "published": (
         "bidirectional_pplx_qwen3 Dream hf_olmo illada instella internlm jais llada llama_bidirec "
@@ -105,7 +105,6 @@ _SAME_LAYERS = {
     "qwen2_5_omni_text": "qwen2",
     "qwen3_vl_text": "qwen3",
     "qwen3_asr_text": "qwen3",
-    "sarvam_mla": "deepseek_v3",
     "exaone4_5_text": "exaone4",
     "phi4": "phi3",
     "phi4_multimodal": "phi3",

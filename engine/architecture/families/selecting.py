@@ -14,8 +14,8 @@ from engine.architecture.families.base import (
     matrix,
     norm,
 )
-from engine.architecture.families.dense import AB
-from engine.architecture.families.sparse import DEEPSEEK_MOE, nextn
+from engine.architecture.families.dense import AB, nextn
+from engine.architecture.families.sparse import DEEPSEEK_MOE, WITH_TABLES
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ MINIMAX_M3 = Family(
 
 
 FAMILIES = {
-    "deepseek_v32": DSA,
+    "deepseek_v32": replace(DSA, prediction=WITH_TABLES),
     "glm_moe_dsa": DSA,
     "minimax_m3_vl_text": MINIMAX_M3,
 }

@@ -18,13 +18,14 @@ from engine.architecture.families.base import (
     Family,
     Mixed,
     Names,
+    Prediction,
     matrix,
     norm,
     vector,
 )
 from engine.architecture.families.classic import own_heads
 from engine.architecture.families.crossed import whole_heads
-from engine.architecture.families.dense import AB, GLM4, GRANITE, LLAMA
+from engine.architecture.families.dense import AB, GLM4, GRANITE, LLAMA, nextn
 from engine.architecture.heads import head_of, labels_of
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 
@@ -121,7 +122,7 @@ def _peri_norms(facts: Facts) -> tuple[str, ...]:
 HYPERCLOVAX = replace(LLAMA, norm_rule=_peri_norms)
 NANOCHAT = Family(names=_TWO_LAYERS, q_bias=AB, o_bias=AB, gated=False, norm_weight=False)
 COSMOS3_EDGE = Family(names=_TWO_LAYERS, q_bias=AB, o_bias=AB, mlp_bias="mlp_bias", gated=False)
-GLM_OCR = replace(GLM4, q_bias=False)
+GLM_OCR = replace(GLM4, q_bias=False, mtp=nextn, prediction=Prediction(repeats_tables=True))
 
 _REUSED = "further cycle"
 

@@ -48,7 +48,6 @@ def _all_sparse_unless_stated(facts: Facts, layers: int) -> tuple[str, ...]:
 MELLUM = Family(
     q_bias=AB, o_bias=AB, qk_norm="head", pattern=_all_full, feed_pattern=_all_sparse_unless_stated,
     moe=Moe(experts="num_local_experts"),
-    mtp=lambda facts: facts.count("num_mtp_layers"),
 )  # fmt: skip
 
 

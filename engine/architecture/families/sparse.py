@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from engine.architecture.families import attention, patterns
 from engine.architecture.families.base import (
     DENSE,
+    FULL,
     SPARSE,
     Family,
     Moe,
     Names,
+    Prediction,
     norm,
     vector,
 )
@@ -77,25 +79,31 @@ DEEPSEEK_MOE = Moe(
     shared_width=times_shared("n_shared_experts"),
 )  # fmt: skip
 DEEPSEEK = Family(
-    attention=attention.mla, q_bias=AB, feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE, mtp=nextn
+    attention=attention.mla, q_bias=AB, feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE
 )
+WITH_TABLES = Prediction(repeats_tables=True)
+DEEPSEEK_V3 = replace(DEEPSEEK, mtp=nextn, prediction=WITH_TABLES)
 DEEPSEEK_V2 = replace(DEEPSEEK, mlp_bias="mlp_bias")
 # Their classes have the attention of DeepSeek, and no experts whatever a config states.
 MINICPM3 = replace(DEEPSEEK_V2, feed_pattern=patterns.all_dense, moe=None)
 YOUTU = replace(DEEPSEEK, feed_pattern=patterns.all_dense, moe=None)
 # The first layer is dense even where nothing says so.
-GLM4_MOE_LITE = replace(DEEPSEEK, feed_pattern=patterns.dense_then(1))
+GLM4_MOE_LITE = replace(DEEPSEEK_V3, feed_pattern=patterns.dense_then(1))
 
 
 def _post_mlp_norm(facts: Facts, _family: Family) -> list[Tensor]:
     return norm("mlp.post_mlp_layernorm", facts.integer("hidden_size"))
 
 
-AXK1 = replace(GLM4_MOE_LITE, moe=replace(DEEPSEEK_MOE, further=_post_mlp_norm))
+AXK1 = replace(
+    DEEPSEEK, feed_pattern=patterns.dense_then(1),
+    moe=replace(DEEPSEEK_MOE, further=_post_mlp_norm),
+)  # fmt: skip
 GLM4_MOE = Family(
     q_bias=AB, qk_norm="head", qk_norm_if="use_qk_norm", feed_pattern=patterns.deepseek,
-    moe=DEEPSEEK_MOE, mtp=nextn,
+    moe=DEEPSEEK_MOE, mtp=nextn, prediction=WITH_TABLES,
 )  # fmt: skip
+GLM4V_MOE = replace(GLM4_MOE, mtp=None)
 
 
 def _correction_is_no_parameter(facts: Facts) -> list[Doubt]:
@@ -103,7 +111,7 @@ def _correction_is_no_parameter(facts: Facts) -> list[Doubt]:
     return []
 
 
-SARVAM_MOE = replace(GLM4_MOE, doubts=_correction_is_no_parameter)
+SARVAM_MOE = replace(GLM4V_MOE, doubts=_correction_is_no_parameter)
 SOLAR_OPEN = Family(
     q_bias=AB, qk_norm="head", qk_norm_if="use_qk_norm", feed_pattern=patterns.all_sparse,
     moe=DEEPSEEK_MOE,
@@ -142,7 +150,6 @@ BAILING_MOE = Family(
         experts="num_experts", shared="mlp.shared_experts",
         shared_width=_bailing_shared, further=_bailing_bias,
     ),
-    mtp=nextn,
 )  # fmt: skip
 # The first DeepSeek mixture, whose attention is Llama's: 16,375,728,128 comes out for the 16B.
 DEEPSEEK_V1 = Family(q_bias=AB, o_bias=AB, feed_pattern=patterns.deepseek, moe=DEEPSEEK_MOE)
@@ -200,7 +207,6 @@ ERNIE_MOE = Family(
         experts="moe_num_experts", active="moe_k", shared="mlp.shared_experts",
         shared_width=times_shared("moe_num_shared_experts"), further=_ernie_bias,
     ),
-    mtp=nextn,
 )  # fmt: skip
 
 
@@ -240,6 +246,10 @@ HUNYUAN_MOE = Family(
     ),
 )  # fmt: skip
 EXAONE_MOE = Family(
+    mtp=nextn,
+    prediction=Prediction(
+        kinds=lambda _f, blocks: ((FULL, DENSE),) * blocks, joins_once=True, join=Sharding.COLUMN
+    ),
     qk_norm="head", norms=("input_layernorm", "post_attention_layernorm"),
     pattern=patterns.every(4, "sliding_window_pattern", needs_window=True),
     feed_pattern=patterns.dense_first("first_k_dense_replace"),
@@ -364,8 +374,9 @@ FAMILIES = {
     "mixtral": MIXTRAL, "phimoe": PHIMOE, "minimax_m2": MINIMAX_M2, "qwen2_moe": QWEN2_MOE,
     "qwen3_moe": QWEN3_MOE, "qwen3_vl_moe_text": QWEN3_MOE_TEXT,
     "qwen3_omni_moe_text": QWEN3_MOE_TEXT, "gpt_oss": GPT_OSS, "deepseek_v2": DEEPSEEK_V2,
-    "deepseek_v3": DEEPSEEK, "kimi_k2": DEEPSEEK, "mistral4": DEEPSEEK, "axk1": AXK1,
-    "glm4_moe_lite": GLM4_MOE_LITE, "glm4_moe": GLM4_MOE, "glm4v_moe_text": GLM4_MOE,
+    "deepseek_v3": DEEPSEEK_V3, "kimi_k2": DEEPSEEK_V3, "mistral4": DEEPSEEK,
+    "sarvam_mla": DEEPSEEK, "axk1": AXK1,
+    "glm4_moe_lite": GLM4_MOE_LITE, "glm4_moe": GLM4_MOE, "glm4v_moe_text": GLM4V_MOE,
     "sarvam_moe": SARVAM_MOE,
     "solar_open": SOLAR_OPEN, "bailing_moe": BAILING_MOE, "deepseek": DEEPSEEK_V1, "dots1": DOTS1,
     "olmoe": OLMOE, "flex_olmo": FLEX_OLMO, "granitemoe": GRANITE_MOE,

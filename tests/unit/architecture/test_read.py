@@ -162,8 +162,8 @@ def test_that_prediction_blocks_are_kept_apart() -> None:
     spec = model_of(DEEPSEEK_V3).spec
     assert {t.module for t in spec.mtp} == {ModuleClass.MTP}
     assert ModuleClass.MTP not in spec.parameters_by_class()
-    # One more sparse layer, three norms and the joining projection.
-    extra = spec.layers[-1].parameters + 3 * 7168 + 2 * 7168 * 7168
+    # One more sparse layer, three norms and the joining projection; embedding and head again.
+    extra = spec.layers[-1].parameters + 3 * 7168 + 2 * 7168 * 7168 + 2 * 129_280 * 7168
     assert sum(t.parameters for t in spec.mtp) == extra
 
 

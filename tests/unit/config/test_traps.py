@@ -343,10 +343,11 @@ def test_that_prediction_blocks_are_stored_and_not_built() -> None:
     config = {"model_type": "deepseek_v3", "num_nextn_predict_layers": 1, "torch_dtype": "bfloat16"}
     spec = specify(config)
     assert spec.parameters == 671_026_404_352
-    # One block: a sparse layer, a projection of two hidden widths to one, three norms.
-    assert (
-        sum(t.parameters for t in spec.mtp) == spec.layers[-1].parameters + 2 * 7168**2 + 3 * 7168
-    )
+    # One block: a sparse layer, a projection of two hidden widths to one, three norms, and the
+    # embedding and the head once more.
+    own = spec.layers[-1].parameters + 2 * 7168**2 + 3 * 7168
+    assert sum(t.parameters for t in spec.mtp if not t.repeats) == own
+    assert sum(t.parameters for t in spec.mtp if t.repeats) == 2 * 129_280 * 7168
 
 
 @pytest.mark.parametrize(
@@ -383,8 +384,15 @@ def test_that_prediction_blocks_are_stored_and_not_built() -> None:
             },
             9_952_920_320,
         ),
-        # Nobody knows how these are laid out; MiniMax publishes none for the key.
-        ({"model_type": "step3p5"}, 0),
+        # 0.81 B with the head of 128,896 words, as the card of Step-3.5-Flash says; 128 here.
+        (
+            {
+                "model_type": "step3p5", "sliding_window": 512,
+                "attention_other_setting": {"num_attention_heads": 96},
+            },
+            809_390_336 - (128_896 - 128) * 4096,
+        ),
+        # MiniMax publishes none for the key.
         ({"model_type": "minimax_m2", "num_mtp_modules": 3, "use_mtp": True}, 0),
     ],
 )  # fmt: skip
