@@ -23,6 +23,7 @@ from engine.architecture.towers.registry import TOWERS
 from engine.architecture.unheard import keeps_more
 from engine.architecture.unread import expert_doubts, second_stack_doubts, unread_doubts
 from engine.config.context import context_length
+from engine.config.defaults import NO_DEFAULTS
 from engine.config.facts import MissingFieldError, is_mapping, shown
 from engine.config.nesting import root_facts, text_facts
 from engine.config.quantisation import Stored, stored_format
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 
 _BESIDE = re.compile(r"vision|visual|audio|speech|image|img|tower|projector")
 _LORA = re.compile(r"[._]lora_?(A|B|down|up|embedding)\b|_lora_[AB]$")
+_FILLED = (
+    "head_dim", "num_key_value_heads", "num_attention_heads", "num_hidden_layers", "hidden_size",
+)  # fmt: skip
+"""Fields by which a state grows, and which classes of whole models set in their text part."""
 _MOST_PARAMETERS = 10**15
 _PREDICTED = (
     "num_nextn_predict_layers", "num_mtp_modules", "num_mtp_layers", "mtp_num_hidden_layers",
@@ -133,7 +138,7 @@ def specify(
     else:
         built = _build(text, family, root, doubts)
     extra = _towers(root, text, doubts)
-    doubts += [*further_state(root), *other_parts(root.stated)]
+    doubts += [*further_state(root), *other_parts(root.stated), *_filled_in(root, text)]
     doubts += lone_layer_doubts(root.stated, tied=built.tied)
     crosses = any(layer.cross is not None for layer in built.layers)
     doubts += second_stack_doubts(root, text, crosses=crosses)
@@ -208,6 +213,19 @@ def _bound(text: Facts, root: Facts) -> Built:
         named = text.model_type or "This config"
         message = f"{named} is not a known architecture, and its config has no {error.field}."
         raise UnknownArchitectureError(message, field=error.field) from error
+
+
+def _filled_in(root: Facts, text: Facts) -> list[Doubt]:
+    """Doubts of a root that nobody knows: it may set what its text part leaves out."""
+    if root is text or root.model_type in TOWERS or root.defaults is not NO_DEFAULTS:
+        return []
+    absent = ("class default", "derived")
+    left = [k for k in _FILLED if text.origins.get(k) in absent and text.defaults.has(k)]
+    if not left:
+        return []
+    named = root.model_type or "the whole model"
+    reason = f"{text.name(left[0])} is left out, and what {named} sets it to is not known"
+    return [Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER)]
 
 
 def _in_doubt(reason: str) -> list[Doubt]:

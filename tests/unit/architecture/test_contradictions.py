@@ -128,3 +128,14 @@ def test_that_kosmos_2_5_has_no_cross_attention() -> None:
     asked = specify({"model_type": "kosmos-2.5", "text_config": {"add_cross_attention": True}})
     assert asked.parameters == plain.parameters
     assert asked.direction(Subject.WEIGHTS) is None
+
+
+def test_that_an_unknown_root_may_fill_in_what_its_text_part_leaves_out() -> None:
+    # VoxtralConfig of transformers 5.24.0 gives its Llama heads of 128: eight times these.
+    text = SMALL | {"model_type": "llama"}
+    root = {"model_type": "of_tomorrow", "text_config": text, "audio_config": {"hidden_size": 8}}
+    assert specify(root).direction(Subject.SEQUENCE_STATE) is Direction.EITHER
+    stated = specify(root | {"text_config": text | {"head_dim": 16}})
+    assert stated.direction(Subject.SEQUENCE_STATE) is None
+    known = specify({"model_type": "voxtral", "text_config": text})
+    assert {spec.head_dim for spec in known.attentions} == {128}

@@ -339,8 +339,9 @@ def test_that_a_format_of_unknown_layout_is_counted_at_its_most() -> None:
 
 
 def test_that_a_tower_that_is_not_known_is_said() -> None:
+    text = LLAMA_8B | {"head_dim": 128}
     spec = model_of(
-        {"model_type": "omni_of_tomorrow", "text_config": LLAMA_8B, "vision_config": {"a": 1}}
+        {"model_type": "omni_of_tomorrow", "text_config": text, "vision_config": {"a": 1}}
     ).spec
     assert [(d.subject, d.direction) for d in spec.doubts] == [(Subject.WEIGHTS, Direction.LOWER)]
     assert spec.parameters == 8_030_261_248
