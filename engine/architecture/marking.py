@@ -74,7 +74,11 @@ def mark(built: Built, stored: Stored) -> tuple[Built, tuple[str, ...]]:
     everywhere, by_layer = split(stored.unquantised)
     formats = _formats(stored.by_module)
     plain = plain_format(stored.dtype) or "bf16"
-    built = replace(built, outer=tuple(_outside(t, stored, plain) for t in built.outer))
+    built = replace(
+        built,
+        outer=tuple(_outside(t, stored, plain) for t in built.outer),
+        mtp=tuple(_predicting(t, stored) for t in built.mtp),
+    )
     if not by_layer and not formats and not stored.experts_as and not stored.targets:
         return built, everywhere
     targets = Targets(stored.targets) if stored.targets else None
@@ -128,6 +132,13 @@ def _outside(tensor: Tensor, stored: Stored, plain: str) -> Tensor:
         own = next(
             (named[p] or plain for p in (path, f"language_model.{path}") if p in named), None
         )
+    return replace(tensor, stored_as=own) if own else tensor
+
+
+def _predicting(tensor: Tensor, stored: Stored) -> Tensor:
+    """A tensor of a prediction block: its experts are stored like the model's."""
+    is_expert = tensor.linear and ".experts.*." in tensor.name
+    own = stored.experts_as if is_expert else ""
     return replace(tensor, stored_as=own) if own else tensor
 
 

@@ -61,9 +61,10 @@ def summarise(raw: RawModel, spec: ArchitectureSpec) -> StoredWeights | None:
     if not raw.tensors:
         return None
     reads = any("decoder." in t.name and _DECODER.search(t.name) for t in raw.tensors)
+    repeated = tuple(f".{t.name}" for t in spec.mtp if t.repeats)
     groups = collect(
         (
-            (_key(tensor, pattern, len(spec.layers), reads=reads), tensor, pattern)
+            (_key(tensor, pattern, len(spec.layers), repeated, reads=reads), tensor, pattern)
             for tensor, pattern in _with_patterns(raw.tensors)
         ),
         _packing(spec),
@@ -110,12 +111,19 @@ def _with_patterns(tensors: Iterable[HeaderTensor]) -> Iterable[tuple[HeaderTens
         yield tensor, found
 
 
-def _key(tensor: HeaderTensor, pattern: Named, layers: int, *, reads: bool) -> Key:
-    """Where a tensor counts; the layers of an encoder that the model ``reads`` are none of its."""
+def _key(
+    tensor: HeaderTensor, pattern: Named, layers: int, repeated: tuple[str, ...], *, reads: bool
+) -> Key:
+    """Where a tensor counts; the layers of an encoder that the model ``reads`` are none of its.
+
+    Only the tables that a prediction block repeats keep the block's layer number.
+    """
     if not pattern.is_layered or (reads and _ENCODER.match(tensor.name)):
         return None, pattern.module, pattern.sharding, tensor.dtype
     layer = layer_of(tensor.name)
     if layer >= layers > 0:
+        if tensor.name.endswith(repeated):
+            return layer, ModuleClass.MTP, Sharding.VOCAB, tensor.dtype
         return None, ModuleClass.MTP, pattern.sharding, tensor.dtype
     return layer, pattern.module, pattern.sharding, tensor.dtype
 

@@ -46,7 +46,7 @@ class WeightLayout:
     pipeline_parallel_size: int = 1
     enable_expert_parallel: bool = False
     with_mtp: bool = False
-    """Whether the multi-token-prediction block is loaded."""
+    """Whether the multi-token-prediction blocks are loaded, beside the tables that they share."""
     vocab_multiple: int = 1
     halve_float32: bool = False
     """Whether 32-bit checkpoints are loaded in 16 bits (vLLM's ``dtype auto``)."""
@@ -156,17 +156,32 @@ def _from_groups(
     sums: list[Counter[ModuleClass]] = [Counter() for _ in stages]
     quantised = not _is_plain(name)
     for group in groups:
-        if group.module is ModuleClass.MTP and not layout.with_mtp:
+        # Tables that a prediction block repeats keep the block's layer number: they are shared.
+        if group.module is ModuleClass.MTP and (group.layer is not None or not layout.with_mtp):
             continue
         size = _resident_bytes(group, layout, quantised=quantised)
         on_rank = _group_on_rank(group, size, spec, layout)
         if group.layer is not None and group.layer in stage_of:
             sums[stage_of[group.layer]][group.module] += on_rank
         else:
-            tied = spec.tie_word_embeddings
-            for stage in outer_stages(group.module, len(stages), tied=tied):
+            for stage in _places(group.module, len(stages), spec, layout):
                 sums[stage][group.module] += on_rank
     return Weights(_stages(stages, sums), name, quantised, basis, source)
+
+
+def _places(
+    module: ModuleClass, stages: int, spec: ArchitectureSpec, layout: WeightLayout
+) -> tuple[int, ...]:
+    """The stages that hold a tensor from outside the layers.
+
+    Prediction blocks run on the last stage and read embeddings: in a pipeline they have their own.
+
+    Source:
+        vLLM ``v1/spec_decode/llm_base_proposer.py :: _maybe_share_embeddings``.
+    """
+    found = outer_stages(module, stages, tied=spec.tie_word_embeddings)
+    reads = layout.with_mtp and module is ModuleClass.EMBEDDING and stages > 1
+    return (*found, stages - 1) if reads else found
 
 
 def _resident_bytes(group: StoredGroup, layout: WeightLayout, *, quantised: bool) -> int:
@@ -290,9 +305,10 @@ def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis
                 stage[ModuleClass.ATTENTION] += scales * count
         sums.append(stage)
     loaded = (t for t in spec.outer if not t.name.startswith(layout.left_out))
-    outer = (*loaded, *(spec.mtp if layout.with_mtp else ()))
+    predicting = (t for t in spec.mtp if layout.with_mtp and not t.repeats)
+    outer = (*loaded, *predicting)
     for tensor, size in zip(outer, _sizes(spec, outer, None, split, fmt), strict=True):
-        for place in outer_stages(tensor.module, len(ranges), tied=spec.tie_word_embeddings):
+        for place in _places(tensor.module, len(ranges), spec, layout):
             sums[place][tensor.module] = sums[place].get(tensor.module, 0) + size
     source = f"tensor shapes of the config, stored as {FORMATS[fmt].label}"
     return Weights(_stages(ranges, sums), fmt, not _is_plain(fmt), basis, source)
