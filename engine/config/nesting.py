@@ -17,7 +17,7 @@ _TEXT_KEYS = (
     "text_model_config", "decoder_config", "vlm_config", "decoder", "transf_decoder", "config_dict",
 )  # fmt: skip
 _FLAT = {
-    "dots_ocr": "qwen2", "phi4mm": "phi3",
+    "dots_ocr": "qwen2", "GOT": "qwen2", "moondream1": "phi", "phi4mm": "phi3",
     "llava_llama": "llama", "llava_mistral": "mistral", "llava_qwen": "qwen2",
     "llava_qwen2": "qwen2", "molmo": "molmo_text", "phi3_v": "phi3",
 }  # fmt: skip

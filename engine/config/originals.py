@@ -24,7 +24,10 @@ _SSM = {
 
 
 def in_known_words(config: Mapping[str, object]) -> Mapping[str, object]:
-    """``config``, or what it says in Transformers' words where it is Mamba's own."""
+    """``config``, or what it says in Transformers' words where it is in words of its own."""
+    rule = _RULES.get(str(config.get("model_type")))
+    if rule:
+        return rule(config)
     if config.get("model_type") or "ssm_cfg" not in config:
         return config
     given = config["ssm_cfg"]
@@ -61,3 +64,68 @@ def _heads(found: Mapping[str, object]) -> object:
         numbers = cast("tuple[int, int, int]", (hidden, width, expand))
         return numbers[0] * numbers[2] // numbers[1]
     return None
+
+
+_MOONDREAM = {
+    "hidden_size": 2_048, "intermediate_size": 8_192, "num_hidden_layers": 24,
+    "num_attention_heads": 32, "vocab_size": 51_200, "max_position_embeddings": 2_048,
+}  # fmt: skip
+
+
+def _moondream(config: Mapping[str, object]) -> Mapping[str, object]:
+    """Moondream 2, whose sizes are its code's (``vikhyatk/moondream2``, ``config.py``)."""
+    if "text_config" in config or "hidden_size" in config:
+        return config
+    return {**_MOONDREAM, **config, "architectures": ["AutoModelForCausalLM"]}
+
+
+_ERNIE_OWN = frozenset({
+    "architectures", "auto_map", "dtype", "quantization_config", "torch_dtype", "vision_config",
+})  # fmt: skip
+_ERNIE_NO_WEIGHT = frozenset({
+    "freq_allocation", "fuse_ln", "fuse_rms_norm", "im_patch_id", "moe_capacity", "moe_dense_experts_token_type_id",
+    "moe_multimodal_dispatch_use_allgather", "pixel_hidden_size", "rope_3d", "spatial_conv_size",
+    "temporal_conv_size", "use_rmsnorm",
+})  # fmt: skip
+"""How images are cut up and tokens sent to experts: sizes that its class does not read."""
+
+
+def _ernie(config: Mapping[str, object]) -> Mapping[str, object]:
+    """ERNIE 4.5 VL as published: its text model's fields are at the root, one entry a kind."""
+    vision = config.get("vision_config")
+    seen = dict(cast("dict[str, object]", vision)) if isinstance(vision, dict) else {}
+    seen["model_type"] = "ernie4_5_vl_moe_vision"
+    width, ratio = seen.pop("embed_dim", None), seen.pop("mlp_ratio", None)
+    if isinstance(width, int) and isinstance(ratio, int):
+        seen |= {"hidden_size": width, "intermediate_size": ratio * width}
+    left = _ERNIE_OWN | _ERNIE_NO_WEIGHT
+    text = {key: value for key, value in config.items() if key not in left}
+    if "moe_num_experts" in text:
+        text["moe_num_experts"] = _common(text["moe_num_experts"])
+    start, end = _common(text.get("moe_layer_start_index")), text.get("moe_layer_end_index")
+    if isinstance(start, int):
+        text["first_k_dense_replace"] = start
+        del text["moe_layer_start_index"]
+    layers = text.get("num_hidden_layers")
+    if isinstance(end, list) and isinstance(layers, int):
+        ends = cast("list[object]", end)
+        if all(isinstance(entry, int) and entry >= layers - 1 for entry in ends):
+            del text["moe_layer_end_index"]
+    text["model_type"] = "ernie4_5_vl_moe_text"
+    whole = {key: config[key] for key in _ERNIE_OWN if key in config}
+    whole |= {"model_type": "ernie4_5_vl_moe", "text_config": text, "vision_config": seen}
+    if "tie_word_embeddings" in config:
+        whole["tie_word_embeddings"] = config["tie_word_embeddings"]
+    return whole
+
+
+def _common(value: object) -> object:
+    """The one value of a list that repeats it."""
+    if isinstance(value, list):
+        entries = cast("list[object]", value)
+        if entries and all(entry == entries[0] for entry in entries):
+            return entries[0]
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+_RULES = {"ernie4_5_moe_vl": _ernie, "moondream1": _moondream}

@@ -57,6 +57,16 @@ INTERN_VIT = {
     "model_type": "interns1_vision", "image_size": [448, 448], "patch_size": [14, 14],
     "num_channels": 3, "use_mean_pooling": True,
 }  # fmt: skip
+ERNIE_VL: dict[str, object] = {
+    "architectures": ["Ernie4_5_VLMoeForConditionalGeneration"], "tie_word_embeddings": True,
+    "moe_num_experts": [64, 64], "im_patch_id": 100_295, "pixel_hidden_size": 1_280,
+    "spatial_conv_size": 2, "temporal_conv_size": 2, "use_bias": False,
+    "vision_config": {
+        "model_type": "DFNRope_vision_transformer", "depth": 32, "embed_dim": 1_280,
+        "hidden_size": 1_280, "in_channels": 3, "mlp_ratio": 4, "num_heads": 16, "patch_size": 14,
+        "spatial_merge_size": 2,
+    },
+}  # fmt: skip
 TIED = {"tie_word_embeddings": True}
 
 # name: (config, published total, keys and values of a token)
@@ -214,6 +224,67 @@ DECODERS: dict[str, tuple[Mapping[str, object], int, int]] = {
             },
         },
         240_709_856_128, 94 * 2 * 4 * 128,
+    ),
+    "vikhyatk/moondream2": (  # its sizes are its code's
+        {"model_type": "moondream1", "architectures": ["HfMoondream"], "config": {}},
+        1_927_237_104, 24 * 2 * 2_048,
+    ),
+    "MiniMaxAI/MiniMax-VL-01": (  # every eighth layer attends
+        {
+            "model_type": "minimax_vl_01", "image_grid_pinpoints": [[336, 336]],
+            "architectures": ["MiniMaxVL01ForConditionalGeneration"], "vision_feature_layer": -2,
+            "text_config": config(
+                "minimax_text_01", (80, 64, 8, 6_144, 200_064, 9_216), head_dim=128,
+                attn_type_list=[0, 0, 0, 0, 0, 0, 0, 1] * 10, num_local_experts=32,
+                num_experts_per_tok=2, postnorm=True, tie_word_embeddings=False,
+            ),
+            "vision_config": {
+                "model_type": "clip_vision_model", "hidden_size": 1_024, "image_size": 336,
+                "intermediate_size": 4_096, "num_attention_heads": 16, "num_hidden_layers": 24,
+                "patch_size": 14,
+            },
+        },
+        456_437_219_328, 10 * 2 * 8 * 128,
+    ),
+    "stepfun-ai/step3": (  # all heads share one key and one value
+        {
+            "model_type": "step3_vl", "architectures": ["Step3VLForConditionalGeneration"],
+            "understand_projector_stride": 2, "projector_bias": False,
+            "text_config": {
+                "model_type": "step3_text", "num_hidden_layers": 61, "num_attention_heads": 64,
+                "num_attention_groups": 1, "head_dim": 256, "share_q_dim": 2_048,
+                "hidden_size": 7_168, "vocab_size": 128_815, "intermediate_size": 18_432,
+                "moe_intermediate_size": 5_120, "share_expert_dim": 5_120, "moe_num_experts": 48,
+                "moe_top_k": 3, "moe_layers_enum": ",".join(map(str, range(4, 60))),
+            },
+            "vision_config": {
+                "hidden_size": 1_792, "output_hidden_size": 4_096, "image_size": 728,
+                "intermediate_size": 15_360, "num_attention_heads": 16, "num_hidden_layers": 63,
+                "patch_size": 14,
+            },
+        },
+        320_969_912_832, 61 * 2 * 256,
+    ),
+    "baidu/ERNIE-4.5-VL-28B-A3B-PT": (
+        {
+            **config("ernie4_5_moe_vl", (28, 20, 4, 2_560, 103_424, 12_288), **ERNIE_VL),
+            "moe_intermediate_size": [1_536, 512], "moe_k": 6, "moe_num_shared_experts": 2,
+            "moe_layer_start_index": [1, 1], "moe_layer_end_index": [29, 28],
+        },
+        29_399_294_336, 28 * 2 * 4 * 128,
+    ),
+    "baidu/ERNIE-4.5-VL-424B-A47B-Base-PT": (
+        {
+            **config("ernie4_5_moe_vl", (54, 64, 8, 8_192, 103_424, 28_672), **ERNIE_VL),
+            "moe_intermediate_size": [3_584, 1_536], "moe_k": 8, "moe_num_shared_experts": 0,
+            "moe_layer_start_index": [3, 3], "moe_layer_end_index": [53, 53],
+            "tie_word_embeddings": False,
+        },
+        423_526_285_184, 54 * 2 * 8 * 128,
+    ),
+    "stepfun-ai/GOT-OCR2_0": (  # its file holds the tied head beside the embedding
+        config("GOT", (24, 16, 16, 1_024, 151_860, 2_816), image_token_len=256, **TIED),
+        716_033_280 - 151_860 * 1_024, 24 * 2 * 1_024,
     ),
 }  # fmt: skip
 DIFFUSION: dict[str, tuple[Mapping[str, object], int]] = {

@@ -1,7 +1,9 @@
 """Further roots whose code is published with their weights, each proved by a published total.
 
 Source:
-    vLLM ``dots_ocr.py`` and ``interns1.py``; rednote-hilab/dots.ocr, internlm/Intern-S1-mini.
+    vLLM ``dots_ocr.py``, ``interns1.py`` and ``step3_vl.py``; rednote-hilab/dots.ocr,
+    internlm/Intern-S1-mini, stepfun-ai/step3, stepfun-ai/GOT-OCR2_0, vikhyatk/moondream2,
+    MiniMaxAI/MiniMax-VL-01 and baidu/Unlimited-OCR.
 """
 
 from __future__ import annotations
@@ -9,13 +11,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.towers.parts import (
+    PLAIN,
     Encoder,
     Tower,
     UnknownTowerError,
+    encode,
+    grid,
     patches,
     vision_of,
 )
 from engine.architecture.towers.projected import internvl
+from engine.architecture.towers.published import deepseek_vl_v2
+from engine.architecture.towers.sam import got_ocr2
+from engine.architecture.towers.vision import llava_next
 from engine.config.defaults import class_defaults
 from engine.config.facts import Facts
 
@@ -60,4 +68,73 @@ def phi4mm(_root: Facts, text: Facts) -> list[Tensor]:
     raise UnknownTowerError("with adapters of low rank")
 
 
-TOWERS = {"dots_ocr": dots_ocr, "interns1": interns1, "phi4mm": phi4mm}
+def step3_vl(root: Facts, text: Facts) -> list[Tensor]:
+    """Step 3: a ViT with a class token, and two strided convolutions down to the text's width."""
+    vision = vision_of(root)
+    hidden, out = vision.integer("hidden_size"), vision.integer("output_hidden_size")
+    vision.settle("num_attention_heads")
+    tower = Tower("vision_model.")
+    tower.linear("embeddings.patch_embedding", hidden, patches(vision))
+    tower.weight("embeddings.class_embedding", hidden)
+    tower.weight("embeddings.position_embedding.weight", grid(vision) + 1, hidden)
+    encode(tower, vision, PLAIN)
+    tower.path = ""
+    root.settle("understand_projector_stride")
+    tower.linear("vit_downsampler", out, 4 * hidden)
+    tower.linear("vit_downsampler2", 2 * out, 9 * out)
+    bias = root.flag("projector_bias")
+    tower.linear("vit_large_projector", text.integer("hidden_size"), 2 * out, bias=bias)
+    return tower.tensors
+
+
+def minimax_vl(root: Facts, text: Facts) -> list[Tensor]:
+    """MiniMax-VL-01: LLaVA-NeXT, whose CLIP has no norm behind its layers."""
+    tensors = llava_next(root, text)
+    root.settle("image_grid_pinpoints", "process_image_mode")
+    return [tensor for tensor in tensors if "post_layernorm" not in tensor.name]
+
+
+def got(root: Facts, text: Facts) -> list[Tensor]:
+    """GOT-OCR 2 as first published: the sizes of its encoder are its code's."""
+    text.settle("image_token_len", "im_patch_token", "im_start_token", "im_end_token")
+    kind = "got_ocr2"
+    return got_ocr2(Facts({}, kind, class_defaults(kind), root.path), text)
+
+
+_MOONDREAM = {
+    "hidden_size": 1_152, "intermediate_size": 4_304, "num_hidden_layers": 27,
+    "num_attention_heads": 16, "image_size": 378, "patch_size": 14,
+}  # fmt: skip
+_INNER = 8_192
+
+
+def moondream1(root: Facts, text: Facts) -> list[Tensor]:
+    """Moondream 2: SigLIP, a projector, and what finds regions. All sizes are its code's."""
+    if root.raw("config") or root.raw("vision_config"):
+        raise UnknownTowerError("of other sizes than its code's")
+    vision, out = Facts(_MOONDREAM), text.integer("hidden_size")
+    hidden = vision.integer("hidden_size")
+    tower = Tower("vision.")
+    tower.linear("patch_emb", hidden, patches(vision))
+    tower.weight("pos_emb", grid(vision), hidden)
+    encode(tower, vision, PLAIN)
+    tower.norm("post_ln", hidden)
+    _two(tower, "proj_mlp", 2 * hidden, out)
+    tower.path = "region."
+    for name, wide, bins in (("coord", 256, 1_024), ("size", 512, 2_048)):
+        tower.linear(f"{name}_encoder", out, wide)
+        _two(tower, f"{name}_decoder", out, bins)
+        tower.weight(f"{name}_features", wide // 256, wide // 2)
+    return tower.tensors
+
+
+def _two(tower: Tower, name: str, width: int, out: int) -> None:
+    tower.linear(f"{name}.fc1", _INNER, width)
+    tower.linear(f"{name}.fc2", out, _INNER)
+
+
+TOWERS = {
+    "deepseekocr": deepseek_vl_v2, "DeepseekOCR": deepseek_vl_v2, "unlimited-ocr": deepseek_vl_v2,
+    "dots_ocr": dots_ocr, "GOT": got, "interns1": interns1, "minimax_vl_01": minimax_vl,
+    "moondream1": moondream1, "phi4mm": phi4mm, "step3_vl": step3_vl,
+}  # fmt: skip

@@ -48,7 +48,10 @@ _HOMES = {
     "speaking": "csm",
     "omni_tokens": "apertus1p5 inkling_mm_model inkling2 inkling2_loop",
     "named": "fast_vlm gemma3n",
-    "own_code": "dots_ocr interns1 phi4mm",
+    "own_code": (
+        "deepseekocr DeepseekOCR dots_ocr GOT interns1 minimax_vl_01 moondream1 phi4mm step3_vl "
+        "unlimited-ocr"
+    ),
     "perception": "perception_lm",
     "projected": (
         "internvl lighton_ocr llava_onevision mistral_large4 paddleocr_vl qianfan_ocr qwen4_exp "
