@@ -5,6 +5,7 @@ The figures are counted by hand from the stated dimensions, or are published tot
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import pytest
@@ -243,7 +244,7 @@ def test_that_a_header_decides_whether_the_head_is_stored() -> None:
         "model.layers.0.post_attention_layernorm": (4096,),
     }  # fmt: skip
     tensors = tuple(
-        HeaderTensor(f"{name}.weight", "BF16", shape, 2 * shape[0] * (shape[1] if shape[1:] else 1))
+        HeaderTensor(f"{name}.weight", "BF16", shape, 2 * prod(shape))
         for name, shape in shapes.items()
     )
     model = read(RawModel("x", "test", config=small, tensors=tensors))
