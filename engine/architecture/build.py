@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from engine.architecture.families.base import Family, FeedRule, MixerRule, Prediction
+    from engine.architecture.spec import AttentionSpec
     from engine.config.facts import Facts
 
 _PATTERN_KEYS = (
@@ -48,6 +49,7 @@ class Built:
     outer: tuple[Tensor, ...]
     mtp: tuple[Tensor, ...]
     tied: bool
+    mtp_attentions: tuple[AttentionSpec, ...] = ()
 
 
 def build(facts: Facts, family: Family, *, root: Facts) -> Built:
@@ -62,7 +64,9 @@ def build(facts: Facts, family: Family, *, root: Facts) -> Built:
     tied = is_tied(facts, root, otherwise=bool(family.tied))
     tied = tied if family.reads_tie else bool(family.tied)
     outer = _outer(facts, family, tied=tied)
-    return Built(layers, tuple(outer), _mtp(facts, family, layers), tied)
+    inner = _mtp_layers(facts, family, layers)
+    attentions = tuple(a for layer, n in inner for a in (layer.attention,) * n if a is not None)
+    return Built(layers, tuple(outer), _mtp(facts, family, inner), tied, attentions)
 
 
 def layers_of(facts: Facts, family: Family) -> tuple[LayerSpec, ...]:
@@ -223,16 +227,28 @@ def _head(facts: Facts, family: Family, shape: tuple[int, int], *, tied: bool) -
 
 
 def _predicting(layers: tuple[LayerSpec, ...]) -> LayerSpec:
-    """The layer that a prediction block is like: the last one, but with an index of its own."""
+    """The layer that a prediction block is like: the last, attending, and with its own index."""
     last = layers[-1]
-    for layer in reversed(layers):
-        alike = (layer.moe is None) == (last.moe is None)
-        if alike and layer.attention and layer.attention.index_head_dim:
-            return layer
-    return last
+    alike = [x for x in reversed(layers) if (x.moe is None) == (last.moe is None) and x.attention]
+    indexed = (x for x in alike if x.attention and x.attention.index_head_dim)
+    return next(indexed, alike[0] if alike else last)
 
 
-def _mtp(facts: Facts, family: Family, layers: tuple[LayerSpec, ...]) -> tuple[Tensor, ...]:
+def _mtp_layers(
+    facts: Facts, family: Family, layers: tuple[LayerSpec, ...]
+) -> list[tuple[LayerSpec, int]]:
+    """The decoder layers of the prediction blocks, each with the number of times it occurs."""
+    blocks = family.mtp(facts) if family.mtp else 0
+    if not blocks:
+        return []
+    kinds = family.prediction.kinds
+    if kinds is None:
+        return [(_predicting(layers), blocks)]
+    counts = Counter(kinds(facts, blocks))
+    return [(_layer(facts, family, *kind), count) for kind, count in counts.items()]
+
+
+def _mtp(facts: Facts, family: Family, inner: list[tuple[LayerSpec, int]]) -> tuple[Tensor, ...]:
     """The prediction blocks: their decoder layers, and what joins and ends them.
 
     Source:
@@ -242,11 +258,6 @@ def _mtp(facts: Facts, family: Family, layers: tuple[LayerSpec, ...]) -> tuple[T
     if not blocks:
         return ()
     form = family.prediction
-    if form.kinds:
-        counts = Counter(form.kinds(facts, blocks))
-        inner = [(_layer(facts, family, *kinds), count) for kinds, count in counts.items()]
-    else:
-        inner = [(_predicting(layers), blocks)]
     found = [
         replace(tensor, copies=tensor.copies * count)
         for layer, count in inner

@@ -49,6 +49,8 @@ _PREDICTED = (
     "num_nextn_predict_layers", "num_mtp_modules", "num_mtp_layers", "mtp_num_hidden_layers",
     "mtp_num_layers",
 )  # fmt: skip
+_STORES_NO_MTP = frozenset({"minicpmv4_6"})
+"""Roots whose text config states the blocks of Qwen3.5, of which their files hold none."""
 
 
 def read(raw: RawModel) -> Model:
@@ -110,6 +112,12 @@ def _left_open(spec: ArchitectureSpec) -> tuple[str, ...]:
             f"The config also states {blocks} (MTP) of a layout that is not known here: not "
             "counted. A checkpoint may hold more, loaded only for speculative decoding."
         )
+    predicting = sum(tensor.parameters for tensor in spec.mtp)
+    if predicting:
+        notes.append(
+            f"The config also states prediction layers (MTP), {predicting:,} parameters where a "
+            "checkpoint stores them: not counted, and loaded only for speculative decoding."
+        )
     return tuple(notes)
 
 
@@ -150,6 +158,8 @@ def specify(
         named = {tensor.name for tensor in extra}
         kept = (tensor for tensor in built.outer if tensor.name not in named)
         built = replace(built, outer=(*kept, *extra))
+    if root.model_type in _STORES_NO_MTP:
+        built = replace(built, mtp=(), mtp_attentions=())
     built, unquantised = mark(built, stored)
     stored = replace(stored, unquantised=unquantised)
     if stored.reason:
@@ -325,6 +335,7 @@ def _spec(
         layers=built.layers,
         outer=built.outer,
         mtp=built.mtp,
+        mtp_attentions=built.mtp_attentions,
         hidden_size=text.integer("hidden_size"),
         vocab_size=text.count("vocab_size"),
         max_position_embeddings=context_length(text),

@@ -269,6 +269,8 @@ class ArchitectureSpec:
     """Per-class parameter sums known from elsewhere (catalogue), where the tensors are in doubt."""
     root_type: str = ""
     """``model_type`` of the whole config, where the text model has its own (``gemma3``)."""
+    mtp_attentions: tuple[AttentionSpec, ...] = ()
+    """Self-attention of the prediction blocks that are counted."""
     uncounted_mtp: int = 0
     """Prediction blocks that the config states and whose layout is not known here."""
     draft: str = ""

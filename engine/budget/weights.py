@@ -101,6 +101,8 @@ def weights(model: Model, layout: WeightLayout) -> Weights:
         found = _from_groups(model, layout, stored.groups, name, Basis.READ, stored.source)
         # What a header holds is summed by class, so what is left out cannot be told apart.
         doubt = Direction.UPPER if layout.left_out else None
+        if layout.with_mtp and spec.uncounted_mtp:
+            doubt = spec.direction(Subject.WEIGHTS)
         return replace(found, basis=Basis.BOUND, direction=doubt) if doubt else found
     direction = spec.direction(Subject.WEIGHTS)
     basis = Basis.BOUND if direction else Basis.EXACT

@@ -171,11 +171,12 @@ def _blocks(spec: ArchitectureSpec, rule: PoolRule) -> _Blocks:
 def _with_draft(
     spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule
 ) -> dict[AttentionSpec, int]:
-    """The attentions, and that of the prediction block behind the last layer."""
+    """The attentions, and those of the prediction blocks behind the last layer."""
     attentions = _attentions(spec, first, stop, rule)
     if rule.with_mtp and stop == len(spec.layers) and attention_kinds(spec):
-        draft = _as_kept(_mtp_attention(spec), spec.model_type, rule)
-        attentions[draft] = attentions.get(draft, 0) + 1
+        for attention in spec.mtp_attentions or (_mtp_attention(spec),):
+            draft = _as_kept(attention, spec.model_type, rule)
+            attentions[draft] = attentions.get(draft, 0) + 1
     return attentions
 
 

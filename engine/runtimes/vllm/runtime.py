@@ -13,6 +13,7 @@ from engine.runtimes.vllm import rules
 from engine.runtimes.vllm.hardware import device_warnings
 from engine.runtimes.vllm.rank import Need, rank_budget
 from engine.runtimes.vllm.settings import Settings, settle
+from engine.runtimes.vllm.speculation import opened
 from engine.runtimes.vllm.stage import StagePlan, request_rule, runtime_doubts, stage_plans
 from engine.units import ceil_div
 
@@ -43,6 +44,7 @@ class Vllm:
         Raises:
             DeploymentError: the deployment is impossible; names the field to correct.
         """
+        model = opened(model, deployment)
         settings = settle(model, deployment, machine)
         need = _need(settings)
         stages = stage_plans(model, settings, need.tokens)

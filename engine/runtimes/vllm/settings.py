@@ -71,10 +71,10 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     version = rules.parse_version(deployment.runtime_version)
     assumed: list[str] = []
     warned = foreign.warnings(deployment, "vllm") + _unused_devices(spec, deployment, machine)
-    if deployment.speculative_tokens and not spec.mtp:
+    if deployment.speculative_tokens and not (spec.mtp or spec.uncounted_mtp):
         warned.append(
-            "speculative_tokens: this model has no prediction layers of its own; the memory of a "
-            "draft model is not counted."
+            "speculative_tokens: the config states no prediction layers; the memory of a draft "
+            "model is not counted."
         )
     if deployment.runtime_version is None:
         assumed.append(f"vLLM {rules.NEWEST}, the newest version whose rules are known.")

@@ -68,7 +68,9 @@ def _weight_layout(model: Model, settings: Settings) -> WeightLayout:
         tensor_parallel_size=deployment.tensor_parallel_size,
         pipeline_parallel_size=deployment.pipeline_parallel_size,
         enable_expert_parallel=deployment.enable_expert_parallel,
-        with_mtp=bool(deployment.speculative_tokens and model.spec.mtp),
+        with_mtp=bool(
+            deployment.speculative_tokens and (model.spec.mtp or model.spec.uncounted_mtp)
+        ),
         vocab_multiple=VOCAB_MULTIPLE,
         halve_float32=True,
         left_out=rules.LEFT_OUT.get(model.spec.root_type, ()),

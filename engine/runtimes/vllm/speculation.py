@@ -1,0 +1,35 @@
+"""Speculative decoding with prediction blocks whose layout is not known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject
+from engine.budget.sequence_state import CACHED
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.deployment.spec import Deployment
+
+
+def opened(model: Model, deployment: Deployment) -> Model:
+    """``model``, in doubt where it is to speculate with blocks that are not counted."""
+    return _opened(model) if deployment.speculative_tokens and model.spec.uncounted_mtp else model
+
+
+# The same model each time: what is worked out from it is cached by its identity.
+@lru_cache(maxsize=CACHED)
+def _opened(model: Model) -> Model:
+    """Blocks in the file header count as stored, tables they may share included."""
+    stored = model.stored is not None and any(
+        group.module is ModuleClass.MTP for group in model.stored.groups
+    )
+    reason = "speculative decoding loads prediction blocks of a layout that is not known here: "
+    reason += "counted as their file stores them" if stored else "not counted"
+    doubts = (
+        Doubt(Subject.WEIGHTS, reason, Direction.EITHER if stored else Direction.LOWER),
+        Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER),
+    )
+    return replace(model, spec=replace(model.spec, doubts=(*model.spec.doubts, *doubts)))
