@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _LAYER = re.compile(r"(?:re:)?\^?(?:.*?[.*])?layers(?:\.|\\\.)(\d{1,4})(.*)", re.DOTALL)
 _ELSEWHERE = re.compile(r"mtp|vision|visual|audio|speech|encoder|tower")
 """In a path: its layers are not those of the decoder."""
+_MTP = re.compile(r"(?:re:)?\^?(?:.*?[.*])?mtp(?:\.layers?\.\d{1,4})?(\W.*|)", re.DOTALL)
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 _PARTS = frozenset({ModuleClass.VISION, ModuleClass.AUDIO, ModuleClass.MTP})
 
@@ -77,7 +78,7 @@ def mark(built: Built, stored: Stored) -> tuple[Built, tuple[str, ...]]:
     built = replace(
         built,
         outer=tuple(_outside(t, stored, plain) for t in built.outer),
-        mtp=tuple(_predicting(t, stored) for t in built.mtp),
+        mtp=_predicting(built, stored, plain, everywhere, by_layer),
     )
     if not by_layer and not formats and not stored.experts_as and not stored.targets:
         return built, everywhere
@@ -135,11 +136,27 @@ def _outside(tensor: Tensor, stored: Stored, plain: str) -> Tensor:
     return replace(tensor, stored_as=own) if own else tensor
 
 
-def _predicting(tensor: Tensor, stored: Stored) -> Tensor:
-    """A tensor of a prediction block: its experts are stored like the model's."""
-    is_expert = tensor.linear and ".experts.*." in tensor.name
-    own = stored.experts_as if is_expert else ""
-    return replace(tensor, stored_as=own) if own else tensor
+def _predicting(
+    built: Built,
+    stored: Stored,
+    plain: str,
+    everywhere: tuple[str, ...],
+    by_layer: dict[str, set[str]],
+) -> tuple[Tensor, ...]:
+    """The prediction blocks: behind the last layer, or under ``mtp``; experts as the model's."""
+    found = set(_of_layer(by_layer, len(built.layers)))
+    found |= {_inner(match[1]) for p in everywhere if (match := _MTP.fullmatch(p))}
+    kept = tuple(sorted(found))
+
+    def marked(tensor: Tensor) -> Tensor:
+        if not tensor.linear:
+            return tensor
+        if "*" in kept or (kept and excluded(tensor.name, kept)):
+            return replace(tensor, stored_as=plain)
+        own = stored.experts_as if ".experts.*." in tensor.name else ""
+        return replace(tensor, stored_as=own) if own else tensor
+
+    return tuple(map(marked, built.mtp))
 
 
 def _paths(tensor: Tensor) -> Iterator[str]:
