@@ -83,7 +83,8 @@ _ERNIE_OWN = frozenset({
     "architectures", "auto_map", "dtype", "quantization_config", "torch_dtype", "vision_config",
 })  # fmt: skip
 _ERNIE_NO_WEIGHT = frozenset({
-    "freq_allocation", "fuse_ln", "fuse_rms_norm", "im_patch_id", "moe_capacity", "moe_dense_experts_token_type_id",
+    "freq_allocation", "fuse_ln", "fuse_rms_norm", "im_patch_id", "moe_capacity",
+    "moe_dense_experts_token_type_id",
     "moe_multimodal_dispatch_use_allgather", "pixel_hidden_size", "rope_3d", "spatial_conv_size",
     "temporal_conv_size", "use_rmsnorm",
 })  # fmt: skip

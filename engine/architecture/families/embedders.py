@@ -73,6 +73,7 @@ def _distances(facts: Facts) -> list[Tensor]:
     return [Tensor("encoder.relative_attention_bias.weight", _E, shape)]
 
 
+DPR = _like_bert(Masked(head="cls.predictions", pools=()), BERT.names)
 MPNET = _like_bert(
     Masked(kinds=False, further=_distances),
     replace(BERT.names, query="attn.q", key="attn.k", value="attn.v", output="attn.o"),
@@ -329,5 +330,5 @@ NEO_BERT = Family(
 FAMILIES = {
     "distilbert": DISTILBERT, "mpnet": MPNET, "jina_embeddings_v3": JINA_V3, "gte": GTE,
     "nomic_bert": NOMIC_BERT, "modernbert": MODERN_BERT, "eurobert": EURO_BERT,
-    "deberta-v2": DEBERTA_V2, "convbert": CONV_BERT, "neobert": NEO_BERT,
+    "deberta-v2": DEBERTA_V2, "dpr": DPR, "convbert": CONV_BERT, "neobert": NEO_BERT,
 }  # fmt: skip

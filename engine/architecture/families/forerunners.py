@@ -23,6 +23,7 @@ from engine.architecture.families.base import (
     matrix,
     norm,
     state_doubt,
+    vector,
 )
 from engine.architecture.families.classic import CHATGLM as CHATGLM_TWO
 from engine.architecture.families.classic import GPT2, four_times_hidden, own_heads
@@ -237,6 +238,70 @@ SALA = Family(
 )  # fmt: skip
 
 
+_RECURRENT = "recurrent block"
+
+
+def _raven_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """Layers that run once, those that run over and over, and layers that run once again."""
+    first, last = facts.integer("n_layers_in_prelude"), facts.integer("n_layers_in_coda")
+    inner = facts.integer("n_layers_in_recurrent_block")
+    facts.settle("n_layers", "effective_expected_depth")
+    facts.checked("num_hidden_layers", first + inner + last, 1)
+    once = (FULL, DENSE)
+    return (*((once,) * first), *(((_RECURRENT, DENSE),) * inner), *((once,) * last))
+
+
+def _raven(facts: Facts, family: Family, kind: str) -> Mixed:
+    """Attention with a bias of queries and of keys; a cache for each of the mean's passes."""
+    mixed = attention.gqa(facts, replace(family, attention=None, mixers={}), FULL)
+    spec = mixed.attention
+    assert spec is not None  # noqa: S101 - gqa always has one
+    tensors = mixed.tensors
+    if facts.flag("qk_bias"):
+        width = facts.integer("hidden_size")
+        tensors = [*tensors, *(vector(f"attn.qk_bias.{i}", _A, width, _COLUMN) for i in range(2))]
+    caches = facts.integer("mean_recurrence") if kind == _RECURRENT else 1
+    return Mixed(tensors, replace(spec, caches=caches))
+
+
+def _adapter(facts: Facts, _family: Family) -> list[Tensor]:
+    hidden, kind = facts.integer("hidden_size"), facts.word("injection_type", "linear")
+    if kind not in ("linear", "ffn"):
+        return []
+    return matrix("transformer.adapter", ModuleClass.OTHER, (hidden, 2 * hidden), _WHOLE)
+
+
+def _raven_form(facts: Facts) -> Family:
+    tied = facts.flag("tie_embeddings", default=True)
+    vocab = facts.integer("vocab_size")
+    more = facts.integer("padded_vocab_size", vocab) - vocab
+    return replace(
+        RAVEN_LAYERS, tied=tied, reads_tie=False, embedding_extra=more,
+        head_rows="padded_vocab_size",
+    )  # fmt: skip
+
+
+def _raven_doubts(facts: Facts) -> list[Doubt]:
+    facts.settle("block_size", "mean_backprop_depth", "architecture_class_name", "state_init")
+    for key, known in (("block_class_name", "SandwichBlock"), ("mlp_class_name", "GatedMLP")):
+        if facts.stated.get(key) == known:
+            facts.settle(key)
+    return state_doubt(
+        "it may run any number of passes: counted for as many as its mean", Direction.EITHER
+    )
+
+
+RAVEN_LAYERS = Family(
+    names=Names(
+        attention="attn", fused="Wqkv", output="proj", gate="fc", down="proj",
+        embedding="transformer.wte", final_norm="transformer.ln_f",
+    ),
+    kinds=_raven_kinds, attention=_raven, mixers={_RECURRENT: _raven}, gate_up_fused=True,
+    norms=("norm_1", "norm_2", "norm_3", "norm_4"), positions=_adapter,
+)  # fmt: skip
+RAVEN = Family(by_class=_raven_form, doubts=_raven_doubts)
+
+
 def _inner(facts: Facts) -> int:
     return facts.integer("inner_hidden_size", 4 * facts.integer("hidden_size"))
 
@@ -268,6 +333,7 @@ CHATGLM = replace(
 
 FAMILIES = {
     "chatglm": CHATGLM, "codeshell": CODESHELL, "gpt_refact": REFACT, "grok-1": GROK,
+    "huginn_raven": RAVEN,
     "iquestloopcoder": IQUEST_LOOP, "llada2_moe": LLADA2, "minicpm_sala": SALA,
     "pico_decoder": PICO, "step3_text": STEP3,
 }  # fmt: skip

@@ -30,7 +30,7 @@ _HOMES = {
     "drafts_heads": "medusa_draft mlp_speculator_draft mtp_draft",
     "early": "biogpt ctrl openai-gpt xlm cpmant gpt_neox_japanese xlnet reformer",
     "forerunners": (
-        "chatglm codeshell gpt_refact grok-1 iquestloopcoder llada2_moe minicpm_sala "
+        "chatglm codeshell gpt_refact grok-1 huginn_raven iquestloopcoder llada2_moe minicpm_sala "
         "pico_decoder step3_text"
     ),
     "gated": "afmoe beam laguna muse_glimmer_text muse_spark_text step3p5",
@@ -41,7 +41,7 @@ _HOMES = {
     ),
     "embedders": (
         "distilbert mpnet jina_embeddings_v3 gte nomic_bert modernbert eurobert deberta-v2 "
-        "convbert neobert"
+        "convbert dpr neobert"
     ),
     "hybrid": (
         "mllama_text_model qwen3_next qwen3_5_text qwen3_5_moe_text lfm2 lfm2_moe nemotron_h "
@@ -122,6 +122,8 @@ _SAME_LAYERS = {
     "hunyuan_vl_text": "hunyuan_v1_dense",
     "paddleocr_vl_text": "ernie4_5",
     "new": "gte",
+    "joyai_llm_flash": "deepseek_v3",
+    "nemotron_labs_diffusion": "illada",
     "rwkv6_world": "rwkv6",
     "bailing_moe_v2": "bailing_moe",
     "btlm": "jais",

@@ -23,7 +23,7 @@ from engine.architecture.towers.parts import (
 from engine.architecture.towers.projected import internvl
 from engine.architecture.towers.published import deepseek_vl_v2
 from engine.architecture.towers.sam import got_ocr2
-from engine.architecture.towers.vision import llava_next
+from engine.architecture.towers.vision import lfm2_vl, llava_next
 from engine.config.defaults import class_defaults
 from engine.config.facts import Facts
 
@@ -133,8 +133,51 @@ def _two(tower: Tower, name: str, width: int, out: int) -> None:
     tower.linear(f"{name}.fc2", out, _INNER)
 
 
+_DINO = {
+    "hidden_size": 1_024, "intermediate_size": 4_096, "num_hidden_layers": 24, "image_size": 224,
+    "patch_size": 14,
+}  # fmt: skip
+_SO400M = {**_MOONDREAM, "image_size": 224}
+
+
+def openvla(root: Facts, text: Facts) -> list[Tensor]:
+    """OpenVLA: DINOv2 and SigLIP side by side, as timm builds them, and three linear layers."""
+    root.settle("image_sizes", "n_action_bins", "norm_stats", "pad_to_multiple_of")
+    root.settle("timm_model_ids", "timm_override_act_layers", "use_fused_vision_backbone")
+    backbone = root.word("vision_backbone_id")
+    if backbone != "dinosiglip-vit-so-224px":
+        raise UnknownTowerError(backbone)
+    dino, siglip = Facts(_DINO), Facts(_SO400M)
+    tower = Tower("vision_backbone.featurizer.")
+    width = dino.integer("hidden_size")
+    tower.linear("patch_embed.proj", width, patches(dino))
+    tower.weight("tokens", 1 + 4, width)
+    tower.weight("pos_embed", grid(dino), width)
+    encode(tower, dino, Encoder(scales=2))
+    tower.norm("norm", width)
+    tower.path = "vision_backbone.fused_featurizer."
+    other, inner = siglip.integer("hidden_size"), siglip.integer("intermediate_size")
+    tower.linear("patch_embed.proj", other, patches(siglip))
+    tower.weight("pos_embed", grid(siglip), other)
+    encode(tower, siglip, PLAIN)
+    tower.norm("norm", other)
+    tower.weight("attn_pool.latent", 1, other)
+    for name, rows in (("q", other), ("kv", 2 * other), ("proj", other)):
+        tower.linear(f"attn_pool.{name}", rows, other)
+    tower.norm("attn_pool.norm", other)
+    tower.linear("attn_pool.mlp.fc1", inner, other)
+    tower.linear("attn_pool.mlp.fc2", other, inner)
+    seen, out = width + other, text.integer("hidden_size")
+    tower.path = "projector."
+    tower.linear("fc1", 4 * seen, seen)
+    tower.linear("fc2", out, 4 * seen)
+    tower.linear("fc3", out, out)
+    return tower.tensors
+
+
 TOWERS = {
     "deepseekocr": deepseek_vl_v2, "DeepseekOCR": deepseek_vl_v2, "unlimited-ocr": deepseek_vl_v2,
     "dots_ocr": dots_ocr, "GOT": got, "interns1": interns1, "minimax_vl_01": minimax_vl,
-    "moondream1": moondream1, "phi4mm": phi4mm, "step3_vl": step3_vl,
+    "moondream1": moondream1, "lfm2-vl": lfm2_vl, "openvla": openvla, "phi4mm": phi4mm,
+    "step3_vl": step3_vl,
 }  # fmt: skip

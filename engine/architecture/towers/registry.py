@@ -49,8 +49,8 @@ _HOMES = {
     "omni_tokens": "apertus1p5 inkling_mm_model inkling2 inkling2_loop",
     "named": "fast_vlm gemma3n",
     "own_code": (
-        "deepseekocr DeepseekOCR dots_ocr GOT interns1 minimax_vl_01 moondream1 phi4mm step3_vl "
-        "unlimited-ocr"
+        "deepseekocr DeepseekOCR dots_ocr GOT interns1 lfm2-vl minimax_vl_01 moondream1 openvla "
+        "phi4mm step3_vl unlimited-ocr"
     ),
     "perception": "perception_lm",
     "projected": (
