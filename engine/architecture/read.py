@@ -115,8 +115,8 @@ def _left_open(spec: ArchitectureSpec) -> tuple[str, ...]:
     predicting = sum(tensor.parameters for tensor in spec.mtp)
     if predicting:
         notes.append(
-            f"The config also states prediction layers (MTP), {predicting:,} parameters where a "
-            "checkpoint stores them: not counted, and loaded only for speculative decoding."
+            f"A checkpoint may also store prediction layers (MTP), {predicting:,} parameters: not "
+            "counted, and loaded only for speculative decoding."
         )
     return tuple(notes)
 

@@ -58,13 +58,19 @@ def _qwen_mtp(facts: Facts) -> int:
     return facts.count("mtp_num_hidden_layers")
 
 
+def _next_mtp(facts: Facts) -> int:
+    """One where none is stated, as published: vLLM builds it (``models/qwen3_next_mtp.py``)."""
+    stated = facts.has("num_nextn_predict_layers")
+    return facts.count("num_nextn_predict_layers") if stated else 1
+
+
 _QWEN_PREDICTION = Prediction(joins_once=True, join=Sharding.COLUMN)
 
 
 QWEN3_NEXT = Family(
     q_bias=AB, o_bias=AB, qk_norm="head", q_gate=True, pattern=_every_fourth_full,
     mixers={LINEAR: gated_delta_net}, feed_pattern=patterns.sparse_steps, moe=QWEN2_MOE.moe,
-    mtp=_qwen_mtp, prediction=_QWEN_PREDICTION,
+    mtp=_next_mtp, prediction=_QWEN_PREDICTION,
 )  # fmt: skip
 QWEN3_5 = Family(
     q_bias=AB, o_bias=AB, qk_norm="head", q_gate=True, pattern=_every_fourth_full,
