@@ -71,7 +71,7 @@ def published(name: str) -> int:
 
 
 def states_blocks(config: dict[str, Any]) -> bool:
-    inner = config.get("text_config") or {}
+    inner: dict[str, Any] = config.get("text_config") or {}
     return any(owner.get(key) for owner in (config, inner) for key in STATED)
 
 
