@@ -129,4 +129,15 @@ def _common(value: object) -> object:
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
-_RULES = {"ernie4_5_moe_vl": _ernie, "moondream1": _moondream}
+_PROGEN = {"embed_dim": "n_embd", "vocab_size_emb": "vocab_size"}
+
+
+def _progen(config: Mapping[str, object]) -> Mapping[str, object]:
+    """ProGen 2: CodeGen with other names for the width and the words."""
+    found = {_PROGEN.get(key, key): value for key, value in config.items()}
+    if found.get("vocab_size_lm_head") == found.get("vocab_size"):
+        found.pop("vocab_size_lm_head", None)
+    return found
+
+
+_RULES = {"ernie4_5_moe_vl": _ernie, "moondream1": _moondream, "progen": _progen}

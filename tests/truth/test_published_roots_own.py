@@ -11,6 +11,7 @@ import pytest
 
 from engine.architecture.read import specify
 from engine.architecture.spec import Direction, Subject
+from engine.runtimes.transformers.cache import layer_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +34,79 @@ HUGINN: dict[str, object] = {
     "block_class_name": "SandwichBlock", "mlp_class_name": "GatedMLP",
 }  # fmt: skip
 DPR = {"model_type": "dpr", "architectures": ["DPRQuestionEncoder"], "projection_dim": 0}
+PROGEN: dict[str, object] = {
+    "model_type": "progen", "architectures": ["ProGenForCausalLM"], "n_positions": 2_048,
+    "activation_function": "gelu_new", "n_inner": None, "tie_word_embeddings": False,
+}  # fmt: skip
+PLAMO: dict[str, object] = {
+    "model_type": "plamo2", "architectures": ["Plamo2ForCausalLM"], "hidden_size": 2_048,
+    "num_hidden_layers": 16, "num_attention_heads": 16, "num_key_value_heads": 1,
+    "hidden_size_per_head": 128, "intermediate_size": 8_192, "vocab_size": 100_000,
+    "mamba_num_heads": 32, "mamba_d_state": 64, "mamba_d_conv": 4, "mamba_step": 2,
+    "mamba_chunk_size": 256, "tie_word_embeddings": True, "torch_dtype": "bfloat16",
+}  # fmt: skip
 EXACT: dict[str, tuple[Mapping[str, object], int]] = {
     "openvla/openvla-7b-finetuned-libero-spatial": (OPENVLA, 7_541_237_184),
+    "hugohrban/progen2-small": (
+        {
+            **PROGEN,
+            "embed_dim": 1_024,
+            "n_layer": 12,
+            "n_head": 16,
+            "rotary_dim": 32,
+            "vocab_size_emb": 32,
+            "vocab_size_lm_head": 32,
+        },
+        151_148_576,
+    ),
+    "hugohrban/progen2-large": (
+        {
+            **PROGEN,
+            "embed_dim": 2_560,
+            "n_layer": 32,
+            "n_head": 32,
+            "rotary_dim": 64,
+            "vocab_size_emb": 51_200,
+            "vocab_size_lm_head": 51_200,
+        },
+        2_779_356_160,
+    ),
+    "fla-hub/transformer-1.3B-100B": (
+        {
+            "model_type": "transformer",
+            "hidden_size": 2_048,
+            "hidden_ratio": 4,
+            "num_heads": 32,
+            "intermediate_size": None,
+            "num_hidden_layers": 24,
+            "num_kv_heads": None,
+            "vocab_size": 32_000,
+            "qkv_bias": False,
+            "window_size": None,
+            "fuse_norm": True,
+            "fuse_cross_entropy": True,
+            "tie_word_embeddings": False,
+        },
+        1_364_297_728,
+    ),
+    "Motif-Technologies/Motif-2.6B": (
+        {
+            "model_type": "Motif",
+            "num_hidden_layers": 32,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 16,
+            "hidden_size": 2_048,
+            "vocab_size": 219_520,
+            "intermediate_size": 8_192,
+            "hidden_act": "poly_norm",
+            "max_window_layers": 28,
+            "sliding_window": None,
+            "use_sliding_window": False,
+            "tie_word_embeddings": True,
+        },
+        2_597_218_432,
+    ),
+    "pfnet/plamo-2-1b": (PLAMO, 1_291_441_920),
     # BERT (109,482,240) without its pooler.
     "facebook/dpr-question_encoder-single-nq-base": (DPR, 109_482_240 - 768 * 769),
 }
@@ -63,3 +135,12 @@ def test_that_another_backbone_than_the_known_one_is_not_guessed() -> None:
     # Llama 2 7B with 64 words more.
     assert spec.parameters == 6_738_415_616 + 2 * 64 * 4_096
     assert spec.direction(Subject.WEIGHTS) is Direction.LOWER
+
+
+def test_that_every_second_layer_of_plamo_keeps_a_state() -> None:
+    """Three columns of the convolution in bf16, 32 matrices of 128 x 64 in fp32."""
+    states = 8 * (32 * 128 * 3 * 2 + 32 * 128 * 64 * 4)
+    keys = 8 * 2 * 128 * 2
+    spec = specify(PLAMO)
+    kept = [sum(layer_bytes(x, tokens, "bfloat16") for x in spec.layers) for tokens in (1, 101)]
+    assert kept == [states + keys, states + 101 * keys]

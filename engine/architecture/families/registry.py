@@ -50,6 +50,7 @@ _HOMES = {
     "indexed": "axk2 dots3_note_text glm5_next_text hy_v4 hy_v4_vl_text mistral_large4_text",
     "inkling": "inkling_text inkling2_text inkling2_loop_text",
     "kimi_linear": "kimi_linear bailing_hybrid",
+    "mixing_own": "Motif plamo2 transformer",
     "mixtures": "arctic dbrx ernie4_5_vl_moe_text jetmoe longcat_flash",
     "masked": (
         "bert roberta albert megatron-bert ernie roc_bert big_bird bert-generation roformer "
@@ -122,6 +123,7 @@ _SAME_LAYERS = {
     "hunyuan_vl_text": "hunyuan_v1_dense",
     "paddleocr_vl_text": "ernie4_5",
     "new": "gte",
+    "progen": "codegen",
     "joyai_llm_flash": "deepseek_v3",
     "nemotron_labs_diffusion": "illada",
     "rwkv6_world": "rwkv6",
