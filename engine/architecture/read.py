@@ -176,7 +176,8 @@ def specify(
 
 
 def _stated_mtp(root: Facts, text: Facts) -> int:
-    counts = (owner.stated.get(key) for owner in (text, root) for key in _PREDICTED)
+    owners = (text, root, root.sub("mtp_config") or root.empty("mtp_config"))
+    counts = (owner.stated.get(key) for owner in owners for key in _PREDICTED)
     found = (n for n in counts if isinstance(n, int) and not isinstance(n, bool))
     return max(found, default=0)
 

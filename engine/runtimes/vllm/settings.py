@@ -23,6 +23,7 @@ from engine.runtimes.checks import (
 )
 from engine.runtimes.vllm import cache_rules, rules
 from engine.runtimes.vllm.hardware import check_format
+from engine.runtimes.vllm.speculation import without_blocks
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -71,11 +72,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     version = rules.parse_version(deployment.runtime_version)
     assumed: list[str] = []
     warned = foreign.warnings(deployment, "vllm") + _unused_devices(spec, deployment, machine)
-    if deployment.speculative_tokens and not (spec.mtp or spec.uncounted_mtp):
-        warned.append(
-            "speculative_tokens: the config states no prediction layers; the memory of a draft "
-            "model is not counted."
-        )
+    warned += without_blocks(model, deployment)
     if deployment.runtime_version is None:
         assumed.append(f"vLLM {rules.NEWEST}, the newest version whose rules are known.")
     elif version > rules.parse_version(rules.NEWEST):

@@ -1,4 +1,4 @@
-"""Speculative decoding with prediction blocks whose layout is not known."""
+"""Speculative decoding without prediction blocks, or with some whose layout is not known."""
 
 from __future__ import annotations
 
@@ -19,13 +19,30 @@ def opened(model: Model, deployment: Deployment) -> Model:
     return _opened(model) if deployment.speculative_tokens and model.spec.uncounted_mtp else model
 
 
+def without_blocks(model: Model, deployment: Deployment) -> list[str]:
+    """A word on speculation where neither config nor files have prediction layers for it."""
+    spec = model.spec
+    if not deployment.speculative_tokens:
+        return []
+    if not (spec.mtp or spec.uncounted_mtp):
+        lacking = "the config states no prediction layers"
+    elif model.stored is not None and not _holds_blocks(model):
+        lacking = "the files hold no prediction layers"
+    else:
+        return []
+    return [f"speculative_tokens: {lacking}; the memory of a draft model is not counted."]
+
+
+def _holds_blocks(model: Model) -> bool:
+    groups = model.stored.groups if model.stored is not None else ()
+    return any(group.module is ModuleClass.MTP for group in groups)
+
+
 # The same model each time: what is worked out from it is cached by its identity.
 @lru_cache(maxsize=CACHED)
 def _opened(model: Model) -> Model:
     """Blocks in the file header count as stored, tables they may share included."""
-    stored = model.stored is not None and any(
-        group.module is ModuleClass.MTP for group in model.stored.groups
-    )
+    stored = _holds_blocks(model)
     reason = "speculative decoding loads prediction blocks of a layout that is not known here: "
     reason += "counted as their file stores them" if stored else "not counted"
     doubts = (

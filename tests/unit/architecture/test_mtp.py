@@ -177,6 +177,27 @@ def test_that_the_projection_and_the_router_of_a_block_are_not_quantised() -> No
     assert {"eh_proj.weight", "mlp.gate.weight"} <= plain
 
 
+def test_that_blocks_stated_beside_the_text_model_are_told() -> None:
+    config = PLAIN | {"model_type": "llama", "mtp_config": {"num_nextn_predict_layers": 8}}
+    del config["num_nextn_predict_layers"]
+    assert specify(config).uncounted_mtp == 8
+
+
+def test_that_files_without_the_stated_block_are_told() -> None:
+    spec = specify(GLM)
+    tensors = [HeaderTensor(t.name, "BF16", t.shape, 2 * t.parameters) for t in spec.outer]
+    for index, layer in enumerate(spec.layers):
+        for tensor in layer.tensors:
+            path = f"model.layers.{index}.{tensor.name}"
+            shape = (tensor.copies, *tensor.shape) if tensor.copies > 1 else tensor.shape
+            name = path.replace(".*", "")
+            tensors.append(HeaderTensor(name, "BF16", shape, 2 * tensor.parameters))
+    model = read(RawModel("x", "test", config=GLM, tensors=tuple(tensors)))
+    deployment = Deployment(max_model_len=256, speculative_tokens=1)
+    warnings = get("vllm").plan(model, deployment, machine(H100)).warnings
+    assert any("files hold no prediction layers" in line for line in warnings)
+
+
 def test_that_speculating_with_an_unknown_block_is_a_bound() -> None:
     config = PLAIN | {"model_type": "llama", "max_position_embeddings": 256}
     model = read(RawModel("x", "test", config=config))
