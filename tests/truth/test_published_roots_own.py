@@ -45,6 +45,16 @@ PLAMO: dict[str, object] = {
     "mamba_num_heads": 32, "mamba_d_state": 64, "mamba_d_conv": 4, "mamba_step": 2,
     "mamba_chunk_size": 256, "tie_word_embeddings": True, "torch_dtype": "bfloat16",
 }  # fmt: skip
+SOLAR: dict[str, object] = {
+    "model_type": "solar_open2", "architectures": ["SolarOpen2ForCausalLM"], "hidden_size": 4_096,
+    "num_hidden_layers": 48, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128,
+    "vocab_size": 196_608, "intermediate_size": 10_240, "moe_intermediate_size": 1_280,
+    "n_routed_experts": 320, "n_shared_experts": 1, "num_experts_per_tok": 8, "gqa_interval": 3,
+    "gqa_layers": list(range(0, 48, 4)), "first_k_dense_replace": 0, "torch_dtype": "bfloat16",
+    "linear_attn_config": {
+        "short_conv_kernel_size": 4, "head_dim": 128, "num_heads": 64, "num_kv_heads": None,
+    },
+}  # fmt: skip
 EXACT: dict[str, tuple[Mapping[str, object], int]] = {
     "openvla/openvla-7b-finetuned-libero-spatial": (OPENVLA, 7_541_237_184),
     "hugohrban/progen2-small": (
@@ -106,6 +116,7 @@ EXACT: dict[str, tuple[Mapping[str, object], int]] = {
         },
         2_597_218_432,
     ),
+    "upstage/Solar-Open2-250B": (SOLAR, 250_287_810_304),
     "pfnet/plamo-2-1b": (PLAMO, 1_291_441_920),
     # BERT (109,482,240) without its pooler.
     "facebook/dpr-question_encoder-single-nq-base": (DPR, 109_482_240 - 768 * 769),
@@ -142,5 +153,14 @@ def test_that_every_second_layer_of_plamo_keeps_a_state() -> None:
     states = 8 * (32 * 128 * 3 * 2 + 32 * 128 * 64 * 4)
     keys = 8 * 2 * 128 * 2
     spec = specify(PLAMO)
+    kept = [sum(layer_bytes(x, tokens, "bfloat16") for x in spec.layers) for tokens in (1, 101)]
+    assert kept == [states + keys, states + 101 * keys]
+
+
+def test_that_every_fourth_layer_of_solar_keeps_keys_and_values() -> None:
+    """The others: four inputs of three convolutions in bf16, 64 matrices of 128 x 128 in fp32."""
+    states = 36 * (3 * 64 * 128 * 4 * 2 + 64 * 128 * 128 * 4)
+    keys = 12 * 2 * 8 * 128 * 2
+    spec = specify(SOLAR)
     kept = [sum(layer_bytes(x, tokens, "bfloat16") for x in spec.layers) for tokens in (1, 101)]
     assert kept == [states + keys, states + 101 * keys]

@@ -1,4 +1,4 @@
-"""Decoders with code of their own that subtract attention, mix it with Mamba or name it anew.
+"""Decoders with code of their own that subtract, gate or mix attention, or name it anew.
 
 Source:
     Motif-Technologies/Motif-2.6B, pfnet/plamo-2-1b (vLLM ``plamo2.py``), fla-hub/transformer-1.3B
@@ -23,7 +23,9 @@ from engine.architecture.families.base import (
     vector,
 )
 from engine.architecture.families.dense import LLAMA
+from engine.architecture.families.kimi_linear import delta_attention
 from engine.architecture.families.mixers import convolution
+from engine.architecture.families.sparse import DEEPSEEK_MOE
 from engine.architecture.spec import ModuleClass, Sharding, StateSpec
 
 if TYPE_CHECKING:
@@ -143,4 +145,56 @@ PLAMO2 = Family(
     harmless=("mamba_chunk_size", "full_attention_idx", "linear_type"),
 )  # fmt: skip
 
-FAMILIES = {"Motif": MOTIF, "plamo2": PLAMO2, "transformer": FLA_TRANSFORMER}
+
+def _solar_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
+    """The layers that are listed attend, else the first of every ``gqa_interval`` + 1."""
+    full = facts.integers("gqa_layers")
+    period = facts.integer("gqa_interval", 3) + 1
+    if full is None:
+        return tuple(LINEAR if i % period else FULL for i in range(layers))
+    if any(index >= layers for index in full):
+        raise facts.bad("gqa_layers", full, f"there are only {layers} layers")
+    return tuple(FULL if i in full else LINEAR for i in range(layers))
+
+
+def _solar_delta(facts: Facts, family: Family, _kind: str) -> Mixed:
+    inner = facts.sub("linear_attn_config") or facts.empty("linear_attn_config")
+    heads = inner.integer("num_heads", facts.integer("num_attention_heads"))
+    width = inner.integer("head_dim", facts.integer("head_dim", 128))
+    if inner.integer("num_kv_heads", heads) != heads:
+        raise inner.bad("num_kv_heads", inner.raw("num_kv_heads"), f"{heads} are needed")
+    low_rank = "" if facts.flag("kda_use_full_proj") else "fg"
+    kernel = inner.integer("short_conv_kernel_size", 4)
+    return delta_attention(facts, family, heads, width, kernel, low_rank=low_rank)
+
+
+def _solar_attention(facts: Facts, family: Family, kind: str) -> Mixed:
+    """Grouped-query attention whose output a gate of the same width scales."""
+    mixed = attention.gqa(facts, replace(family, attention=None), kind)
+    if not facts.flag("use_gqa_gate", default=True):
+        return mixed
+    spec = mixed.attention
+    assert spec is not None  # noqa: S101 - gqa always has one
+    shape = (spec.num_attention_heads * spec.head_dim, facts.integer("hidden_size"))
+    bias = facts.flag("use_gqa_gate_bias")
+    gate = matrix("self_attn.g_proj", _A, shape, _COLUMN, bias=bias)
+    return replace(mixed, tensors=[*mixed.tensors, *gate])
+
+
+def _corrections(facts: Facts, _family: Family) -> list[Tensor]:
+    name = "mlp.gate.e_score_correction_bias"
+    experts = facts.integer("n_routed_experts")
+    return [vector(name, ModuleClass.ROUTER, experts, Sharding.REPLICATED)]
+
+
+# upstage/Solar-Open2-250B: 250,287,810,304.
+SOLAR_OPEN2 = Family(
+    attention=_solar_attention, pattern=_solar_pattern, mixers={LINEAR: _solar_delta},
+    q_bias="attention_bias", qk_norm="head", qk_norm_if="use_qk_norm",
+    feed_pattern=patterns.dense_first("first_k_dense_replace"),
+    moe=replace(DEEPSEEK_MOE, further=_corrections), tied=False,
+)  # fmt: skip
+
+FAMILIES = {
+    "Motif": MOTIF, "plamo2": PLAMO2, "solar_open2": SOLAR_OPEN2, "transformer": FLA_TRANSFORMER,
+}  # fmt: skip

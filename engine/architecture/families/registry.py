@@ -50,7 +50,7 @@ _HOMES = {
     "indexed": "axk2 dots3_note_text glm5_next_text hy_v4 hy_v4_vl_text mistral_large4_text",
     "inkling": "inkling_text inkling2_text inkling2_loop_text",
     "kimi_linear": "kimi_linear bailing_hybrid",
-    "mixing_own": "Motif plamo2 transformer",
+    "mixing_own": "Motif plamo2 solar_open2 transformer",
     "mixtures": "arctic dbrx ernie4_5_vl_moe_text jetmoe longcat_flash",
     "masked": (
         "bert roberta albert megatron-bert ernie roc_bert big_bird bert-generation roformer "
