@@ -55,6 +55,19 @@ SOLAR: dict[str, object] = {
         "short_conv_kernel_size": 4, "head_dim": 128, "num_heads": 64, "num_kv_heads": None,
     },
 }  # fmt: skip
+OVIS: dict[str, object] = {
+    "model_type": "ovis2_5", "architectures": ["Ovis2_5"], "visual_vocab_size": 65_536,
+    "vit_config": {
+        "model_type": "siglip2_navit", "hidden_size": 1_152, "intermediate_size": 4_304,
+        "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 512, "patch_size": 16,
+        "num_channels": 3, "num_patches": -1, "hidden_stride": 2, "window_size": 112,
+        "temporal_patch_size": 1, "preserve_original_pe": True, "use_rope": True,
+        "fullatt_block_indexes": None,
+    },
+}  # fmt: skip
+QWEN3: dict[str, object] = {
+    "model_type": "qwen3", "vocab_size": 151_936, "num_key_value_heads": 8, "head_dim": 128,
+}  # fmt: skip
 EXACT: dict[str, tuple[Mapping[str, object], int]] = {
     "openvla/openvla-7b-finetuned-libero-spatial": (OPENVLA, 7_541_237_184),
     "hugohrban/progen2-small": (
@@ -117,6 +130,34 @@ EXACT: dict[str, tuple[Mapping[str, object], int]] = {
         2_597_218_432,
     ),
     "upstage/Solar-Open2-250B": (SOLAR, 250_287_810_304),
+    "AIDC-AI/Ovis2.5-9B": (
+        {
+            **OVIS,
+            "llm_config": {
+                **QWEN3,
+                "num_hidden_layers": 36,
+                "num_attention_heads": 32,
+                "hidden_size": 4_096,
+                "intermediate_size": 12_288,
+                "tie_word_embeddings": False,
+            },
+        },
+        9_174_807_784,
+    ),
+    "AIDC-AI/Ovis2.5-2B": (
+        {
+            **OVIS,
+            "llm_config": {
+                **QWEN3,
+                "num_hidden_layers": 28,
+                "num_attention_heads": 16,
+                "hidden_size": 2_048,
+                "intermediate_size": 6_144,
+                "tie_word_embeddings": True,
+            },
+        },
+        2_570_429_672,
+    ),
     "pfnet/plamo-2-1b": (PLAMO, 1_291_441_920),
     # BERT (109,482,240) without its pooler.
     "facebook/dpr-question_encoder-single-nq-base": (DPR, 109_482_240 - 768 * 769),

@@ -123,6 +123,8 @@ _SAME_LAYERS = {
     "hunyuan_vl_text": "hunyuan_v1_dense",
     "paddleocr_vl_text": "ernie4_5",
     "new": "gte",
+    "lizzy": "olmo2",
+    "olmo2-retrofit": "olmo2",
     "progen": "codegen",
     "joyai_llm_flash": "deepseek_v3",
     "nemotron_labs_diffusion": "illada",

@@ -3,7 +3,7 @@
 Source:
     vLLM ``dots_ocr.py``, ``interns1.py`` and ``step3_vl.py``; rednote-hilab/dots.ocr,
     internlm/Intern-S1-mini, stepfun-ai/step3, stepfun-ai/GOT-OCR2_0, vikhyatk/moondream2,
-    MiniMaxAI/MiniMax-VL-01 and baidu/Unlimited-OCR.
+    AIDC-AI/Ovis2.5-9B, MiniMaxAI/MiniMax-VL-01, openvla/openvla-7b and baidu/Unlimited-OCR.
 """
 
 from __future__ import annotations
@@ -175,9 +175,36 @@ def openvla(root: Facts, text: Facts) -> list[Tensor]:
     return tower.tensors
 
 
+_INDICATORS = 4
+
+
+def ovis2_5(root: Facts, text: Facts) -> list[Tensor]:
+    """Ovis 2.5: SigLIP 2 with a table of positions, visual words as in Ovis, their embedding."""
+    vision = root.sub("vit_config")
+    if vision is None or not vision.flag("preserve_original_pe", default=True):
+        raise UnknownTowerError("without its table of positions")
+    vision.settle("num_attention_heads", "fullatt_block_indexes", "num_patches", "window_size")
+    vision.settle("temporal_patch_size", "use_rope")
+    hidden, side = vision.integer("hidden_size"), vision.integer("hidden_stride", 2)
+    tower = Tower("visual_tokenizer.vit.")
+    tower.linear("embeddings.patch_embedding", hidden, patches(vision))
+    tower.weight("embeddings.position_embedding.weight", grid(vision), hidden)
+    encode(tower, vision, PLAIN)
+    tower.norm("post_layernorm", hidden)
+    words = root.integer("visual_vocab_size", 65_536)
+    seen = max(words - _INDICATORS, 1)
+    tower.path = "visual_tokenizer.head."
+    tower.linear("0", seen, hidden * side * side, bias=False)
+    tower.norm("1", seen)
+    tower.path = ""
+    tower.weight("vte.weight", words, text.integer("hidden_size"))
+    return tower.tensors
+
+
 TOWERS = {
     "deepseekocr": deepseek_vl_v2, "DeepseekOCR": deepseek_vl_v2, "unlimited-ocr": deepseek_vl_v2,
     "dots_ocr": dots_ocr, "GOT": got, "interns1": interns1, "minimax_vl_01": minimax_vl,
-    "moondream1": moondream1, "lfm2-vl": lfm2_vl, "openvla": openvla, "phi4mm": phi4mm,
+    "moondream1": moondream1, "lfm2-vl": lfm2_vl, "openvla": openvla, "ovis2_5": ovis2_5,
+    "phi4mm": phi4mm,
     "step3_vl": step3_vl,
 }  # fmt: skip

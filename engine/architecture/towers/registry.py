@@ -50,7 +50,7 @@ _HOMES = {
     "named": "fast_vlm gemma3n",
     "own_code": (
         "deepseekocr DeepseekOCR dots_ocr GOT interns1 lfm2-vl minimax_vl_01 moondream1 openvla "
-        "phi4mm step3_vl unlimited-ocr"
+        "ovis2_5 phi4mm step3_vl unlimited-ocr"
     ),
     "perception": "perception_lm",
     "projected": (
