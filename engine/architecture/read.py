@@ -205,7 +205,8 @@ def _build(text: Facts, family: Family, root: Facts, doubts: list[Doubt]) -> Bui
         reason = f"its encoder {kind} is not known: counted as a plain decoder of these dimensions"
         doubts += _in_doubt(reason)
         return bound
-    text.settle(*family.harmless)
+    # No class builds what predicts further tokens: it is told apart (``uncounted_mtp``).
+    text.settle(*family.harmless, *_PREDICTED)
     if family.doubts:
         doubts += family.doubts(text)
     doubts += unread_doubts(text)

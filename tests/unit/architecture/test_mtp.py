@@ -177,6 +177,16 @@ def test_that_the_projection_and_the_router_of_a_block_are_not_quantised() -> No
     assert {"eh_proj.weight", "mlp.gate.weight"} <= plain
 
 
+@pytest.mark.parametrize(
+    "key", ["num_mtp_modules", "num_mtp_layers", "mtp_num_hidden_layers", "mtp_num_layers"]
+)
+def test_that_a_stated_block_puts_no_built_count_in_doubt(key: str) -> None:
+    config = {k: v for k, v in PLAIN.items() if k != "num_nextn_predict_layers"}
+    spec = specify(config | {"model_type": "llama", key: 2})
+    assert spec.uncounted_mtp == 2
+    assert not spec.doubts
+
+
 def test_that_blocks_stated_beside_the_text_model_are_told() -> None:
     config = PLAIN | {"model_type": "llama", "mtp_config": {"num_nextn_predict_layers": 8}}
     del config["num_nextn_predict_layers"]
