@@ -140,4 +140,16 @@ def _progen(config: Mapping[str, object]) -> Mapping[str, object]:
     return found
 
 
-_RULES = {"ernie4_5_moe_vl": _ernie, "moondream1": _moondream, "progen": _progen}
+def _rotated(config: Mapping[str, object]) -> Mapping[str, object]:
+    """Jina's XLM-RoBERTa with rotary positions, which bears the type of the one without."""
+    if config.get("position_embedding_type") != "rotary":
+        return config
+    return {**config, "model_type": "jina_embeddings_v3"}
+
+
+_RULES = {
+    "xlm-roberta": _rotated,
+    "ernie4_5_moe_vl": _ernie,
+    "moondream1": _moondream,
+    "progen": _progen,
+}

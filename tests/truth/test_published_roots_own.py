@@ -68,6 +68,18 @@ OVIS: dict[str, object] = {
 QWEN3: dict[str, object] = {
     "model_type": "qwen3", "vocab_size": 151_936, "num_key_value_heads": 8, "head_dim": 128,
 }  # fmt: skip
+JINA: dict[str, object] = {
+    "model_type": "xlm-roberta", "architectures": ["XLMRobertaModel"], "hidden_size": 1_024,
+    "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4_096,
+    "vocab_size": 250_002, "max_position_embeddings": 8_194, "type_vocab_size": 1,
+    "position_embedding_type": "rotary", "lora_rank": 4, "lora_alpha": 1, "use_flash_attn": True,
+    "lora_adaptations": [
+        "retrieval.query", "retrieval.passage", "separation", "classification", "text-matching",
+    ],
+    "lora_dropout_p": 0.0, "lora_main_params_trainable": False, "emb_pooler": None,
+    "matryoshka_dimensions": [32, 64, 128, 256, 512, 768, 1_024], "truncate_dim": None,
+    "task_instructions": {"separation": ""}, "load_trained_adapters": True,
+}  # fmt: skip
 EXACT: dict[str, tuple[Mapping[str, object], int]] = {
     "openvla/openvla-7b-finetuned-libero-spatial": (OPENVLA, 7_541_237_184),
     "hugohrban/progen2-small": (
@@ -158,6 +170,7 @@ EXACT: dict[str, tuple[Mapping[str, object], int]] = {
         },
         2_570_429_672,
     ),
+    "jinaai/jina-embeddings-v3": (JINA, 572_310_396),
     "pfnet/plamo-2-1b": (PLAMO, 1_291_441_920),
     # BERT (109,482,240) without its pooler.
     "facebook/dpr-question_encoder-single-nq-base": (DPR, 109_482_240 - 768 * 769),

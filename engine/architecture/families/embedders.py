@@ -80,9 +80,37 @@ MPNET = _like_bert(
 )
 _ROTATED = Names(embedding="embeddings.word_embeddings", final_norm="")
 _AFTER = ("post_attention_layernorm", "post_mlp_layernorm")
+
+
+def _jina_adapters(facts: Facts) -> list[Tensor]:
+    """Adapters of low rank that the first files store for each task, on every matrix."""
+    tasks = len(facts.words("lora_adaptations") or ())
+    if not tasks:
+        return []
+    hidden, width = facts.integer("hidden_size"), facts.integer("intermediate_size")
+    layers, rank = facts.integer("num_hidden_layers"), facts.integer("lora_rank")
+    matrices = (
+        ("embeddings.word_embeddings", facts.integer("vocab_size"), hidden, 1),
+        ("embeddings.token_type_embeddings", facts.integer("type_vocab_size"), hidden, 1),
+        ("layers.*.mixer.Wqkv", 3 * hidden, hidden, layers),
+        ("layers.*.mixer.out_proj", hidden, hidden, layers),
+        ("layers.*.mlp.fc1", width, hidden, layers),
+        ("layers.*.mlp.fc2", hidden, width, layers),
+        ("pooler.dense", hidden, hidden, 1),
+    )
+    return [
+        Tensor(f"{name}.lora_{side}", _TOP, (size, rank), tasks * copies)
+        for name, rows, columns, copies in matrices
+        for side, size in (("A", columns), ("B", rows))
+    ]
+
+
 JINA_V3 = replace(
-    _like_bert(Masked(positions=False), replace(_ROTATED, up="fc1", down="fc2")), norms=_AFTER
-)
+    _like_bert(
+        Masked(positions=False, further=_jina_adapters), replace(_ROTATED, up="fc1", down="fc2")
+    ),
+    norms=_AFTER, harmless=("matryoshka_dimensions", "task_instructions", "truncate_dim"),
+)  # fmt: skip
 
 
 def _kinds_if_any(facts: Facts) -> list[Tensor]:

@@ -50,7 +50,15 @@ QWEN3_ENCODER = replace(QWEN3, attention=both_ways, harmless=_EMBEDS)
 
 DREAM = replace(QWEN2, bare_is_headless=False, doubts=diffuses)
 ILLADA = replace(LLAMA, bare_is_headless=False, doubts=diffuses)
-INTERNLM = replace(LLAMA, q_bias="bias", o_bias="bias")
+
+
+def _internlm(facts: Facts) -> Family:
+    """Biased where the config does not say otherwise."""
+    bias = facts.flag("bias", default=True)
+    return replace(LLAMA, q_bias=bias, o_bias=bias)
+
+
+INTERNLM = Family(by_class=_internlm)
 ORION = replace(LLAMA, norm_bias=True)
 SOLAR = replace(LLAMA, harmless=("bskcn_1", "bskcn_2", "bskcn_3", "bskcn_4", "bskcn_tv"))
 INSTELLA = replace(OLMO2, norms=LLAMA.norms)
