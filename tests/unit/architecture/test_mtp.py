@@ -12,6 +12,8 @@ from engine.budget.model import Region
 from engine.budget.weights import WeightLayout, weights
 from engine.deployment.spec import Deployment
 from engine.runtimes.registry import get
+from engine.runtimes.vllm.layout import PoolRule
+from engine.runtimes.vllm.pool import pool_layout
 from engine.source.raw import HeaderTensor, RawModel
 from tests.helpers.published import H100, machine
 
@@ -219,3 +221,28 @@ def test_that_speculating_with_an_unknown_block_is_a_bound() -> None:
         assert found.get(Subject.SEQUENCE_STATE) is direction
         region = budget.ranks[0].regions[Region.WEIGHTS]
         assert (region.estimate.basis.value == "bound") is bool(tokens)
+
+
+def test_that_every_block_keeps_keys_and_values() -> None:
+    spec = specify(GLM | {"num_nextn_predict_layers": 2})
+    layout = pool_layout(spec, 0, 2, PoolRule("bfloat16", speculative_tokens=2, with_mtp=True))
+    assert layout is not None
+    # Two layers and two blocks, 16 tokens of two heads, 32 wide, in 16 bits, keys and values.
+    assert layout.bytes_per_block == 4 * 16 * 2 * 32 * 2 * 2
+
+
+def test_that_an_unknown_block_in_the_files_is_counted_as_stored() -> None:
+    config = PLAIN | {"model_type": "llama", "max_position_embeddings": 256}
+    spec = specify(config)
+    named = [(t.name, t) for t in spec.outer]
+    for index, layer in enumerate((*spec.layers, spec.layers[-1])):
+        named += [(f"model.layers.{index}.{t.name}", t) for t in layer.tensors]
+    tensors = tuple(HeaderTensor(n, "BF16", t.shape, 2 * t.parameters) for n, t in named)
+    model = read(RawModel("x", "test", config=config, tensors=tensors))
+    deployment = Deployment(max_model_len=256, speculative_tokens=1)
+    budget = get("vllm").plan(model, deployment, machine(H100))
+    assert {d.subject: d.direction for d in budget.doubts}[Subject.WEIGHTS] is Direction.EITHER
+    (alone,) = resident(model)
+    (predicting,) = resident(budget.model, with_mtp=True)
+    assert predicting - alone == 2 * spec.layers[-1].parameters
+    assert weights(budget.model, WeightLayout(with_mtp=True)).direction is Direction.EITHER
