@@ -147,7 +147,17 @@ def _rotated(config: Mapping[str, object]) -> Mapping[str, object]:
     return {**config, "model_type": "jina_embeddings_v3"}
 
 
+def _one_key(config: Mapping[str, object]) -> Mapping[str, object]:
+    """SantaCoder: GPT-2 whose heads share a key and a value, which GPT-BigCode became."""
+    if config.get("attention_head_type") != "multiquery":
+        return config
+    found = {key: value for key, value in config.items() if key != "attention_head_type"}
+    own = {"model_type": "gpt_bigcode", "architectures": ["GPTBigCodeForCausalLM"]}
+    return {**found, **own, "multi_query": True}
+
+
 _RULES = {
+    "gpt2": _one_key,
     "xlm-roberta": _rotated,
     "ernie4_5_moe_vl": _ernie,
     "moondream1": _moondream,

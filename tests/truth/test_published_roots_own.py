@@ -171,6 +171,20 @@ EXACT: dict[str, tuple[Mapping[str, object], int]] = {
         2_570_429_672,
     ),
     "jinaai/jina-embeddings-v3": (JINA, 572_310_396),
+    "bigcode/santacoder": (
+        {
+            "model_type": "gpt2",
+            "architectures": ["GPT2LMHeadCustomModel"],
+            "n_embd": 2_048,
+            "attention_head_type": "multiquery",
+            "n_layer": 24,
+            "n_head": 16,
+            "n_inner": 8_192,
+            "n_positions": 2_048,
+            "vocab_size": 49_280,
+        },
+        1_124_886_528,
+    ),
     "pfnet/plamo-2-1b": (PLAMO, 1_291_441_920),
     # BERT (109,482,240) without its pooler.
     "facebook/dpr-question_encoder-single-nq-base": (DPR, 109_482_240 - 768 * 769),
