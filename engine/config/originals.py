@@ -156,8 +156,15 @@ def _one_key(config: Mapping[str, object]) -> Mapping[str, object]:
     return {**found, **own, "multi_query": True}
 
 
+def _olmo(config: Mapping[str, object]) -> Mapping[str, object]:
+    """OLMo by its own code's words, under the type that Transformers' class has."""
+    is_own = "d_model" in config and "hidden_size" not in config
+    return {**config, "model_type": "hf_olmo"} if is_own else config
+
+
 _RULES = {
     "gpt2": _one_key,
+    "olmo": _olmo,
     "xlm-roberta": _rotated,
     "ernie4_5_moe_vl": _ernie,
     "moondream1": _moondream,

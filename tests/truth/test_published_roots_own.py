@@ -171,6 +171,23 @@ EXACT: dict[str, tuple[Mapping[str, object], int]] = {
         2_570_429_672,
     ),
     "jinaai/jina-embeddings-v3": (JINA, 572_310_396),
+    "allenai/OLMo-1B": (
+        {
+            "model_type": "olmo",
+            "architectures": ["OLMoForCausalLM"],
+            "d_model": 2_048,
+            "n_layers": 16,
+            "n_heads": 16,
+            "mlp_ratio": 8,
+            "vocab_size": 50_280,
+            "embedding_size": 50_304,
+            "weight_tying": True,
+            "block_type": "sequential",
+            "layer_norm_type": "default",
+            "activation_type": "swiglu",
+        },
+        1_176_764_416,
+    ),
     "bigcode/santacoder": (
         {
             "model_type": "gpt2",
