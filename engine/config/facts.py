@@ -69,6 +69,8 @@ _CEILING = {
     "vocab_size": 2**27,
     "num_experts": 2**17,
     "num_experts_per_tok": 2**17,
+    "num_nextn_predict_layers": 1_024,
+    "mtp_num_hidden_layers": 1_024,
 }
 _DEFAULT_CEILING = 2**40
 _LONGEST_LIST = 4_096

@@ -11,6 +11,7 @@ from engine.architecture.spec import ArchitectureSpec, AttentionKind, Direction,
 from engine.budget.model import Region
 from engine.budget.weights import WeightLayout, weights
 from engine.deployment.spec import Deployment
+from engine.errors import ConfigError
 from engine.runtimes.registry import get
 from engine.runtimes.vllm.layout import PoolRule
 from engine.runtimes.vllm.pool import pool_layout
@@ -177,6 +178,11 @@ def test_that_the_projection_and_the_router_of_a_block_are_not_quantised() -> No
     # DeepSeek-V3's file has no scale for either (``tests/truth/test_prediction_blocks.py``).
     plain = {t.name for t in specify(GLM).mtp if not t.linear and len(t.shape) == 2}
     assert {"eh_proj.weight", "mlp.gate.weight"} <= plain
+
+
+def test_that_an_absurd_number_of_blocks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="num_nextn_predict_layers"):
+        specify(GLM | {"num_nextn_predict_layers": 10**9})
 
 
 @pytest.mark.parametrize(
