@@ -47,9 +47,8 @@ OTHERS = """
 ## Types that transformers does not know
 
 Published with code of their own, which is never run: counted by our own rules. The number is that
-of bundled models of the type, each held to its published total. Of the others, most are held to
-published totals by `tests/truth/test_published_*.py` and `tests/unit/architecture/test_*_totals.py`;
-a few follow what their code says alone.
+of bundled models of the type, each held to its published total. Most of the others are held to
+published totals by `tests/truth/test_published_*.py`, a few follow what their code says alone.
 
 """
 

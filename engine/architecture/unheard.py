@@ -8,7 +8,7 @@ shapes weights, positions or training, or lets layers keep less.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from engine.architecture.unread import is_harmless, says_nothing
 from engine.config.facts import ALIASES
@@ -54,9 +54,8 @@ def _may_keep(key: str, value: object) -> bool:
     if isinstance(value, str):
         return bool(_CHOOSES.search(key)) and value not in _ATTENDS and "implementation" not in key
     if _KINDS.search(key):
-        return not (
-            isinstance(value, list) and all(isinstance(v, str) and v in _ATTENDS for v in value)
-        )  # pyright: ignore[reportUnknownVariableType]
+        kinds = cast("list[object]", value) if isinstance(value, list) else [value]
+        return not all(isinstance(kind, str) and kind in _ATTENDS for kind in kinds)
     if says_nothing(value) or isinstance(value, float):
         return False
     return not _KEEPS_NO_MORE.search(key)
