@@ -11,6 +11,8 @@ Source: the format's specification in the safetensors repository, and its refere
 from __future__ import annotations
 
 import gc
+import json
+import re
 from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
@@ -95,6 +97,9 @@ def parse(header: bytes, data_bytes: int, name: str) -> tuple[HeaderTensor, ...]
         raise HeaderError(f"{name} is no safetensors file: its header is not a JSON object.")
     what = f"The header of {name}"
     with _no_search_for_cycles():
+        quick = _as_written(header, name)
+        if quick is not None:
+            return _in_place(quick, data_bytes, name)
         table = parse_object(header, what, HeaderError)
         entries = len(table) - (_METADATA in table)
         if any(header.count(field) != entries for field in _FIELDS):
@@ -123,7 +128,13 @@ def tensors(
     Raises:
         HeaderError: as ``parse``.
     """
-    placed = _placed(table, name)
+    return _in_place(_placed(table, name), data_bytes, name)
+
+
+def _in_place(
+    placed: list[tuple[int, HeaderTensor]], data_bytes: int | None, name: str
+) -> tuple[HeaderTensor, ...]:
+    """The tensors, once their data are known to lie one behind the other to the end."""
     end = 0
     for begin, tensor in placed:
         if begin != end:
@@ -136,6 +147,68 @@ def tensors(
             f"{name} {state}: its tensors take {end:,} bytes, the file has {data_bytes:,} for them."
         )
     return tuple([tensor for _, tensor in placed])
+
+
+_ENTRY = re.compile(
+    rb'"([^"\\\x00-\x1f]+)":\{"dtype":"([A-Z0-9_]+)","shape":\[((?:\d+,)*\d+|)\],'
+    rb'"data_offsets":\[(\d{1,19}),(\d{1,19})\]\}'
+)
+_ENTRY_BYTES = len(b'"":{"dtype":"","shape":[],"data_offsets":[,]}')
+
+
+def _as_written(header: bytes, name: str) -> list[tuple[int, HeaderTensor]] | None:
+    """The entries of a header in the form in which the library writes it, which most have.
+
+    Read by one expression, in half the time of a parser of any JSON; None for every other form,
+    and for what is wrong in this one.
+    """
+    first = _ENTRY.search(header)
+    if first is None or not _is_start(header[: first.start()]):
+        return None
+    entries = _ENTRY.findall(header)
+    found: list[tuple[int, HeaderTensor]] = []
+    known: dict[tuple[bytes, bytes], tuple[int, str, tuple[int, ...], int]] = {}
+    covered, expected, in_order = first.start() + len(entries), 0, True
+    for key, dtype, shape, begin, end in entries:
+        start, stop = int(begin), int(end)
+        like = known.get((dtype, shape))
+        if like is None:
+            sizes = [int(n) for n in shape.split(b",")] if shape else []
+            fields = {"dtype": dtype.decode(), "shape": sizes, "data_offsets": [start, stop]}
+            _, tensor = _entry(key.decode(errors="replace"), fields, name)
+            fixed = len(dtype) + len(shape) + _ENTRY_BYTES
+            like = known[dtype, shape] = tensor.size_bytes, tensor.dtype, tensor.shape, fixed
+        size_bytes, word, axes, fixed = like
+        if stop - start != size_bytes:
+            return None
+        covered += fixed + len(key) + len(begin) + len(end)
+        try:
+            found.append((start, HeaderTensor(key.decode(), word, axes, size_bytes)))
+        except UnicodeDecodeError:
+            return None
+        in_order = in_order and start == expected
+        expected += size_bytes
+    # Every byte belongs to an entry, to a comma between two or to the braces.
+    text = header.rstrip(b" ")
+    commas = text.count(b']},"') == len(found) - 1 and text.endswith(b"]}}")
+    if covered != len(text) or not commas or len({t.name for _, t in found}) != len(found):
+        return None
+    if not in_order:
+        found.sort(key=lambda item: (item[0], item[1].size_bytes))
+    return found
+
+
+def _is_start(before: bytes) -> bool:
+    """Whether nothing but a brace and the metadata stands before the first entry."""
+    if before == b"{":
+        return True
+    if not before.startswith(b'{"__metadata__":') or not before.endswith(b","):
+        return False
+    try:
+        parsed: object = json.loads(before[:-1] + b"}")
+    except ValueError:
+        return False
+    return isinstance(parsed, dict) and len(cast("dict[str, object]", parsed)) == 1
 
 
 def _placed(table: Mapping[str, object], name: str) -> list[tuple[int, HeaderTensor]]:

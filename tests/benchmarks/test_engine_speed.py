@@ -75,7 +75,7 @@ def test_that_a_header_of_80000_tensors_takes_little_more_than_its_json(note):
         name = f"model.layers.{layer}.mlp.experts.{expert}.{part}_proj.weight"
         table[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [end, end + 32]}
         end += 32
-    text = json.dumps(table).encode()
+    text = json.dumps(table, separators=(",", ":")).encode()
     content = struct.pack("<Q", len(text)) + text
     size_bytes = len(content) + end
 

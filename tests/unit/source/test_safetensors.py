@@ -142,3 +142,54 @@ def test_that_a_damaged_header_is_never_read_as_more_than_the_file_holds(items, 
     except HeaderError:
         return
     assert sum(t.size_bytes for t in found) <= len(broken)
+
+
+def compact(table):
+    """As the reference library writes a header: no spaces, padded to eight bytes."""
+    text = json.dumps(table, separators=(",", ":"), ensure_ascii=False).encode()
+    return text + b" " * (-len(text) % 8)
+
+
+NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8)
+SHAPES = st.lists(st.integers(0, 5), max_size=3)
+
+
+@given(st.dictionaries(NAMES, SHAPES, min_size=1, max_size=8), st.booleans(), st.randoms())
+def test_that_a_header_reads_the_same_in_the_librarys_form_and_in_any_other(
+    shapes, has_metadata, chance
+):
+    table, end = {}, 0
+    for name, shape in shapes.items():
+        size_bytes = 2 * int(np.prod(shape, dtype=int))
+        if name != "__metadata__":
+            table[name] = entry("BF16", shape, end, end + size_bytes)
+            end += size_bytes
+    names = list(table)
+    chance.shuffle(names)
+    table = {name: table[name] for name in names}
+    if has_metadata:
+        table = {"__metadata__": {"format": "pt", "x": 'a":{"dtype"'}} | table
+    if table:
+        data = b"\0" * end
+        loose = json.dumps(table, indent=1).encode()
+        assert read(blob(compact(table), data)) == read(blob(loose, data))
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        (b'},"', b'};"'),
+        (b"]}}", b"]}"),
+        (b'"b":', b'"a":'),
+        (b'"b":', b'"\xff":'),
+        (b'{"a"', b'{"x":1,"a"'),
+        (b"[8,16]", b"[8,17]"),
+    ],
+)
+def test_that_a_spoilt_header_in_the_librarys_form_is_refused(spoilt):
+    text = compact({"a": entry("F32", (2,), 0, 8), "b": entry("F32", (2,), 8, 16)})
+    before, after = spoilt
+    assert before in text
+    raw = text.replace(before, after, 1)
+    with pytest.raises(HeaderError):
+        read(blob(raw, b"\0" * 16))
