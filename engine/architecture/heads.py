@@ -25,9 +25,9 @@ _EITHER_TIES = frozenset({
 })  # fmt: skip
 """Models that also believe a text config that says "tied", as older releases stored it."""
 _NEVER_TIES = frozenset({
-    "cosmos3_edge", "evolla", "inkling2", "inkling2_loop", "inkling_mm_model", "mllama", "molmo2",
-    "muse_spark", "nemo_speechlm", "omniasr", "pp_formulanet", "qwen2_audio", "vibevoice_asr",
-    "voxtral",
+    "audioflamingo3", "cosmos3_edge", "evolla", "inkling2", "inkling2_loop", "inkling_mm_model",
+    "mllama", "molmo2", "muse_spark", "musicflamingo", "nemo_speechlm", "omniasr", "pp_formulanet",
+    "qwen2_audio", "vibevoice_asr", "voxtral",
 })  # fmt: skip
 """Models whose class has a head that it ties to nothing, whatever a config says."""
 _TIED = "tie_word_embeddings"

@@ -187,10 +187,10 @@ def _cache_types(deployment: Deployment, shape: Shape, notes: list[str]) -> tupl
             "and cache_type_v to be the same.",
             field="cache_type_v",
         )
-    for name, kind, width in (
-        ("cache_type_k", type_k, max((b.k_width for b in shape.kinds), default=0)),
-        ("cache_type_v", type_v, shape.widest_value),
-    ):
+    keys = [("cache_type_k", type_k, block.k_width) for block in shape.kinds]
+    values = [("cache_type_v", type_v, block.v_width) for block in shape.kinds]
+    widest = ("cache_type_v", type_v, shape.widest_value)
+    for name, kind, width in (*keys, *values, widest):
         if width % TYPES[kind].elements:
             raise DeploymentError(
                 f"{name} = {kind.lower()} packs {TYPES[kind].elements} elements in a block, which "

@@ -14,6 +14,7 @@ from engine.budget.sequence_state import kept_tokens as needed_tokens
 from engine.budget.sequence_state import kv_heads_per_rank
 from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.kv import head_bytes, side_bytes
+from engine.units import ceil_div
 
 if TYPE_CHECKING:
     from engine.architecture.spec import AttentionSpec, Compression, LayerSpec, StateSpec
@@ -52,6 +53,24 @@ def attention_bytes(
     if attention.compression is not None:
         size += _compressed_elements(attention.compression, tokens) * element_bytes(dtype)
     return size * attention.caches
+
+
+def growth_bytes(layer: LayerSpec, tokens: int, dtype: str, *, tp: int = 1) -> int:
+    """What one more token costs a layer after ``tokens``; of a compressed entry, its share.
+
+    What waits for an entry to be full comes and goes, and is left out.
+    """
+    grown = 0
+    for attention in (layer.attention, layer.cross):
+        if attention is None or not attention.keeps_cache:
+            continue
+        more = kept_tokens(attention, tokens + 1) - kept_tokens(attention, tokens)
+        grown += more * token_bytes(attention, dtype, tp) * attention.caches
+        found = attention.compression
+        if found is not None:
+            entry_bytes = (found.width + found.index_width) * element_bytes(dtype)
+            grown += ceil_div(entry_bytes, found.ratio) * attention.caches
+    return grown
 
 
 def token_bytes(attention: AttentionSpec, dtype: str, tp: int = 1) -> int:

@@ -16,7 +16,7 @@ from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.weights import FORMATS
 from engine.runtimes import overheads
 from engine.runtimes.transformers import peaks
-from engine.runtimes.transformers.cache import layer_bytes
+from engine.runtimes.transformers.cache import growth_bytes
 from engine.runtimes.transformers.settings import FORMATS_LOADED, Settings, settle
 
 if TYPE_CHECKING:
@@ -84,11 +84,7 @@ def _growth(model: Model, settings: Settings, share: _Share, tp: int) -> int:
     """What one more token costs after the last one."""
     context, dtype = settings.context, settings.kv_dtype
     return sum(
-        count
-        * (
-            layer_bytes(layer, context + 1, dtype, tp=tp)
-            - layer_bytes(layer, context, dtype, tp=tp)
-        )
+        count * growth_bytes(layer, context, dtype, tp=tp)
         for layer, count in state.layer_kinds(model.spec, share.layers.start, share.layers.stop)
     )
 

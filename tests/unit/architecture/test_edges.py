@@ -171,3 +171,23 @@ def test_that_prediction_blocks_of_no_known_layout_are_said() -> None:
 def test_that_a_missing_dtype_is_said_to_be_assumed() -> None:
     silent = {k: v for k, v in LLAMA.items() if k not in ("dtype", "torch_dtype")}
     assert any("no dtype" in note for note in read(RawModel("x", "test", config=silent)).notes)
+
+
+def test_that_published_leftovers_of_training_are_no_doubt() -> None:
+    # bloom-560m as published: 559,214,592 parameters.
+    bloom = {
+        "model_type": "bloom", "architectures": ["BloomForCausalLM"], "n_embed": 1024,
+        "n_layer": 24, "num_attention_heads": 16, "vocab_size": 250880, "skip_bias_add": True,
+        "masked_softmax_fusion": True, "attention_softmax_in_fp32": True, "torch_dtype": "float16",
+    }  # fmt: skip
+    spec = specify(bloom)
+    assert spec.parameters == 559_214_592
+    assert not spec.doubts
+
+
+@pytest.mark.parametrize("kind", ["audioflamingo3", "musicflamingo"])
+def test_that_a_class_that_never_ties_does_not(kind: str) -> None:
+    untied = specify({"model_type": kind})
+    assert (
+        specify({"model_type": kind, "tie_word_embeddings": True}).parameters == untied.parameters
+    )

@@ -10,6 +10,7 @@ from engine.architecture.read import read, specify
 from engine.architecture.spec import Direction, Subject
 from engine.budget.model import Region, RegionBudget
 from engine.deployment.spec import Deployment
+from engine.errors import DeploymentError
 from engine.runtimes.kept import doubts_in
 from engine.sizing import size
 from engine.source.raw import RawModel
@@ -121,3 +122,17 @@ def test_that_an_encoder_s_keys_are_read_anew() -> None:
         "num_layers": 2, "num_heads": 4,
     }  # fmt: skip
     assert held(config) == CELLS * 2 * 2 * 4 * 64 * 2
+
+
+def test_that_every_width_must_be_whole_blocks() -> None:
+    # Gemma 4: heads of 16 x 2 where it slides, 48 where it doesn't; a block of Q8_0 holds 32.
+    config = {
+        "model_type": "gemma4_text", "vocab_size": 128, "hidden_size": 64, "head_dim": 16,
+        "intermediate_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "num_hidden_layers": 2, "sliding_window": 16, "global_head_dim": 24,
+        "layer_types": ["sliding_attention", "full_attention"], "max_position_embeddings": 512,
+    }  # fmt: skip
+    model = read(RawModel("x", "test", config=config))
+    plan = Deployment(runtime="llama.cpp", n_ctx=100, cache_type_k="q8_0")
+    with pytest.raises(DeploymentError, match="does not divide this model's width of 48"):
+        size(model, plan, machine(gpu(24)))

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.architecture.read import specify
 from engine.budget.model import Budget, Region
 from engine.deployment.spec import Deployment
 from engine.errors import DeploymentError
 from engine.runtimes.registry import get
+from engine.runtimes.transformers.cache import growth_bytes
 from tests.helpers.published import GIB, H100, RTX_4090, machine, model
 
 if TYPE_CHECKING:
@@ -135,3 +137,13 @@ def test_that_more_tokens_never_cost_less(context: int, more: int, batch: int) -
     long = plan("gpt-oss-20b", max_model_len=context + more, batch_size=batch).ranks[0].planned
     assert long.likely_bytes >= few.likely_bytes
     assert long.high_bytes >= few.high_bytes
+
+
+def test_that_one_more_token_never_costs_less_than_nothing() -> None:
+    # DeepSeek-V4 folds four or 128 tokens into an entry: the share of one is what counts.
+    spec = specify({"model_type": "deepseek_v4"})
+    for tokens in (7, 127, 128, 2047, 2048):
+        assert sum(growth_bytes(layer, tokens, "bfloat16") for layer in spec.layers) >= 0
+    # Past the window: a 128th of 512 values, or a fourth of 512 and 128 of the index, 2 B each.
+    kinds = {growth_bytes(layer, 4096, "bfloat16") for layer in spec.layers}
+    assert kinds <= {0, 512 * 2 // 128, (512 + 128) * 2 // 4}
