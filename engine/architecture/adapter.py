@@ -86,7 +86,9 @@ def attach(model: Model, adapter: RawAdapter) -> Model:
         stated_parameters=sums,
     )
     note = _sentence(facts, kind, adapter, parameters)
-    return replace(model, spec=spec, stored=stored, notes=(note, _RUNTIME, *model.notes))
+    # Its config is the base's: what is here is more than that describes.
+    notes = (note, _RUNTIME, *model.notes)
+    return replace(model, spec=spec, stored=stored, config=None, notes=notes)
 
 
 def _sentence(facts: Facts, kind: str, adapter: RawAdapter, parameters: int) -> str:

@@ -63,7 +63,7 @@ _HARMLESS = re.compile(
     r"|^use_embedding_sharing$|^use_parallel_(block|embedding)$|^moe_(capacity|use_aux_free)$"
     r"|^order_of_interleaved_layers$|^layer_switch$|^(classifier|rotary)_"
     r"|^vit_(?!\w*(hidden|layers|width|dim))|^num_media_embeds$"
-    r"|^skip_bias_add|_fusion$|_in_fp32$"
+    r"|^skip_bias_add|_fusion$|_in_fp32$|^num_labels$|^fused_bias_fc$"
     # masks, losses and the sound's own rate
     r"|^mask_(time|feature)_(length|min_masks)$|^guided_attention_loss_|^sampling_rate$"
     r"|_(factor|multiplier|scale|scalar|seed|version)$|_act$|^mtp_(?!num)|^num_sliding_window_layers$"

@@ -74,6 +74,9 @@ def verify(model: Model, token: CancelToken, python: str | None = None) -> Verif
     if model.config is None:
         message = f"{model.id} has no config.json to build a model from: name one that has."
         raise VerifyError(message)
+    if model.spec.draft:
+        message = f"{model.id} is a draft model, which transformers has no class for."
+        raise VerifyError(message)
     answer = _run(find(token, python), json.dumps(dict(model.config)), token)
     if "error" in answer:
         raise VerifyError(_why(answer))

@@ -38,6 +38,7 @@ QWEN3 = Family(
 )
 GEMMA = Family(q_bias=AB, o_bias=AB, tied=True)
 GEMMA2 = Family(
+    harmless=("sliding_window_size",),
     q_bias=AB,
     o_bias=AB,
     norms=_SANDWICH,

@@ -196,3 +196,14 @@ def test_that_transformers_builds_what_we_count():
         found = verify(read(RawModel("x", "test", config=config)), CancelToken(), python)
         assert found.agrees
         assert found.built == found.ours
+
+
+def test_that_a_draft_is_not_held_against_another_class(plimsoll, tmp_path):
+    stated = LLAMA_8B | {
+        "architectures": ["LlamaForCausalLMEagle3"], "num_hidden_layers": 1,
+        "draft_vocab_size": 32000,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(stated))
+    ran = plimsoll("verify", tmp_path, "--python", answering(tmp_path, built(TENSORS)))
+    assert ran.status == 2
+    assert "is a draft model" in ran.complaint
