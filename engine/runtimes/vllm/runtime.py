@@ -11,6 +11,7 @@ from engine.formats.kv import KV_DTYPES
 from engine.formats.weights import FORMATS
 from engine.runtimes.vllm import rules
 from engine.runtimes.vllm.hardware import device_warnings
+from engine.runtimes.vllm.parallel import sharing_experts
 from engine.runtimes.vllm.rank import Need, rank_budget
 from engine.runtimes.vllm.settings import Settings, settle
 from engine.runtimes.vllm.speculation import opened
@@ -44,7 +45,7 @@ class Vllm:
         Raises:
             DeploymentError: the deployment is impossible; names the field to correct.
         """
-        model = opened(model, deployment)
+        model = sharing_experts(opened(model, deployment), deployment)
         settings = settle(model, deployment, machine)
         need = _need(settings)
         stages = stage_plans(model, settings, need.tokens)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.architecture.model import GgufTensor
+from engine.architecture.read import read
 from engine.architecture.spec import Direction, Doubt, Subject
 from engine.budget.model import Budget, Region
 from engine.deployment.spec import Deployment
@@ -21,6 +22,7 @@ from engine.fit.verdict import Fit
 from engine.runtimes.registry import get
 from engine.runtimes.vllm import rules
 from engine.sizing import size
+from engine.source.raw import RawModel
 from tests.helpers.published import CONFIGS, GIB, H100, RTX_4090, gpu, machine, model
 
 if TYPE_CHECKING:
@@ -437,3 +439,14 @@ def test_that_idle_devices_are_named_with_the_way_to_use_them() -> None:
     assert idle("Llama-3.1-8B", 3) == ["1 of 3 devices is used; --tp 2 spreads the model."]
     for split in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
         assert idle("Llama-3.1-8B", 2, **{split: 2}) == []
+
+
+def test_that_experts_shared_among_replicas_are_no_exact_figure() -> None:
+    # vLLM slices each expert over TP x DP ranks: Qwen3-30B-A3B holds less than the whole on each.
+    moe = read(RawModel("x", "test", config={"model_type": "qwen3_moe"}))
+    plan = Deployment(runtime="vllm", max_model_len=2048, data_parallel_size=2)
+    budget = size(moe, plan, machine(H100, 2)).budget
+    assert budget.direction(Region.WEIGHTS) is Direction.UPPER
+    dense = read(RawModel("x", "test", config={"model_type": "qwen3"}))
+    budget = size(dense, plan, machine(H100, 2)).budget
+    assert budget.direction(Region.WEIGHTS) is None
