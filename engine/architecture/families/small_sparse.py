@@ -20,6 +20,7 @@ from engine.architecture.families.base import (
 )
 from engine.architecture.families.dense import AB
 from engine.architecture.families.sparse import DEEPSEEK_MOE, times_shared
+from engine.architecture.spec import Direction
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -107,8 +108,10 @@ def _unlimited_doubts(facts: Facts) -> list[Doubt]:
     if _REFERENCE not in kinds:
         return []
     window = facts.count("sliding_window")
+    # A static cache of transformers holds prompt, answer and both joined: more than all prompt.
     return state_doubt(
-        f"it keeps the prompt and the last {window} tokens of the answer: counted as all prompt"
+        f"it keeps the prompt and the last {window} tokens of the answer: counted as all prompt",
+        Direction.EITHER,
     )
 
 
