@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from engine.architecture.model import Model
     from engine.architecture.spec import Doubt
+    from engine.budget.phases import PhasePeak
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine, Slot
 
@@ -87,6 +88,8 @@ class RankBudget:
     has_pool: bool
     """Whether the runtime takes the rest of the device as a pool (vLLM), so that the plan has
     to fit the pool; otherwise it has to fit below the load line."""
+    phases: tuple[PhasePeak, ...] = ()
+    """The peak of every phase, in order of time; empty where a runtime's aren't worked out."""
 
     @property
     def planned(self) -> Estimate:
@@ -149,6 +152,8 @@ class Budget:
     assumptions: tuple[str, ...] = ()
     """Every default used, one sentence each."""
     warnings: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+    """Why this release of the runtime refuses to start though the memory would do."""
     doubts: tuple[Doubt, ...] = ()
     """Why figures are only bounds, and in which direction; they make the verdict careful."""
     llama_cpp: LlamaCppBuffers | None = None

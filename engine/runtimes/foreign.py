@@ -23,6 +23,7 @@ _LLAMA_CPP = (
     "repack", "offload_kqv", "op_offload", "n_outputs_max",
 )  # fmt: skip
 _TRANSFORMERS = ("batch_size", "prompt_len", "attn_implementation", "cache_implementation")
+# A setting may belong to several runtimes.
 _OWNERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "vllm": ("vLLM", _VLLM),
     "sglang": ("SGLang", _SGLANG),
@@ -37,8 +38,13 @@ class _Foreign:
 
     def __init__(self, runtime: str) -> None:
         self.label = _OWNERS[runtime][0]
-        others = [entry for name, entry in _OWNERS.items() if name != runtime]
-        self.owners = {name: label for label, names in others for name in names}
+        own = _OWNERS[runtime][1]
+        self.owners: dict[str, str] = {}
+        for label, names in _OWNERS.values():
+            for name in names:
+                if name not in own:
+                    known = self.owners.get(name)
+                    self.owners[name] = f"{known} and {label}" if known else label
         self.read = attrgetter(*self.owners)
         self.defaults = tuple(_DEFAULTS[name] for name in self.owners)
 
