@@ -166,6 +166,7 @@ def _feed(family: Family, kind: str) -> FeedRule | None:
 def _layer(facts: Facts, family: Family, mixer_kind: str, feed_kind: str) -> LayerSpec:
     mixer, feeder = _mixer(family, mixer_kind), _feed(family, feed_kind)
     mixed = mixer(facts, family, mixer_kind) if mixer else Mixed([])
+    attention.check_widths(facts, mixed)
     fed = feeder(facts, family, feed_kind) if feeder else Fed([])
     tensors = [*mixed.tensors, *fed.tensors, *norms(facts, family)]
     if family.layer_extra:

@@ -136,6 +136,8 @@ def splits_evenly(spec: ArchitectureSpec, tp: int, *, expert_parallel: bool = Fa
                 return False
         if layer.intermediate_size % tp:
             return False
+        if layer.state is not None and 0 < layer.state.conv_dim < tp:
+            return False
         experts = None if expert_parallel else layer.moe
         if experts is not None and experts.moe_intermediate_size % tp:
             return False

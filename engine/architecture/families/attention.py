@@ -58,13 +58,23 @@ def head_widths(facts: Facts, family: Family, kind: str, heads: int) -> tuple[in
     if not width or facts.model_type in _SHARED_OUT:
         hidden = facts.integer("hidden_size")
         width = hidden // heads
-        if not width:
-            raise facts.bad("num_attention_heads", heads, f"hidden_size is only {hidden}")
         if hidden % heads and facts.model_type in _WHOLE_HEADS:
             wanted = f"a multiple of num_attention_heads ({heads}) is needed, or head_dim"
             raise facts.bad("hidden_size", hidden, wanted)
         facts.origins["head_dim"] = "derived"
     return width, width
+
+
+def check_widths(facts: Facts, mixed: Mixed) -> None:
+    """Refuse heads of no width, whichever rule shared the hidden size out among them.
+
+    Raises:
+        ConfigError: there are more heads than there is width to share out.
+    """
+    for spec in (mixed.attention, mixed.cross):
+        if spec is not None and spec.kind is not AttentionKind.LATENT and not spec.head_dim:
+            wanted = f"shared out among {spec.num_attention_heads} heads it leaves each no width"
+            raise facts.bad("hidden_size", facts.integer("hidden_size"), wanted)
 
 
 def window_of(facts: Facts, family: Family, kind: str) -> int:

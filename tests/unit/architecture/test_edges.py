@@ -11,6 +11,7 @@ from engine.architecture.spec import Direction, Subject
 from engine.errors import ConfigError
 from engine.source import catalogue
 from engine.source.raw import HeaderTensor, RawModel
+from tests.helpers.evidence import rows
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
@@ -22,6 +23,12 @@ RWKV = {
     "model_type": "rwkv", "hidden_size": 768, "num_hidden_layers": 12, "vocab_size": 50277,
     "attention_hidden_size": 768, "context_length": 1024,
 }  # fmt: skip
+
+_SHARING_OUT = (
+    "deepseek_ocr2", "deepseek_ocr2_text", "olmoe", "recurrent_gemma", "unlimited_ocr",
+    "unlimited_ocr_text", "zamba2",
+)  # fmt: skip
+"""Types with rules of their own for the width of a head."""
 
 
 @pytest.mark.parametrize(
@@ -43,6 +50,22 @@ def test_that_what_the_class_would_refuse_is_refused(wrong: dict[str, Any], fiel
     assert caught.value.field == field
     assert caught.value.message.startswith(f"{field} is ")
     assert len(caught.value.message) < 200
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in rows() if row["type"] in _SHARING_OUT],
+    ids=lambda row: row["type"],
+)
+def test_that_a_head_of_no_width_is_refused(row: dict[str, Any]) -> None:
+    named = {"model_type": row["type"], "architectures": [row["class"]]} | row["base"]
+    inside = named.get("text_config", named)
+    # 64 elements of a hidden state are too few for 4,000 heads.
+    inside = inside | {"num_attention_heads": 4000}
+    config = named | ({"text_config": inside} if "text_config" in named else inside)
+    with pytest.raises(ConfigError, match=r"64; .*4000 heads.* no width") as refused:
+        specify(config)
+    assert refused.value.field.endswith("hidden_size")
 
 
 def test_that_a_class_which_rounds_the_head_width_down_is_followed() -> None:

@@ -14,6 +14,7 @@ from engine.architecture.spec import (
     LayerSpec,
     ModuleClass,
     MoeSpec,
+    StateSpec,
     Tensor,
 )
 from engine.deployment.spec import Deployment
@@ -60,6 +61,11 @@ def test_that_dense_and_expert_widths_must_divide() -> None:
     experts = spec_of(LayerSpec((), attention, moe=MoeSpec(16, 2, 100)))
     assert not splits_evenly(experts, 8)
     assert splits_evenly(experts, 8, expert_parallel=True)
+
+
+def test_that_each_rank_has_a_channel_of_a_convolution() -> None:
+    spec = spec_of(LayerSpec((), state=StateSpec("conv", 2, 3, 0, 0)))
+    assert working_sizes(spec, 4) == [1, 2]
 
 
 def test_that_a_pipeline_is_no_longer_than_the_model() -> None:
