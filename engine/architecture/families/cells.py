@@ -110,6 +110,9 @@ def _xlstm_cell(facts: Facts, _family: Family, kind: str) -> Mixed:
     hidden, heads = facts.integer("hidden_size"), facts.integer("num_heads")
     keys = hidden * _times(facts, "qk_dim_factor", 0.5)
     values = hidden * _times(facts, "v_dim_factor", 1.0)
+    for width in (int(keys), int(values)):
+        if width % heads:
+            raise facts.bad("num_heads", heads, f"a divisor of the inner width {width} is needed")
     bias, path = facts.flag("use_bias"), "mlstm_layer."
     tensors = [
         *matrix(path + "q", _A, (int(keys), hidden), _COLUMN, bias=bias),

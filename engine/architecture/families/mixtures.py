@@ -24,6 +24,7 @@ from engine.architecture.families.base import (
     norm,
     vector,
 )
+from engine.architecture.families.crossed import whole_heads
 from engine.architecture.families.dense import AB
 from engine.architecture.families.latent import latent_of
 from engine.architecture.families.sparse import MIXTRAL_MOE
@@ -76,6 +77,7 @@ DBRX = Family(
         embedding="transformer.wte", final_norm="transformer.norm_f",
     ),
     norms=("norm_attn_norm.norm_1", "norm_attn_norm.norm_2"), kv_heads=_dbrx_kv_heads,
+    head_dim=whole_heads,
     feed_pattern=patterns.all_sparse, feeds={SPARSE: _dbrx_sparse},
 )  # fmt: skip
 

@@ -159,6 +159,10 @@ def _olmoe_widths(facts: Facts, _kind: str) -> tuple[int, int]:
     """Its norms are as wide as the heads that share the hidden size out: others cannot run."""
     hidden, heads = facts.integer("hidden_size"), facts.integer("num_attention_heads")
     width = facts.integer("head_dim", hidden // heads)
+    if hidden % heads:
+        raise facts.bad(
+            "hidden_size", hidden, f"a multiple of num_attention_heads ({heads}) is needed"
+        )
     if width != hidden // heads:
         raise facts.bad("head_dim", width, f"hidden_size / heads ({hidden // heads}) is needed")
     return width, width

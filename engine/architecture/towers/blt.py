@@ -34,9 +34,15 @@ def blt(root: Facts, text: Facts) -> list[Tensor]:
     groups = len(root.items("encoder_hash_byte_group_size") or ()) or _GROUPS
     hashed = root.integer("encoder_hash_byte_group_vocab")
     rows = hashed * root.integer("encoder_hash_byte_group_nb_functions") * groups
+    # Tied, the head takes the place of the encoder's table, whatever that one's shape.
+    table, head = (encoder.integer("vocab_size"), hidden), None
+    if not is_bare(text):
+        head = root.integer("vocab_size"), text.integer("hidden_size")
+    if head and root.flag("tie_word_embeddings"):
+        table, head = head, None
     tensors = [
         *_stack(encoder, "model.local_encoder."),
-        _embedding("model.local_encoder.embed_tokens", encoder.integer("vocab_size"), hidden),
+        _embedding("model.local_encoder.embed_tokens", *table),
         *_encoder_crossing(encoder),
         *_stack(patches, "model.global_transformer."),
         _embedding("model.encoder_hash_tok_embedding", rows, hidden),
@@ -46,9 +52,8 @@ def blt(root: Facts, text: Facts) -> list[Tensor]:
         tensors += matrix(path, _OTHER, (wide, joined), _WHOLE)
     if root.flag("patch_in_forward"):
         tensors += _patcher(_part(root, "patcher_config"))
-    if not (root.flag("tie_word_embeddings") or is_bare(text)):
-        shape = (root.integer("vocab_size"), text.integer("hidden_size"))
-        tensors += matrix("lm_head", _HEAD, shape, _VOCAB)
+    if head:
+        tensors += matrix("lm_head", _HEAD, head, _VOCAB)
     return tensors
 
 

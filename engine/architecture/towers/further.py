@@ -143,8 +143,10 @@ def mllama(root: Facts, text: Facts) -> list[Tensor]:
         tower.norm(f"layernorm_{name}", hidden)
     style = Encoder(qkv_bias=False, o_bias=False)
     around = vision.integer("num_global_layers")
+    heads = vision.integer("attention_heads")
+    every = hidden // heads * heads
     for count in (vision.integer("num_hidden_layers"), around):
-        style.add(tower, count, hidden, width, (hidden, hidden))
+        style.add(tower, count, hidden, width, (every, every))
     tower.weight("global_transformer.layers.*.gate_attn", 1, copies=around)
     tower.weight("global_transformer.layers.*.gate_ffn", 1, copies=around)
     output = vision.integer("vision_output_dim", _MLLAMA_OUTPUT)

@@ -11,7 +11,7 @@ from engine.architecture.spec import Direction, Subject
 from engine.errors import ConfigError
 from engine.source import catalogue
 from engine.source.raw import HeaderTensor, RawModel
-from tests.helpers.evidence import rows
+from tests.helpers.evidence import changed, rows
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
@@ -25,7 +25,7 @@ RWKV = {
 }  # fmt: skip
 
 _SHARING_OUT = (
-    "deepseek_ocr2", "deepseek_ocr2_text", "olmoe", "recurrent_gemma", "unlimited_ocr",
+    "deepseek_ocr2", "deepseek_ocr2_text", "recurrent_gemma", "unlimited_ocr",
     "unlimited_ocr_text", "zamba2",
 )  # fmt: skip
 """Types with rules of their own for the width of a head."""
@@ -66,6 +66,54 @@ def test_that_a_head_of_no_width_is_refused(row: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"64; .*4000 heads.* no width") as refused:
         specify(config)
     assert refused.value.field.endswith("hidden_size")
+
+
+def evidence(kind: str, changes: dict[str, Any]) -> dict[str, Any]:
+    """The measured config of the last class of ``kind``, with ``changes``."""
+    row = next(row for row in reversed(rows()) if row["type"] == kind)
+    return changed({"model_type": kind, "architectures": [row["class"]]} | row["base"], changes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "field"),
+    [
+        # transformers 5.24.0 builds them, and none of them runs.
+        ("olmoe", {"num_attention_heads": 12, "num_key_value_heads": 4}, "hidden_size"),
+        ("dbrx", {"n_heads": 12, "attn_config.kv_n_heads": 4}, "hidden_size"),
+        ("xlstm", {"num_heads": 12}, "num_heads"),
+    ],
+)
+def test_that_heads_which_do_not_divide_are_refused(
+    kind: str, changes: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        specify(evidence(kind, changes))
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "parameters"),
+    [
+        # Counted by transformers 5.24.0 on the meta device.
+        ("mllama", {"vision_config.attention_heads": 48}, 264_571_027),
+        ("blt", {"tie_word_embeddings": True, "encoder_config.vocab_size": 780}, 3_322_272_000),
+        (
+            "blt",
+            {
+                "tie_word_embeddings": True,
+                "encoder_config.vocab_size": 520,
+                "decoder_config.hidden_size": 4096,
+            },
+            3_791_037_696,
+        ),
+    ],
+)
+def test_that_uneven_heads_and_tables_that_differ_are_counted_as_built(
+    kind: str, changes: dict[str, Any], parameters: int
+) -> None:
+    spec = specify(evidence(kind, changes))
+    assert spec.parameters == parameters
+    assert spec.direction(Subject.WEIGHTS) is None
 
 
 def test_that_a_class_which_rounds_the_head_width_down_is_followed() -> None:
