@@ -131,6 +131,8 @@ def _device() -> Iterable[Field]:
     yield _text(group, "gpu", "catalogue name, such as 'RTX 4090' (default: this machine)")
     yield _integer(group, "gpu_total_bytes", "memory the driver reports", (1, _MOST_BYTES))
     yield _integer(group, "gpu_count", "devices of this kind; 0 plans on the CPU", (0, 1024))
+    text = "system the runtime runs on (default: this machine's, else by the device)"
+    yield _text(group, "platform", text, "linux", "windows", "wsl", "macos")
 
 
 def _pool() -> Iterable[Field]:
@@ -163,6 +165,8 @@ def _llama_cpp() -> Iterable[Field]:
     yield _switch(group, "kv_unified", "one cache shared by all slots")
     yield _integer(group, "n_batch", "logical batch, in tokens", (1, _MOST_TOKENS))
     yield _integer(group, "n_ubatch", "physical batch, in tokens", (1, _MOST_TOKENS))
+    backends = ("cuda", "rocm", "vulkan", "metal", "sycl", "cpu")
+    yield _text(group, "backend", "build that runs (default: the device's own)", *backends)
     yield _text(group, "cache_type_k", "f16, q8_0, q4_0 …")
     yield _text(group, "cache_type_v", "f16, q8_0, q4_0 …")
     yield Field("flash_attn", Kind.SWITCH, group, "on, off or auto")

@@ -42,6 +42,10 @@ class Deployment:
     max_lora_rank: int = 16
     kv_pool_bytes: int | None = None
     """Size of the KV pool per rank where it is known (from a log)."""
+    platform: str | None = None
+    """``linux``, ``windows``, ``wsl`` or ``macos``; None: as the machine says, else by device."""
+    backend: str | None = None
+    """Of llama.cpp: ``cuda``, ``rocm``, ``vulkan``, ``metal``, ``sycl``, ``cpu``; None: by device."""
     n_ctx: int | None = None
     n_parallel: int | None = None
     kv_unified: bool | None = None

@@ -74,6 +74,8 @@ class Machine:
     """The machine's own RAM, for offload and CPU runs."""
     is_here: bool
     """Whether this is the computer we run on (live data may be shown)."""
+    platform: str = ""
+    """``linux``, ``windows``, ``wsl`` or ``macos`` where it is known."""
 
     def emptied(self) -> Machine:
         """The same machine with nothing else running."""

@@ -63,7 +63,15 @@ def this_machine(snapshot: TelemetrySnapshot | None = None) -> Machine:
     )
     if not gpus and (chip := _apple_chip()):
         gpus = (apple(chip, host),)
-    return Machine(NAME, gpus or (host,), host, is_here=True)
+    return Machine(NAME, gpus or (host,), host, is_here=True, platform=_platform())
+
+
+def _platform() -> str:
+    """The system under us; Linux inside Windows says so in its release ("-microsoft-")."""
+    named = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
+    if named == "linux" and "microsoft" in os.uname().release.lower():
+        return "wsl"
+    return named
 
 
 def apple(chip: str, host: Slot) -> Slot:

@@ -20,7 +20,7 @@ _SGLANG = ("mem_fraction_static",)
 _LLAMA_CPP = (
     "n_ctx", "n_parallel", "kv_unified", "n_batch", "n_ubatch", "cache_type_k", "cache_type_v",
     "flash_attn", "swa_full", "n_gpu_layers", "n_cpu_moe", "split_mode", "tensor_split", "mmap",
-    "repack", "offload_kqv", "op_offload", "n_outputs_max",
+    "repack", "offload_kqv", "op_offload", "n_outputs_max", "backend",
 )  # fmt: skip
 _TRANSFORMERS = ("batch_size", "prompt_len", "attn_implementation", "cache_implementation")
 # A setting may belong to several runtimes.

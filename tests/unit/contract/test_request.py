@@ -26,7 +26,7 @@ CONTRACT_KEYS = [
     "n_parallel", "kv_unified", "n_batch", "n_ubatch", "cache_type_k", "cache_type_v",
     "flash_attn", "swa_full", "n_gpu_layers", "n_cpu_moe", "split_mode", "tensor_split", "mmap",
     "repack", "offload_kqv", "op_offload", "n_outputs_max", "batch_size", "prompt_len",
-    "attn_implementation", "cache_implementation",
+    "attn_implementation", "cache_implementation", "platform", "backend",
 ]  # fmt: skip
 
 

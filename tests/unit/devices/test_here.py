@@ -131,6 +131,25 @@ def test_that_without_a_gpu_the_host_is_the_one_place_to_plan_on():
     assert machine.host.device.vendor is Vendor.CPU
 
 
+@pytest.mark.parametrize(
+    ("system", "release", "platform"),
+    [
+        ("linux", "6.8.0-45-generic", "linux"),
+        ("linux", "5.15.153.1-microsoft-standard-WSL2", "wsl"),
+        ("win32", "10", "windows"),
+        ("darwin", "25.0.0", "macos"),
+    ],
+)
+def test_that_the_system_under_us_is_told_apart(
+    monkeypatch: pytest.MonkeyPatch, system: str, release: str, platform: str
+):
+    monkeypatch.setattr("engine.devices.here.sys.platform", system)
+    name = os.uname()
+    told = (name.sysname, name.nodename, release, name.version, "x86_64")
+    monkeypatch.setattr("engine.devices.here.os.uname", lambda: os.uname_result(told))
+    assert this_machine(moment(ram())).platform == platform
+
+
 def test_that_ram_outside_any_process_is_the_kernels_and_not_to_be_had():
     host = this_machine(moment(ram(total=64 * GIB, used=6 * GIB))).host
     assert host.device.allocatable.likely_bytes == 63 * GIB  # 6 in use, 5 of them in processes
