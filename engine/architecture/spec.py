@@ -67,11 +67,18 @@ class Tensor:
     """Format in which the checkpoint stores it, where that is not ``weight_format``."""
     repeats: bool = False
     """Whether the checkpoint stores one of the model's tensors again: loaded, there is one."""
+    is_index: bool = False
+    """Whether it holds whole numbers that are looked up: bytes, and no parameters."""
+
+    @property
+    def elements(self) -> int:
+        """Elements over all copies."""
+        return prod(self.shape) * self.copies
 
     @property
     def parameters(self) -> int:
-        """Elements over all copies."""
-        return prod(self.shape) * self.copies
+        """Elements over all copies that were learned."""
+        return 0 if self.is_index else self.elements
 
 
 class AttentionKind(StrEnum):

@@ -283,7 +283,7 @@ def _sizes(
             )
         own = part.stored_as if as_published else ""
         if width and not own:
-            found.append(part.parameters * width)
+            found.append(part.elements * width)
         else:
             found.append(tensor_bytes(part, own or fmt, base, kept, is_named=bool(own)))
     return found

@@ -46,7 +46,7 @@ class LogicalTensor(Protocol):
         ...
 
     @property
-    def parameters(self) -> int:
+    def elements(self) -> int:
         """Elements over all copies."""
         ...
 
@@ -116,7 +116,7 @@ def tensor_bytes(
     base = element_bytes(chosen.dtype or base_dtype)
     packs = is_quantised(tensor, weight_format, unquantised, is_named=is_named)
     if chosen.matrix_bytes is None or not packs:
-        return tensor.parameters * base
+        return tensor.elements * base
     rows, columns = tensor.shape
     parts = _parts(tensor)
     return chosen.matrix_bytes(rows // parts, columns, base) * tensor.copies * parts

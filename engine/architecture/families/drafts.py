@@ -127,15 +127,15 @@ def _doubled(facts: Facts, family: Family, kind: str) -> Mixed:
 def _tables(facts: Facts) -> list[Tensor]:
     """Where the draft's words are among the target's: 64 bits for each, and one byte back.
 
-    Whole numbers, and no parameters; they count as what takes their place, in pairs of bytes.
+    Whole numbers, and no parameters; their shapes are those of as many pairs of bytes.
     """
     vocab = facts.integer("vocab_size")
     words = facts.integer("draft_vocab_size", vocab)
     if words >= vocab:
         return []
     return [
-        Tensor("d2t", _OTHER, (words, 4), stored_as="bf16"),
-        Tensor("t2d", _OTHER, (ceil_div(vocab, 2),), stored_as="bf16"),
+        Tensor("d2t", _OTHER, (words, 4), stored_as="bf16", is_index=True),
+        Tensor("t2d", _OTHER, (ceil_div(vocab, 2),), stored_as="bf16", is_index=True),
     ]
 
 
