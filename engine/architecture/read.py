@@ -14,13 +14,9 @@ from engine.architecture.heads import first_class, is_usual, other_parts
 from engine.architecture.marking import mark
 from engine.architecture.model import Model
 from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, ModuleClass, Subject
-from engine.architecture.stored import summarise
 from engine.architecture.strangers import class_doubts, stranger_doubts
-from engine.architecture.towers.encoders import encoders_in
 from engine.architecture.towers.omni_state import further_state
-from engine.architecture.towers.parts import UnknownTowerError
-from engine.architecture.towers.registry import TOWERS
-from engine.architecture.unheard import keeps_more
+from engine.architecture.towers.registry import TOWERS, UnknownTowerError
 from engine.architecture.unread import expert_doubts, second_stack_doubts, unread_doubts
 from engine.config.context import context_length
 from engine.config.defaults import NO_DEFAULTS
@@ -33,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.architecture.families.base import Family
+    from engine.architecture.model import StoredWeights
     from engine.architecture.spec import Tensor
     from engine.architecture.towers.registry import TowerRule
     from engine.config.facts import Facts
@@ -83,14 +80,14 @@ def _read(raw: RawModel) -> Model:
         from engine.architecture.header_only import from_header  # noqa: PLC0415 - see above
 
         spec = from_header(raw)
-        return Model(raw.id, raw.revision, raw.source, spec, summarise(raw, spec))
+        return Model(raw.id, raw.revision, raw.source, spec, _summarised(raw, spec))
     if raw.config is None:
         message = f"{raw.id} has no config.json; without it the model cannot be sized."
         raise UnknownArchitectureError(message)
     spec = specify(raw.config, raw.parameters_by_class)
     notes = notes_of(raw.config)
     raw = renamed(raw) if notes else raw
-    stored = summarise(raw, spec)
+    stored = _summarised(raw, spec)
     if stored is not None:
         from engine.architecture.reconcile import reconcile  # noqa: PLC0415 - see above
 
@@ -99,6 +96,14 @@ def _read(raw: RawModel) -> Model:
     else:
         notes += _left_open(spec)
     return Model(raw.id, raw.revision, raw.source, spec, stored, config=raw.config, notes=notes)
+
+
+def _summarised(raw: RawModel, spec: ArchitectureSpec) -> StoredWeights | None:
+    if not raw.tensors:
+        return None
+    from engine.architecture.stored import summarise  # noqa: PLC0415 - see above
+
+    return summarise(raw, spec)
 
 
 def _left_open(spec: ArchitectureSpec) -> tuple[str, ...]:
@@ -246,6 +251,8 @@ def _in_doubt(reason: str) -> list[Doubt]:
 
 
 def _unknown(text: Facts) -> list[Doubt]:
+    from engine.architecture.unheard import keeps_more  # noqa: PLC0415 - for an unknown type only
+
     reason = f"the architecture {text.model_type or '(none stated)'} is not known"
     state, side = (
         "all keys and values of full attention in every layer are counted",
@@ -296,6 +303,8 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
             return []
         named = root.model_type or "this type"
         reason = f"what {named} has beside its text model is not known and not counted"
+        from engine.architecture.towers.encoders import encoders_in  # noqa: PLC0415 - for this only
+
         encoders = encoders_in(root, beside)
         if encoders:
             reason = f"what joins the encoder of {named} to its text model is not known"

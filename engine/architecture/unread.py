@@ -43,9 +43,10 @@ _LESS_STATE = re.compile(
 # Fields that change neither weights nor state, whatever they hold.
 _HARMLESS = re.compile(
     # tokens, labels, training, generation, storage (read elsewhere)
-    r"_token_ids?$|_token_index$|^(architectures|auto_map|id2label|label2id|transformers_version)$"
-    r"|^(quantization|compression)_config$|^task_specific_params$|^init(_config|ializer\w*)$"
-    r"|^(min|max)_\w*(length|len|tokens|positions?|embeddings|truncation)$|_(max|min)_length$"
+    r"_token_ids?$|_token_index$|^(model_type|architectures|auto_map|id2label|label2id)$"
+    r"|^transformers_version$|^(quantization|compression)_config$|^task_specific_params$"
+    r"|^init(_config|ializer\w*)$|_(max|min)_length$"
+    r"|^(min|max)_\w*(length|len|tokens|positions?|embeddings|truncation)$"
     r"|^(n_positions|n_ctx|seq_length|seq_len|initial_context_length|pretraining_tp|seed)$"
     r"|^num_(beams|beam_groups|return_sequences|logits_to_keep)$|no_repeat_ngram_size$|_words_ids$"
     r"|^(top_k|prefix|pruned_heads|block_size|chunk_size_feed_forward|keys_to_ignore_at_inference)$"

@@ -9,8 +9,6 @@ from engine.cli import streams
 from engine.cli.batch import answer_lines
 from engine.cli.encode import encode
 from engine.cli.hub import opener
-from engine.cli.look import Look
-from engine.cli.size_text import describe
 from engine.contract.answer import error_answer
 from engine.contract.desk import Desk
 from engine.contract.request import parse
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     import argparse
 
     from engine.fit.changes import Change
+    from engine.fit.inverse import Answer
 
 STATUS = {Fit.FITS: 0, Fit.TIGHT: 0, Fit.DOES_NOT_FIT: 1, Fit.UNKNOWN: 3}
 
@@ -41,8 +40,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _text(options: argparse.Namespace) -> int:
+    from engine.cli.look import Look  # noqa: PLC0415 - no part of an answer in JSON
+    from engine.cli.size_text import describe  # noqa: PLC0415 - see above
+
     desk = Desk(CancelToken(), opener(options))
-    plan = desk.plan(parse(options.given))
+    request = parse(options.given)
+    plan = desk.plan(request)
     sizing = size(plan.model, plan.deployment, plan.machine)
     limits = solve.limits(plan.model, plan.deployment, plan.machine)
     look = Look.of(streams.output())
@@ -51,8 +54,13 @@ def _text(options: argparse.Namespace) -> int:
         from engine.fit.changes import changes  # noqa: PLC0415 - 30 ms, and only for a misfit
 
         ways = changes(plan.model, plan.deployment, plan.machine)
-    look.write(describe(sizing, limits, plan.notes, look, ways), streams.output())
-    return STATUS[sizing.verdict.fit] if plan.notes.capacity_known else STATUS[Fit.UNKNOWN]
+    answers: tuple[Answer, ...] = ()
+    if request.inverse and plan.notes.capacity_known:
+        from engine.fit.inverse import inverse  # noqa: PLC0415 - only where it is asked
+
+        answers = inverse(plan.model, plan.deployment, plan.machine)
+    look.write(describe(sizing, limits, plan.notes, look, ways, answers), streams.output())
+    return STATUS[sizing.verdict.outcome if plan.notes.capacity_known else Fit.UNKNOWN]
 
 
 def _json(options: argparse.Namespace) -> int:

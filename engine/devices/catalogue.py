@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, TypedDict
 
@@ -192,6 +191,8 @@ def _candidates(name: str) -> tuple[Device, ...]:
 
 
 def _nearest(name: str) -> list[str]:
+    from difflib import get_close_matches  # noqa: PLC0415 - for a slip only
+
     known, wanted = _keys(), next(iter(names.keys(name)), "")
     close = get_close_matches(wanted, known, n=4, cutoff=0.6)
     return list(dict.fromkeys(devices()[i].name for key in close for i in known[key][:2]))[:3]

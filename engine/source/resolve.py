@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -157,8 +156,8 @@ def nearest(name: str) -> tuple[str, ...]:
     wanted = name.casefold()[:200]
     full = {entry.id.casefold(): entry.id for entry in catalogue.entries()}
     short = {key.rsplit("/", 1)[-1]: value for key, value in full.items()}
-    close = difflib.get_close_matches(wanted, full, _NEAREST, 0.6)
-    close += difflib.get_close_matches(wanted.rsplit("/", 1)[-1], short, _NEAREST, 0.6)
+    close = _alike(wanted, full, _NEAREST, 0.6)
+    close += _alike(wanted.rsplit("/", 1)[-1], short, _NEAREST, 0.6)
     close = close or _by_words(wanted, full)
     found = dict.fromkeys((full | short)[key] for key in close)
     return tuple(found)[:_NEAREST]
@@ -174,7 +173,14 @@ def _by_words(wanted: str, names: Iterable[str]) -> list[str]:
     meant = {
         match
         for word in _WORD.findall(wanted.rsplit("/", 1)[-1])[:20]
-        for match in difflib.get_close_matches(word, known, 1, 0.75)
+        for match in _alike(word, known, 1, 0.75)
     }
     sharing = [name for name, found in words.items() if found & meant]
     return sorted(sharing, key=lambda name: -len(words[name] & meant))[:_NEAREST]
+
+
+def _alike(name: str, names: Iterable[str], most: int, share: float) -> list[str]:
+    """At most ``most`` of ``names``, each with ``share`` of its letters in common with ``name``."""
+    from difflib import get_close_matches  # noqa: PLC0415 - for a slip only
+
+    return get_close_matches(name, names, most, share)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from engine.architecture.families.base import state_doubt
 from engine.architecture.heads import whole_class
 from engine.architecture.spec import Direction
-from engine.architecture.towers.parts import pair
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -39,6 +38,8 @@ def image_tokens(facts: Facts) -> int:
     kind = encoder.model_type
     if kind not in _OWN_TOKENS and kind not in _PYRAMIDS:
         return 0
+    from engine.architecture.towers.parts import pair  # noqa: PLC0415 - for an image only
+
     height, width = pair(encoder, "image_size")
     patch = encoder.integer("patch_size")
     stages = len(encoder.items("depths") or ()) - 1 if kind in _PYRAMIDS else 0

@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass
-from engine.architecture.towers.parts import Encoder, Tower, UnknownTowerError
-from engine.architecture.towers.registry import AUDIO_ENCODERS
+from engine.architecture.towers.parts import Encoder, Tower
+from engine.architecture.towers.registry import AUDIO_ENCODERS, UnknownTowerError
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.towers.audio import audio_of, listen
-from engine.architecture.towers.parts import UnknownTowerError, number
+from engine.architecture.towers.parts import number
+from engine.architecture.towers.registry import UnknownTowerError
 from engine.config.facts import facts_for
 
 if TYPE_CHECKING:

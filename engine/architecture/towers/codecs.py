@@ -12,7 +12,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from engine.architecture.towers.parts import UnknownTowerError, number
+from engine.architecture.towers.parts import number
+from engine.architecture.towers.registry import UnknownTowerError
 from engine.units import ceil_div
 
 if TYPE_CHECKING:

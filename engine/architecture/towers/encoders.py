@@ -13,7 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from engine.architecture.lookup import Lookup
-from engine.architecture.towers.parts import UnknownTowerError, vision_of
+from engine.architecture.towers.parts import vision_of
+from engine.architecture.towers.registry import UnknownTowerError
 from engine.config.facts import MissingFieldError
 
 if TYPE_CHECKING:

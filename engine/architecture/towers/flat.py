@@ -12,7 +12,8 @@ import re
 from typing import TYPE_CHECKING
 
 from engine.architecture.towers.encoders import encoder
-from engine.architecture.towers.parts import PLAIN, Tower, UnknownTowerError
+from engine.architecture.towers.parts import PLAIN, Tower
+from engine.architecture.towers.registry import UnknownTowerError
 from engine.config.defaults import class_defaults
 from engine.config.facts import Facts
 

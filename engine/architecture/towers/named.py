@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.towers.audio import audio_of, listen
 from engine.architecture.towers.encoders import encoder
-from engine.architecture.towers.parts import Tower, UnknownTowerError, vision_of, width_of
+from engine.architecture.towers.parts import Tower, vision_of, width_of
+from engine.architecture.towers.registry import UnknownTowerError
 from engine.config.facts import Facts
 
 if TYPE_CHECKING:

@@ -10,18 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.towers.parts import (
-    PLAIN,
-    Encoder,
-    Tower,
-    UnknownTowerError,
-    encode,
-    grid,
-    patches,
-    vision_of,
-)
+from engine.architecture.towers.parts import PLAIN, Encoder, Tower, encode, grid, patches, vision_of
 from engine.architecture.towers.projected import internvl
 from engine.architecture.towers.published import deepseek_vl_v2
+from engine.architecture.towers.registry import UnknownTowerError
 from engine.architecture.towers.sam import got_ocr2
 from engine.architecture.towers.vision import lfm2_vl, llava_next
 from engine.config.defaults import class_defaults

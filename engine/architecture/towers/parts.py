@@ -149,14 +149,6 @@ def grid(facts: Facts) -> int:
     return (high // height) * (wide // width)
 
 
-class UnknownTowerError(Exception):
-    """A tower without a rule: its parameters cannot be counted, those of ``counted`` can."""
-
-    def __init__(self, named: str, counted: tuple[Tensor, ...] = ()) -> None:
-        super().__init__(named)
-        self.counted = counted
-
-
 PLAIN = Encoder()
 """Layer norms and biases everywhere, plain MLP: SigLIP, CLIP and most others."""
 

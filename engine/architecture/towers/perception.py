@@ -9,14 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.architecture.towers.parts import (
-    Encoder,
-    Tower,
-    UnknownTowerError,
-    number,
-    pair,
-    vision_of,
-)
+from engine.architecture.towers.parts import Encoder, Tower, number, pair, vision_of
+from engine.architecture.towers.registry import UnknownTowerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

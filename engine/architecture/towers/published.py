@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from engine.architecture.towers.documents import unlimited_vision
 from engine.architecture.towers.encoders import encoder, tower_of
 from engine.architecture.towers.further import moonvit
-from engine.architecture.towers.parts import UnknownTowerError, number, vision_of
+from engine.architecture.towers.parts import number, vision_of
+from engine.architecture.towers.registry import UnknownTowerError
 from engine.architecture.towers.tokens import writing
 from engine.config.defaults import class_defaults
 from engine.config.facts import Facts

@@ -20,7 +20,8 @@ from engine.architecture.spec import ModuleClass, Tensor
 from engine.architecture.towers.audio import listen
 from engine.architecture.towers.codecs import CODECS
 from engine.architecture.towers.encoders import encoder, tower_of
-from engine.architecture.towers.parts import Tower, UnknownTowerError, vision_of
+from engine.architecture.towers.parts import Tower, vision_of
+from engine.architecture.towers.registry import UnknownTowerError
 from engine.architecture.towers.stacks import stack
 
 if TYPE_CHECKING:

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from engine.architecture.towers.parts import Tower
     from engine.config.facts import Facts
 
+
+class UnknownTowerError(Exception):
+    """A tower without a rule: its parameters cannot be counted, those of ``counted`` can."""
+
+    def __init__(self, named: str, counted: tuple[Tensor, ...] = ()) -> None:
+        super().__init__(named)
+        self.counted = counted
+
+
 TowerRule = Callable[["Facts", "Facts"], "list[Tensor]"]
 """(root, text) -> the tensors of towers and projectors."""
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 from engine.architecture.towers.audio import audio_of
 from engine.architecture.towers.codecs import CODECS
-from engine.architecture.towers.parts import Encoder, Tower, UnknownTowerError
+from engine.architecture.towers.parts import Encoder, Tower
+from engine.architecture.towers.registry import UnknownTowerError
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts

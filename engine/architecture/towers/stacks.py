@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.build import UnknownKindError, build
 from engine.architecture.families.registry import FAMILIES
 from engine.architecture.spec import ModuleClass
-from engine.architecture.towers.parts import UnknownTowerError
+from engine.architecture.towers.registry import UnknownTowerError
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
