@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import AttentionKind
+from engine.architecture.spec import AttentionKind, Direction, Subject
 from engine.budget.sequence_state import attention_kinds, layer_kinds, resolve_kv_dtype
 from engine.budget.weights import AS_STORED
 from engine.devices.device import DeviceKind, Vendor
@@ -148,6 +148,21 @@ def _check(model: Model, deployment: Deployment, machine: Machine) -> None:
         raise DeploymentError(message, field="weight_format")
     check_format(model, deployment, machine.slots[0].device)
     _check_context_parallel(model.spec, deployment)
+    _check_expert_parallel(model.spec, deployment)
+
+
+def _check_expert_parallel(spec: ArchitectureSpec, deployment: Deployment) -> None:
+    """A model without experts has nothing to spread, and vLLM does not start.
+
+    Source:
+        vLLM ``config/model.py :: _verify_with_expert_parallelism``.
+    """
+    # What is not counted, or counted by another type's rule, may be experts.
+    in_doubt = spec.direction(Subject.WEIGHTS) in (Direction.LOWER, Direction.EITHER)
+    has_experts = any(layer.moe is not None for layer, _ in layer_kinds(spec))
+    if deployment.enable_expert_parallel and not (has_experts or in_doubt):
+        message = "enable_expert_parallel takes a mixture of experts; this model has no experts."
+        raise DeploymentError(message, field="enable_expert_parallel")
 
 
 def _check_context_parallel(spec: ArchitectureSpec, deployment: Deployment) -> None:

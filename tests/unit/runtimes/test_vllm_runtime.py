@@ -450,3 +450,14 @@ def test_that_experts_shared_among_replicas_are_no_exact_figure() -> None:
     dense = read(RawModel("x", "test", config={"model_type": "qwen3"}))
     budget = size(dense, plan, machine(H100, 2)).budget
     assert budget.direction(Region.WEIGHTS) is None
+
+
+def test_that_experts_are_spread_only_where_there_are_some() -> None:
+    # vLLM: "Number of experts in the model must be greater than 0 when expert parallelism is
+    # enabled."
+    with pytest.raises(DeploymentError, match="this model has no experts") as refused:
+        plan("Llama-3.1-8B", enable_expert_parallel=True)
+    assert refused.value.field == "enable_expert_parallel"
+    assert plan(
+        "Mixtral-8x7B", machine(H100, 2), tensor_parallel_size=2, enable_expert_parallel=True
+    )
