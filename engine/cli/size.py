@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import argparse
 
     from engine.fit.changes import Change
+    from engine.fit.inverse import Answer
 
 STATUS = {Fit.FITS: 0, Fit.TIGHT: 0, Fit.DOES_NOT_FIT: 1, Fit.UNKNOWN: 3}
 
@@ -43,7 +44,8 @@ def _text(options: argparse.Namespace) -> int:
     from engine.cli.size_text import describe  # noqa: PLC0415 - see above
 
     desk = Desk(CancelToken(), opener(options))
-    plan = desk.plan(parse(options.given))
+    request = parse(options.given)
+    plan = desk.plan(request)
     sizing = size(plan.model, plan.deployment, plan.machine)
     limits = solve.limits(plan.model, plan.deployment, plan.machine)
     look = Look.of(streams.output())
@@ -52,8 +54,13 @@ def _text(options: argparse.Namespace) -> int:
         from engine.fit.changes import changes  # noqa: PLC0415 - 30 ms, and only for a misfit
 
         ways = changes(plan.model, plan.deployment, plan.machine)
-    look.write(describe(sizing, limits, plan.notes, look, ways), streams.output())
-    return STATUS[sizing.verdict.fit] if plan.notes.capacity_known else STATUS[Fit.UNKNOWN]
+    answers: tuple[Answer, ...] = ()
+    if request.inverse and plan.notes.capacity_known:
+        from engine.fit.inverse import inverse  # noqa: PLC0415 - only where it is asked
+
+        answers = inverse(plan.model, plan.deployment, plan.machine)
+    look.write(describe(sizing, limits, plan.notes, look, ways, answers), streams.output())
+    return STATUS[sizing.verdict.outcome if plan.notes.capacity_known else Fit.UNKNOWN]
 
 
 def _json(options: argparse.Namespace) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.budget.model import Budget, LlamaCppBuffers, RegionBudget
     from engine.contract.answer import Notes
     from engine.fit.changes import Change
+    from engine.fit.inverse import Answer
     from engine.fit.solve import Limits
     from engine.sizing import Sizing
 
@@ -29,9 +30,23 @@ _MOST_RANKS = 8
 
 
 def describe(
-    sizing: Sizing, limits: Limits, notes: Notes, look: Look, ways: Sequence[Change] = ()
+    sizing: Sizing,
+    limits: Limits,
+    notes: Notes,
+    look: Look,
+    ways: Sequence[Change] = (),
+    inverse: Sequence[Answer] = (),
 ) -> Iterator[str]:
-    """The lines of the answer; ``ways`` are the changes that would make it fit."""
+    """The lines of the answer.
+
+    Args:
+        sizing: budget and verdict.
+        limits: how far the plan could go.
+        notes: what the request left open.
+        look: of the terminal.
+        ways: the changes that would make it fit.
+        inverse: answers to the inverse questions, where they were asked.
+    """
     budget = sizing.budget
     yield from _heading(budget, look)
     yield ""
@@ -46,6 +61,7 @@ def describe(
     yield ""
     yield from _paragraph("KV", [budget.sequence_state.formula], look)
     yield from _paragraph("Limits", [_limits(limits)] if notes.capacity_known else [], look)
+    yield from _inverse(inverse, look)
     yield from _paragraph("Assumed", [*notes.assumptions, *budget.assumptions], look)
     yield from _paragraph("Careful", _cautions(budget, notes), look)
 
@@ -96,7 +112,7 @@ def _verdict(sizing: Sizing, notes: Notes, look: Look) -> Iterator[str]:
     if not notes.capacity_known:
         yield look.strong("? Unknown: the device is not known")
         return
-    yield look.verdict(look.line(verdict.headline, look.width - 2), verdict.fit)
+    yield look.verdict(look.line(verdict.headline, look.width - 2), verdict.outcome)
     if verdict.detail:
         yield from wrapped(verdict.detail, look.width, first="  ", rest="  ")
 
@@ -245,7 +261,8 @@ def _mib(size_bytes: int | None) -> str:
 
 
 def _cautions(budget: Budget, notes: Notes) -> list[str]:
-    return [*budget.bounds, *budget.model.notes, *notes.warnings, *budget.warnings]
+    told = (*notes.warnings, *budget.warnings)
+    return [*budget.refusals, *budget.bounds, *budget.model.notes, *told]
 
 
 def _limits(limits: Limits) -> str:
@@ -258,6 +275,35 @@ def _limits(limits: Limits) -> str:
     requests = unknown if limits.max_concurrency is None else requests
     best = limits.best_weight_format or "none fits"
     return f"largest context {context} · most requests {requests} · best weight format {best}"
+
+
+_QUESTIONS = {
+    "max_context": "Largest context",
+    "max_concurrency": "Most requests at once",
+    "max_num_batched_tokens": "Most tokens a step",
+    "best_weight_format": "Best weight format",
+    "best_kv_cache_dtype": "Best KV type",
+    "fewest_devices": "Fewest devices",
+    "smallest_device": "Smallest device",
+    "best_placement": "Most on the GPUs",
+}
+
+
+def _inverse(answers: Sequence[Answer], look: Look) -> Iterator[str]:
+    """A line for each question: the answer, what to set, what binds beyond it."""
+    if not answers:
+        return
+    yield look.strong("How far")
+    for found in answers:
+        value = f"{found.value:,}" if isinstance(found.value, int) else found.value or "none"
+        where = f" (rank {found.rank})" if found.rank else ""
+        head = f"  {fitted(_QUESTIONS[found.question], 23)}{fitted(value, 16)}"
+        spread = [f"{k} {v}" for k, v in found.settings.items() if v != found.value]
+        beyond = f"beyond: {found.reason}{where}" if found.region else found.reason
+        text = " · ".join([*spread, beyond])
+        lines = wrapped(text, look.width, first=" " * len(head), rest=" " * 27)
+        yield head + lines[0][len(head) :]
+        yield from lines[1:]
 
 
 def _paragraph(title: str, items: Sequence[str], look: Look) -> Iterator[str]:

@@ -64,9 +64,17 @@ def answer(
         "llama_cpp": _buffers(budget.llama_cpp) if budget.llama_cpp else None,
         "verdict": verdict.fit.value if notes.capacity_known else Fit.UNKNOWN.value,
         "binding": {"rank": verdict.binding_rank, "region": verdict.binding_region.value},
+        "starts": verdict.starts if notes.capacity_known else None,
         "limits": _limits(limits, notes),
+        "inverse": None,
         "assumptions": [*notes.assumptions, *budget.assumptions],
-        "warnings": [*budget.bounds, *model.notes, *notes.warnings, *budget.warnings],
+        "warnings": [
+            *budget.refusals,
+            *budget.bounds,
+            *model.notes,
+            *notes.warnings,
+            *budget.warnings,
+        ],
     }
 
 

@@ -124,6 +124,9 @@ def _plan() -> Iterable[Field]:
     yield _integer(group, "data_parallel_size", "copies of the model", ranks)
     yield _switch(group, "enable_expert_parallel", "spread whole experts over the devices")
     yield _integer(group, "decode_context_parallel_size", "devices that share a context", ranks)
+    yield _switch(
+        group, "inverse", "also the most it can do, the least it takes, and what binds each"
+    )
 
 
 def _device() -> Iterable[Field]:
@@ -199,5 +202,6 @@ FIELDS: tuple[Field, ...] = (
     *_transformers(),
 )
 BY_NAME = {field.name: field for field in FIELDS}
+ABOUT_THE_ANSWER = frozenset({"inverse"})
 ABOUT_THE_MODEL = frozenset({"model", "config", "tensors"})
 ABOUT_THE_DEVICE = frozenset({"gpu", "gpu_total_bytes", "gpu_count"})

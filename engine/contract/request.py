@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from engine.contract.fields import ABOUT_THE_DEVICE, ABOUT_THE_MODEL, BY_NAME, Field, Kind
+from engine.contract.fields import (
+    ABOUT_THE_ANSWER,
+    ABOUT_THE_DEVICE,
+    ABOUT_THE_MODEL,
+    BY_NAME,
+    Field,
+    Kind,
+)
 from engine.deployment.spec import Deployment
 from engine.errors import UsageError
 from engine.source.raw import HeaderTensor
@@ -15,6 +22,7 @@ if TYPE_CHECKING:
 
 RequestId = str | int | None
 
+_NOT_THE_PLAN = ABOUT_THE_MODEL | ABOUT_THE_DEVICE | ABOUT_THE_ANSWER
 _MOST_TENSORS = 1_000_000
 _TENSOR_KEYS = {"name", "dtype", "shape"}
 _BITS = {
@@ -39,6 +47,8 @@ class Request:
     gpu: str | None
     gpu_total_bytes: int | None
     gpu_count: int | None
+    inverse: bool
+    """Whether the inverse questions are asked too."""
     given: frozenset[str]
 
 
@@ -59,7 +69,7 @@ def parse(mapping: Mapping[str, object]) -> Request:
     if "tensors" in values and "config" not in values:
         message = "tensors needs the config they belong to: give config as well."
         raise UsageError(message, field="tensors")
-    plan = {k: v for k, v in values.items() if k not in ABOUT_THE_MODEL | ABOUT_THE_DEVICE}
+    plan = {k: v for k, v in values.items() if k not in _NOT_THE_PLAN}
     return Request(
         id=identity,
         model=values.get("model"),
@@ -69,6 +79,7 @@ def parse(mapping: Mapping[str, object]) -> Request:
         gpu=values.get("gpu"),
         gpu_total_bytes=values.get("gpu_total_bytes"),
         gpu_count=values.get("gpu_count"),
+        inverse=values.get("inverse", False),
         given=frozenset(values),
     )
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def respond(desk: Desk, mapping: Mapping[str, object]) -> tuple[dict[str, object], Fit]:
-    """The answer to ``mapping``, and whether it fits.
+    """The answer to ``mapping``, and whether it fits and starts.
 
     Raises:
         PlimsollError: bad input.
@@ -26,5 +26,10 @@ def respond(desk: Desk, mapping: Mapping[str, object]) -> tuple[dict[str, object
     plan = desk.plan(request)
     sizing = size(plan.model, plan.deployment, plan.machine)
     limits = solve.limits(plan.model, plan.deployment, plan.machine)
-    fit = sizing.verdict.fit if plan.notes.capacity_known else Fit.UNKNOWN
-    return answer(request.id, sizing, limits, plan.notes), fit
+    found = answer(request.id, sizing, limits, plan.notes)
+    if request.inverse and plan.notes.capacity_known:
+        from engine.contract.inverse import answers  # noqa: PLC0415 - only where it is asked
+
+        found["inverse"] = answers(plan.model, plan.deployment, plan.machine)
+    fit = sizing.verdict.outcome if plan.notes.capacity_known else Fit.UNKNOWN
+    return found, fit

@@ -116,11 +116,16 @@ def _answer() -> Schema:
         ),
         verdict={"enum": [fit.value for fit in Fit]},
         binding=closed(rank=SIZE, region={"enum": [region.value for region in Region]}),
+        starts=said(
+            or_null({"type": "boolean"}),
+            "whether the runtime starts with it; null where that is not known",
+        ),
         limits=closed(
             max_context=or_null(SIZE),
             max_concurrency=or_null(SIZE),
             best_weight_format=or_null(TEXT),
         ),
+        inverse=said(or_null(_inverse()), "null unless asked for with inverse"),
         assumptions=TEXTS,
         warnings=TEXTS,
     )
@@ -148,6 +153,17 @@ def _region() -> Schema:
         source=TEXT,
         direction=said({"enum": choices}, said_of),
     )
+
+
+def _inverse() -> Schema:
+    """Questions by name; which of them a runtime has differs."""
+    found = closed(
+        value=said(or_null({"type": ["integer", "string"]}), "null where nothing fits"),
+        settings=said({"type": "object"}, "keys of a request that give it"),
+        binding=or_null(closed(rank=SIZE, region={"enum": [region.value for region in Region]})),
+        reason=said(TEXT, "what stops it there"),
+    )
+    return {"type": "object", "additionalProperties": found}
 
 
 def _sequence_state() -> Schema:

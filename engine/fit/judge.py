@@ -54,6 +54,7 @@ def judge(budget: Budget, unit: UnitSystem = UnitSystem.BINARY) -> Verdict:
         binding_region=region,
         headline=words.headline(budget, fit, poorest.likely_bytes, region, unit),
         detail=words.detail(budget, fit, rank, region, unit),
+        refusals=budget.refusals,
     )
 
 

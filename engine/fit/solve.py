@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from engine.architecture.model import Model
+    from engine.budget.model import Budget
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
 
@@ -100,7 +101,10 @@ def margin_bytes(model: Model, deployment: Deployment, machine: Machine) -> int:
     Raises:
         DeploymentError: the deployment is impossible.
     """
-    budget = registry.get(deployment.runtime).plan(model, deployment, machine)
+    return _margin_bytes(registry.get(deployment.runtime).plan(model, deployment, machine))
+
+
+def _margin_bytes(budget: Budget) -> int:
     return min(rank_margin(rank).likely_bytes for rank in budget.ranks)
 
 
@@ -109,28 +113,27 @@ def max_context(model: Model, deployment: Deployment, machine: Machine) -> int:
 
     A plan may ask for more than that, which vLLM refuses unless it is told to take it.
     """
-    most = model.spec.max_position_embeddings or _NO_LIMIT_STATED
-    asked = deployment.max_model_len
-    if deployment.runtime == "llama.cpp" and deployment.n_ctx:
-        asked = registry.get("llama.cpp").plan(model, deployment, machine).deployment.max_model_len
-    if deployment.runtime != "vllm":
-        most = max(most, asked or 0)
+    most = longest_context(model, deployment, machine)
 
     def fits(tokens: int) -> bool:
         # A total of llama.cpp's would pin what is searched for here.
         return _fits(model, deployment.with_(max_model_len=tokens, n_ctx=None), machine)
 
-    return _largest(fits, most)
+    return largest(fits, most)
+
+
+def longest_context(model: Model, deployment: Deployment, machine: Machine) -> int:
+    """The most tokens per request that the config, or the plan beyond it, allows at all."""
+    most = model.spec.max_position_embeddings or _NO_LIMIT_STATED
+    asked = deployment.max_model_len
+    if deployment.runtime == "llama.cpp" and deployment.n_ctx:
+        asked = registry.get("llama.cpp").plan(model, deployment, machine).deployment.max_model_len
+    return most if deployment.runtime == "vllm" else max(most, asked or 0)
 
 
 def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> int:
     """The most requests at once that fit at the plan's context."""
     settled = registry.get(deployment.runtime).plan(model, deployment, machine).deployment
-    most = _MOST_REQUESTS
-    if settled.runtime == "vllm" and settled.max_num_seqs is not None:
-        most = settled.max_num_seqs * settled.data_parallel_size
-    if deployment.runtime == "llama.cpp" and deployment.n_parallel is not None:
-        most = deployment.n_parallel
 
     def fits(requests: int) -> bool:
         plan = deployment.with_(
@@ -141,7 +144,21 @@ def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> i
         )
         return _fits(model, plan, machine)
 
-    return _largest(fits, most)
+    return largest(fits, most_requests(deployment, settled))
+
+
+def most_requests(deployment: Deployment, settled: Deployment) -> int:
+    """The most requests that run at once whatever the memory.
+
+    Args:
+        deployment: the plan.
+        settled: the same with the runtime's defaults.
+    """
+    if settled.runtime == "vllm" and settled.max_num_seqs is not None:
+        return settled.max_num_seqs * settled.data_parallel_size
+    if deployment.runtime == "llama.cpp" and deployment.n_parallel is not None:
+        return deployment.n_parallel
+    return _MOST_REQUESTS
 
 
 def best_weight_format(model: Model, deployment: Deployment, machine: Machine) -> str | None:
@@ -164,9 +181,10 @@ def _loaded_name(model: Model, runtime: str, machine: Machine) -> str:
 def _fits(model: Model, plan: Deployment, machine: Machine) -> bool:
     """Whether the runtime would take ``plan`` and it fits: what it refuses doesn't."""
     try:
-        return margin_bytes(model, plan, machine) >= 0
+        budget = registry.get(plan.runtime).plan(model, plan, machine)
     except DeploymentError:
         return False
+    return not budget.refusals and _margin_bytes(budget) >= 0
 
 
 def rungs(model: Model, runtime: str) -> tuple[str, ...]:
@@ -193,7 +211,7 @@ def _bits(model: Model, name: str) -> float:
     return 16.0
 
 
-def _largest(fits: Callable[[int], bool], most: int) -> int:
+def largest(fits: Callable[[int], bool], most: int) -> int:
     """The largest number up to ``most`` that fits; 0 when 1 doesn't. ``fits`` is monotone."""
     if fits(most):
         return most

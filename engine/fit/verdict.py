@@ -38,3 +38,15 @@ class Verdict:
     """``Fits, with 1.3 GiB to spare``."""
     detail: str
     """What the runtime will do: reserve, refuse, queue, spill."""
+    refusals: tuple[str, ...] = ()
+    """Why this release of the runtime refuses to start though the memory would do."""
+
+    @property
+    def outcome(self) -> Fit:
+        """The answer for signs and exit statuses: a plan that is refused doesn't run."""
+        return Fit.DOES_NOT_FIT if self.refusals else self.fit
+
+    @property
+    def starts(self) -> bool | None:
+        """Whether the plan runs as asked for; None where that is not known."""
+        return None if self.outcome is Fit.UNKNOWN else self.outcome is not Fit.DOES_NOT_FIT

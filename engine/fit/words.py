@@ -46,6 +46,9 @@ def headline(
     devices = [r for r in budget.ranks if r.slot is not budget.machine.host]
     everywhere = " on every rank" if len(devices) > 1 else ""
     word = "Fits" if fit is Fit.FITS else "Tight"
+    if budget.refusals:
+        version = budget.deployment.runtime_version or ""
+        return f"{word}, but {runtime_label(budget)} {version}".rstrip() + " refuses to start"
     return f"{word}, with {at_least}{amount} to spare{everywhere}"
 
 
@@ -72,6 +75,8 @@ def detail(budget: Budget, fit: Fit, rank: RankBudget, region: Region, unit: Uni
     """What the runtime will do, in whole sentences."""
     if budget.doubts and fit is Fit.UNKNOWN:
         return _first_reason(budget)
+    if budget.refusals and fit is not Fit.DOES_NOT_FIT:
+        return budget.refusals[0]
     if rank.has_pool:
         return _pool_detail(budget, fit, rank, region, unit)
     if rank.free_bytes < 0 and rank.regions[Region.HEADROOM].estimate.likely_bytes:

@@ -258,7 +258,7 @@ def _reasons(sizing: Sizing, about: About) -> list[Block]:
         made += [Heading("What is only a bound"), Bullets(_clean(budget.bounds))]
     if assumed := (*about.assumptions, *budget.assumptions):
         made += [Heading("Assumptions"), Bullets(_clean(assumed))]
-    if warned := (*budget.model.notes, *about.warnings, *budget.warnings):
+    if warned := (*budget.refusals, *budget.model.notes, *about.warnings, *budget.warnings):
         made += [Heading("Warnings"), Bullets(_clean(warned))]
     return made
 

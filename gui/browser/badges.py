@@ -121,7 +121,7 @@ def _sized(model: Model, deployment: Deployment, machine: Machine) -> Badge:
     reason = f"{verdict.headline}. {remark}".strip()
     if verdict.fit is Fit.UNKNOWN:
         return Badge(Fit.UNKNOWN, None, "Unknown", reason)
-    return Badge(verdict.fit, verdict.margin_bytes, "", reason)
+    return Badge(verdict.outcome, verdict.margin_bytes, "", reason)
 
 
 def _for_model(model: Model, deployment: Deployment) -> tuple[Deployment, str]:

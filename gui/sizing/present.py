@@ -93,8 +93,8 @@ def verdict(state: State) -> Words:
     margin = fmt.exact_bytes(abs(found.margin_bytes))
     side = "to spare" if found.margin_bytes >= 0 else "over"
     return Words(
-        COLORS[found.fit],
-        _ICONS[found.fit],
+        COLORS[found.outcome],
+        _ICONS[found.outcome],
         found.headline,
         _capital(found.detail),
         f"{margin} {side}",

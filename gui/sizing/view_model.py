@@ -74,7 +74,7 @@ class State:
     @property
     def fit(self) -> Fit | None:
         """The verdict in force, if there is one."""
-        return self.sizing.verdict.fit if self.sizing and not self.is_stale else None
+        return self.sizing.verdict.outcome if self.sizing and not self.is_stale else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
