@@ -190,7 +190,7 @@ def _transformers() -> Iterable[Field]:
     yield _integer(group, "batch_size", "prompts at once", (1, _MOST_REQUESTS))
     yield _integer(group, "prompt_len", "tokens of the prompt", (1, _MOST_TOKENS))
     yield _text(group, "attn_implementation", "sdpa, eager, flash_attention_2 …")
-    yield _text(group, "cache_implementation", "dynamic, static, offloaded …")
+    yield _text(group, "cache_implementation", "dynamic or static")
 
 
 FIELDS: tuple[Field, ...] = (

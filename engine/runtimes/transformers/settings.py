@@ -116,7 +116,10 @@ def _check_choices(model: Model, deployment: Deployment) -> None:
 
 def _choice(field: str, value: str | None, choices: tuple[str, ...]) -> None:
     if value is not None and value not in choices:
-        message = f"Transformers doesn't take {field} {value}; it takes {', '.join(choices)}."
+        # Transformers may well take it: it has offloaded and quantised caches, for example.
+        message = (
+            f"{field} {value} can't be planned for Transformers yet; {', '.join(choices)} can."
+        )
         raise DeploymentError(message, field=field)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from engine.architecture.read import specify
 from engine.budget.model import Budget, Region
+from engine.contract.fields import BY_NAME
 from engine.deployment.spec import Deployment
 from engine.errors import DeploymentError
 from engine.runtimes.registry import get
@@ -123,6 +124,15 @@ def test_that_an_impossible_deployment_names_the_field(
     with pytest.raises(DeploymentError) as refused:
         plan(**settings)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize("cache", ["offloaded", "offloaded_static", "quantized"])
+def test_that_a_cache_that_transformers_has_is_not_said_to_be_none(cache: str) -> None:
+    # transformers 5.24.0, generation/configuration_utils.py: it takes all three.
+    with pytest.raises(DeploymentError, match="yet; dynamic, static can") as refused:
+        plan(cache_implementation=cache)
+    assert "take" not in refused.value.message
+    assert cache not in BY_NAME["cache_implementation"].help
 
 
 def test_that_every_default_used_is_listed() -> None:
