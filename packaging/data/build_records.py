@@ -1,0 +1,202 @@
+"""Write ``tests/truth/records/*.jsonl``: the facts of measured records, in our own schema.
+
+    python packaging/data/build_records.py ../shared/truth
+
+The folder holds three corpora: ``runtime-logs`` (what servers printed), ``second-corpus`` (other
+runtimes and real devices) and ``llama.cpp`` (its own allocations). A line of ours keeps where a
+record comes from, the request in the keys of the machine contract, the figures in bytes with
+half a unit of their last printed digit, and what is left out with the reason. No text of the
+source travels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from record_fields import REQUEST_OF, figures_of, whole_reason  # noqa: E402 - path is set above
+from record_llama_cpp import runs, shapes  # noqa: E402
+from record_readings import LEFT_OUT, READINGS  # noqa: E402
+
+GIB = 2**30
+FILES = {
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "llama.cpp": "llama_cpp_devices",
+    "ollama": "ollama",
+    "transformers": "transformers",
+    "mlx-lm": "mlx",
+    "mlx-vlm": "mlx",
+}
+"""Engine of a record -> file of ours. Every other goes to ``others``, counted and not scored."""
+LLM_D = "https://github.com/llm-d/llm-d-planner (pull request 205)"
+OUT = ROOT / "tests" / "truth" / "records"
+
+
+def main() -> None:
+    """Write every file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    truth: Path = parser.parse_args().folder
+    files: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for corpus in ("runtime-logs", "second-corpus"):
+        for raw in lines(truth / corpus / "records.jsonl"):
+            files[FILES.get(raw["engine"], "others")].append(converted(raw))
+    files["vllm_h100"] = [h100(row) for row in table(truth / "runtime-logs/vllm-0.19-h100.csv")]
+    versions = table(truth / "runtime-logs/vllm-older-versions.csv")
+    files["vllm_h100"] += [swept(row) for row in versions]
+    files["llama_cpp_runs"] = runs(truth / "llama.cpp")
+    files["llama_cpp_shapes"] = shapes(truth / "llama.cpp")
+    OUT.mkdir(exist_ok=True)
+    for name, found in sorted(files.items()):
+        text = "".join(json.dumps(one, separators=(",", ":")) + "\n" for one in found)
+        (OUT / f"{name}.jsonl").write_text(text, encoding="utf-8")
+        print(f"{name}: {len(found)} records, {len(text)} bytes")
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSON Lines file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file."""
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def converted(raw: dict[str, Any]) -> dict[str, Any]:
+    """One record of the two corpora of text."""
+    reading = READINGS.get(raw["id"], {})
+    request = REQUEST_OF.get(raw["engine"], dict)(raw) | reading.get("request", {})
+    request = {k: v for k, v in request.items() if v is not None}
+    model = reading.get("model") or raw.get("model")
+    left_out = dict(reading.get("left_out", {}))
+    reason = LEFT_OUT.get(raw["id"]) or whole_reason(raw, model)
+    if reason:
+        left_out["*"] = reason
+    if model and "config" not in request:
+        request = {"model": model} | request
+    return {
+        "id": raw["id"],
+        "source": raw["source_url"],
+        "runtime": raw["engine"],
+        "version": raw.get("engine_version", ""),
+        "model": raw.get("model") or raw.get("model_inferred") or "",
+        "request": request,
+        "printed": figures_of(raw) | reading.get("printed", {}),
+        **({"facts": reading["facts"]} if "facts" in reading else {}),
+        "left_out": left_out,
+    }
+
+
+def gib(text: str, decimals: int = 2) -> list[float]:
+    """A figure printed in GiB: bytes, and half a unit of its last digit."""
+    return [round(float(text) * GIB), round(0.5 * 10**-decimals * GIB)]
+
+
+def h100(row: dict[str, str]) -> dict[str, Any]:
+    """One logged start of vLLM 0.19 on an H100."""
+    tp, pp = int(row["tp"]), int(row["pp"])
+    request: dict[str, Any] = {
+        "model": row["model"],
+        "runtime": "vllm",
+        "runtime_version": "0.19.0",
+        "gpu": "H100 SXM 80GB",
+        "gpu_total_bytes": int(float(row["total_gib"]) * GIB),
+        "gpu_count": tp * pp,
+        "tensor_parallel_size": tp,
+        "pipeline_parallel_size": pp,
+        "max_model_len": int(row["max_model_len"]),
+        "gpu_memory_utilization": float(row["util"]),
+        "kv_cache_dtype": row["kv_dtype"],
+        "max_num_batched_tokens": int(row["max_batched_tokens"]),
+        "max_num_seqs": int(row["max_num_seqs"]),
+    }
+    if row["quant"] == "fp8":
+        request["weight_format"] = "fp8"
+    elif row["dtype"] == "torch.float32":
+        request["weight_format"] = "fp32"
+    left_out = {}
+    if row["launch_finished"] != "True":
+        left_out["*"] = "the start did not finish"
+    if pp > 1:
+        left_out["kv_pool"] = "the log prints one stage's pool, and the poorest decides"
+    weights = row["weights_gib"]
+    if pp == 4:
+        weights = row["load_gib"]  # This log mixes two stages: 4.26 loaded, 3.28 charged.
+    printed = {
+        "weights": gib(weights),
+        "activations": gib(row["act_peak_gib"]),
+        "non_torch": gib(row["non_torch_gib"]),
+        "graphs": gib(row["cudagraph_gib"]),
+        "kv_pool": gib(row["kv_avail_gib"]),
+        "kv_tokens": [int(row["kv_tokens"]), 0],
+        "max_concurrency": [float(row["max_concurrency"]), 0.005],
+    }
+    if row["num_blocks"]:
+        printed["kv_blocks"] = [int(row["num_blocks"]), 0]
+    return {
+        "id": "h100/" + row["log"].removesuffix(".log"),
+        "source": LLM_D,
+        "runtime": "vllm",
+        "version": "0.19.0",
+        "model": row["model"],
+        "request": request,
+        "printed": printed,
+        "left_out": left_out,
+    }
+
+
+SWEPT = {
+    "weights_gib": "weights",
+    "act_peak_gib": "activations",
+    "non_torch_gib": "non_torch",
+    "cudagraph_gib": "graphs",
+    "kv_avail_gib": "kv_pool",
+}
+
+
+def swept(row: dict[str, str]) -> dict[str, Any]:
+    """One row of the same project's sweep over older versions."""
+    version = row["engine"].split()[1]
+    request: dict[str, Any] = {
+        "model": row["model"],
+        "runtime": "vllm",
+        "runtime_version": version + ".0" if version.count(".") == 1 else version,
+        "gpu": "H100 SXM 80GB",
+        "gpu_total_bytes": int(float(row["total_gib"]) * GIB),
+        "gpu_count": int(row["tp"]),
+        "tensor_parallel_size": int(row["tp"]),
+        "gpu_memory_utilization": float(row["util"]),
+    }
+    if row["max_model_len"]:
+        request["max_model_len"] = int(row["max_model_len"])
+    printed = {ours: gib(row[theirs]) for theirs, ours in SWEPT.items() if row[theirs]}
+    if row["kv_tokens"]:
+        printed["kv_tokens"] = [int(row["kv_tokens"]), 0]
+    if row["max_concurrency"]:
+        printed["max_concurrency"] = [float(row["max_concurrency"]), 0.005]
+    name = row["model"].split("/")[1]
+    return {
+        "id": f"sweep/{name}-{version}-{row['max_model_len']}-tp{row['tp']}",
+        "source": LLM_D,
+        "runtime": "vllm",
+        "version": version,
+        "model": row["model"],
+        "request": request,
+        "printed": printed,
+        "left_out": {},
+    }
+
+
+if __name__ == "__main__":
+    main()

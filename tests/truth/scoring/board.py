@@ -1,0 +1,71 @@
+"""All scores at once, and what is not scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.errors import PlimsollError
+from tests.truth.scoring import generated, gguf, served
+from tests.truth.scoring.ask import Asked, ask, is_offered
+from tests.truth.scoring.records import Record, records
+from tests.truth.scoring.scores import Missed, Score
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+FIGURES: dict[str, Callable[[Asked], Iterator[Score]]] = {
+    "vllm": served.scores,
+    "sglang": served.scores,
+    "transformers": generated.scores,
+}
+"""Runtime -> what of its records is scored."""
+
+
+@dataclass(frozen=True)
+class Board:
+    """The scores of every record, and every figure that has none with its reason."""
+
+    scores: tuple[Score, ...]
+    missed: tuple[Missed, ...]
+
+
+def board(runtimes: Iterable[str] = ()) -> Board:
+    """Scores of ``runtimes``, or of all."""
+    wanted = set(runtimes)
+    scores: list[Score] = []
+    missed: list[Missed] = []
+    for record in records():
+        if wanted and record.runtime not in wanted:
+            continue
+        found = _scored(record)
+        if isinstance(found, Missed):
+            missed.append(found)
+            continue
+        for score in found:
+            figure = score.figure
+            reason = record.left_out.get(figure)
+            if reason is None:
+                scores.append(score)
+            else:
+                missed.append(Missed(record.id, record.runtime, figure, reason))
+    if not wanted or "llama.cpp" in wanted:
+        scores += gguf.scores()
+    return Board(tuple(scores), tuple(missed))
+
+
+def _scored(record: Record) -> list[Score] | Missed:
+    def missed(reason: str) -> Missed:
+        return Missed(record.id, record.runtime, "*", reason)
+
+    if "*" in record.left_out:
+        return missed(record.left_out["*"])
+    figures = FIGURES.get(record.runtime)
+    if figures is None or not is_offered(record.runtime):
+        return missed("a runtime that is not planned yet")
+    try:
+        asked = ask(record)
+        found = list(figures(asked))
+    except PlimsollError as error:
+        return missed(f"no answer: {error.message}")
+    return found or missed("no figure of it is scored")

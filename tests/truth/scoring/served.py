@@ -1,0 +1,134 @@
+"""Figures of a server with a pool: vLLM and SGLang."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.budget.model import Region
+from engine.evidence import total
+from tests.truth.scoring.scores import Score, span
+from tests.truth.scoring.versions import range_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.budget.model import Budget, RankBudget
+    from engine.evidence import Estimate
+    from tests.truth.scoring.ask import Asked
+
+_INSIDE = {"workspaces", "collectives, workspaces", "sampler buffers"}
+"""Parts of the runtime's region that vLLM charges to its budget and prints as non-torch."""
+_IN_THE_WAY = {Region.HEADROOM}
+
+
+def scores(asked: Asked) -> Iterator[Score]:
+    """Every figure of the record that is scored."""
+    record, budget = asked.record, asked.sizing.budget
+    rank = budget.ranks[record.facts.get("rank", 0)]
+    for figure, estimate in _regions(rank).items():
+        if figure in record.printed:
+            yield _score(asked, figure, estimate)
+    pool = record.printed.get("kv_pool")
+    if pool and _names_its_device(asked):
+        yield _score(asked, "kv_pool", rank.regions[Region.KV_CACHE].estimate)
+    if "max_concurrency" in record.printed and _names_its_device(asked):
+        yield _count(asked, "max_concurrency", budget, "concurrency from scratch")
+    if pool:
+        known = asked.again(kv_pool_bytes=pool[0]).budget
+        for figure in ("kv_blocks", "kv_tokens", "max_concurrency"):
+            if figure in record.printed:
+                yield _count(asked, figure, known, f"{figure} from a known pool")
+    if "need" in record.printed:
+        yield _need(asked)
+
+
+def _regions(rank: RankBudget) -> dict[str, Estimate]:
+    runtime = rank.regions[Region.RUNTIME].estimate
+    inside = total(part for part in runtime.parts if part.label in _INSIDE)
+    weights = rank.regions[Region.WEIGHTS].estimate
+    whole = (r.estimate for kind, r in rank.regions.items() if kind not in _IN_THE_WAY)
+    return {
+        "weights": weights,
+        "activations": rank.regions[Region.ACTIVATIONS].estimate,
+        "graphs": rank.regions[Region.CUDA_GRAPHS].estimate,
+        "non_torch": inside,
+        "consumed": total((weights, inside)),
+        "card": total(whole),
+    }
+
+
+def _names_its_device(asked: Asked) -> bool:
+    return bool(asked.record.request.keys() & {"gpu", "gpu_total_bytes"})
+
+
+def traits(asked: Asked) -> frozenset[str]:
+    """What bars ask of a record: plain or quantised weights, a dense model."""
+    spec = asked.plan.model.spec
+    chosen = asked.sizing.budget.deployment.weight_format
+    stored = spec.weight_format if chosen == "auto" else chosen
+    found = {"16-bit" if stored in ("bf16", "fp16", "fp32") else "quantised"}
+    if all(layer.moe is None and layer.state is None for layer in spec.layers):
+        found.add("dense")
+    return frozenset(found)
+
+
+def _score(asked: Asked, figure: str, estimate: Estimate) -> Score:
+    wanted, within = asked.record.printed[figure][:2]
+    low, likely, high = span(estimate)
+    return _made(asked, figure, (wanted, within), (low, likely, high), is_region=True)
+
+
+def _made(
+    asked: Asked,
+    figure: str,
+    printed: tuple[float, float],
+    ours: tuple[float, float, float],
+    *,
+    is_region: bool,
+) -> Score:
+    record = asked.record
+    return Score(
+        record.id,
+        record.runtime,
+        range_of(record.runtime, record.version),
+        asked.plan.model.spec.model_type,
+        figure,
+        printed[0],
+        *ours,
+        printed[1],
+        is_region,
+        traits(asked),
+    )
+
+
+def _count(asked: Asked, figure: str, budget: Budget, label: str) -> Score:
+    state = budget.sequence_state
+    ours = {
+        "kv_blocks": state.num_blocks,
+        "kv_tokens": state.pool_tokens,
+        "max_concurrency": state.max_concurrency,
+    }[figure]
+    wanted, within = asked.record.printed[figure]
+    got = float(ours or 0)
+    if label.endswith("pool"):
+        within += _slack(asked, figure, wanted, budget)
+    return _made(asked, label, (wanted, within), (got, got, got), is_region=False)
+
+
+def _slack(asked: Asked, figure: str, wanted: float, budget: Budget) -> float:
+    """What the pool's own last digit is worth in ``figure``: it decides whole blocks."""
+    pool, within = asked.record.printed["kv_pool"]
+    worth = within / pool * wanted
+    state = budget.sequence_state
+    if figure == "kv_blocks":
+        return worth + 1
+    if figure == "kv_tokens":
+        return worth + (state.block_size or 16)
+    return worth * 1.0 + (wanted / state.num_blocks if state.num_blocks else 0)
+
+
+def _need(asked: Asked) -> Score:
+    wanted, within, length = asked.record.printed["need"]
+    state = asked.again(max_model_len=length).budget.sequence_state
+    got = state.reserved_bytes_per_sequence
+    return _made(asked, "need of one request", (wanted, within), (got, got, got), is_region=False)

@@ -1,0 +1,72 @@
+"""Rows of the scoreboard: per runtime, range of releases and figure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tests.truth.scoring.scores import Score
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How far the figures of one kind are from what was measured."""
+
+    runtime: str
+    versions: str
+    figure: str
+    count: int
+    exact: int
+    median: float
+    p95: float
+    worst: float
+    inside: float | None
+    """Share within our stated range; None for counts, which have none."""
+    width: float | None
+    """Median width of that range, relative to the figure."""
+
+    @property
+    def key(self) -> str:
+        """What names the row in the baseline."""
+        return f"{self.runtime} · {self.versions} · {self.figure}"
+
+
+def rows(scores: Iterable[Score]) -> list[Row]:
+    """One row per runtime, range and figure, in the order in which they come."""
+    groups: dict[tuple[str, str, str], list[Score]] = defaultdict(list)
+    for score in scores:
+        groups[score.runtime, score.versions, score.figure].append(score)
+    return [row(*key, found) for key, found in sorted(groups.items())]
+
+
+def row(runtime: str, versions: str, figure: str, found: Sequence[Score]) -> Row:
+    """The figures of one group."""
+    errors = sorted(score.error for score in found)
+    ranged = [score for score in found if score.is_region]
+    return Row(
+        runtime,
+        versions,
+        figure,
+        len(found),
+        sum(error == 0 for error in errors),
+        median(errors),
+        percentile(errors, 0.95),
+        errors[-1],
+        sum(s.is_inside for s in ranged) / len(ranged) if ranged else None,
+        median(s.width for s in ranged) if ranged else None,
+    )
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The value below which ``share`` of ``ordered`` lies."""
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def percent(value: float | None, digits: int = 2) -> str:
+    """A share for a table."""
+    return "–" if value is None else f"{100 * value:.{digits}f} %"

@@ -1,0 +1,29 @@
+"""Which range of releases a record falls into."""
+
+from __future__ import annotations
+
+import re
+
+_EDGES: dict[str, tuple[tuple[tuple[int, ...], str], ...]] = {
+    "vllm": (
+        ((0, 0), "0.2 to 0.5"),
+        ((0, 6), "0.6 to 0.10"),
+        ((0, 11), "0.11 to 0.16"),
+        ((0, 17), "0.17 to 0.19"),
+        ((0, 20), "0.20 to 0.33"),
+    ),
+    "sglang": (((0, 0), "0.4"), ((0, 5), "0.5")),
+}
+UNSTATED = "not stated"
+
+
+def range_of(runtime: str, version: str) -> str:
+    """The range, or ``not stated``; runtimes without ranges have one for all."""
+    edges = _EDGES.get(runtime)
+    if edges is None:
+        return "all"
+    match = re.match(r"v?(\d+)\.(\d+)", version)
+    if match is None or int(match[1]) > 1:
+        return UNSTATED
+    stated = (int(match[1]), int(match[2]))
+    return next(name for since, name in reversed(edges) if since <= stated)
