@@ -112,7 +112,7 @@ def _joined(*parts: str) -> str:
 
 
 def _more_devices(deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
-    if deployment.runtime == "llama.cpp":
+    if registry.family(deployment.runtime) == "llama.cpp":
         return
     there = len(machine.slots) // (
         deployment.pipeline_parallel_size * deployment.data_parallel_size
@@ -150,9 +150,10 @@ def _context(model: Model, deployment: Deployment, machine: Machine) -> int:
 
 
 def _smaller_cache(deployment: Deployment) -> Iterator[_Idea]:
-    if deployment.runtime == "vllm" and deployment.kv_cache_dtype in ("auto", "bf16", "fp16"):
+    family = registry.family(deployment.runtime)
+    if family == "vllm" and deployment.kv_cache_dtype in ("auto", "bf16", "fp16"):
         yield _Idea("FP8 KV cache", deployment.with_(kv_cache_dtype="fp8"), 1.1)
-    if deployment.runtime == "llama.cpp" and deployment.cache_type_k in (None, "f16", "bf16"):
+    if family == "llama.cpp" and deployment.cache_type_k in (None, "f16", "bf16"):
         plan = deployment.with_(cache_type_k="q8_0", cache_type_v="q8_0")
         yield _Idea("Q8_0 KV cache", plan, 1.1)
 
@@ -180,7 +181,7 @@ def _smaller_weights(model: Model, deployment: Deployment, machine: Machine) -> 
 
 def _offloaded(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
     """llama.cpp's own way out: experts, then layers, in host RAM. It fits, and it is slower."""
-    if deployment.runtime != "llama.cpp":
+    if registry.family(deployment.runtime) != "llama.cpp":
         return
     try:
         found = llama_cpp.placements(model, deployment, machine)
@@ -197,7 +198,7 @@ def _offloaded(model: Model, deployment: Deployment, machine: Machine) -> Iterat
 
 def _other_runtime(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
     """llama.cpp with the best mix that fits."""
-    if deployment.runtime == "llama.cpp" or "llama.cpp" not in registry.RUNTIMES:
+    if registry.family(deployment.runtime) == "llama.cpp" or "llama.cpp" not in registry.RUNTIMES:
         return
     if machine.slots[0].device.kind is not DeviceKind.HOST and deployment.ranks > 1:
         return

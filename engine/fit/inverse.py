@@ -127,7 +127,7 @@ class _Search:
         )
 
     def step(self) -> Answer | None:
-        names = _STEP_FIELDS.get(self.plan.runtime)
+        names = _STEP_FIELDS.get(registry.family(self.plan.runtime))
         if names is None:
             return None
         limit, said = _MOST_STEP_TOKENS, f"more than {_MOST_STEP_TOKENS:,} tokens were not tried"
@@ -146,7 +146,7 @@ class _Search:
         return self._row("best_weight_format", row, lambda name, _: {"weight_format": name})
 
     def cache(self) -> Answer | None:
-        ladder = _KV_LADDERS.get(self.plan.runtime, ())
+        ladder = _KV_LADDERS.get(registry.family(self.plan.runtime), ())
         own = self.settled.cache_type_k or self.settled.kv_cache_dtype
         row = [
             (next(iter(rung.values()), own), self.plan.with_(**rung), self.machine)
@@ -169,7 +169,7 @@ class _Search:
     def _spreads(self) -> Iterator[tuple[int, Deployment]]:
         """Every number of devices with each way to spread the model over it, few stages first."""
         for count in range(1, _MOST_DEVICES + 1):
-            if self.plan.runtime not in _PARALLEL:
+            if registry.family(self.plan.runtime) not in _PARALLEL:
                 yield count, self.plan
                 continue
             for stages in (n for n in range(1, count + 1) if count % n == 0):
@@ -185,7 +185,7 @@ class _Search:
         return self._row("smallest_device", row, lambda name, _: {"gpu": name, "gpu_count": count})
 
     def placement(self) -> Answer | None:
-        if self.plan.runtime != "llama.cpp":
+        if registry.family(self.plan.runtime) != "llama.cpp":
             return None
         if self.is_open:
             return self._unknown("best_placement")
@@ -290,7 +290,7 @@ def _fits(verdict: Verdict) -> bool:
 
 
 def _parallel(_: int | str, plan: Deployment) -> Mapping[str, object]:
-    if plan.runtime not in _PARALLEL:
+    if registry.family(plan.runtime) not in _PARALLEL:
         return {}
     return {
         "tensor_parallel_size": plan.tensor_parallel_size,

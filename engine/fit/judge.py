@@ -9,6 +9,7 @@ from engine.budget.model import Region
 from engine.devices.device import DeviceKind, Vendor
 from engine.fit import words
 from engine.fit.verdict import Fit, Verdict
+from engine.runtimes.registry import family
 from engine.units import GIB, UnitSystem
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def certain_margin(budget: Budget, rank: RankBudget) -> RankMargin:
 
 
 def _fit(budget: Budget, likely: int, worst: int) -> Fit:
-    takes_share = budget.deployment.runtime == "vllm"
+    takes_share = family(budget.deployment.runtime) == "vllm"
     if takes_share and not all(_has_pool_rules(rank.slot.device) for rank in budget.ranks):
         return Fit.UNKNOWN
     if budget.doubts:

@@ -38,7 +38,7 @@ LADDERS: Mapping[str, Mapping[str, float]] = {
 }
 """Weight formats that people choose among with their bits a weight, best first."""
 
-_GGUF_BITS = {"BF16": 16, "F16": 16, "MXFP4_MOE": 4.6}
+_GGUF_BITS = {**LADDERS["llama.cpp"], "F16": 16, "MXFP4_MOE": 4.6}
 _NO_LIMIT_STATED = 2**22
 _MOST_REQUESTS = 2**16
 
@@ -126,9 +126,11 @@ def longest_context(model: Model, deployment: Deployment, machine: Machine) -> i
     """The most tokens per request that the config, or the plan beyond it, allows at all."""
     most = model.spec.max_position_embeddings or _NO_LIMIT_STATED
     asked = deployment.max_model_len
-    if deployment.runtime == "llama.cpp" and deployment.n_ctx:
-        asked = registry.get("llama.cpp").plan(model, deployment, machine).deployment.max_model_len
-    return most if deployment.runtime == "vllm" else max(most, asked or 0)
+    family = registry.family(deployment.runtime)
+    if family == "llama.cpp" and (asked or deployment.n_ctx):
+        plan = registry.get(deployment.runtime).plan(model, deployment, machine)
+        asked = plan.deployment.max_model_len
+    return most if family == "vllm" else max(most, asked or 0)
 
 
 def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> int:
@@ -154,9 +156,10 @@ def most_requests(deployment: Deployment, settled: Deployment) -> int:
         deployment: the plan.
         settled: the same with the runtime's defaults.
     """
-    if settled.runtime == "vllm" and settled.max_num_seqs is not None:
+    family = registry.family(settled.runtime)
+    if family == "vllm" and settled.max_num_seqs is not None:
         return settled.max_num_seqs * settled.data_parallel_size
-    if deployment.runtime == "llama.cpp" and deployment.n_parallel is not None:
+    if family == "llama.cpp" and deployment.n_parallel is not None:
         return deployment.n_parallel
     return _MOST_REQUESTS
 
@@ -193,7 +196,7 @@ def rungs(model: Model, runtime: str) -> tuple[str, ...]:
     bits = _bits(model, loaded(model, runtime).name)
     lower = tuple(
         name
-        for name, rung in LADDERS.get(runtime, {}).items()
+        for name, rung in LADDERS.get(registry.family(runtime), {}).items()
         if rung < bits - 0.2 and name in offered
     )
     return ("auto", *lower) if "auto" in offered else lower

@@ -12,6 +12,7 @@ from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
 from engine.runtimes import unpacking
 from engine.runtimes.loading import in_words, loaded
+from engine.runtimes.registry import family
 from engine.text import printable
 from engine.units import UnitSystem, format_gib
 
@@ -103,7 +104,7 @@ def weights(budget: Budget) -> str:
 def kv_cache(budget: Budget) -> str:
     """The KV cache's dtype and blocks: ``BF16, blocks of 16``."""
     plan, spec = budget.deployment, budget.model.spec
-    if plan.runtime == "llama.cpp":
+    if family(plan.runtime) == "llama.cpp":
         key, value = dtype(plan.cache_type_k or "f16"), dtype(plan.cache_type_v or "f16")
         return key if key == value else f"{key} keys, {value} values"
     name = plan.kv_cache_dtype

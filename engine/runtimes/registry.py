@@ -57,6 +57,15 @@ class _Runtimes(Mapping[str, "Runtime"]):
 RUNTIMES: Mapping[str, Runtime] = _Runtimes()
 """Every runtime by its key in the machine contract."""
 
+_FAMILIES: Mapping[str, str] = MappingProxyType({})
+"""Runtimes that run another one -> the one whose rules and settings they have."""
+
+
+def family(name: str) -> str:
+    """The runtime whose rules ``name`` follows: ``llama.cpp`` for what runs it, else itself."""
+    return _FAMILIES.get(name, name)
+
+
 _LATER = MappingProxyType({"sglang": "SGLang", "ollama": "Ollama", "mlx": "MLX"})
 
 

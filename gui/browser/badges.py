@@ -127,7 +127,7 @@ def _sized(model: Model, deployment: Deployment, machine: Machine) -> Badge:
 def _for_model(model: Model, deployment: Deployment) -> tuple[Deployment, str]:
     """The plan as this model would be opened with it, and what was changed for that."""
     remark = ""
-    if model.is_gguf and deployment.runtime != _GGUF_RUNTIME:
+    if model.is_gguf and registry.family(deployment.runtime) != _GGUF_RUNTIME:
         deployment = deployment.with_(runtime=_GGUF_RUNTIME, runtime_version=None)
         remark = "With llama.cpp, which reads GGUF files."
     runtime = registry.get(deployment.runtime)

@@ -63,7 +63,7 @@ def adapted(plan: Plan, model: Model) -> tuple[Plan, tuple[str, ...]]:
     """
     deployment = plan.deployment
     notes: list[str] = []
-    if model.is_gguf and deployment.runtime != GGUF_RUNTIME:
+    if model.is_gguf and registry.family(deployment.runtime) != GGUF_RUNTIME:
         label = registry.get(GGUF_RUNTIME).label
         notes.append(f"Runtime set to {label}, which reads GGUF files.")
         deployment = with_runtime(plan, GGUF_RUNTIME, None, model).deployment
