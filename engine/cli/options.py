@@ -138,8 +138,32 @@ def _size(parser: _Parser, asked: Asked) -> None:
     parser.add_argument("model", nargs="?", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument("--batch", metavar="FILE", help="JSON Lines of requests; - reads stdin")
     parser.add_argument("--json", action="store_true", help="one JSON object, as for a batch")
+    parser.add_argument(
+        "--with", action="append", type=_beside, metavar="'MODEL …'",
+        help="a further model on the same machine, with its own options; may be repeated",
+    )  # fmt: skip
     _hub(parser)
     _contract(parser, asked)
+
+
+def _beside(text: str) -> dict[str, object]:
+    """The request that ``--with 'MODEL --runtime …'`` states.
+
+    Raises:
+        UsageError: an unknown option in it, or a value that cannot be read.
+    """
+    import shlex  # noqa: PLC0415 - seldom needed
+
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        message = f"--with {text[:80]!r} has a quotation mark that isn't closed."
+        raise UsageError(message, field="with") from error
+    parser = _Parser(prog="plimsoll size", add_help=False, allow_abbrev=False)
+    parser.add_argument("model")
+    _contract(parser, _asked(words))
+    stated = vars(parser.parse_args(words))
+    return {name: value for name, value in stated.items() if value is not None}
 
 
 def _report(parser: _Parser, asked: Asked) -> None:
@@ -240,8 +264,14 @@ def _option(group: argparse._ArgumentGroup, field: Field) -> None:  # pyright: i
 
 
 _MOST_CHOICES_SHOWN = 4
-_METAVAR = {Kind.TEXT: "NAME", Kind.INTEGER: "N", Kind.NUMBER: "X", Kind.SWITCH: "on|off|auto"}
-_METAVAR[Kind.NUMBERS] = "X,X"
+_METAVAR = {
+    Kind.TEXT: "NAME",
+    Kind.INTEGER: "N",
+    Kind.NUMBER: "X",
+    Kind.SWITCH: "on|off|auto",
+    Kind.NUMBERS: "X,X",
+    Kind.INTEGERS: "N,N",
+}
 
 
 def _reader(field: Field) -> Callable[[str], object]:
@@ -249,7 +279,8 @@ def _reader(field: Field) -> Callable[[str], object]:
         if field.name.endswith("_bytes"):
             return _bytes
         return _tokens if field.name in _TOKENS else _whole
-    return {Kind.NUMBER: _number, Kind.NUMBERS: _numbers}.get(field.kind, str)
+    readers = {Kind.NUMBER: _number, Kind.NUMBERS: _numbers, Kind.INTEGERS: _integers}
+    return readers.get(field.kind, str)
 
 
 _TOKENS = {"max_model_len", "live_tokens", "max_num_batched_tokens", "n_ctx", "prompt_len"}
@@ -283,6 +314,10 @@ def _number(text: str) -> float:
 
 def _numbers(text: str) -> list[float]:
     return [_number(part) for part in text.split(",")]
+
+
+def _integers(text: str) -> list[int]:
+    return [_whole(part) for part in text.split(",")]
 
 
 def _endpoint(text: str) -> str:

@@ -17,10 +17,12 @@ from engine.errors import PlimsollError, UsageError
 from engine.fit import solve
 from engine.fit.verdict import Fit
 from engine.sizing import size
+from engine.together import together
 
 if TYPE_CHECKING:
     import argparse
 
+    from engine.contract.request import Request
     from engine.fit.changes import Change
     from engine.fit.inverse import Answer
 
@@ -45,6 +47,8 @@ def _text(options: argparse.Namespace) -> int:
 
     desk = Desk(CancelToken(), opener(options))
     request = parse(options.given)
+    if request.others:
+        return _together(desk, request)
     plan = desk.plan(request)
     sizing = size(plan.model, plan.deployment, plan.machine)
     limits = solve.limits(plan.model, plan.deployment, plan.machine)
@@ -61,6 +65,18 @@ def _text(options: argparse.Namespace) -> int:
         answers = inverse(plan.model, plan.deployment, plan.machine)
     look.write(describe(sizing, limits, plan.notes, look, ways, answers), streams.output())
     return STATUS[sizing.verdict.outcome if plan.notes.capacity_known else Fit.UNKNOWN]
+
+
+def _together(desk: Desk, request: Request) -> int:
+    from engine.cli.look import Look  # noqa: PLC0415 - no part of an answer in JSON
+    from engine.cli.together_text import describe  # noqa: PLC0415 - only for several models
+
+    plan = desk.plan(request)
+    tenants, machine = desk.tenants(request)
+    found = together(tenants, machine)
+    look = Look.of(streams.output())
+    look.write(describe(found, plan.notes, look), streams.output())
+    return STATUS[found.outcome if plan.notes.capacity_known else Fit.UNKNOWN]
 
 
 def _json(options: argparse.Namespace) -> int:

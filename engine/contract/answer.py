@@ -67,6 +67,7 @@ def answer(
         "starts": verdict.starts if notes.capacity_known else None,
         "limits": _limits(limits, notes),
         "inverse": None,
+        "together": None,
         "assumptions": [*notes.assumptions, *budget.assumptions],
         "warnings": [
             *budget.refusals,

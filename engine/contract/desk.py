@@ -20,6 +20,7 @@ from engine.source import catalogue as catalogue_of_models
 from engine.source.raw import RawModel
 from engine.source.resolve import resolve
 from engine.text import printable
+from engine.together import Tenant, on
 from engine.units import GIB
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Desk:
         self._open_hub = open_hub
         self._hub: HubClient | None = None
         self._models: OrderedDict[str, Model] = OrderedDict()
-        self._here: Machine | None = None
+        self._here: dict[frozenset[int], Machine] = {}
 
     def plan(self, request: Request) -> Plan:
         """Everything the arithmetic needs for ``request``.
@@ -68,6 +69,8 @@ class Desk:
         if "runtime" in request.given:
             registry.get(request.deployment.runtime)
         machine, about_machine = self._machine(request)
+        if request.devices is not None:
+            machine = on(machine, request.devices)
         model = self.model(request)
         deployment, about_plan = _complete(request, model, machine)
         return Plan(
@@ -80,6 +83,20 @@ class Desk:
                 capacity_known=about_machine.capacity_known,
             ),
         )
+
+    def tenants(self, request: Request) -> tuple[tuple[Tenant, ...], Machine]:
+        """The request's model and those that run beside it, and the machine they share.
+
+        Raises:
+            PlimsollError: a model, the device or the setting that is wrong.
+        """
+        machine, _ = self._machine(request)
+        found: list[Tenant] = []
+        for each in (request, *request.others):
+            model = self.model(each)
+            deployment, _ = _complete(each, model, machine)
+            found.append(Tenant(model, deployment, each.devices))
+        return tuple(found), machine
 
     def model(self, request: Request) -> Model:
         """The model that ``request`` names or carries."""
@@ -124,10 +141,15 @@ class Desk:
         if count == 0:
             return self._cpu_alone(), Notes()
         if request.gpu is None and request.gpu_total_bytes is None:
-            return self._this_machine(count)
+            return self._this_machine(request, count)
+        if request.instead_of or request.empty:
+            message = f"{request.gpu or 'The device'} isn't this machine: nothing runs there."
+            raise DeviceError(message, field="instead_of" if request.instead_of else "baseline")
         assumed: tuple[str, ...] = ()
         if count is None:
-            count = request.deployment.ranks * request.deployment.data_parallel_size
+            plans = [each.deployment for each in (request, *request.others)]
+            stated = [max(each.devices or (0,)) + 1 for each in (request, *request.others)]
+            count = max(*(p.ranks * p.data_parallel_size for p in plans), *stated)
             assumed = (f"gpu_count {count}: as many devices as the parallel sizes need.",)
         try:
             device = _named(request.gpu, request.gpu_total_bytes)
@@ -140,8 +162,10 @@ class Desk:
             return catalogue.machine(device, count), Notes(assumed, told, capacity_known=False)
         return catalogue.machine(device, count), Notes(assumptions=assumed)
 
-    def _this_machine(self, count: int | None) -> tuple[Machine, Notes]:
-        here = self._look_around()
+    def _this_machine(self, request: Request, count: int | None) -> tuple[Machine, Notes]:
+        here = self._look_around(request.instead_of)
+        if request.empty:
+            here = here.emptied()
         gpus = [slot for slot in here.slots if slot.device.kind is not DeviceKind.HOST]
         if count is None or count == len(gpus):
             return here, Notes(assumptions=(f"Device: {here.name}.",))
@@ -159,12 +183,13 @@ class Desk:
         here = self._look_around()
         return replace(here, slots=(here.host,))
 
-    def _look_around(self) -> Machine:
-        if self._here is None:
+    def _look_around(self, instead_of: frozenset[int] = frozenset()) -> Machine:
+        known = self._here.get(instead_of)
+        if known is None:
             from engine.devices.here import this_machine  # noqa: PLC0415 - loads drivers
 
-            self._here = this_machine()
-        return self._here
+            known = self._here[instead_of] = this_machine(instead_of=instead_of)
+        return known
 
 
 def _about_source(model: Model) -> tuple[str, ...]:

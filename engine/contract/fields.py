@@ -27,6 +27,8 @@ class Kind(Enum):
     """``on``, ``off``, ``auto`` or a boolean."""
     NUMBERS = auto()
     """A list of numbers; on the command line separated by commas."""
+    INTEGERS = auto()
+    """The same of whole numbers."""
     OBJECT = auto()
     OBJECTS = auto()
 
@@ -39,6 +41,7 @@ class Group(Enum):
     DEVICE = "device"
     VLLM = "vLLM"
     LLAMA_CPP = "llama.cpp"
+    OLLAMA = "Ollama"
     TRANSFORMERS = "Transformers"
 
 
@@ -66,7 +69,7 @@ class Field:
         return "--" + self.name.replace("_", "-")
 
 
-LATER = ("sglang", "ollama", "mlx")
+LATER = ("sglang", "mlx")
 """Runtimes of the contract that can't be planned yet: they get a sentence of their own."""
 RUNTIMES = ("vllm", "sglang", "llama.cpp", "ollama", "transformers", "mlx")
 
@@ -107,16 +110,16 @@ def _model() -> Iterable[Field]:
 def _plan() -> Iterable[Field]:
     group = Group.PLAN
     tokens, requests, ranks = (1, _MOST_TOKENS), (1, _MOST_REQUESTS), (1, _MOST_DEVICES)
-    text = "vllm, llama.cpp or transformers (sglang, ollama and mlx: not yet)"
+    text = "vllm, llama.cpp, ollama or transformers (sglang and mlx: not yet)"
     yield Field("runtime", Kind.TEXT, group, text, choices=RUNTIMES, later=LATER)
     yield _text(group, "runtime_version", "its version, such as 0.24.0")
     yield _text(
         group, "weight_format", "auto (as stored), bf16, fp8, awq-int4, nf4 … or a GGUF mix, Q4_K_M"
     )
     yield _text(group, "kv_cache_dtype", "auto, bf16, fp8 … of vLLM; f16, q8_0 … of llama.cpp")
-    yield _integer(
-        group, "max_model_len", "context of one request, in tokens", tokens, ("--context", "-c")
-    )
+    text = "context of one request, in tokens; -1: the longest that vLLM finds room for"
+    span = (-1, _MOST_TOKENS)
+    yield _integer(group, "max_model_len", text, span, ("--context", "-c"))
     yield _integer(group, "concurrency", "requests at once, each of that context", requests)
     yield _integer(group, "live_tokens", "tokens held by all requests together", tokens)
     yield _integer(group, "tensor_parallel_size", "devices that share a layer", ranks, ("--tp",))
@@ -134,6 +137,21 @@ def _device() -> Iterable[Field]:
     yield _text(group, "gpu", "catalogue name, such as 'RTX 4090' (default: this machine)")
     yield _integer(group, "gpu_total_bytes", "memory the driver reports", (1, _MOST_BYTES))
     yield _integer(group, "gpu_count", "devices of this kind; 0 plans on the CPU", (0, 1024))
+    yield Field(
+        "devices", Kind.INTEGERS, group, "which of the machine's devices to take, such as 0,2", 0
+    )
+    yield _text(
+        group, "baseline", "this machine as it is now, or with nothing else on it", "now", "empty"
+    )
+    text = "process ids whose memory counts as free, since the plan takes their place"
+    yield Field("instead_of", Kind.INTEGERS, group, text, 1)
+    yield Field(
+        "with",
+        Kind.OBJECTS,
+        group,
+        "further models on the same machine: objects with model and plan, in order of start",
+        inline=True,
+    )
     text = "system the runtime runs on (default: this machine's, else by the device)"
     yield _text(group, "platform", text, "linux", "windows", "wsl", "macos")
 
@@ -158,6 +176,11 @@ def _pool() -> Iterable[Field]:
     yield _integer(group, "max_loras", "adapters loaded at once", (0, 4096))
     yield _integer(group, "max_lora_rank", "largest rank among them", (1, 4096))
     yield _integer(group, "kv_pool_bytes", "size of the KV pool, when known", (1, _MOST_BYTES))
+    text = "size of the KV pool that each GPU is told to take; the share then decides nothing"
+    yield _integer(group, "kv_cache_memory_bytes", text, (1, _MOST_BYTES))
+    text = "blocks of the KV pool, whatever memory there is"
+    yield _integer(group, "num_gpu_blocks_override", text, (1, _MOST_TOKENS))
+    yield _integer(group, "block_size", "tokens of a KV block", (1, 2**20))
 
 
 def _llama_cpp() -> Iterable[Field]:
@@ -185,6 +208,13 @@ def _llama_cpp() -> Iterable[Field]:
     yield _integer(group, "n_outputs_max", "rows of logits reserved; 0 = n_batch", tokens)
 
 
+def _ollama() -> Iterable[Field]:
+    group = Group.OLLAMA
+    text = "OLLAMA_GPU_OVERHEAD: memory that Ollama leaves alone on each GPU"
+    yield _integer(group, "gpu_overhead_bytes", text, (0, _MOST_BYTES))
+    yield _switch(group, "sched_spread", "OLLAMA_SCHED_SPREAD: all GPUs, even where one would do")
+
+
 def _transformers() -> Iterable[Field]:
     group = Group.TRANSFORMERS
     yield _integer(group, "batch_size", "prompts at once", (1, _MOST_REQUESTS))
@@ -199,9 +229,12 @@ FIELDS: tuple[Field, ...] = (
     *_device(),
     *_pool(),
     *_llama_cpp(),
+    *_ollama(),
     *_transformers(),
 )
 BY_NAME = {field.name: field for field in FIELDS}
 ABOUT_THE_ANSWER = frozenset({"inverse"})
 ABOUT_THE_MODEL = frozenset({"model", "config", "tensors"})
-ABOUT_THE_DEVICE = frozenset({"gpu", "gpu_total_bytes", "gpu_count"})
+ABOUT_THE_DEVICE = frozenset(
+    {"gpu", "gpu_total_bytes", "gpu_count", "devices", "baseline", "instead_of", "with"}
+)

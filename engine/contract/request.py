@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 RequestId = str | int | None
 
 _NOT_THE_PLAN = ABOUT_THE_MODEL | ABOUT_THE_DEVICE | ABOUT_THE_ANSWER
+_OF_THE_MACHINE = (ABOUT_THE_DEVICE | ABOUT_THE_ANSWER) - {"devices"}
 _MOST_TENSORS = 1_000_000
+_MOST_MODELS = 16
 _TENSOR_KEYS = {"name", "dtype", "shape"}
 _BITS = {
     **dict.fromkeys(("F64", "I64", "U64"), 64),
@@ -47,6 +49,14 @@ class Request:
     gpu: str | None
     gpu_total_bytes: int | None
     gpu_count: int | None
+    devices: tuple[int, ...] | None
+    """Which devices of the machine the plan takes, by index."""
+    empty: bool
+    """Whether this machine counts as if nothing else ran on it."""
+    instead_of: frozenset[int]
+    """Processes whose memory counts as free."""
+    others: tuple[Request, ...]
+    """Further models on the same machine, in the order in which they start."""
     inverse: bool
     """Whether the inverse questions are asked too."""
     given: frozenset[str]
@@ -79,9 +89,33 @@ def parse(mapping: Mapping[str, object]) -> Request:
         gpu=values.get("gpu"),
         gpu_total_bytes=values.get("gpu_total_bytes"),
         gpu_count=values.get("gpu_count"),
+        devices=values.get("devices"),
+        empty=values.get("baseline") == "empty",
+        instead_of=frozenset(values.get("instead_of", ())),
+        others=_others(values.get("with", ())),
         inverse=values.get("inverse", False),
         given=frozenset(values),
     )
+
+
+def _others(items: object) -> tuple[Request, ...]:
+    """The further requests: each a model and a plan, on the machine of the first."""
+    found: list[Request] = []
+    if len(cast("list[object]", items)) > _MOST_MODELS:
+        message = f"with takes at most {_MOST_MODELS} further models."
+        raise UsageError(message, field="with")
+    for index, item in enumerate(cast("list[object]", items)):
+        where = f"with[{index}]"
+        if not isinstance(item, dict):
+            message = f"{where} must be an object with model and the settings of its plan."
+            raise UsageError(message, field=where)
+        entry = cast("dict[str, object]", item)
+        misplaced = sorted(_OF_THE_MACHINE & set(entry))
+        if misplaced:
+            message = f"{where} shares the machine of the request: leave out {misplaced[0]}."
+            raise UsageError(message, field=f"{where}.{misplaced[0]}")
+        found.append(parse(entry))
+    return tuple(found)
 
 
 def request_id(mapping: Mapping[str, object]) -> RequestId:
@@ -117,6 +151,7 @@ def _checked(field: Field, value: object) -> Any:
         Kind.BOOLEAN: _boolean,
         Kind.SWITCH: _switch,
         Kind.NUMBERS: _numbers,
+        Kind.INTEGERS: _integers,
         Kind.OBJECT: _object,
         Kind.OBJECTS: _objects,
     }
@@ -162,6 +197,13 @@ def _numbers(field: Field, value: object) -> tuple[float, ...]:
     if items is None or len(items) > 1024:
         raise _wrong(field, "a list of numbers", value)
     return tuple(_number(field, item) for item in items)
+
+
+def _integers(field: Field, value: object) -> tuple[int, ...]:
+    items = cast("list[object] | tuple[object, ...] | None", _listed(value))
+    if not items or len(items) > 1024:
+        raise _wrong(field, "a list of whole numbers", value)
+    return tuple(_integer(field, item) for item in items)
 
 
 def _listed(value: object) -> object:

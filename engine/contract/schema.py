@@ -72,10 +72,13 @@ def _property(field: Field) -> Schema:
         limits["minimum"] = field.least
     if field.most is not None:
         limits["maximum"] = field.most
-    if field.kind is Kind.NUMBERS:
-        shape: Schema = {"type": "array", "items": {"type": "number"} | limits}
+    if field.kind in (Kind.NUMBERS, Kind.INTEGERS):
+        of = "number" if field.kind is Kind.NUMBERS else "integer"
+        shape: Schema = {"type": "array", "items": {"type": of} | limits}
     elif field.kind is Kind.OBJECTS:
-        shape = {"type": "array", "items": _tensor()}
+        # A further model is a request of its own, but for the machine.
+        items = _tensor() if field.name == "tensors" else {"$ref": "#"}
+        shape = {"type": "array", "items": items}
     elif field.choices:
         shape = {"enum": list(field.choices)}
     else:
@@ -126,6 +129,7 @@ def _answer() -> Schema:
             best_weight_format=or_null(TEXT),
         ),
         inverse=said(or_null(_inverse()), "null unless asked for with inverse"),
+        together=said(or_null(_together()), "null unless further models are given with the first"),
         assumptions=TEXTS,
         warnings=TEXTS,
     )
@@ -152,6 +156,23 @@ def _region() -> Schema:
         basis=BASIS,
         source=TEXT,
         direction=said({"enum": choices}, said_of),
+    )
+
+
+def _together() -> Schema:
+    lies = closed(
+        devices={"type": "array", "items": SIZE},
+        answer=said({"type": "object"}, "an answer of this same kind, beside the others"),
+    )
+    device = closed(
+        device=TEXT,
+        allocatable_bytes=or_null(SIZE),
+        held=said(closed(low=BYTES, likely=BYTES, high=BYTES), "by all models and others"),
+    )
+    return closed(
+        models=said({"type": "array", "items": lies}, "in the order of start"),
+        devices={"type": "array", "items": device},
+        verdict=said({"enum": [fit.value for fit in Fit]}, "the worst of the models'"),
     )
 
 

@@ -42,10 +42,16 @@ class Deployment:
     max_lora_rank: int = 16
     kv_pool_bytes: int | None = None
     """Size of the KV pool per rank where it is known (from a log)."""
+    kv_cache_memory_bytes: int | None = None
+    """Size of the KV pool per rank as vLLM is told to make it, whatever share it may use."""
+    num_gpu_blocks_override: int | None = None
+    """Blocks of the KV pool as vLLM is told to make it, whatever memory there is."""
+    block_size: int | None = None
+    """Tokens of a KV block; None for the runtime's own."""
     platform: str | None = None
     """``linux``, ``windows``, ``wsl`` or ``macos``; None: as the machine says, else by device."""
     backend: str | None = None
-    """Of llama.cpp: ``cuda``, ``rocm``, ``vulkan``, ``metal``, ``sycl``, ``cpu``; None: by device."""
+    """Of llama.cpp: cuda, rocm, vulkan, metal, sycl or cpu; None: by device."""
     n_ctx: int | None = None
     n_parallel: int | None = None
     kv_unified: bool | None = None
@@ -64,6 +70,10 @@ class Deployment:
     offload_kqv: bool = True
     op_offload: bool = True
     n_outputs_max: int | None = None
+    gpu_overhead_bytes: int | None = None
+    """``OLLAMA_GPU_OVERHEAD``: memory that Ollama leaves alone on each GPU."""
+    sched_spread: bool = False
+    """``OLLAMA_SCHED_SPREAD``: all GPUs, even where one would do."""
     batch_size: int | None = None
     prompt_len: int | None = None
     attn_implementation: str | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.devices import catalogue
 from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
-from engine.errors import TelemetryError
+from engine.errors import DeviceError, TelemetryError
 from engine.evidence import Basis, Estimate, exactly
 from engine.telemetry import mapped
 from engine.telemetry.probe import open_sampler
@@ -19,6 +19,7 @@ from engine.units import GIB, MIB, format_gib
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from collections.abc import Set as AbstractSet
 
     from engine.telemetry.snapshot import TelemetrySnapshot
 
@@ -34,15 +35,19 @@ _SYSTEM_ON_UNIFIED_BYTES = 9 * GIB
 """GB10 after boot: 113.07 of 121.69 GiB available."""
 
 
-def this_machine(snapshot: TelemetrySnapshot | None = None) -> Machine:
+def this_machine(
+    snapshot: TelemetrySnapshot | None = None, *, instead_of: frozenset[int] = frozenset()
+) -> Machine:
     """This computer as a place to plan for: its GPUs in the driver's order, and its RAM.
 
     A device that cannot be read now (lost, asleep) is left out: nothing can be planned on it.
 
     Args:
         snapshot: readings to take it from; sampled here where there are none.
+        instead_of: processes whose memory counts as free, since the plan takes their place.
 
     Raises:
+        DeviceError: such a process holds nothing here, or what it holds can't be read.
         TelemetryError: not even the computer's memory can be read.
     """
     if snapshot is None:
@@ -51,13 +56,14 @@ def this_machine(snapshot: TelemetrySnapshot | None = None) -> Machine:
             snapshot = sampler.sample()
         finally:
             sampler.close()
+    _check_processes(snapshot, instead_of)
     host_reading = next((d for d in snapshot.devices if d.pool is PoolKind.HOST), None)
     if host_reading is None or isinstance(host_reading.total_bytes, Missing):
         message = "The memory of this computer cannot be read."
         raise TelemetryError(message)
-    host = _host(host_reading, host_reading.total_bytes)
+    host = _host(host_reading, host_reading.total_bytes, instead_of)
     gpus = tuple(
-        _gpu(device, device.total_bytes)
+        _gpu(device, device.total_bytes, instead_of)
         for device in snapshot.devices
         if device.pool is not PoolKind.HOST and not isinstance(device.total_bytes, Missing)
     )
@@ -100,7 +106,23 @@ def apple(chip: str, host: Slot) -> Slot:
     return Slot(known, foreign, host.uuid)
 
 
-def _gpu(reading: DeviceReading, total: int) -> Slot:
+def _check_processes(snapshot: TelemetrySnapshot, instead_of: frozenset[int]) -> None:
+    for pid in sorted(instead_of):
+        found = [size for device in snapshot.devices if (size := _held_by(device, {pid}))]
+        if not found:
+            message = (
+                f"instead_of: no process {pid} is seen to hold memory here; see plimsoll machine."
+            )
+            raise DeviceError(message, field="instead_of")
+
+
+def _held_by(reading: DeviceReading, pids: AbstractSet[int]) -> int:
+    if isinstance(reading.processes, Missing):
+        return 0
+    return _sum(p.used_bytes for p in reading.processes if p.pid in pids)
+
+
+def _gpu(reading: DeviceReading, total: int, instead_of: frozenset[int]) -> Slot:
     known = catalogue.match(reading.name, total)
     is_unified = reading.pool is PoolKind.UNIFIED
     allocatable = _allocatable(reading, total, known)
@@ -117,7 +139,8 @@ def _gpu(reading: DeviceReading, total: int) -> Slot:
         aliases=(reading.name,),
         source=reading.source,
     )
-    return Slot(device, _foreign(reading, total - allocatable.likely_bytes), reading.uuid)
+    foreign = _foreign(reading, total - allocatable.likely_bytes, instead_of)
+    return Slot(device, foreign, reading.uuid)
 
 
 def _allocatable(reading: DeviceReading, total: int, known: Device | None) -> Estimate:
@@ -147,18 +170,18 @@ def _allocatable(reading: DeviceReading, total: int, known: Device | None) -> Es
     return Estimate(total - high, total - likely, total - low, Basis.FITTED, source)
 
 
-def _foreign(reading: DeviceReading, reserve_bytes: int) -> Estimate:
-    """What is held now by anyone but ourselves."""
+def _foreign(reading: DeviceReading, reserve_bytes: int, instead_of: frozenset[int]) -> Estimate:
+    """What is held now by anyone but ourselves and those whose place the plan takes."""
     used = reading.used_bytes
     if isinstance(used, Missing):
         return Estimate(*_UNKNOWN_USE_BYTES, Basis.ASSUMED, f"not known: {used.reason}")
     if isinstance(reading.reserved_bytes, Missing):
         used -= reserve_bytes  # this driver counts its reserve as used
-    others = max(used - own_bytes(reading), 0)
+    others = max(used - own_bytes(reading) - _held_by(reading, instead_of), 0)
     return exactly(others, Basis.MEASURED, f"{reading.source}, in use now")
 
 
-def _host(reading: DeviceReading, total: int) -> Slot:
+def _host(reading: DeviceReading, total: int, instead_of: frozenset[int]) -> Slot:
     """RAM: what the kernel holds outside any process is not to be had, the rest is others'."""
     used = reading.used_bytes
     is_limited = bool(reading.note)
@@ -171,7 +194,8 @@ def _host(reading: DeviceReading, total: int) -> Slot:
     else:
         in_processes = _private_bytes(reading) + mapped.model_bytes(reading.processes)
         kernel = system + max(used - in_processes, 0)
-        others = max(min(in_processes, used) - own_bytes(reading), 0)
+        gone = own_bytes(reading) + _held_by(reading, instead_of)
+        others = max(min(in_processes, used) - gone, 0)
         basis = Basis.MEASURED
     size = total - kernel
     allocatable = Estimate(

@@ -27,7 +27,7 @@ CONTRACT_KEYS = [
     "flash_attn", "swa_full", "n_gpu_layers", "n_cpu_moe", "split_mode", "tensor_split", "mmap",
     "repack", "offload_kqv", "op_offload", "n_outputs_max", "batch_size", "prompt_len",
     "attn_implementation", "cache_implementation", "platform", "backend",
-    "inverse",
+    "inverse", "devices", "baseline", "instead_of", "with",
 ]  # fmt: skip
 
 
@@ -40,7 +40,10 @@ def test_that_the_table_holds_every_key_of_the_contract_and_no_other():
 
 
 def test_that_every_key_but_the_model_and_the_device_is_a_field_of_the_deployment():
-    outside = {"model", "config", "tensors", "gpu", "gpu_total_bytes", "gpu_count", "inverse"}
+    outside = {
+        "model", "config", "tensors", "gpu", "gpu_total_bytes", "gpu_count", "inverse", "devices",
+        "baseline", "instead_of", "with",
+    }  # fmt: skip
     assert {f.name for f in FIELDS} - outside == set(Deployment.__dataclass_fields__)
 
 

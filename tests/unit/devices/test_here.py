@@ -12,7 +12,7 @@ import pytest
 from engine.devices import plain
 from engine.devices.device import DeviceKind, Vendor
 from engine.devices.here import apple, this_machine
-from engine.errors import TelemetryError
+from engine.errors import DeviceError, TelemetryError
 from engine.evidence import Basis
 from engine.telemetry.snapshot import (
     DeviceReading,
@@ -230,3 +230,26 @@ def test_that_a_machine_becomes_a_plain_dict_that_json_can_hold():
         "source": "NVML 580.126.09, total minus the reserve it states",
     }
     assert machine["host"]["kind"] == "host"
+
+
+def test_that_the_place_of_a_process_can_be_taken():
+    server = ProcessReading(4211, "VLLM::EngineCore", 18 * GIB)
+    held = card(used_bytes=19 * GIB, processes=(server,))
+    snapshot = TelemetrySnapshot(1.0, 1.0, (held, ram()))
+    beside, instead = this_machine(snapshot), this_machine(snapshot, instead_of=frozenset({4211}))
+    assert beside.slots[0].foreign.likely_bytes == 19 * GIB
+    assert instead.slots[0].foreign.likely_bytes == 1 * GIB
+    assert instead.host.foreign == beside.host.foreign
+
+
+def test_that_a_process_on_the_host_gives_its_private_memory_back():
+    snapshot = TelemetrySnapshot(1.0, 1.0, (ram(),))
+    beside, instead = this_machine(snapshot), this_machine(snapshot, instead_of=frozenset({2}))
+    assert beside.host.foreign.likely_bytes - instead.host.foreign.likely_bytes == 4 * GIB
+
+
+def test_that_a_process_that_holds_nothing_is_named():
+    snapshot = TelemetrySnapshot(1.0, 1.0, (card(), ram()))
+    with pytest.raises(DeviceError, match="no process 99 ") as caught:
+        this_machine(snapshot, instead_of=frozenset({99}))
+    assert caught.value.field == "instead_of"

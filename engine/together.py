@@ -1,0 +1,166 @@
+"""Several models on one machine: placed on devices, sized one after the other.
+
+What the first holds is what the second finds taken. Models start in the order given, so a
+runtime that takes a share of the whole device (vLLM) is refused where an earlier one holds it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from engine.budget.model import Region
+from engine.errors import DeploymentError
+from engine.evidence import total
+from engine.fit.verdict import Fit
+from engine.sizing import Sizing, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from engine.architecture.model import Model
+    from engine.budget.model import RankBudget
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine, Slot
+    from engine.evidence import Estimate
+
+_OUTSIDE = (Region.HEADROOM, Region.FOREIGN)
+_MOST_TRIED = 64
+"""Sets of devices tried for one model: beyond that they are all alike."""
+_ORDER = (Fit.FITS, Fit.TIGHT, Fit.UNKNOWN, Fit.DOES_NOT_FIT)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tenant:
+    """One of the models."""
+
+    model: Model
+    deployment: Deployment
+    devices: tuple[int, ...] | None = None
+    """Slots of the machine that it takes, in the order of ranks; None: where it fits best."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """A model where it came to lie."""
+
+    tenant: Tenant
+    devices: tuple[int, ...]
+    sizing: Sizing
+    """On those devices, with what earlier models hold counted among the others'."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Together:
+    """All of them."""
+
+    placed: tuple[Placed, ...]
+    """In the order of start."""
+    machine: Machine
+    """With everything they hold counted as held by others."""
+
+    @property
+    def outcome(self) -> Fit:
+        """The worst of their verdicts."""
+        return max((p.sizing.verdict.outcome for p in self.placed), key=_ORDER.index)
+
+
+def together(tenants: Sequence[Tenant], machine: Machine) -> Together:
+    """Size ``tenants`` on ``machine`` in the order given.
+
+    One without devices of its own goes where it fits with least to spare, so that the largest
+    hole is left to those that follow; where it fits nowhere, to where it comes nearest.
+
+    Raises:
+        DeploymentError: a plan is impossible; names the field to correct.
+    """
+    found: list[Placed] = []
+    for tenant in tenants:
+        placed = _place(tenant, machine)
+        found.append(placed)
+        machine = _after(placed, machine)
+    return Together(tuple(found), machine)
+
+
+def _place(tenant: Tenant, machine: Machine) -> Placed:
+    if tenant.devices is not None:
+        return _on(tenant, tenant.devices, machine)
+    tried: list[Placed] = []
+    refused: DeploymentError | None = None
+    for devices in _choices(tenant.deployment, machine):
+        try:
+            tried.append(_on(tenant, devices, machine))
+        except DeploymentError as error:
+            refused = error
+    if refused is not None and not tried:
+        raise refused
+    fitting = [p for p in tried if p.sizing.verdict.outcome in (Fit.FITS, Fit.TIGHT)]
+    if fitting:
+        return min(fitting, key=lambda p: (len(p.devices), p.sizing.verdict.margin_bytes))
+    return max(tried, key=lambda p: p.sizing.verdict.margin_bytes)
+
+
+def _choices(deployment: Deployment, machine: Machine) -> Iterator[tuple[int, ...]]:
+    """Sets of devices for a plan: as many as it has ranks, and all of them."""
+    there = range(len(machine.slots))
+    wanted = min(deployment.ranks * deployment.data_parallel_size, len(machine.slots))
+    chosen = combinations(there, wanted)
+    yield from (devices for devices, _ in zip(chosen, range(_MOST_TRIED), strict=False))
+    if wanted == 1 and len(there) > 1:
+        # llama.cpp and Transformers spread over whatever devices they see.
+        yield tuple(there)
+
+
+def _on(tenant: Tenant, devices: tuple[int, ...], machine: Machine) -> Placed:
+    sizing = size(tenant.model, tenant.deployment, on(machine, devices))
+    return Placed(tenant, devices, sizing)
+
+
+def on(machine: Machine, devices: Sequence[int]) -> Machine:
+    """``machine`` with only those of its devices.
+
+    Raises:
+        DeploymentError: it doesn't have them all.
+    """
+    there = len(machine.slots)
+    if max(devices) >= there or len(set(devices)) != len(devices):
+        last = f"0 to {there - 1}" if there > 1 else "0"
+        message = f"devices {', '.join(map(str, devices))}: {machine.name} has {last}, each once."
+        raise DeploymentError(message, field="devices")
+    if tuple(devices) == tuple(range(len(machine.slots))):
+        return machine
+    return replace(machine, slots=tuple(machine.slots[i] for i in devices))
+
+
+def _after(placed: Placed, machine: Machine) -> Machine:
+    """The machine as the next model finds it."""
+    name = placed.sizing.budget.model.id
+    used = placed.sizing.budget.machine
+    held: dict[int, Estimate] = {}
+    host = machine.host
+    for rank in placed.sizing.budget.ranks:
+        taken = _held(rank)
+        if rank.slot is used.host and rank.slot not in used.slots:
+            host = _with(host, taken, name)
+            continue
+        # Ranks lie on the slots in their order; the same device may appear twice as a value.
+        index = placed.devices[min(rank.rank, len(placed.devices) - 1)]
+        held[index] = total([held[index], taken]) if index in held else taken
+    slots = tuple(
+        _with(slot, held[i], name) if i in held else slot for i, slot in enumerate(machine.slots)
+    )
+    if machine.slots[0] is machine.host:
+        host = slots[0]
+    return replace(machine, slots=slots, host=host)
+
+
+def _held(rank: RankBudget) -> Estimate:
+    return total(entry.estimate for region, entry in rank.regions.items() if region not in _OUTSIDE)
+
+
+def _with(slot: Slot, taken: Estimate, name: str) -> Slot:
+    others = slot.foreign
+    source = f"{others.source}; {name}" if others.high_bytes else name
+    grown = total([others.named("others"), taken.named(name)], source)
+    return replace(slot, foreign=grown)
