@@ -22,6 +22,7 @@ _LLAMA_CPP = (
     "flash_attn", "swa_full", "n_gpu_layers", "n_cpu_moe", "split_mode", "tensor_split", "mmap",
     "repack", "offload_kqv", "op_offload", "n_outputs_max", "backend",
 )  # fmt: skip
+_OLLAMA = ("gpu_overhead_bytes", "sched_spread")
 _TRANSFORMERS = ("batch_size", "prompt_len", "attn_implementation", "cache_implementation")
 # A setting may belong to several runtimes.
 _OWNERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -30,6 +31,13 @@ _OWNERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "llama.cpp": ("llama.cpp", _LLAMA_CPP),
     "transformers": ("Transformers", _TRANSFORMERS),
 }
+_BORROWERS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+    "ollama": ("Ollama", "llama.cpp", _OLLAMA),
+}
+"""Runtimes that start another one: label, whose settings they have, and their own beside them.
+
+llama-server also reads what Ollama has no word for, from ``LLAMA_ARG_…`` in its environment.
+"""
 _DEFAULTS = {field.name: field.default for field in fields(Deployment)}
 
 
@@ -37,10 +45,10 @@ class _Foreign:
     """The settings of all other runtimes, read in one go: this runs in every budget."""
 
     def __init__(self, runtime: str) -> None:
-        self.label = _OWNERS[runtime][0]
-        own = _OWNERS[runtime][1]
+        self.label, own = _own(runtime)
         self.owners: dict[str, str] = {}
-        for label, names in _OWNERS.values():
+        further = ((label, names) for label, _, names in _BORROWERS.values())
+        for label, names in (*_OWNERS.values(), *further):
             for name in names:
                 if name not in own:
                     known = self.owners.get(name)
@@ -56,7 +64,15 @@ class _Foreign:
         return tuple(name for name, value, default in found if value != default)
 
 
-_FOREIGN = {runtime: _Foreign(runtime) for runtime in _OWNERS}
+def _own(runtime: str) -> tuple[str, tuple[str, ...]]:
+    """Label and settings of ``runtime``."""
+    if runtime in _OWNERS:
+        return _OWNERS[runtime]
+    label, lender, further = _BORROWERS[runtime]
+    return label, (*_OWNERS[lender][1], *further)
+
+
+_FOREIGN = {runtime: _Foreign(runtime) for runtime in (*_OWNERS, *_BORROWERS)}
 
 
 def warnings(deployment: Deployment, runtime: str) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.runtimes.registry import family
+
 if TYPE_CHECKING:
     from engine.architecture.model import Model
 
@@ -13,6 +15,9 @@ _AS_THEY_ARE = {"bf16": "BF16", "fp16": "F16"}
 _KEEPS_MXFP4 = frozenset({"gpt_oss"})
 """Types whose MXFP4 experts the converter copies (``convert_hf_to_gguf.py``)."""
 _EXPERTS_KEPT = "MXFP4_MOE"
+_FETCHED_SMALL = frozenset({"ollama", "lmstudio", "jan"})
+"""Programs with a library of GGUF files, whose default is ``_SMALL``."""
+_SMALL = "Q4_K_M"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +40,15 @@ def loaded(model: Model, runtime: str) -> Loaded:
 
     vLLM and Transformers load a checkpoint as it is; llama.cpp loads GGUF files, which its
     converter writes in 16 bits from every checkpoint that it reads, MXFP4 experts apart.
+    Programs that run llama.cpp fetch files of their library, which is Q4_K_M by default.
     """
     stored = stored_format(model)
-    if runtime != "llama.cpp" or model.is_gguf:
+    if family(runtime) != "llama.cpp" or model.is_gguf:
         return Loaded(stored)
     if stored == "mxfp4" and model.spec.model_type in _KEEPS_MXFP4:
         return Loaded(_EXPERTS_KEPT, is_stored=False)
+    if runtime in _FETCHED_SMALL:
+        return Loaded(_SMALL, is_stored=False)
     half = "F16" if model.spec.dtype == "float16" else "BF16"
     return Loaded(half, is_stored=_AS_THEY_ARE.get(stored) == half)
 

@@ -25,6 +25,12 @@ def _llama_cpp() -> Runtime:
     return LlamaCpp()
 
 
+def _ollama() -> Runtime:
+    from engine.runtimes.ollama import Ollama  # noqa: PLC0415 - see _Runtimes
+
+    return Ollama()
+
+
 def _transformers() -> Runtime:
     from engine.runtimes.transformers import Transformers  # noqa: PLC0415 - see _Runtimes
 
@@ -32,7 +38,7 @@ def _transformers() -> Runtime:
 
 
 _MAKERS: Mapping[str, Callable[[], Runtime]] = MappingProxyType(
-    {"vllm": _vllm, "llama.cpp": _llama_cpp, "transformers": _transformers}
+    {"vllm": _vllm, "llama.cpp": _llama_cpp, "ollama": _ollama, "transformers": _transformers}
 )
 
 
@@ -57,7 +63,7 @@ class _Runtimes(Mapping[str, "Runtime"]):
 RUNTIMES: Mapping[str, Runtime] = _Runtimes()
 """Every runtime by its key in the machine contract."""
 
-_FAMILIES: Mapping[str, str] = MappingProxyType({})
+_FAMILIES: Mapping[str, str] = MappingProxyType({"ollama": "llama.cpp"})
 """Runtimes that run another one -> the one whose rules and settings they have."""
 
 
@@ -66,7 +72,7 @@ def family(name: str) -> str:
     return _FAMILIES.get(name, name)
 
 
-_LATER = MappingProxyType({"sglang": "SGLang", "ollama": "Ollama", "mlx": "MLX"})
+_LATER = MappingProxyType({"sglang": "SGLang", "mlx": "MLX"})
 
 
 def get(name: str) -> Runtime:

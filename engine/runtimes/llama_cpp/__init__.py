@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from engine.runtimes.llama_cpp.runtime import LlamaCpp, file_bytes, placements
+from engine.runtimes.llama_cpp.runtime import LlamaCpp, file_bytes, placements, shape_of
 
-__all__ = ["LlamaCpp", "file_bytes", "placements"]
+__all__ = ["LlamaCpp", "file_bytes", "placements", "shape_of"]

@@ -89,9 +89,7 @@ def placements(model: Model, deployment: Deployment, machine: Machine) -> tuple[
     Raises:
         DeploymentError: llama.cpp would refuse the plan whatever its placement.
     """
-    return plans.placements(
-        _shape(model, _mix(model, deployment.weight_format)), deployment, machine
-    )
+    return plans.placements(shape_of(model, deployment.weight_format), deployment, machine)
 
 
 def file_bytes(model: Model, weight_format: str) -> int:
@@ -100,7 +98,16 @@ def file_bytes(model: Model, weight_format: str) -> int:
     Raises:
         DeploymentError: no GGUF file can hold ``weight_format``.
     """
-    return _shape(model, _mix(model, weight_format)).weights.size_bytes
+    return shape_of(model, weight_format).weights.size_bytes
+
+
+def shape_of(model: Model, weight_format: str) -> Shape:
+    """The model as llama.cpp sees it, in the file as it is or as its converter would write it.
+
+    Raises:
+        DeploymentError: no GGUF file can hold ``weight_format``.
+    """
+    return _shape(model, _mix(model, weight_format))
 
 
 def _mix(model: Model, weight_format: str) -> str:

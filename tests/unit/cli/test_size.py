@@ -340,17 +340,16 @@ def test_that_options_are_checked_before_the_hub_is_asked(plimsoll, option, part
 
 
 def test_that_no_list_of_what_works_names_a_runtime_that_cannot_be_planned(plimsoll, llama_8b):
-    wrong = plimsoll("size", llama_8b, "--runtime", "tgi").complaint
-    assert "runtime is one of vllm, llama.cpp, transformers, not 'tgi'" in wrong
+    wrong = plimsoll("size", llama_8b, "--runtime", "onnx").complaint
+    assert "runtime is one of vllm, llama.cpp, ollama, transformers, not 'onnx'" in wrong
 
 
 def test_that_help_marks_what_cannot_be_planned_yet(capsys):
     with pytest.raises(SystemExit):
         main(["size", "--help"])
     shown = " ".join(capsys.readouterr().out.lower().split())
-    assert "(sglang, ollama and mlx: not yet)" in shown
-    rest = shown.replace("(sglang, ollama and mlx: not yet)", "")
+    assert "(sglang and mlx: not yet)" in shown
+    rest = shown.replace("(sglang and mlx: not yet)", "")
     assert "static share of sglang, not yet planned" in rest
     assert rest.count("sglang") == 1
-    assert "ollama" not in rest
     assert "mlx" not in rest

@@ -27,6 +27,7 @@ CONTRACT_KEYS = [
     "flash_attn", "swa_full", "n_gpu_layers", "n_cpu_moe", "split_mode", "tensor_split", "mmap",
     "repack", "offload_kqv", "op_offload", "n_outputs_max", "batch_size", "prompt_len",
     "attn_implementation", "cache_implementation", "platform", "backend",
+    "gpu_overhead_bytes", "sched_spread",
     "inverse", "devices", "baseline", "instead_of", "with",
 ]  # fmt: skip
 

@@ -1,0 +1,242 @@
+"""Ollama as a ``Runtime``: llama-server with the settings that Ollama starts it with."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject
+from engine.errors import DeploymentError
+from engine.runtimes import beneath, bounded
+from engine.runtimes.llama_cpp import LlamaCpp, shape_of
+from engine.runtimes.llama_cpp.shape import CacheKind
+from engine.runtimes.loading import loaded
+from engine.runtimes.ollama import launch
+from engine.units import format_gib
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.budget.model import Budget
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine, Slot
+    from engine.runtimes.llama_cpp.shape import Shape
+
+_FIRST_WITH_LLAMA_SERVER = (0, 30)
+"""Release 0.30.0 of June 2026; 0.24 still logs runners of its own."""
+_SOURCE = "Ollama 0.33"
+
+
+class Ollama:
+    """Ollama 0.30 and later, which runs llama-server; older releases as a bound."""
+
+    name = "ollama"
+    label = "Ollama"
+    versions: tuple[str, ...] = ("0.33", "0.32")
+    kv_cache_dtypes: tuple[str, ...] = ("auto", "f16", "q8_0", "q4_0")
+
+    def weight_formats(self, model: Model) -> tuple[str, ...]:
+        """``auto``, and every mix that the model can be made into."""
+        return LlamaCpp().weight_formats(model)
+
+    def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
+        """The budget of every GPU that Ollama chooses and of the host.
+
+        Raises:
+            DeploymentError: Ollama or llama-server would refuse; names the setting.
+            ConfigError: a GGUF file's metadata cannot be a model's.
+        """
+        version = _version(deployment.runtime_version)
+        found = self.beneath(model, deployment, machine)
+        budget = beneath.budget(model, deployment, self.versions[0], found)
+        settled = budget.deployment.with_(
+            gpu_overhead_bytes=deployment.gpu_overhead_bytes, sched_spread=deployment.sched_spread
+        )
+        budget = replace(budget, deployment=settled, machine=machine)
+        return bounded.bound(budget, _doubts(model, deployment, version))
+
+    def beneath(self, model: Model, deployment: Deployment, machine: Machine) -> beneath.Beneath:
+        """The flags of llama-server, and the GPUs that it sees.
+
+        Raises:
+            DeploymentError: a setting that Ollama hasn't in this form; names it.
+        """
+        return _Launch(model, deployment, machine).settled()
+
+
+class _Launch:
+    """One start of llama-server, worked out in the order in which Ollama does."""
+
+    def __init__(self, model: Model, deployment: Deployment, machine: Machine) -> None:
+        auto = deployment.weight_format == "auto"
+        self.weights = loaded(model, "ollama").name if auto else deployment.weight_format
+        if auto and model.is_gguf:
+            self.weights = "auto"
+        self.model, self.asked, self.machine = model, deployment, machine
+        self.shape: Shape = shape_of(model, self.weights)
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+
+    def settled(self) -> beneath.Beneath:
+        asked = self.asked
+        slots = self._slots()
+        context = self._context(slots)
+        total = context * slots
+        predicted = launch.predicted_bytes(self.shape, total)
+        chosen = launch.chosen_gpus(self.machine, predicted, spread=asked.sched_spread)
+        if asked.n_gpu_layers == 0:
+            chosen = ()
+        self._tell_choice(chosen, predicted)
+        tokens = self._batch(chosen, total, predicted)
+        kept = beneath.stripped(asked).with_(
+            weight_format=self.weights,
+            kv_cache_dtype="auto",
+            max_model_len=context,
+            n_ctx=None,
+            n_parallel=slots,
+            n_batch=tokens,
+            n_ubatch=asked.n_ubatch or tokens,
+            mmap=asked.mmap and self._is_mapped(chosen, predicted),
+            **self._cache_types(),
+        )
+        machine = self.machine
+        if chosen and len(chosen) < len(launch.gpus(machine)):
+            machine = replace(machine, slots=chosen)
+        return beneath.Beneath(kept, machine, tuple(self.notes), tuple(self.warnings))
+
+    def _slots(self) -> int:
+        asked = self.asked.n_parallel
+        wanted = asked if asked is not None else self.asked.concurrency
+        if wanted > 1 and launch.runs_one_at_a_time(self.shape):
+            self.warnings.append(
+                f"Ollama runs {self.shape.architecture} models one request at a time: "
+                "OLLAMA_NUM_PARALLEL is held at 1."
+            )
+            return 1
+        if asked is None and wanted > 1:
+            self.notes.append(
+                f"OLLAMA_NUM_PARALLEL = {wanted}, a slot for each request; its default is 1."
+            )
+        elif asked is None:
+            self.notes.append("OLLAMA_NUM_PARALLEL = 1, Ollama's default.")
+        return wanted
+
+    def _context(self, slots: int) -> int:
+        """num_ctx: asked for, or by tier; never more than the model was trained on."""
+        asked, trained = self.asked, self.shape.context_length
+        if asked.n_ctx:
+            context = max(asked.n_ctx // slots, 1)
+        elif asked.n_ctx == 0 and trained:
+            context = trained
+        elif asked.max_model_len is not None:
+            context = asked.max_model_len
+        else:
+            return self._default_context(trained)
+        if any(t.module is ModuleClass.VISION for t in self.model.spec.outer):
+            context = max(context, launch.LEAST_VISION_CONTEXT)
+        if trained and context > trained:
+            self.warnings.append(
+                f"Ollama cuts num_ctx {context:,} to the {trained:,} tokens that the model was "
+                "trained on."
+            )
+        return min(context, trained or context)
+
+    def _default_context(self, trained: int) -> int:
+        overhead = self.asked.gpu_overhead_bytes or 0
+        tier = launch.default_context(launch.gpus(self.machine), overhead)
+        context = min(tier, trained or tier)
+        why = "by the memory of all GPUs (23 GiB: 32,768; 47 GiB: 262,144)"
+        cut = f", cut to what the model was trained on from {tier:,}" if context < tier else ""
+        self.notes.append(f"num_ctx {context:,}: {_SOURCE}'s default {why}{cut}.")
+        lower = launch.next_lower_context(context)
+        if lower is not None:
+            self.notes.append(
+                f"Should llama-server run out of memory at load, Ollama starts it once more with "
+                f"num_ctx {lower:,}."
+            )
+        return context
+
+    def _tell_choice(self, chosen: tuple[Slot, ...], predicted: int) -> None:
+        self.notes.append(
+            f"Ollama's own estimate is {format_gib(predicted, digits=1)} (the file, and an F16 "
+            "cache for every layer); it chooses GPUs and batch by it, no figure here is taken "
+            "from it."
+        )
+        there = len(launch.gpus(self.machine))
+        if there > 1 and len(chosen) == 1:
+            self.notes.append(
+                f"One GPU of {there} ({chosen[0].device.name}): the estimate fits in 80 % of its "
+                "free memory; OLLAMA_SCHED_SPREAD would use all."
+            )
+        elif there > 1 and chosen:
+            self.notes.append(f"Spread over {len(chosen)} GPUs, by their free memory.")
+
+    def _batch(self, chosen: tuple[Slot, ...], total: int, predicted: int) -> int:
+        if self.asked.n_batch is not None:
+            return self.asked.n_batch
+        off = self.asked.flash_attn in (False, "off")
+        if off and any(s.device.vendor.value == "NVIDIA" for s in chosen):
+            tokens = launch.batch_without_flash(chosen, total)
+        else:
+            available = launch.available_bytes(self.machine, chosen)
+            tokens = launch.batch(self.shape, total, predicted, available)
+        self.notes.append(
+            f"num_batch {tokens:,}: {_SOURCE} chooses 512, 1,024 or 2,048 by context and room."
+        )
+        return tokens
+
+    def _is_mapped(self, chosen: tuple[Slot, ...], predicted: int) -> bool:
+        platform = self.asked.platform or self.machine.platform
+        size = self.shape.weights.size_bytes
+        reason = launch.unmapped(self.machine, chosen, platform, predicted, size)
+        if reason and self.asked.mmap:
+            self.notes.append(f"The file is read and not mapped ({reason}), as Ollama decides.")
+        return not reason
+
+    def _cache_types(self) -> dict[str, str]:
+        """One type for keys and values."""
+        asked = self.asked
+        key, value = asked.cache_type_k, asked.cache_type_v
+        if key != value:
+            raise DeploymentError(
+                "Ollama has one type for keys and values (OLLAMA_KV_CACHE_TYPE): give "
+                "cache_type_k and cache_type_v alike.",
+                field="cache_type_v" if value else "cache_type_k",
+            )
+        named = key or asked.kv_cache_dtype
+        if named == "auto":
+            self.notes.append("KV cache in f16, Ollama's default (OLLAMA_KV_CACHE_TYPE).")
+            named = "f16"
+        return {"cache_type_k": named, "cache_type_v": named}
+
+
+def _version(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return _FIRST_WITH_LLAMA_SERVER
+    found = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", text)
+    if found is None:
+        raise DeploymentError(
+            f"runtime_version {text!r:.40} is no release of Ollama, such as 0.33.2.",
+            field="runtime_version",
+        )
+    return tuple(int(part) for part in found.groups(default="0"))
+
+
+def _doubts(model: Model, deployment: Deployment, version: tuple[int, ...]) -> tuple[Doubt, ...]:
+    """Before 0.30 Ollama laid out memory with runners of its own."""
+    if version >= _FIRST_WITH_LLAMA_SERVER:
+        return ()
+    start = "Ollama before 0.30 ran models with runners of its own"
+    found = [
+        Doubt(
+            Subject.ACTIVATIONS,
+            f"{start}: their work buffers are counted as llama-server's",
+            Direction.EITHER,
+        )
+    ]
+    shape = shape_of(model, loaded(model, "ollama").name if not model.is_gguf else "auto")
+    plain = all(b.cache is CacheKind.FULL and not b.is_recurrent for b in shape.kinds)
+    if not plain or shape.mla is not None or deployment.max_model_len is None:
+        reason = f"{start}: windows, states and the default context followed other rules"
+        found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER))
+    return tuple(found)
