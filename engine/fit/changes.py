@@ -11,7 +11,7 @@ from engine.fit.judge import judge
 from engine.fit.solve import max_concurrency, max_context, rungs
 from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
-from engine.runtimes import foreign, llama_cpp, registry
+from engine.runtimes import beneath, foreign, registry
 from engine.runtimes.loading import loaded
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _offloaded(model: Model, deployment: Deployment, machine: Machine) -> Iterat
     if registry.family(deployment.runtime) != "llama.cpp":
         return
     try:
-        found = llama_cpp.placements(model, deployment, machine)
+        found = beneath.placements(model, deployment, machine)
     except DeploymentError:
         return
     for plan in found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from engine.runtimes import foreign, llama_cpp, registry
 
@@ -70,14 +70,15 @@ def budget(model: Model, asked: Deployment, version: str, found: Beneath) -> Bud
     )
 
 
-def placements(
-    starter: Starter, model: Model, deployment: Deployment, machine: Machine
-) -> tuple[Deployment, ...]:
+def placements(model: Model, deployment: Deployment, machine: Machine) -> tuple[Deployment, ...]:
     """Plans with less on the GPUs that llama.cpp would try by itself, the gentlest first.
 
     Raises:
         DeploymentError: llama.cpp would refuse the plan whatever its placement.
     """
+    if deployment.runtime == "llama.cpp":
+        return llama_cpp.placements(model, deployment, machine)
+    starter = cast("Starter", registry.get(deployment.runtime))
     found = starter.beneath(model, deployment, machine)
     return tuple(
         deployment.with_(n_cpu_moe=tried.n_cpu_moe, n_gpu_layers=tried.n_gpu_layers)
