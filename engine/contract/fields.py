@@ -40,6 +40,7 @@ class Group(Enum):
     PLAN = "plan"
     DEVICE = "device"
     VLLM = "vLLM"
+    SGLANG = "SGLang"
     LLAMA_CPP = "llama.cpp"
     OLLAMA = "Ollama"
     TRANSFORMERS = "Transformers"
@@ -162,14 +163,6 @@ def _pool() -> Iterable[Field]:
     yield _integer(group, "max_num_seqs", "most requests in one step", count)
     yield _integer(group, "max_num_batched_tokens", "most tokens in one step", (1, _MOST_TOKENS))
     yield Field("gpu_memory_utilization", Kind.NUMBER, group, "share of the device", 0.01, 1.0)
-    yield Field(
-        "mem_fraction_static",
-        Kind.NUMBER,
-        group,
-        "static share of SGLang, not yet planned",
-        0.01,
-        1.0,
-    )
     yield _switch(group, "enforce_eager", "no CUDA graphs")
     yield _switch(group, "enable_prefix_caching", "keep the caches of finished requests")
     yield _integer(group, "speculative_tokens", "draft tokens a step", (0, 1024))
@@ -181,6 +174,27 @@ def _pool() -> Iterable[Field]:
     text = "blocks of the KV pool, whatever memory there is"
     yield _integer(group, "num_gpu_blocks_override", text, (1, _MOST_TOKENS))
     yield _integer(group, "block_size", "tokens of a KV block", (1, 2**20))
+
+
+def _sglang() -> Iterable[Field]:
+    group = Group.SGLANG
+    count, tokens = (1, _MOST_REQUESTS), (1, _MOST_TOKENS)
+    text = "share of the free memory that weights and pool take"
+    yield Field("mem_fraction_static", Kind.NUMBER, group, text, 0.01, 1.0)
+    text = "tokens of a prefill step; -1 reads a whole prompt at once"
+    yield _integer(group, "chunked_prefill_size", text, (-1, _MOST_TOKENS))
+    yield _integer(group, "max_running_requests", "most requests at once", count)
+    yield _integer(group, "max_total_tokens", "most tokens that the pool is to hold", tokens)
+    text = "largest batch with a CUDA graph of its own"
+    yield _integer(group, "cuda_graph_max_bs", text, count)
+    yield _integer(group, "page_size", "tokens of a page of the pool", (1, 2**20))
+    yield _switch(group, "enable_dp_attention", "data-parallel ranks share the same devices")
+    text = "tokens of the sliding layers' pool for one of the others' pool"
+    yield Field("swa_full_tokens_ratio", Kind.NUMBER, group, text, 0.001, 1.0)
+    text = "recurrent states that there is room for"
+    yield _integer(group, "max_mamba_cache_size", text, count)
+    text = "memory of recurrent states for one part of KV cache"
+    yield Field("mamba_full_memory_ratio", Kind.NUMBER, group, text, 0.001, 1000.0)
 
 
 def _llama_cpp() -> Iterable[Field]:
@@ -228,6 +242,7 @@ FIELDS: tuple[Field, ...] = (
     *_plan(),
     *_device(),
     *_pool(),
+    *_sglang(),
     *_llama_cpp(),
     *_ollama(),
     *_transformers(),

@@ -35,6 +35,19 @@ class Deployment:
     max_num_batched_tokens: int | None = None
     gpu_memory_utilization: float | None = None
     mem_fraction_static: float | None = None
+    chunked_prefill_size: int | None = None
+    """Tokens of a prefill step of SGLang; -1 reads a whole prompt at once."""
+    max_running_requests: int | None = None
+    max_total_tokens: int | None = None
+    """Most tokens that SGLang's pool is to hold, however much room there is."""
+    cuda_graph_max_bs: int | None = None
+    page_size: int | None = None
+    enable_dp_attention: bool | None = None
+    """Whether SGLang's data-parallel ranks share the devices and split attention only."""
+    swa_full_tokens_ratio: float | None = None
+    max_mamba_cache_size: int | None = None
+    """States of sequences that SGLang keeps room for."""
+    mamba_full_memory_ratio: float | None = None
     enforce_eager: bool = False
     enable_prefix_caching: bool | None = None
     speculative_tokens: int = 0

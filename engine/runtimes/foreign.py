@@ -16,7 +16,13 @@ _VLLM = (
     "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "enforce_eager",
     "enable_prefix_caching", "speculative_tokens", "max_loras", "max_lora_rank", "kv_pool_bytes",
 )  # fmt: skip
-_SGLANG = ("mem_fraction_static",)
+_SGLANG = (
+    "live_tokens", "data_parallel_size", "enable_expert_parallel", "enforce_eager",
+    "enable_prefix_caching", "speculative_tokens", "max_loras", "max_lora_rank", "kv_pool_bytes",
+    "mem_fraction_static", "chunked_prefill_size", "max_running_requests", "max_total_tokens",
+    "cuda_graph_max_bs", "page_size", "enable_dp_attention", "swa_full_tokens_ratio",
+    "max_mamba_cache_size", "mamba_full_memory_ratio",
+)  # fmt: skip
 _LLAMA_CPP = (
     "n_ctx", "n_parallel", "kv_unified", "n_batch", "n_ubatch", "cache_type_k", "cache_type_v",
     "flash_attn", "swa_full", "n_gpu_layers", "n_cpu_moe", "split_mode", "tensor_split", "mmap",

@@ -29,6 +29,10 @@ CONTRACT_KEYS = [
     "attn_implementation", "cache_implementation", "platform", "backend",
     "gpu_overhead_bytes", "sched_spread",
     "inverse", "devices", "baseline", "instead_of", "with",
+    "kv_cache_memory_bytes", "num_gpu_blocks_override", "block_size",
+    "chunked_prefill_size", "max_running_requests", "max_total_tokens", "cuda_graph_max_bs",
+    "page_size", "enable_dp_attention", "swa_full_tokens_ratio", "max_mamba_cache_size",
+    "mamba_full_memory_ratio",
 ]  # fmt: skip
 
 
@@ -72,7 +76,7 @@ def test_that_what_is_given_reaches_the_deployment_and_the_rest_keeps_its_defaul
         ("tensor_parallel_size", 0),
         ("tensor_parallel_size", 10**12),
         ("max_model_len", "32k"),
-        ("max_model_len", -1),
+        ("max_model_len", -2),
         ("gpu_memory_utilization", 1.5),
         ("gpu_memory_utilization", math.nan),
         ("gpu_memory_utilization", math.inf),

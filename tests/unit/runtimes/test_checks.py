@@ -93,8 +93,8 @@ def test_that_positions_of_a_vision_tower_say_nothing_of_the_context() -> None:
 
 
 STATED: dict[str, dict[str, Any]] = {
-    "vLLM": {"kv_pool_bytes": 2**30, "max_num_seqs": 8, "enforce_eager": True},
-    "SGLang": {"mem_fraction_static": 0.5},
+    "vLLM": {"max_num_seqs": 8, "gpu_memory_utilization": 0.5},
+    "SGLang": {"mem_fraction_static": 0.5, "page_size": 64},
     "llama.cpp": {"n_ctx": 4096, "mmap": False, "tensor_split": (3.0, 1.0), "n_gpu_layers": 0},
     "Transformers": {"batch_size": 9, "attn_implementation": "eager"},
 }
@@ -102,7 +102,12 @@ STATED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize(
     ("runtime", "label"),
-    [("vllm", "vLLM"), ("llama.cpp", "llama.cpp"), ("transformers", "Transformers")],
+    [
+        ("vllm", "vLLM"),
+        ("sglang", "SGLang"),
+        ("llama.cpp", "llama.cpp"),
+        ("transformers", "Transformers"),
+    ],
 )
 def test_that_settings_of_other_runtimes_are_told_and_left_out(runtime: str, label: str) -> None:
     every = {name: value for found in STATED.values() for name, value in found.items()}
