@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from engine.architecture.model import Model
     from engine.architecture.spec import Doubt
-    from engine.budget.phases import PhasePeak
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine, Slot
 
@@ -77,6 +76,18 @@ class RegionBudget:
 
 
 @dataclass(frozen=True, slots=True)
+class Moments:
+    """What a rank holds at some moments beside its regions, each part with its name."""
+
+    load: tuple[Estimate, ...] = ()
+    """Beside the weights, at the worst moment of loading them."""
+    decode: Estimate | None = None
+    """In place of the activations while every request gets its next token; None: as many."""
+    sustained: tuple[Estimate, ...] = ()
+    """Beside everything, once the first requests have run: what no start-up shows."""
+
+
+@dataclass(frozen=True, slots=True)
 class RankBudget:
     """One device's budget. ``regions`` holds every Region; absent ones are 0 with a note."""
 
@@ -88,8 +99,8 @@ class RankBudget:
     has_pool: bool
     """Whether the runtime takes the rest of the device as a pool (vLLM), so that the plan has
     to fit the pool; otherwise it has to fit below the load line."""
-    phases: tuple[PhasePeak, ...] = ()
-    """The peak of every phase, in order of time; empty where a runtime's aren't worked out."""
+    moments: Moments = Moments()
+    """What comes on top at some moments; ``phases.peaks`` makes the peak of every phase of it."""
 
     @property
     def planned(self) -> Estimate:

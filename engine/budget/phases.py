@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from engine.budget.model import Region
+from engine.evidence import total
+from engine.units import format_gib
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from engine.budget.model import RankBudget
     from engine.evidence import Estimate
 
 
@@ -35,6 +42,99 @@ class PhasePeak:
     phase: Phase
     estimate: Estimate
     """Everything on the device at that moment, others included, headroom not; its parts are
-    named by region."""
+    named by region or by what comes on top."""
     driver: str
     """What drives the peak, in one sentence."""
+
+
+_WHILE_LOADING = (Region.FOREIGN, Region.WEIGHTS, Region.RUNTIME)
+"""Caches, graphs and activations come after the weights."""
+_NEVER_HELD = (Region.HEADROOM,)
+_OF_THE_SHARE = (
+    Region.WEIGHTS,
+    Region.KV_CACHE,
+    Region.RECURRENT_STATE,
+    Region.ACTIVATIONS,
+    Region.CUDA_GRAPHS,
+)
+"""Regions that a runtime with a pool takes out of one share of the device."""
+
+
+def peaks(rank: RankBudget) -> tuple[PhasePeak, ...]:
+    """The peak of every phase of ``rank``, in order of time."""
+    moments, regions = rank.moments, rank.regions
+    held = [region for region in Region if region not in _NEVER_HELD]
+    steady = [region for region in held if region is not Region.ACTIVATIONS]
+    activations = regions[Region.ACTIVATIONS].estimate
+    decode = activations if moments.decode is None else moments.decode
+    after = [*_named(rank, held), *moments.sustained]
+    return (
+        PhasePeak(
+            Phase.LOAD,
+            total([*_named(rank, _WHILE_LOADING, shared=False), *moments.load]),
+            _load_driver(rank, moments.load),
+        ),
+        PhasePeak(
+            Phase.PREFILL,
+            total(_named(rank, held)),
+            f"the largest pass: {_lowered(regions[Region.ACTIVATIONS].note)}",
+        ),
+        PhasePeak(
+            Phase.DECODE,
+            total([*_named(rank, steady), decode.named("Activations of one step")]),
+            _decode_driver(rank),
+        ),
+        PhasePeak(Phase.SUSTAINED, total(after), _sustained_driver(moments.sustained)),
+    )
+
+
+def _named(
+    rank: RankBudget, regions: Iterable[Region], *, shared: bool = True
+) -> Iterator[Estimate]:
+    """Estimates by region.
+
+    What a pool leaves the others is the pool's: ranges within a share cancel out, so there only
+    the likely sizes count.
+    """
+    for region in regions:
+        found = rank.regions[region].estimate.named(region.label)
+        if shared and rank.has_pool and region in _OF_THE_SHARE:
+            likely = found.likely_bytes
+            found = replace(found, low_bytes=likely, high_bytes=likely)
+        yield found
+
+
+def _load_driver(rank: RankBudget, transients: tuple[Estimate, ...]) -> str:
+    weights = format_gib(rank.regions[Region.WEIGHTS].estimate.likely_bytes)
+    worst = _worst(transients)
+    return f"{weights} of weights" + (f", and for a moment {worst}" if worst else "")
+
+
+def _decode_driver(rank: RankBudget) -> str:
+    cache = rank.regions[Region.KV_CACHE]
+    if not cache.estimate.high_bytes:
+        return _lowered(rank.regions[Region.RECURRENT_STATE].note)
+    return f"the cache: {_lowered(cache.note)}"
+
+
+def _sustained_driver(transients: tuple[Estimate, ...]) -> str:
+    worst = _worst(transients)
+    if not worst:
+        return "as the prefill: nothing is known to come on top"
+    return f"after the first requests {worst}"
+
+
+def _worst(transients: tuple[Estimate, ...]) -> str:
+    """The largest of what comes on top, by name and size."""
+    found = [t for t in transients if t.high_bytes]
+    if not found:
+        return ""
+    largest = max(found, key=lambda t: (t.likely_bytes, t.high_bytes))
+    return f"{_lowered(largest.label)} ({format_gib(largest.likely_bytes)})"
+
+
+def _lowered(text: str) -> str:
+    """A note as part of a sentence; names and abbreviations keep their capitals."""
+    head, _, rest = text.partition(" ")
+    plain = head[1:].islower() or len(head) == 1
+    return f"{head.lower() if plain else head} {rest}".strip()

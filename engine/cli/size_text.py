@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.budget.model import STACK_ORDER, RankBudget, Region
+from engine.budget.phases import peaks
 from engine.cli.look import Look, fitted, wrapped
 from engine.evidence import Basis
 from engine.fit.judge import rank_margin
@@ -171,6 +172,22 @@ def _rank(budget: Budget, ranks: tuple[RankBudget, ...], notes: Notes, look: Loo
             yield _sum("Spare in the pool", rank_margin(rank).likely_bytes)
         else:
             yield _sum("Left" if left >= 0 else "Over", abs(left))
+    yield from _phases(rank, look)
+
+
+def _phases(rank: RankBudget, look: Look) -> Iterator[str]:
+    """The peak of every phase and what drives it."""
+    found = peaks(rank)
+    most = max(found, key=lambda peak: peak.estimate.likely_bytes)
+    yield look.faint(f"  {fitted('Peaks', _NAME)}")
+    for peak in found:
+        estimate = peak.estimate
+        low, high = _gib(estimate.low_bytes), _gib(estimate.high_bytes)
+        figure = fitted(_gib(estimate.likely_bytes), _NUMBER, right=True)
+        span = fitted("" if estimate.is_point else f"{low} – {high}", _RANGE, right=True)
+        head = f"  {fitted(peak.phase.label, _NAME)}{figure}  {span}  "
+        line = head + look.faint(look.line(peak.driver, max(look.width - len(head), 8)))
+        yield look.strong(line) if peak is most else line
 
 
 def _missing_bytes(rank: RankBudget) -> int:

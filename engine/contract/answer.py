@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction
 from engine.budget.model import Region
+from engine.budget.phases import peaks
 from engine.contract.whole import whole_weights
 from engine.evidence import Basis
 from engine.fit.verdict import Fit
@@ -14,6 +15,7 @@ from engine.text import printable
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget, LlamaCppBuffers, RankBudget, SequenceState
+    from engine.budget.phases import PhasePeak
     from engine.contract.request import RequestId
     from engine.errors import PlimsollError
     from engine.evidence import Estimate
@@ -114,8 +116,19 @@ def _rank(budget: Budget, rank: RankBudget, notes: Notes) -> dict[str, object]:
             region.value: _region(rank.regions[region].estimate, budget.direction(region))
             for region in Region
         },
+        "phases": {peak.phase.value: _peak(peak) for peak in peaks(rank)},
         "planned_bytes": rank.planned.likely_bytes,
         "free_bytes": rank.free_bytes if known else None,
+    }
+
+
+def _peak(peak: PhasePeak) -> dict[str, object]:
+    found = peak.estimate
+    return {
+        "low": found.low_bytes,
+        "likely": found.likely_bytes,
+        "high": found.high_bytes,
+        "driver": printable(peak.driver, _MESSAGE_LIMIT),
     }
 
 

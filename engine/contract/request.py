@@ -187,8 +187,8 @@ def _boolean(field: Field, value: object) -> bool:
 
 
 def _switch(field: Field, value: object) -> str | bool:
-    if isinstance(value, bool) or value in {"on", "off", "auto"}:
-        return cast("str | bool", value)
+    if isinstance(value, bool) or (isinstance(value, str) and value in {"on", "off", "auto"}):
+        return value
     raise _wrong(field, "on, off, auto, true or false", value)
 
 

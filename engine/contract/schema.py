@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.budget.phases import Phase
 from engine.contract import answer, kv, live_schemas, verify
 from engine.contract.fields import FIELDS, Field, Kind
 from engine.contract.shapes import (
@@ -98,6 +99,10 @@ def _answer() -> Schema:
         total_bytes=or_null(SIZE),
         allocatable_bytes=or_null(SIZE),
         regions=closed(**{region.value: _region() for region in Region}),
+        phases=said(
+            closed(**{phase.value: _peak() for phase in Phase}),
+            "the most the rank holds in each phase, others included, headroom not",
+        ),
         planned_bytes=BYTES,
         free_bytes=or_null(BYTES),
     )
@@ -144,6 +149,10 @@ def _answer() -> Schema:
         "description": "The answer to one request: a budget, or what is wrong with the request.",
         "oneOf": [full, failed],
     }
+
+
+def _peak() -> Schema:
+    return closed(low=BYTES, likely=BYTES, high=BYTES, driver=said(TEXT, "what drives the peak"))
 
 
 def _region() -> Schema:

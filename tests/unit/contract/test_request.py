@@ -84,6 +84,7 @@ def test_that_what_is_given_reaches_the_deployment_and_the_rest_keeps_its_defaul
         ("enforce_eager", 1),
         ("enforce_eager", "yes"),
         ("flash_attn", "maybe"),
+        ("flash_attn", []),
         ("split_mode", "diagonal"),
         ("runtime", "tgi"),
         ("runtime", ["vllm"]),
