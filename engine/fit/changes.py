@@ -143,8 +143,9 @@ def _shorter(model: Model, deployment: Deployment, machine: Machine) -> Iterator
 
 def _context(model: Model, deployment: Deployment, machine: Machine) -> int:
     """The plan's context, the runtime's default where none was given."""
-    if deployment.max_model_len is not None and not deployment.n_ctx:
-        return deployment.max_model_len
+    asked = deployment.max_model_len
+    if asked is not None and asked > 0 and not deployment.n_ctx:
+        return asked
     plan = registry.get(deployment.runtime).plan(model, deployment, machine)
     return plan.deployment.max_model_len or 0
 

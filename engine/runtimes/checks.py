@@ -24,6 +24,9 @@ _POSITIVE = (
     "max_num_seqs",
     "max_num_batched_tokens",
     "kv_pool_bytes",
+    "kv_cache_memory_bytes",
+    "num_gpu_blocks_override",
+    "block_size",
     "batch_size",
     "prompt_len",
 )

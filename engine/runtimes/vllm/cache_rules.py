@@ -51,12 +51,48 @@ STATES_CACHED = Since[bool](((0,), False), ((0, 28), True))
 """Whether models with states beside attention cache prefixes where nothing is asked for
 (pull request 50991, in 0.28.0); it takes a second block of state a request."""
 
-CHECKPOINTS = Since[bool](((0,), False), ((0, 33), True))
-"""Whether a cached prefix takes a third block of state, for a checkpoint inside the prompt. Read
-in the source of 0.33; logs of 0.20 to 0.25 show two."""
-
-CHECKPOINT_TOKENS = {"mamba2": 1, "gated_delta_net": 64}
-"""Kind of state whose kernels write such checkpoints -> tokens that blocks are multiples of."""
+CHECKPOINTS: Since[Mapping[str, int]] = Since(
+    ((0,), {}),
+    ((0, 32), {"mamba2": 1}),
+    ((0, 33), {"mamba2": 1, "gated_delta_net": 64}),
+)
+"""Kind of state of which a cached prefix takes a third block, for a checkpoint inside the prompt
+-> tokens that blocks are then multiples of (``mamba_mixer2.py``, ``qwen_gdn_linear_attn.py``)."""
 
 CHECKPOINT_CARDS = {"gated_delta_net": (9, 10, 12)}
 """Kind of state -> generations of cards whose kernels do, where not all of them."""
+
+HYBRID_GROUPS = Since[bool](((0,), False), ((0, 9, 1), True))
+"""Whether sliding layers get groups of their own; before, they were charged in full."""
+
+GROUP_SLACK = Since[float](((0,), 0), ((0, 12), 1.25), ((0, 18), 1.5))
+"""Groups are as large as the largest bucket when that is under this many times the smallest;
+until 0.11 always as large as the smallest."""
+
+TOKENS_BY_CONCURRENCY = Since[bool](((0,), False), ((0, 20, 1), True))
+"""Whether the token line is concurrency × length; before, blocks // groups × block size."""
+
+CONCURRENCY_BY_BLOCKS = Since[bool](((0,), False), ((0, 9, 1), True))
+"""Whether concurrency is blocks over a request's whole blocks; before, tokens over its length."""
+
+STEPS_IN_FLIGHT = Since[str](((0,), "one"), ((0, 26), "runner 1"), ((0, 29), "runner 2"))
+"""Steps whose tokens a sliding layer must hold at once (``VllmConfig.max_concurrent_batches``).
+Until 0.25 one. Since, asynchronous scheduling keeps two on one stage; a pipeline keeps as many as
+it has stages under model runner 1, and one more under model runner 2, the default since 0.29."""
+
+NULL_BLOCK_KEPT = Since[bool](((0,), False), ((0, 29), True))
+"""Whether the start-up check leaves out the block that is never given out."""
+
+WHOLE_MODEL_CHECK = Since[bool](((0,), False), ((0, 14), True), ((0, 17), False))
+"""Whether the start-up check holds what all layers need against the pool of the poorest stage
+(``get_kv_cache_configs``; issue 34076). 0.17 projects the groups to every stage first."""
+
+STATES_BOUND_ROWS = Since[bool](((0,), False), ((0, 20), True))
+"""Whether a start with CUDA graphs is refused where ``max_num_seqs`` is more than the blocks of a
+model with states (``config/compilation.py``); 0.18 and 0.19 captured fewer sizes."""
+
+AUTO_LENGTH = (0, 14)
+"""The first version that takes ``max_model_len`` -1."""
+
+POOL_IN_BYTES = (0, 10, 2)
+"""The first version that takes ``kv_cache_memory_bytes``."""

@@ -99,6 +99,12 @@ class PoolLayout:
         return sum(group.count for group in self.groups)
 
     @property
+    def least_block_tokens(self) -> int | None:
+        """Tokens of the smallest block of a growing cache; None where only states are kept."""
+        pages = (group.page for group in self.groups)
+        return min((p.block_tokens for p in pages if p.keeps is not Keeps.STATE), default=None)
+
+    @property
     def has_state(self) -> bool:
         """Whether some blocks hold constant state."""
         return any(group.page.keeps is Keeps.STATE for group in self.groups)

@@ -125,9 +125,9 @@ def _pool(
     """The pool, and the same with its sign: negative when nothing is left."""
     if stage.layout is None:
         return exactly(0, Basis.EXACT, "no layer keeps a cache"), 0
-    given = settings.deployment.kv_pool_bytes
+    given = _given(settings, stage.layout.bytes_per_block)
     if given is not None:
-        return exactly(given, Basis.SETTING, "kv_pool_bytes as given", needed.formula), given
+        return exactly(given[0], Basis.SETTING, given[1], needed.formula), given[0]
     share, allocatable = settings.utilisation, device.allocatable
     asked = [
         ceil(share * size)
@@ -150,6 +150,23 @@ def _pool(
         formula,
     )
     return estimate, raw
+
+
+def _given(settings: Settings, block_bytes: int) -> tuple[int, str] | None:
+    """The pool where it does not follow from the share, and by which setting."""
+    deployment = settings.deployment
+    if deployment.num_gpu_blocks_override is not None:
+        blocks = deployment.num_gpu_blocks_override
+        return blocks * block_bytes, f"num_gpu_blocks_override: {blocks:,} × {block_bytes:,} B"
+    if deployment.kv_pool_bytes is not None:
+        return deployment.kv_pool_bytes, "kv_pool_bytes as given"
+    if deployment.kv_cache_memory_bytes is not None:
+        return deployment.kv_cache_memory_bytes, "kv_cache_memory_bytes as given"
+    return None
+
+
+def _is_given(settings: Settings) -> bool:
+    return _given(settings, 0) is not None
 
 
 def _needed(stage: StagePlan, need: Need) -> Estimate:
@@ -183,7 +200,7 @@ def _kv_region(
     minimum = need.requests * stage.least_per_request_bytes
     wants, whole = _gib(needed.likely_bytes), _gib(device.allocatable.likely_bytes)
     note = f"Rest of {settings.utilisation:g} × {whole}; the plan needs {wants}"
-    if settings.deployment.kv_pool_bytes is not None:
+    if _is_given(settings):
         note = f"Pool as given; the plan needs {wants}"
     gap = _RESERVES
     blocks = need.requests * stage.blocks_per_request * stage.layout.bytes_per_block
@@ -240,7 +257,7 @@ def _headroom(settings: Settings, beside: _Beside, runtime: Estimate) -> RegionB
         beside.formula,
     )
     note = f"1 − {settings.utilisation:g}, less context, slack, others"
-    if settings.deployment.kv_pool_bytes is not None:
+    if _is_given(settings):
         note = "What the given pool leaves"
     return RegionBudget(Region.HEADROOM, estimate, 0, note)
 

@@ -119,19 +119,6 @@ UTILISATION = Since[float](((0,), 0.9), ((0, 21), 0.92))
 GRAPHS_INSIDE = Since[bool](((0,), False), ((0, 21), True))
 """Whether an estimate of the CUDA graphs is taken out of the budget before the pool."""
 
-HYBRID_GROUPS = Since[bool](((0,), False), ((0, 10), True))
-"""Whether sliding layers get groups of their own; before, they were charged in full."""
-
-TOKENS_BY_CONCURRENCY = Since[bool](((0,), False), ((0, 20, 1), True))
-"""Whether the token line is concurrency × length; before, blocks // groups × block size."""
-
-STEPS_IN_FLIGHT = Since[int](((0,), 1), ((0, 30), 2))
-"""Batches a sliding layer must hold: asynchronous scheduling keeps two. Read in the source of
-0.33; logs of 0.11 to 0.29 show one; the release between is not established."""
-
-GROUP_SLACK = Since[float](((0,), 1.5))
-"""Groups are as large as the largest bucket when that is under this many times the smallest."""
-
 SAMPLER_BUFFERS = Since[bool](((0,), False), ((0, 33), True))
 """Whether penalty counters and prompt masks are kept for every row (model runner 2): read in
 the source of 0.33, not yet seen in a log."""

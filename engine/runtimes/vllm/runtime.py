@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.budget import sequence_state as state
-from engine.budget.model import Budget, Region, SequenceState
+from engine.budget.model import Budget, SequenceState
 from engine.budget.weights import AS_STORED
 from engine.formats.kv import KV_DTYPES
 from engine.formats.weights import FORMATS
-from engine.runtimes.vllm import rules
+from engine.runtimes.vllm import cache_rules, rules
 from engine.runtimes.vllm.hardware import device_warnings
 from engine.runtimes.vllm.parallel import sharing_experts
 from engine.runtimes.vllm.rank import Need, rank_budget
 from engine.runtimes.vllm.settings import Settings, settle
 from engine.runtimes.vllm.speculation import opened
-from engine.runtimes.vllm.stage import StagePlan, request_rule, runtime_doubts, stage_plans
+from engine.runtimes.vllm.stage import request_rule, runtime_doubts, stage_plans
+from engine.runtimes.vllm.start import longest, pools, refusals
 from engine.units import ceil_div
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
     from engine.runtimes.vllm.layout import PoolLayout
+    from engine.runtimes.vllm.stage import StagePlan
+    from engine.runtimes.vllm.start import Pool
 
 
 class Vllm:
@@ -47,19 +50,13 @@ class Vllm:
         """
         model = sharing_experts(opened(model, deployment), deployment)
         settings = settle(model, deployment, machine)
-        need = _need(settings)
-        stages = stage_plans(model, settings, need.tokens)
-        replica = settings.deployment.ranks
-        ranks = tuple(
-            rank_budget(
-                settings,
-                stages[(i % replica) // settings.deployment.tensor_parallel_size],
-                need,
-                i,
-                machine.slots[i],
-            )
-            for i in range(replica * settings.deployment.data_parallel_size)
-        )
+        stages, ranks = _planned(model, settings, machine)
+        held = pools(settings, stages, ranks)
+        if settings.fits_length:
+            most = longest(model, settings, [pool for _, pool in held])
+            settings = settings.with_length(most)
+            stages, ranks = _planned(model, settings, machine)
+            held = pools(settings, stages, ranks)
         warnings = list(settings.warnings)
         warnings += device_warnings(model, deployment, machine.slots[0].device, settings.dtype)
         return Budget(
@@ -67,11 +64,32 @@ class Vllm:
             deployment=settings.deployment,
             machine=machine,
             ranks=ranks,
-            sequence_state=_sequence_state(model, settings, stages, ranks),
+            sequence_state=_sequence_state(model, settings, held),
             assumptions=settings.assumptions,
             warnings=tuple(warnings),
+            refusals=refusals(model, settings, [pool for _, pool in held]),
             doubts=runtime_doubts(model, settings),
         )
+
+
+def _planned(
+    model: Model, settings: Settings, machine: Machine
+) -> tuple[tuple[StagePlan, ...], tuple[RankBudget, ...]]:
+    """Every pipeline stage, and every rank on its own device."""
+    need = _need(settings)
+    stages = stage_plans(model, settings, need.tokens)
+    replica = settings.deployment.ranks
+    ranks = tuple(
+        rank_budget(
+            settings,
+            stages[(i % replica) // settings.deployment.tensor_parallel_size],
+            need,
+            i,
+            machine.slots[i],
+        )
+        for i in range(replica * settings.deployment.data_parallel_size)
+    )
+    return stages, ranks
 
 
 def _need(settings: Settings) -> Need:
@@ -85,23 +103,17 @@ def _need(settings: Settings) -> Need:
 
 
 def _sequence_state(
-    model: Model, settings: Settings, stages: tuple[StagePlan, ...], ranks: tuple[RankBudget, ...]
+    model: Model, settings: Settings, held: list[tuple[StagePlan, Pool]]
 ) -> SequenceState:
     """The pool's arithmetic; the poorest rank decides for all."""
     spec, context = model.spec, settings.context
     least = state.architecture_bytes(spec, settings.kv_dtype, context, settings.dtype)
     formula = state.sequence_equation(spec, settings.kv_dtype, context, settings.dtype)
     tp = settings.deployment.tensor_parallel_size
-    counted: list[tuple[int, int, StagePlan, PoolLayout]] = []
-    for rank in ranks:
-        stage = stages[(rank.rank % settings.deployment.ranks) // tp]
-        if stage.layout is not None:
-            pool = rank.regions[Region.KV_CACHE].estimate.likely_bytes
-            blocks = pool // stage.layout.bytes_per_block
-            counted.append((blocks, pool, stage, stage.layout))
-    if not counted:
+    if not held:
         return SequenceState(least, 0, 0, formula=formula)
-    blocks, pool, stage, layout = min(counted, key=lambda entry: entry[0])
+    stage, pool = min(held, key=lambda entry: entry[1].blocks)
+    blocks, layout = pool.blocks, pool.layout
     rule = request_rule(model, settings)
     per_request = layout.blocks_per_request(context, rule)
     printed = layout.printed_blocks(context, rule)
@@ -112,19 +124,28 @@ def _sequence_state(
             state.token_growth_bytes(spec, settings.kv_dtype, context, stage.layers, tp),
             rule.context_parallel,
         ),
-        pool_bytes=pool,
+        pool_bytes=pool.size_bytes,
         num_blocks=blocks,
         block_size=layout.block_size,
         bytes_per_block=layout.bytes_per_block,
         pool_tokens=_pool_tokens(settings, layout, blocks, printed),
-        max_concurrency=blocks / printed,
+        max_concurrency=_concurrency(settings, layout, blocks, printed),
         formula=formula,
     )
 
 
+def _concurrency(settings: Settings, layout: PoolLayout, blocks: int, per_request: int) -> float:
+    """The "Maximum concurrency" line, which came from tokens once."""
+    if cache_rules.CONCURRENCY_BY_BLOCKS.at(settings.version):
+        return blocks / per_request
+    return blocks * layout.block_size / settings.context
+
+
 def _pool_tokens(settings: Settings, layout: PoolLayout, blocks: int, per_request: int) -> int:
     """The "GPU KV cache size" line, which changed its meaning."""
-    if rules.TOKENS_BY_CONCURRENCY.at(settings.version):
+    if cache_rules.TOKENS_BY_CONCURRENCY.at(settings.version):
         return blocks * settings.context // per_request
     parallel = settings.deployment.decode_context_parallel_size
-    return blocks // layout.num_groups * layout.block_size * parallel
+    # Where only states are kept, a block stands for a whole request.
+    tokens = layout.least_block_tokens or settings.context
+    return blocks // layout.num_groups * tokens * parallel

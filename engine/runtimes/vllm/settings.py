@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _SPELLINGS = ("bfloat16", "float16")
 _NO_CONTEXT_STATED = 2048
 """What vLLM takes when no length key is in the config (``_get_and_verify_max_len``)."""
+_FITTING = -1
+"""The ``max_model_len`` that asks for the longest that fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,20 @@ class Settings:
     """CUDA compute capability of the devices; 0 where there is none."""
     block_tokens: int
     """Tokens of a block where the model's attention asks for no other."""
+    fits_length: bool
+    """Whether the length is still to be found by what fits (``max_model_len`` -1)."""
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
+
+    def with_length(self, tokens: int) -> Settings:
+        """The same once vLLM has found that ``tokens`` fit."""
+        found = f"max_model_len {tokens:,}: the longest request that vLLM finds room for (-1)."
+        return replace(
+            self,
+            deployment=replace(self.deployment, max_model_len=tokens),
+            context=tokens,
+            assumptions=(*self.assumptions, found),
+        )
 
 
 def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
@@ -68,8 +82,15 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         DeploymentError: the deployment is impossible; names the field to correct.
     """
     spec = model.spec
-    _check(model, deployment, machine)
     version = rules.parse_version(deployment.runtime_version)
+    fits_length = deployment.max_model_len == _FITTING
+    if fits_length:
+        _check_since("max_model_len -1", "max_model_len", cache_rules.AUTO_LENGTH, version)
+        deployment = replace(deployment, max_model_len=None)
+    _check(model, deployment, machine)
+    if deployment.kv_cache_memory_bytes is not None:
+        name = "kv_cache_memory_bytes"
+        _check_since(name, name, cache_rules.POOL_IN_BYTES, version)
     assumed: list[str] = []
     warned = foreign.warnings(deployment, "vllm") + _unused_devices(spec, deployment, machine)
     warned += without_blocks(model, deployment)
@@ -79,12 +100,12 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         warned.append(
             f"vLLM {deployment.runtime_version} is newer than {rules.NEWEST}, whose rules are used."
         )
-    context = _context(spec, deployment, assumed, warned)
+    context = _context(spec, deployment, [] if fits_length else assumed, warned)
     tokens, rows = _step(deployment, machine.slots[0].device, version, context, assumed)
     share = deployment.gpu_memory_utilization
     if share is None:
         share = rules.UTILISATION.at(version)
-        if deployment.kv_pool_bytes is None:
+        if deployment.kv_pool_bytes is None and deployment.kv_cache_memory_bytes is None:
             assumed.append(f"gpu_memory_utilization {share:g}, vLLM's default.")
     dtype = _activation_dtype(spec, deployment)
     capability = machine.slots[0].device.compute_capability
@@ -114,9 +135,16 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         element_bytes=element_bytes(dtype),
         capability=capability,
         block_tokens=_block_tokens(machine.slots[0].device),
+        fits_length=fits_length,
         assumptions=tuple(assumed),
         warnings=tuple(warned),
     )
+
+
+def _check_since(what: str, field: str, since: Version, version: Version) -> None:
+    if version < since:
+        first = ".".join(str(part) for part in since)
+        raise DeploymentError(f"vLLM takes {what} from {first} on.", field=field)
 
 
 def _unused_devices(spec: ArchitectureSpec, deployment: Deployment, machine: Machine) -> list[str]:

@@ -20,7 +20,7 @@ from engine.runtimes.vllm import cache_rules, overheads, rules
 from engine.runtimes.vllm.layout import PoolLayout, PoolRule, RequestRule
 from engine.runtimes.vllm.loader import Loading, lora_bytes, resident
 from engine.runtimes.vllm.pool import pool_layout
-from engine.units import ceil_div, format_gib
+from engine.units import align_up, ceil_div, format_gib
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -84,7 +84,7 @@ def _stage_plan(
     tp, pp = deployment.tensor_parallel_size, deployment.pipeline_parallel_size
     found = weights(model, weight_layout)
     stage = found.stages[index]
-    layout = pool_layout(spec, stage.layers.start, stage.layers.stop, _pool_rule(model, settings))
+    layout = pool_layout(spec, stage.layers.start, stage.layers.stop, pool_rule(model, settings))
     request = request_rule(model, settings)
     first, last = index == 0, index == pp - 1
     step = overheads.Step(
@@ -136,14 +136,15 @@ def _stage_plan(
     )
 
 
-def _pool_rule(model: Model, settings: Settings) -> PoolRule:
+def pool_rule(model: Model, settings: Settings) -> PoolRule:
+    """What the layout of the pool depends on under these settings."""
     deployment = settings.deployment
     return PoolRule(
         kv_dtype=settings.kv_dtype,
         tensor_parallel_size=deployment.tensor_parallel_size,
         block_size=_block_size(model, settings),
-        hybrid_groups=rules.HYBRID_GROUPS.at(settings.version),
-        group_slack=rules.GROUP_SLACK.at(settings.version),
+        hybrid_groups=cache_rules.HYBRID_GROUPS.at(settings.version),
+        group_slack=cache_rules.GROUP_SLACK.at(settings.version),
         speculative_tokens=deployment.speculative_tokens,
         with_mtp=bool(deployment.speculative_tokens and model.spec.mtp),
         dtype=settings.dtype,
@@ -171,34 +172,41 @@ def _block_size(model: Model, settings: Settings) -> int:
         return cache_rules.INDEXED_BLOCK if latent else cache_rules.SELECTED_BLOCK
     usual = settings.block_tokens
     blocks = cache_rules.LATENT_BLOCKS.at(settings.version)
-    return blocks.get(int(settings.capability), usual) if latent else usual
+    found = blocks.get(int(settings.capability), usual) if latent else usual
+    asked = settings.deployment.block_size
+    return align_up(asked, found) if asked and latent else asked or found
 
 
 def request_rule(model: Model, settings: Settings) -> RequestRule:
     """How many blocks a request takes under these settings."""
     deployment = settings.deployment
-    batches = deployment.pipeline_parallel_size
-    batches += rules.STEPS_IN_FLIGHT.at(settings.version) - 1
     state_blocks = 1 + deployment.speculative_tokens + int(bool(deployment.enable_prefix_caching))
     return RequestRule(
-        tokens_in_flight=settings.tokens * batches,
+        tokens_in_flight=settings.tokens * _steps_in_flight(settings),
         state_blocks=state_blocks + int(_checkpoint_tokens(model, settings) > 0),
         context_parallel=deployment.decode_context_parallel_size,
         encoder_tokens=settings.tokens,
     )
 
 
+def _steps_in_flight(settings: Settings) -> int:
+    stages = settings.deployment.pipeline_parallel_size
+    kept = cache_rules.STEPS_IN_FLIGHT.at(settings.version)
+    if kept == "runner 1":
+        return 2 if stages == 1 else stages
+    return stages + 1 if kept == "runner 2" else 1
+
+
 def _checkpoint_tokens(model: Model, settings: Settings) -> int:
     """Tokens between which states are written inside a prompt; 0 where they are not."""
-    prefixes = settings.deployment.enable_prefix_caching
-    if not prefixes or not cache_rules.CHECKPOINTS.at(settings.version):
+    if not settings.deployment.enable_prefix_caching:
         return 0
     kinds = {la.state.kind for la, _ in state.layer_kinds(model.spec) if la.state is not None}
     kind = kinds.pop() if len(kinds) == 1 else ""
     cards = cache_rules.CHECKPOINT_CARDS.get(kind)
     if cards is not None and int(settings.capability) not in cards:
         return 0
-    return cache_rules.CHECKPOINT_TOKENS.get(kind, 0)
+    return cache_rules.CHECKPOINTS.at(settings.version).get(kind, 0)
 
 
 def _sampler(model: Model, settings: Settings, layout: PoolLayout | None) -> Estimate | None:
