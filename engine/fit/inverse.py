@@ -114,7 +114,7 @@ class _Search:
 
     def requests(self) -> Answer:
         most = solve.max_concurrency(self.model, self.plan, self.machine)
-        limit = solve.most_requests(self.plan, self.settled)
+        limit = solve.most_requests(self.model, self.plan, self.machine)
         return self._number(
             "max_concurrency",
             most,

@@ -146,21 +146,30 @@ def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> i
         )
         return _fits(model, plan, machine)
 
-    return largest(fits, most_requests(deployment, settled))
+    return largest(fits, most_requests(model, deployment, machine))
 
 
-def most_requests(deployment: Deployment, settled: Deployment) -> int:
+def most_requests(model: Model, deployment: Deployment, machine: Machine) -> int:
     """The most requests that run at once whatever the memory.
 
-    Args:
-        deployment: the plan.
-        settled: the same with the runtime's defaults.
+    Raises:
+        DeploymentError: the deployment itself is impossible.
     """
+    runtime = registry.get(deployment.runtime)
+    settled = runtime.plan(model, deployment, machine).deployment
     family = registry.family(settled.runtime)
     if family == "vllm" and settled.max_num_seqs is not None:
         return settled.max_num_seqs * settled.data_parallel_size
     if family == "llama.cpp" and deployment.n_parallel is not None:
         return deployment.n_parallel
+    if family == "llama.cpp":
+        # Some programs, and some models in them, never serve more than one at once.
+        more = deployment.with_(n_ctx=None, concurrency=settled.concurrency + 1)
+        try:
+            slots = runtime.plan(model, more, machine).deployment.n_parallel or more.concurrency
+        except DeploymentError:
+            return _MOST_REQUESTS
+        return slots if slots < more.concurrency else _MOST_REQUESTS
     return _MOST_REQUESTS
 
 

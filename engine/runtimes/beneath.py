@@ -26,6 +26,8 @@ class Beneath:
     notes: tuple[str, ...] = ()
     """Every default set on the way, one sentence each."""
     warnings: tuple[str, ...] = ()
+    context: int | None = None
+    """Tokens of a request, where the runtime beneath is told of more."""
 
 
 class Starter(Protocol):

@@ -40,6 +40,12 @@ _OWNERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 _BORROWERS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "ollama": ("Ollama", "llama.cpp", _OLLAMA),
+    "lmstudio": ("LM Studio", "llama.cpp", ()),
+    "jan": ("Jan", "llama.cpp", ()),
+    "koboldcpp": ("KoboldCpp", "llama.cpp", ()),
+    "llamafile": ("llamafile", "llama.cpp", ()),
+    "ik_llama.cpp": ("ik_llama.cpp", "llama.cpp", ()),
+    "tgi": ("TGI", "vllm", ()),
 }
 """Runtimes that start another one: label, whose settings they have, and their own beside them.
 

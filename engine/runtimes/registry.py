@@ -31,14 +31,37 @@ def _ollama() -> Runtime:
     return Ollama()
 
 
+def _front_end(name: str) -> Callable[[], Runtime]:
+    def made() -> Runtime:
+        from engine.runtimes.front_ends import FrontEnd  # noqa: PLC0415 - see _Runtimes
+
+        return FrontEnd(name)
+
+    return made
+
+
 def _transformers() -> Runtime:
     from engine.runtimes.transformers import Transformers  # noqa: PLC0415 - see _Runtimes
 
     return Transformers()
 
 
+_FAMILIES: Mapping[str, str] = MappingProxyType(
+    {
+        "ollama": "llama.cpp",
+        "lmstudio": "llama.cpp",
+        "jan": "llama.cpp",
+        "koboldcpp": "llama.cpp",
+        "llamafile": "llama.cpp",
+        "ik_llama.cpp": "llama.cpp",
+        "tgi": "vllm",
+    }
+)
+"""Runtimes that run another one, or are made from it -> the one whose rules they have."""
+_FRONT_ENDS = tuple(name for name in _FAMILIES if name != "ollama")
 _MAKERS: Mapping[str, Callable[[], Runtime]] = MappingProxyType(
     {"vllm": _vllm, "llama.cpp": _llama_cpp, "ollama": _ollama, "transformers": _transformers}
+    | {name: _front_end(name) for name in _FRONT_ENDS}
 )
 
 
@@ -62,9 +85,6 @@ class _Runtimes(Mapping[str, "Runtime"]):
 
 RUNTIMES: Mapping[str, Runtime] = _Runtimes()
 """Every runtime by its key in the machine contract."""
-
-_FAMILIES: Mapping[str, str] = MappingProxyType({"ollama": "llama.cpp"})
-"""Runtimes that run another one -> the one whose rules and settings they have."""
 
 
 def family(name: str) -> str:

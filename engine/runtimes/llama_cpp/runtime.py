@@ -270,7 +270,8 @@ def _warnings(shape: Shape, planned: Plan, deployment: Deployment) -> tuple[str,
             f"{settings.n_ctx:,} cells at once: the last ones wait."
         )
     if settings.concurrency > settings.slots:
-        found.append(f"{settings.slots} slots serve {settings.concurrency} requests in turn.")
+        slots = "1 slot serves" if settings.slots == 1 else f"{settings.slots} slots serve"
+        found.append(f"{slots} {settings.concurrency} requests in turn.")
     if deployment.ranks > 1:
         found.append(
             "llama.cpp has no tensor or pipeline parallel sizes: it spreads layers over all GPUs."

@@ -341,7 +341,8 @@ def test_that_options_are_checked_before_the_hub_is_asked(plimsoll, option, part
 
 def test_that_no_list_of_what_works_names_a_runtime_that_cannot_be_planned(plimsoll, llama_8b):
     wrong = plimsoll("size", llama_8b, "--runtime", "onnx").complaint
-    assert "runtime is one of vllm, llama.cpp, ollama, transformers, not 'onnx'" in wrong
+    assert "runtime is one of vllm, llama.cpp, ollama, transformers, lmstudio, jan, " in wrong
+    assert "tgi, not 'onnx'" in wrong
 
 
 def test_that_help_marks_what_cannot_be_planned_yet(capsys):

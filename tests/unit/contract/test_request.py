@@ -86,7 +86,7 @@ def test_that_what_is_given_reaches_the_deployment_and_the_rest_keeps_its_defaul
         ("flash_attn", "maybe"),
         ("flash_attn", []),
         ("split_mode", "diagonal"),
-        ("runtime", "tgi"),
+        ("runtime", "onnx"),
         ("runtime", ["vllm"]),
         ("weight_format", ""),
         ("weight_format", 4),

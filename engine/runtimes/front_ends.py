@@ -1,0 +1,197 @@
+"""Programs that run another runtime with defaults of their own: presets, each with its source.
+
+A preset says only what differs. What the user states always goes before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import Direction, Doubt, Subject
+from engine.deployment.spec import Deployment
+from engine.runtimes import beneath, bounded, registry
+from engine.runtimes.beneath import Beneath
+from engine.runtimes.loading import loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.architecture.model import Model
+    from engine.budget.model import Budget
+    from engine.devices.device import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One front end: its defaults by field of the deployment, each with the words for it."""
+
+    label: str
+    version: str
+    source: str
+    defaults: Mapping[str, tuple[object, str]]
+    least_slots: int = 0
+    """Slots that share one cache, however few requests there are; 0: as the runtime decides."""
+    most_slots: int = 256
+    further_slots: int = 0
+    """Slots beyond the requests, for what the program asks in the background."""
+    further_cells: int = 0
+    """Tokens of context beyond what is asked for."""
+    doubts: tuple[Doubt, ...] = ()
+    """What follows rules of its own that are not known."""
+
+
+_KOBOLD = "koboldcpp.py, add_argument, and gpttype_adapter.cpp, gpttype_load_model"
+_PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "lmstudio": Preset(
+            "LM Studio",
+            "0.4",
+            "lmstudio.ai/docs/app/advanced/parallel-requests and lmstudio-js, kv-config schema",
+            {
+                "max_model_len": (4096, "context 4,096"),
+                "n_batch": (512, "evaluation batch 512"),
+                "flash_attn": ("on", "flash attention on"),
+            },
+            least_slots=4,
+        ),
+        "jan": Preset(
+            "Jan",
+            "0.8",
+            "extensions/llamacpp-extension/src/preset.ts",
+            {},
+            further_slots=2,
+        ),
+        "koboldcpp": Preset(
+            "KoboldCpp",
+            "1.113",
+            _KOBOLD,
+            {
+                "max_model_len": (8192, "context 8,192"),
+                "n_batch": (512, "batch 512"),
+                "flash_attn": ("on", "flash attention on"),
+                "swa_full": (True, "full caches for window layers (no --useswa)"),
+                "mmap": (False, "the file read and not mapped (no --usemmap)"),
+                "n_outputs_max": (0, "a row of logits for each token of a batch"),
+            },
+            least_slots=1,
+            most_slots=1,
+            further_cells=128,
+        ),
+        "llamafile": Preset(
+            "llamafile", "0.10", "docs/cli_arguments.md: llama.cpp's own options", {}
+        ),
+        "ik_llama.cpp": Preset(
+            "ik_llama.cpp",
+            "2025",
+            "25 load logs of 2025",
+            {
+                "n_ctx": (0, "the model's whole context"),
+                "n_parallel": (1, "one sequence"),
+                "swa_full": (True, "full caches for window layers, which it does not know"),
+                "n_outputs_max": (0, "a row of logits for each token of a batch"),
+            },
+            doubts=(
+                Doubt(
+                    Subject.ACTIVATIONS,
+                    "ik_llama.cpp lays out its compute buffers by rules of its own (-mla, -amb, "
+                    "-fmoe): counted by llama.cpp's",
+                    Direction.EITHER,
+                ),
+            ),
+        ),
+        "tgi": Preset(
+            "TGI",
+            "3",
+            "launcher/src/main.rs and models/globals.py (TGI_WIGGLE_ROOM 0.90)",
+            {
+                "gpu_memory_utilization": (0.9, "90 % of what is free for the cache"),
+                "max_num_batched_tokens": (4096, "4,096 tokens of prompt in one step"),
+            },
+            doubts=(
+                Doubt(
+                    Subject.SEQUENCE_STATE,
+                    "TGI takes its cache after a warm-up of its own: counted by vLLM's rules",
+                    Direction.EITHER,
+                ),
+                Doubt(
+                    Subject.ACTIVATIONS,
+                    "TGI's work memory is measured in no record: counted by vLLM's rules",
+                    Direction.EITHER,
+                ),
+            ),
+        ),
+    }
+)
+_DEFAULTS = Deployment()
+
+
+class FrontEnd:
+    """A program that runs ``registry.family(name)`` with its own defaults."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._preset = _PRESETS[name]
+        self.label = self._preset.label
+        self.versions: tuple[str, ...] = (self._preset.version,)
+        self._below = registry.get(registry.family(name))
+        self.kv_cache_dtypes: tuple[str, ...] = self._below.kv_cache_dtypes
+
+    def weight_formats(self, model: Model) -> tuple[str, ...]:
+        """What the runtime beneath loads."""
+        return self._below.weight_formats(model)
+
+    def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
+        """The budget of the runtime beneath, with this program's defaults.
+
+        Raises:
+            DeploymentError: the runtime beneath would refuse; names the setting.
+        """
+        found = self.beneath(model, deployment, machine)
+        budget = beneath.budget(model, deployment, self.versions[0], found)
+        if found.context is not None:
+            settled = budget.deployment.with_(max_model_len=found.context)
+            budget = replace(budget, deployment=settled)
+        return bounded.bound(budget, self._preset.doubts)
+
+    def beneath(self, model: Model, deployment: Deployment, machine: Machine) -> Beneath:
+        """The plan as it reaches the runtime beneath."""
+        preset = self._preset
+        stripped = beneath.stripped(deployment)
+        changed: dict[str, object] = {}
+        words: list[str] = []
+        for name, (value, said) in preset.defaults.items():
+            if getattr(deployment, name) == getattr(_DEFAULTS, name) and not _stated(
+                name, deployment
+            ):
+                changed[name] = value
+                words.append(said)
+        if deployment.weight_format == "auto" and not model.is_gguf:
+            changed["weight_format"] = loaded(model, self.name).name
+        plan = self._slots(stripped.with_(**changed), words)
+        context = plan.max_model_len
+        if preset.further_cells and context and not plan.n_ctx:
+            total = context * min(plan.concurrency, preset.most_slots) + preset.further_cells
+            plan = plan.with_(n_ctx=total, max_model_len=None)
+            words.append(f"{preset.further_cells} tokens of context beyond what is asked for")
+        notes = (f"{self.label}'s defaults: {', '.join(words)} ({preset.source}).",)
+        return Beneath(plan, machine, notes if words else (), context=context)
+
+    def _slots(self, plan: Deployment, words: list[str]) -> Deployment:
+        """``plan`` with the slots that this program asks for."""
+        preset = self._preset
+        wanted = max(plan.concurrency + preset.further_slots, preset.least_slots)
+        wanted = min(wanted, preset.most_slots)
+        if plan.n_parallel is None and (preset.least_slots or preset.further_slots):
+            plan = plan.with_(n_parallel=wanted, kv_unified=plan.kv_unified is not False)
+            words.append("one slot" if wanted == 1 else f"{wanted} slots that share one cache")
+        if plan.n_batch is not None and plan.n_ubatch is None and preset.defaults.get("n_batch"):
+            plan = plan.with_(n_ubatch=plan.n_batch)
+        return plan
+
+
+def _stated(name: str, deployment: Deployment) -> bool:
+    """Whether another field says the same thing."""
+    other = {"max_model_len": deployment.n_ctx, "n_ctx": deployment.max_model_len}
+    return other.get(name) is not None
