@@ -70,6 +70,7 @@ def answer(
         "limits": _limits(limits, notes),
         "inverse": None,
         "together": None,
+        "traffic": None,
         "assumptions": [*notes.assumptions, *budget.assumptions],
         "warnings": [
             *budget.refusals,

@@ -15,7 +15,7 @@ from engine.contract.answer import Notes
 from engine.devices import catalogue
 from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeviceError, HubOfflineError, HubTimeoutError, SourceError
-from engine.runtimes import registry
+from engine.runtimes import foreign, registry
 from engine.source import catalogue as catalogue_of_models
 from engine.source.raw import RawModel
 from engine.source.resolve import resolve
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from engine.contract.request import Request
     from engine.deployment.spec import Deployment
     from engine.devices.device import Device, Machine
+    from engine.fit.traffic import Flow, Traffic
     from engine.source.hub import HubClient
 
 _KEPT_MODELS = 32
@@ -46,6 +47,8 @@ class Plan:
     deployment: Deployment
     machine: Machine
     notes: Notes
+    flow: Flow | None = None
+    """What runs at once, where the request states its traffic."""
 
 
 class Desk:
@@ -73,7 +76,12 @@ class Desk:
             machine = on(machine, request.devices)
         model = self.model(request)
         deployment, about_plan = _complete(request, model, machine)
+        flow = None
+        if request.traffic is not None:
+            flow, deployment, about_traffic = _sustained(request.traffic, deployment)
+            about_plan = (about_traffic, *about_plan)
         return Plan(
+            flow=flow,
             model=model,
             deployment=deployment,
             machine=machine,
@@ -216,9 +224,24 @@ def _complete(
         name = default_runtime(model, machine)
         deployment = deployment.with_(runtime=name)
         notes.append(f"runtime {name}: {_why(name, model)}.")
-    if not request.given & {"concurrency", "n_parallel", "batch_size", "live_tokens"}:
+    at_once = {"concurrency", "n_parallel", "batch_size", "live_tokens", "arrival_rate"}
+    if not request.given & at_once:
         notes.append("concurrency 1: one request at a time.")
     return deployment, tuple(notes)
+
+
+def _sustained(traffic: Traffic, deployment: Deployment) -> tuple[Flow, Deployment, str]:
+    """The plan for the traffic's peak, and how it was found."""
+    from engine.fit.traffic import flow, under  # noqa: PLC0415 - seldom stated
+
+    found = flow(traffic)
+    paged = foreign.has(deployment.runtime, "live_tokens")
+    note = (
+        f"sustained: {found.requests.mean:,.1f} requests run at once on average, "
+        f"{found.requests.p99:,} or fewer 99 % of the time, with "
+        f"{found.live_tokens.p99:,} live tokens (arrivals at random, each running at once)."
+    )
+    return found, under(deployment, found, counts_live_tokens=paged), note
 
 
 def default_runtime(model: Model, machine: Machine) -> str:

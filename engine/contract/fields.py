@@ -38,6 +38,7 @@ class Group(Enum):
 
     MODEL = "model"
     PLAN = "plan"
+    TRAFFIC = "traffic"
     DEVICE = "device"
     VLLM = "vLLM"
     SGLANG = "SGLang"
@@ -134,6 +135,21 @@ def _plan() -> Iterable[Field]:
     yield _switch(
         group, "inverse", "also the most it can do, the least it takes, and what binds each"
     )
+
+
+def _traffic() -> Iterable[Field]:
+    group, tokens = Group.TRAFFIC, "in tokens, such as 500,2000,8000"
+    yield Field("prompt_lengths", Kind.INTEGERS, group, f"samples of prompts, {tokens}", 0, 2**31)
+    yield Field(
+        "output_lengths",
+        Kind.INTEGERS,
+        group,
+        "samples of answers: one for each prompt, or any number of independent ones",
+        0,
+        2**31,
+    )
+    yield Field("arrival_rate", Kind.NUMBER, group, "requests that come in a second")
+    yield Field("tokens_per_second", Kind.NUMBER, group, "speed of one request while it runs")
 
 
 def _device() -> Iterable[Field]:
@@ -243,6 +259,7 @@ def _transformers() -> Iterable[Field]:
 FIELDS: tuple[Field, ...] = (
     *_model(),
     *_plan(),
+    *_traffic(),
     *_device(),
     *_pool(),
     *_sglang(),
@@ -251,6 +268,7 @@ FIELDS: tuple[Field, ...] = (
     *_transformers(),
 )
 BY_NAME = {field.name: field for field in FIELDS}
+ABOUT_THE_TRAFFIC = ("prompt_lengths", "output_lengths", "arrival_rate", "tokens_per_second")
 ABOUT_THE_ANSWER = frozenset({"inverse"})
 ABOUT_THE_MODEL = frozenset({"model", "config", "tensors"})
 ABOUT_THE_DEVICE = frozenset(

@@ -9,6 +9,7 @@ from engine.contract.fields import (
     ABOUT_THE_ANSWER,
     ABOUT_THE_DEVICE,
     ABOUT_THE_MODEL,
+    ABOUT_THE_TRAFFIC,
     BY_NAME,
     Field,
     Kind,
@@ -20,9 +21,11 @@ from engine.source.raw import HeaderTensor
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from engine.fit.traffic import Traffic
+
 RequestId = str | int | None
 
-_NOT_THE_PLAN = ABOUT_THE_MODEL | ABOUT_THE_DEVICE | ABOUT_THE_ANSWER
+_NOT_THE_PLAN = {*ABOUT_THE_MODEL, *ABOUT_THE_DEVICE, *ABOUT_THE_ANSWER, *ABOUT_THE_TRAFFIC}
 _OF_THE_MACHINE = (ABOUT_THE_DEVICE | ABOUT_THE_ANSWER) - {"devices"}
 _MOST_TENSORS = 1_000_000
 _MOST_MODELS = 16
@@ -57,6 +60,7 @@ class Request:
     """Processes whose memory counts as free."""
     others: tuple[Request, ...]
     """Further models on the same machine, in the order in which they start."""
+    traffic: Traffic | None
     inverse: bool
     """Whether the inverse questions are asked too."""
     given: frozenset[str]
@@ -93,9 +97,22 @@ def parse(mapping: Mapping[str, object]) -> Request:
         empty=values.get("baseline") == "empty",
         instead_of=frozenset(values.get("instead_of", ())),
         others=_others(values.get("with", ())),
+        traffic=_traffic(values),
         inverse=values.get("inverse", False),
         given=frozenset(values),
     )
+
+
+def _traffic(values: Mapping[str, Any]) -> Traffic | None:
+    if values.keys().isdisjoint(ABOUT_THE_TRAFFIC):
+        return None
+    from engine.fit.traffic import Traffic  # noqa: PLC0415 - seldom stated
+
+    lacking = next((name for name in ABOUT_THE_TRAFFIC if name not in values), None)
+    if lacking is not None:
+        message = f"A traffic needs {lacking} too: give {', '.join(ABOUT_THE_TRAFFIC)}."
+        raise UsageError(message, field=lacking)
+    return Traffic(**{name: values[name] for name in ABOUT_THE_TRAFFIC})
 
 
 def _others(items: object) -> tuple[Request, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from engine.contract.answer import answer
@@ -30,6 +31,8 @@ def respond(desk: Desk, mapping: Mapping[str, object]) -> tuple[dict[str, object
     sizing = size(plan.model, plan.deployment, plan.machine)
     limits = solve.limits(plan.model, plan.deployment, plan.machine)
     found = answer(request.id, sizing, limits, plan.notes)
+    if plan.flow is not None:
+        found["traffic"] = asdict(plan.flow)
     if request.inverse and plan.notes.capacity_known:
         from engine.contract.inverse import answers  # noqa: PLC0415 - only where it is asked
 

@@ -135,6 +135,7 @@ def _answer() -> Schema:
         ),
         inverse=said(or_null(_inverse()), "null unless asked for with inverse"),
         together=said(or_null(_together()), "null unless further models are given with the first"),
+        traffic=said(or_null(_traffic()), "what runs at once; null unless a traffic is stated"),
         assumptions=TEXTS,
         warnings=TEXTS,
     )
@@ -182,6 +183,15 @@ def _together() -> Schema:
         models=said({"type": "array", "items": lies}, "in the order of start"),
         devices={"type": "array", "items": device},
         verdict=said({"enum": [fit.value for fit in Fit]}, "the worst of the models'"),
+    )
+
+
+def _traffic() -> Schema:
+    spread = closed(mean={"type": "number", "minimum": 0}, p95=SIZE, p99=SIZE)
+    return closed(
+        requests=said(spread, "that run at once"),
+        live_tokens=said(spread, "of all that run: prompts and what is answered so far"),
+        longest=said(SIZE, "tokens of the longest request at its end"),
     )
 
 

@@ -88,6 +88,11 @@ def _own(runtime: str) -> tuple[str, tuple[str, ...]]:
 _FOREIGN = {runtime: _Foreign(runtime) for runtime in (*_OWNERS, *_BORROWERS)}
 
 
+def has(runtime: str, setting: str) -> bool:
+    """Whether ``runtime`` knows ``setting``."""
+    return setting in _OWNERS[runtime][1]
+
+
 def warnings(deployment: Deployment, runtime: str) -> list[str]:
     """One sentence for each setting of another runtime that ``deployment`` states."""
     foreign = _FOREIGN[runtime]

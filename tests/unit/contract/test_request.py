@@ -47,7 +47,8 @@ def test_that_the_table_holds_every_key_of_the_contract_and_no_other():
 def test_that_every_key_but_the_model_and_the_device_is_a_field_of_the_deployment():
     outside = {
         "model", "config", "tensors", "gpu", "gpu_total_bytes", "gpu_count", "inverse", "devices",
-        "baseline", "instead_of", "with",
+        "baseline", "instead_of", "with", "prompt_lengths", "output_lengths", "arrival_rate",
+        "tokens_per_second",
     }  # fmt: skip
     assert {f.name for f in FIELDS} - outside == set(Deployment.__dataclass_fields__)
 
