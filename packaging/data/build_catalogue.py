@@ -18,17 +18,21 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from catalogue_hub import hub_models  # noqa: E402 - beside this file; the path is set above
+from catalogue_more import twins, written_models  # noqa: E402 - as above
 
 from engine.architecture.read import specify  # noqa: E402
 from engine.architecture.spec import ArchitectureSpec, Subject  # noqa: E402
 from engine.errors import PlimsollError  # noqa: E402
 from engine.source.catalogue import fold, unfold  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 FAILED_SILENTLY = {"microsoft/VibeVoice-1.5B", "Qwen/Qwen3-ASR-0.6B"}
 SAME_FIELDS = ("weight_format", "kv_cache_dtype", "dtype", "max_position_embeddings")
@@ -237,6 +241,20 @@ def published(folder: Path, hub: dict[str, dict[str, Any]]) -> list[dict[str, An
     return found
 
 
+def add(
+    models: list[dict[str, Any]],
+    found: Iterable[tuple[str, dict[str, Any], str]],
+    hub: dict[str, dict[str, Any]],
+) -> None:
+    """Enter what is not there yet, and not in doubt."""
+    known = {model["id"].lower() for model in models}
+    for model_id, config, how in list(found):
+        spec = specify(config)
+        if model_id.lower() not in known and not in_doubt(spec):
+            known.add(model_id.lower())
+            models.append(entry(model_id, fold(config), spec, hub.get(model_id, {}), how))
+
+
 def rows(path: Path) -> list[dict[str, Any]]:
     """The objects of a JSON Lines file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -250,11 +268,9 @@ def main() -> None:
     arguments = parser.parse_args()
     hub = {row["name"]: row for row in rows(arguments.folder / "hub_catalogue.jsonl")}
     models = published(arguments.folder, hub)
-    known = {model["id"] for model in models}
-    for model_id, config, how in hub_models(hub, models):
-        spec = specify(config)
-        if model_id not in known and not in_doubt(spec):
-            models.append(entry(model_id, fold(config), spec, hub[model_id], how))
+    add(models, hub_models(hub, models), hub)
+    add(models, written_models(hub, models), hub)
+    add(models, twins(hub, models), hub)
     models.sort(key=lambda model: (-(model["downloads"] or 0), model["id"]))
     table = {"source": "published configs; totals checked, see each entry", "models": models}
     lines = ",\n".join(json.dumps(m, sort_keys=True, separators=(",", ":")) for m in models)
