@@ -88,6 +88,25 @@ def peaks(rank: RankBudget) -> tuple[PhasePeak, ...]:
     )
 
 
+def loading_bytes(rank: RankBudget) -> int:
+    """The likely peak of ``Phase.LOAD``, without its words: this runs in every search."""
+    held = sum(rank.regions[region].estimate.likely_bytes for region in _WHILE_LOADING)
+    return held + sum(transient.likely_bytes for transient in rank.moments.load)
+
+
+def outgrows(rank: RankBudget) -> bool:
+    """Whether what comes with the first requests may find no room beside the plan."""
+    coming = sum(transient.high_bytes for transient in rank.moments.sustained)
+    spare = rank.regions[Region.HEADROOM].estimate.likely_bytes + max(rank.free_bytes, 0)
+    return coming > spare
+
+
+def largest(transients: tuple[Estimate, ...]) -> Estimate | None:
+    """The transient that weighs most; None where there is none."""
+    found = [t for t in transients if t.high_bytes]
+    return max(found, key=lambda t: (t.likely_bytes, t.high_bytes)) if found else None
+
+
 def _named(
     rank: RankBudget, regions: Iterable[Region], *, shared: bool = True
 ) -> Iterator[Estimate]:
@@ -126,11 +145,8 @@ def _sustained_driver(transients: tuple[Estimate, ...]) -> str:
 
 def _worst(transients: tuple[Estimate, ...]) -> str:
     """The largest of what comes on top, by name and size."""
-    found = [t for t in transients if t.high_bytes]
-    if not found:
-        return ""
-    largest = max(found, key=lambda t: (t.likely_bytes, t.high_bytes))
-    return f"{_lowered(largest.label)} ({format_gib(largest.likely_bytes)})"
+    found = largest(transients)
+    return f"{_lowered(found.label)} ({format_gib(found.likely_bytes)})" if found else ""
 
 
 def _lowered(text: str) -> str:

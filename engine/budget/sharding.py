@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, ModuleClass, Sharding
 from engine.units import align_up, ceil_div
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.architecture.spec import LayerSpec, Tensor
 
 VOCAB_MULTIPLE = 64
@@ -32,7 +34,12 @@ def stage_layers(layers: int, stages: int) -> tuple[range, ...]:
     sizes = [base] * stages
     for back in range(rest):
         sizes[stages - 2 - back] += 1
-    starts = [sum(sizes[:i]) for i in range(stages)]
+    return in_stages(sizes)
+
+
+def in_stages(sizes: Sequence[int]) -> tuple[range, ...]:
+    """The layers of pipeline stages that hold so many each."""
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
     return tuple(range(s, s + n) for s, n in zip(starts, sizes, strict=True))
 
 
@@ -66,24 +73,48 @@ def shards(sharding: Sharding, layer: LayerSpec | None, tp: int) -> int:
     return kv_shards(layer, tp) if sharding is Sharding.KV_HEADS else tp
 
 
-def shard(
-    tensor: Tensor, layer: LayerSpec | None, tp: int, *, expert_parallel: bool, vocab_multiple: int
-) -> Tensor:
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How tensors are cut over the ranks of one stage."""
+
+    tensor_parallel_size: int = 1
+    enable_expert_parallel: bool = False
+    """Whether whole experts are spread over the ranks, in place of slices of each."""
+    vocab_multiple: int = 1
+    """Rows of vocabulary tensors are padded to this."""
+    replicas: int = 1
+    """Data-parallel replicas that share the experts out among all their ranks."""
+    whole_shared_experts: bool = False
+    """Whether every rank holds the shared experts whole."""
+
+    @property
+    def expert_ranks(self) -> int:
+        """Ranks that share the experts out."""
+        return self.tensor_parallel_size * self.replicas
+
+
+def is_expert(sharding: Sharding) -> bool:
+    """Whether a tensor is one of many experts."""
+    return sharding in (Sharding.EXPERT_COLUMN, Sharding.EXPERT_ROW)
+
+
+def shard(tensor: Tensor, layer: LayerSpec | None, split: Split) -> Tensor:
     """One rank's part of ``tensor``: the largest, where a split is uneven.
 
     Args:
         tensor: a logical tensor, rows first.
         layer: the layer it belongs to; None outside the layers.
-        tp: tensor-parallel size.
-        expert_parallel: whole experts are spread over the ranks, in place of slices of each.
-        vocab_multiple: rows of vocabulary tensors are padded to this.
+        split: how tensors are cut.
     """
-    shape = tensor.shape
-    if tensor.sharding is Sharding.VOCAB and shape[0] % vocab_multiple:
-        shape = (align_up(shape[0], vocab_multiple), *shape[1:])
-    expert = tensor.sharding in (Sharding.EXPERT_COLUMN, Sharding.EXPERT_ROW)
-    if expert and expert_parallel:
-        return replace(tensor, copies=ceil_div(tensor.copies, tp))
+    shape, tp = tensor.shape, split.tensor_parallel_size
+    if tensor.sharding is Sharding.VOCAB and shape[0] % split.vocab_multiple:
+        shape = (align_up(shape[0], split.vocab_multiple), *shape[1:])
+    if is_expert(tensor.sharding):
+        tp = split.expert_ranks
+        if split.enable_expert_parallel:
+            return replace(tensor, copies=ceil_div(tensor.copies, tp))
+    if tensor.module is ModuleClass.SHARED_EXPERTS and split.whole_shared_experts:
+        return tensor
     parts = shards(tensor.sharding, layer, tp)
     if parts > 1:
         by_row = tensor.sharding in (Sharding.ROW, Sharding.EXPERT_ROW)

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from engine.architecture.model import StoredGroup
 from engine.architecture.spec import AttentionKind, Direction, ModuleClass, Sharding, Subject
 from engine.budget.sequence_state import CACHED, layer_kinds
-from engine.budget.sharding import outer_stages, shard, shards, stage_layers
+from engine.budget.sharding import (
+    Split,
+    in_stages,
+    is_expert,
+    outer_stages,
+    shard,
+    shards,
+    stage_layers,
+)
 from engine.evidence import Basis
 from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.weights import FORMATS, tensor_bytes
@@ -52,6 +60,29 @@ class WeightLayout:
     """Whether 32-bit checkpoints are loaded in 16 bits (vLLM's ``dtype auto``)."""
     left_out: tuple[str, ...] = ()
     """How the names of tensors begin that stay in the files."""
+    replicas: int = 1
+    """Data-parallel replicas that share the experts out among all their ranks."""
+    whole_shared_experts: bool = False
+    """Whether every rank holds the shared experts whole."""
+    layers_per_stage: tuple[int, ...] | None = None
+    """How many layers each pipeline stage holds; None where they are dealt out evenly."""
+
+    def stage_layers(self, layers: int) -> tuple[range, ...]:
+        """The layers of each pipeline stage of a model with so many."""
+        if self.layers_per_stage is not None:
+            return in_stages(self.layers_per_stage)
+        return stage_layers(layers, self.pipeline_parallel_size)
+
+    @property
+    def split(self) -> Split:
+        """How tensors are cut over the ranks of one stage."""
+        return Split(
+            self.tensor_parallel_size,
+            self.enable_expert_parallel,
+            self.vocab_multiple,
+            self.replicas,
+            self.whole_shared_experts,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +184,7 @@ def _from_groups(
     source: str,
 ) -> Weights:
     spec = model.spec
-    stages = stage_layers(len(spec.layers), layout.pipeline_parallel_size)
+    stages = layout.stage_layers(len(spec.layers))
     stage_of = {layer: i for i, layers in enumerate(stages) for layer in layers}
     sums: list[Counter[ModuleClass]] = [Counter() for _ in stages]
     quantised = not _is_plain(name)
@@ -199,12 +230,26 @@ def _group_on_rank(
     if group.sharding is Sharding.VOCAB and spec.vocab_size:
         padded = align_up(spec.vocab_size, layout.vocab_multiple)
         size = size * padded // spec.vocab_size
-    if layout.tensor_parallel_size == 1:
+    split = layout.split
+    if split.expert_ranks == 1:
         return size
     layer = None
     if group.layer is not None and group.layer < len(spec.layers):
         layer = spec.layers[group.layer]
-    return ceil_div(size, shards(group.sharding, layer, layout.tensor_parallel_size))
+    if is_expert(group.sharding):
+        return _expert_share(layer, size, split)
+    if group.module is ModuleClass.SHARED_EXPERTS and split.whole_shared_experts:
+        return size
+    return ceil_div(size, shards(group.sharding, layer, split.tensor_parallel_size))
+
+
+def _expert_share(layer: LayerSpec | None, size: int, split: Split) -> int:
+    """The largest share of one rank of a layer's experts."""
+    ranks = split.expert_ranks
+    experts = layer.moe.num_experts if layer is not None and layer.moe else 0
+    if split.enable_expert_parallel and experts:
+        return ceil_div(size * ceil_div(experts, ranks), experts)
+    return ceil_div(size, ranks)
 
 
 def _stated_groups(
@@ -240,15 +285,6 @@ def _share(size: int, place: int | None, layers: int) -> int:
     return size * (place + 1) // layers - size * place // layers
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """How tensors are cut over the ranks of one stage."""
-
-    tensor_parallel_size: int = 1
-    enable_expert_parallel: bool = False
-    vocab_multiple: int = 1
-
-
 @lru_cache(maxsize=CACHED)
 def layer_sizes(spec: ArchitectureSpec, split: Split, fmt: str) -> Mapping[int, list[int]]:
     """Bytes of every tensor of each distinct layer on one rank, by the layer's ``id``."""
@@ -269,18 +305,12 @@ def _sizes(
     width = element_bytes(base) if chosen.is_plain else 0
     as_published = fmt == spec.weight_format
     kept = spec.unquantised if as_published else ()
-    uncut = split.tensor_parallel_size == 1 and layer is not None
+    uncut = split.expert_ranks == 1 and layer is not None
     found: list[int] = []
     for tensor in tensors:
         part = tensor
         if not uncut:
-            part = shard(
-                tensor,
-                layer,
-                split.tensor_parallel_size,
-                expert_parallel=split.enable_expert_parallel,
-                vocab_multiple=split.vocab_multiple,
-            )
+            part = shard(tensor, layer, split)
         own = part.stored_as if as_published else ""
         if width and not own:
             found.append(part.elements * width)
@@ -293,10 +323,10 @@ def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis
     fmt = name if name in FORMATS else _plain_name(spec)
     if layout.halve_float32 and fmt == "fp32" and layout.weight_format == AS_STORED:
         fmt = "bf16"
-    split = Split(layout.tensor_parallel_size, layout.enable_expert_parallel, layout.vocab_multiple)
+    split = layout.split
     sizes = layer_sizes(spec, split, fmt)
     scales = spec.kv_scale_bytes if fmt == spec.weight_format else 0
-    ranges = stage_layers(len(spec.layers), layout.pipeline_parallel_size)
+    ranges = layout.stage_layers(len(spec.layers))
     sums: list[dict[ModuleClass, int]] = []
     for layers in ranges:
         stage: dict[ModuleClass, int] = {}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.budget.phases import loading_bytes, outgrows
 from engine.devices.device import DeviceKind, Vendor
 from engine.fit import words
 from engine.fit.verdict import Fit, Verdict
@@ -60,8 +61,13 @@ def judge(budget: Budget, unit: UnitSystem = UnitSystem.BINARY) -> Verdict:
 
 
 def rank_margin(rank: RankBudget) -> RankMargin:
-    """To spare on one rank: of the pool where there is one, else below the load line."""
+    """To spare on one rank: of the pool where there is one, else below the load line.
+
+    A load that for a moment takes more than the plan in the end is what has to fit.
+    """
     free = rank.free_bytes
+    if rank.moments.load:
+        free = min(free, rank.slot.device.allocatable.likely_bytes - loading_bytes(rank))
     if not rank.has_pool:
         low = rank.slot.device.allocatable.low_bytes
         high = sum(r.estimate.high_bytes for r in rank.regions.values())
@@ -108,7 +114,9 @@ def _fit(budget: Budget, likely: int, worst: int) -> Fit:
         return Fit.FITS if budget.is_complete and worst >= 0 else Fit.UNKNOWN
     if likely < 0:
         return Fit.DOES_NOT_FIT
-    return Fit.FITS if worst >= 0 and likely >= _ROUNDS_TO_NOTHING else Fit.TIGHT
+    if worst < 0 or likely < _ROUNDS_TO_NOTHING:
+        return Fit.TIGHT
+    return Fit.TIGHT if any(outgrows(rank) for rank in budget.ranks) else Fit.FITS
 
 
 def _has_pool_rules(device: Device) -> bool:

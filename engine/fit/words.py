@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction
 from engine.budget.model import Region
+from engine.budget.phases import largest, loading_bytes, outgrows
 from engine.devices.device import DeviceKind
 from engine.evidence import Basis
 from engine.fit.verdict import Fit
@@ -77,12 +78,22 @@ def detail(budget: Budget, fit: Fit, rank: RankBudget, region: Region, unit: Uni
         return _first_reason(budget)
     if budget.refusals and fit is not Fit.DOES_NOT_FIT:
         return budget.refusals[0]
+    loading, coming = loading_bytes(rank), largest(rank.moments.load)
+    if coming is not None and rank.free_bytes >= 0 > _line_bytes(rank) - loading:
+        return (
+            f"While it loads, {runtime_label(budget)} takes {_one(loading, unit)} for a moment "
+            f"({coming.label}), and the device has {_one(_line_bytes(rank), unit)}."
+        )
     if rank.has_pool:
         return _pool_detail(budget, fit, rank, region, unit)
     if rank.free_bytes < 0 and rank.regions[Region.HEADROOM].estimate.likely_bytes:
         refuse = _refuses_free if region is Region.FOREIGN else _too_large_a_share
         return refuse(budget, rank, runtime_label(budget), unit)
     return _plain_detail(budget, fit, rank, unit)
+
+
+def _line_bytes(rank: RankBudget) -> int:
+    return rank.slot.device.allocatable.likely_bytes
 
 
 def _first_reason(budget: Budget) -> str:
@@ -133,14 +144,18 @@ def _pool_detail(
         lines = f"{reserved}; {tokens} need {_one(needed, unit)}."
         if len(budget.ranks) > 1:
             lines += " " + _fullest(budget, rank)
-        return lines + (_why_tight(rank) if fit is Fit.TIGHT else "")
+        return lines + (_why_tight(rank, unit) if fit is Fit.TIGHT else "")
     left = _one(pool.likely_bytes, unit)
     start = f"{tokens} need {_one(needed, unit)} of KV cache; {label} has {left} left."
     return f"{start} {_what_then(budget)}"
 
 
-def _why_tight(rank: RankBudget) -> str:
-    if not rank.regions[Region.HEADROOM].estimate.likely_bytes:
+def _why_tight(rank: RankBudget, unit: UnitSystem) -> str:
+    coming = largest(rank.moments.sustained)
+    if coming is not None and outgrows(rank):
+        most = _one(coming.high_bytes, unit)
+        return f" With the first requests up to {most} more comes: {coming.label}."
+    if rank.has_pool and not rank.regions[Region.HEADROOM].estimate.likely_bytes:
         return " Nothing is left beside its share for libraries and fragmentation."
     return " The high estimate doesn’t fit."
 
@@ -203,7 +218,7 @@ def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, unit: UnitSystem) 
         return f"{label}’s rules for this device are not known; {taken}."
     if fit is not Fit.DOES_NOT_FIT:
         share = f", {_one(cache, unit)} of it for {tokens}" if cache else ""
-        note = "" if fit is Fit.FITS else " The high estimate doesn’t fit."
+        note = "" if fit is Fit.FITS else _why_tight(rank, unit)
         return f"{label} takes {_one(held, unit)}{share}.{note}"
     room = rank.slot.device.allocatable.likely_bytes - rank.slot.foreign.likely_bytes
     alone = rank.slot.foreign.basis is Basis.ASSUMED

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from engine.architecture.read import read
 from engine.architecture.spec import Direction, Doubt, Subject
-from engine.budget.model import Region
+from engine.budget.model import Moments, Region
 from engine.deployment.spec import Deployment
 from engine.errors import DeploymentError
-from engine.evidence import Basis
+from engine.evidence import Basis, Estimate, exactly
 from engine.fit.judge import judge
 from engine.fit.solve import limits
 from engine.fit.verdict import Fit
@@ -379,3 +379,41 @@ def test_that_what_may_be_less_has_no_least(subject: Subject, runtime: str) -> N
         bound = doubted("Llama-3.1-8B", "r", direction, subject=subject)
         found = size(bound, plan, HERE).budget.ranks[0].regions[region].least_bytes
         assert (found is None) == (direction is not Direction.LOWER)
+
+
+def test_that_a_load_that_needs_more_than_the_plan_has_to_fit() -> None:
+    # 16.06 GB of weights fit 23.64 GiB; a second copy of them for a moment does not.
+    plan = Deployment(runtime="transformers", max_model_len=2048)
+    budget = size(model("Llama-3.1-8B"), plan, machine(RTX_4090)).budget
+    copy = exactly(16 * GIB, Basis.FITTED, "given by the test", label="unpacked copy")
+    rank = replace(budget.ranks[0], moments=Moments(load=(copy,)))
+    verdict = judge(replace(budget, ranks=(rank,)))
+    assert verdict.fit is Fit.DOES_NOT_FIT
+    held = sum(
+        rank.regions[r].estimate.likely_bytes
+        for r in (Region.WEIGHTS, Region.RUNTIME, Region.FOREIGN)
+    )
+    line = rank.slot.device.allocatable.likely_bytes
+    assert verdict.margin_bytes == line - held - 16 * GIB
+    assert "While it loads" in verdict.detail
+    assert "unpacked copy" in verdict.detail
+
+
+def test_that_what_comes_with_the_first_requests_makes_a_plan_tight() -> None:
+    budget = size(model("Llama-3.1-8B"), Deployment(max_model_len=4096), machine(RTX_4090)).budget
+    assert judge(budget).fit is Fit.FITS
+    late = Estimate(0, GIB, 4 * GIB, Basis.FITTED, "given by the test", label="indexer logits")
+    rank = replace(budget.ranks[0], moments=Moments(sustained=(late,)))
+    verdict = judge(replace(budget, ranks=(rank,)))
+    assert verdict.fit is Fit.TIGHT
+    assert "indexer logits" in verdict.detail
+
+
+def test_that_a_refusal_is_said_though_the_memory_would_do() -> None:
+    budget = size(model("Llama-3.1-8B"), Deployment(max_model_len=4096), machine(RTX_4090)).budget
+    verdict = judge(replace(budget, refusals=("This build compares the wrong sums.",)))
+    assert verdict.fit is Fit.FITS
+    assert verdict.outcome is Fit.DOES_NOT_FIT
+    assert verdict.starts is False
+    assert verdict.headline == "Fits, but vLLM 0.33.0 refuses to start"
+    assert verdict.detail == "This build compares the wrong sums."
