@@ -254,6 +254,13 @@ def _transformers() -> Iterable[Field]:
     yield _integer(group, "prompt_len", "tokens of the prompt", (1, _MOST_TOKENS))
     yield _text(group, "attn_implementation", "sdpa, eager, flash_attention_2 …")
     yield _text(group, "cache_implementation", "dynamic or static")
+    text = "bits of a quantised cache: 4 or 2, also 8, 3 or 1 with HQQ"
+    yield Field("kv_bits", Kind.NUMBER, group, text, 1, 16)
+    yield _integer(group, "num_beams", "beams of a search, each with its own cache", (1, 4096))
+    text = "tokens of the prompt read in one pass; default: all of them"
+    yield _integer(group, "prefill_chunk_size", text, (1, _MOST_TOKENS))
+    text = "auto, balanced, balanced_low_0, sequential, or none: the model on the first GPU"
+    yield _text(group, "device_map", text)
 
 
 FIELDS: tuple[Field, ...] = (

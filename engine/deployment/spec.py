@@ -29,6 +29,8 @@ class Deployment:
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     data_parallel_size: int = 1
+    pp_layer_partition: tuple[int, ...] | None = None
+    """Layers of each pipeline stage; None for the runtime's own split."""
     enable_expert_parallel: bool = False
     decode_context_parallel_size: int = 1
     max_num_seqs: int | None = None
@@ -91,6 +93,13 @@ class Deployment:
     prompt_len: int | None = None
     attn_implementation: str | None = None
     cache_implementation: str | None = None
+    kv_bits: float | None = None
+    """Bits of a quantised cache (Transformers, MLX)."""
+    num_beams: int | None = None
+    prefill_chunk_size: int | None = None
+    """Tokens of the prompt that Transformers reads in one pass; None: all of them."""
+    device_map: str | None = None
+    """Of Transformers: auto, balanced, sequential, balanced_low_0 or none; None: by devices."""
 
     def with_(self, **changes: Any) -> Self:
         """A copy with ``changes``."""

@@ -29,6 +29,8 @@ _POSITIVE = (
     "block_size",
     "batch_size",
     "prompt_len",
+    "num_beams",
+    "prefill_chunk_size",
 )
 _NOT_NEGATIVE = ("speculative_tokens", "max_loras", "max_lora_rank")
 _MOST_TOKENS = 2**40

@@ -30,7 +30,10 @@ _LLAMA_CPP = (
     "repack", "offload_kqv", "op_offload", "n_outputs_max", "backend",
 )  # fmt: skip
 _OLLAMA = ("gpu_overhead_bytes", "sched_spread")
-_TRANSFORMERS = ("batch_size", "prompt_len", "attn_implementation", "cache_implementation")
+_TRANSFORMERS = (
+    "batch_size", "prompt_len", "attn_implementation", "cache_implementation", "kv_bits",
+    "num_beams", "prefill_chunk_size", "device_map", "max_loras", "max_lora_rank",
+)  # fmt: skip
 # A setting may belong to several runtimes.
 _OWNERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "vllm": ("vLLM", _VLLM),
