@@ -129,6 +129,8 @@ def _plan() -> Iterable[Field]:
     yield _integer(group, "live_tokens", "tokens held by all requests together", tokens)
     yield _integer(group, "tensor_parallel_size", "devices that share a layer", ranks, ("--tp",))
     yield _integer(group, "pipeline_parallel_size", "groups of layers", ranks, ("--pp",))
+    text = "layers of each group, such as 16,32 (VLLM_PP_LAYER_PARTITION)"
+    yield Field("pp_layer_partition", Kind.INTEGERS, group, text, 0, 2**20)
     yield _integer(group, "data_parallel_size", "copies of the model", ranks)
     yield _switch(group, "enable_expert_parallel", "spread whole experts over the devices")
     yield _integer(group, "decode_context_parallel_size", "devices that share a context", ranks)

@@ -15,7 +15,7 @@ _VLLM = (
     "live_tokens", "data_parallel_size", "enable_expert_parallel", "decode_context_parallel_size",
     "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "enforce_eager",
     "enable_prefix_caching", "speculative_tokens", "max_loras", "max_lora_rank", "kv_pool_bytes",
-    "kv_cache_memory_bytes", "num_gpu_blocks_override", "block_size",
+    "kv_cache_memory_bytes", "num_gpu_blocks_override", "block_size", "pp_layer_partition",
 )  # fmt: skip
 _SGLANG = (
     "live_tokens", "data_parallel_size", "enable_expert_parallel", "enforce_eager",

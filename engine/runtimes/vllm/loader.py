@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from engine.architecture.spec import AttentionKind, ModuleClass
 from engine.budget.bounds import counted
 from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds
-from engine.budget.sharding import VOCAB_MULTIPLE
-from engine.budget.weights import Split, layer_sizes
+from engine.budget.weights import layer_sizes
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.weights import FORMATS
 from engine.units import MIB, align_up, ceil_div
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec, LayerSpec
+    from engine.budget.sharding import Split
     from engine.budget.weights import StageWeights, Weights
 
 _TWO_ROTARY_BASES = ("gemma3", "gemma4")
@@ -38,10 +38,9 @@ _NO_ROTARY = ("gpt2", "gpt_bigcode", "opt", "bloom", "mpt", "xglm", "biogpt", "f
 class Loading:
     """What, besides the tensors, decides what a rank holds after loading."""
 
-    tensor_parallel_size: int
+    split: Split
     element_bytes: int
     """Of the model's own dtype."""
-    expert_parallel: bool
     lora_bytes: int = 0
 
 
@@ -58,7 +57,7 @@ def resident(
 def _additions(
     spec: ArchitectureSpec, found: Weights, stage: StageWeights, loading: Loading
 ) -> list[Estimate]:
-    tp, adapters = loading.tensor_parallel_size, loading.lora_bytes
+    tp, adapters = loading.split.tensor_parallel_size, loading.lora_bytes
     experts = stage.by_module.get(ModuleClass.EXPERTS, 0)
     parts = [_rotary_table(spec, loading.element_bytes)]
     if found.weight_format == "mxfp4" and experts:
@@ -83,8 +82,7 @@ def _rounding(spec: ArchitectureSpec, fmt: str, layers: range, loading: Loading)
         PyTorch ``c10/cuda/CUDACachingAllocator.cpp`` (kMinLargeAlloc, kRoundLarge, should_split);
         it explains the last 0.02 to 0.12 GiB of eleven logged starts of Qwen2.5 and Gemma.
     """
-    split = Split(loading.tensor_parallel_size, loading.expert_parallel, VOCAB_MULTIPLE)
-    sizes = layer_sizes(spec, split, fmt)
+    sizes = layer_sizes(spec, loading.split, fmt)
     size = sum(
         count * sum(_rest(n) for n in _fused(layer, sizes[id(layer)]))
         for layer, count in layer_kinds(spec, layers.start, layers.stop)

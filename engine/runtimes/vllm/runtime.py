@@ -11,7 +11,7 @@ from engine.formats.kv import KV_DTYPES
 from engine.formats.weights import FORMATS
 from engine.runtimes.vllm import cache_rules, rules
 from engine.runtimes.vllm.hardware import device_warnings
-from engine.runtimes.vllm.parallel import sharing_experts
+from engine.runtimes.vllm.parallel import in_doubt
 from engine.runtimes.vllm.rank import Need, rank_budget
 from engine.runtimes.vllm.settings import Settings, settle
 from engine.runtimes.vllm.speculation import opened
@@ -48,7 +48,7 @@ class Vllm:
         Raises:
             DeploymentError: the deployment is impossible; names the field to correct.
         """
-        model = sharing_experts(opened(model, deployment), deployment)
+        model = in_doubt(opened(model, deployment), deployment)
         settings = settle(model, deployment, machine)
         stages, ranks = _planned(model, settings, machine)
         held = pools(settings, stages, ranks)

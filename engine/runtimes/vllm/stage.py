@@ -19,6 +19,11 @@ from engine.runtimes.kept import doubts_in
 from engine.runtimes.vllm import cache_rules, overheads, rules
 from engine.runtimes.vllm.layout import PoolLayout, PoolRule, RequestRule
 from engine.runtimes.vllm.loader import Loading, lora_bytes, resident
+from engine.runtimes.vllm.parallel import (
+    has_experts,
+    keeps_shared_experts_whole,
+    layers_per_stage,
+)
 from engine.runtimes.vllm.pool import pool_layout
 from engine.units import align_up, ceil_div, format_gib
 
@@ -74,6 +79,9 @@ def _weight_layout(model: Model, settings: Settings) -> WeightLayout:
         vocab_multiple=VOCAB_MULTIPLE,
         halve_float32=True,
         left_out=rules.LEFT_OUT.get(model.spec.root_type, ()),
+        layers_per_stage=layers_per_stage(model.spec, deployment, settings.version),
+        replicas=deployment.data_parallel_size if has_experts(model.spec) else 1,
+        whole_shared_experts=keeps_shared_experts_whole(model.spec, deployment, settings.version),
     )
 
 
@@ -110,7 +118,7 @@ def _stage_plan(
     adapters = deployment.max_loras and deployment.max_loras * lora_bytes(
         spec, stage.layers, tp, deployment.max_lora_rank
     )
-    loading = Loading(tp, settings.element_bytes, deployment.enable_expert_parallel, adapters)
+    loading = Loading(weight_layout.split, settings.element_bytes, adapters)
     return StagePlan(
         layers=stage.layers,
         weights=_weights_region(model, weight_layout, index, loading),

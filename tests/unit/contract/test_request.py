@@ -30,10 +30,11 @@ CONTRACT_KEYS = [
     "device_map", "platform", "backend",
     "gpu_overhead_bytes", "sched_spread",
     "inverse", "devices", "baseline", "instead_of", "with",
-    "kv_cache_memory_bytes", "num_gpu_blocks_override", "block_size",
+    "kv_cache_memory_bytes", "num_gpu_blocks_override", "block_size", "pp_layer_partition",
     "chunked_prefill_size", "max_running_requests", "max_total_tokens", "cuda_graph_max_bs",
     "page_size", "enable_dp_attention", "swa_full_tokens_ratio", "max_mamba_cache_size",
-    "mamba_full_memory_ratio",
+    "mamba_full_memory_ratio", "prompt_lengths", "output_lengths", "arrival_rate",
+    "tokens_per_second",
 ]  # fmt: skip
 
 

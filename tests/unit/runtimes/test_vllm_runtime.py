@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.architecture.model import GgufTensor
-from engine.architecture.read import read
 from engine.architecture.spec import Direction, Doubt, Subject
 from engine.budget.model import Budget, Region
 from engine.deployment.spec import Deployment
@@ -22,7 +21,6 @@ from engine.fit.verdict import Fit
 from engine.runtimes.registry import get
 from engine.runtimes.vllm import rules
 from engine.sizing import size
-from engine.source.raw import RawModel
 from tests.helpers.published import CONFIGS, GIB, H100, RTX_4090, gpu, machine, model
 
 if TYPE_CHECKING:
@@ -441,15 +439,57 @@ def test_that_idle_devices_are_named_with_the_way_to_use_them() -> None:
         assert idle("Llama-3.1-8B", 2, **{split: 2}) == []
 
 
-def test_that_experts_shared_among_replicas_are_no_exact_figure() -> None:
-    # vLLM slices each expert over TP x DP ranks: Qwen3-30B-A3B holds less than the whole on each.
-    moe = read(RawModel("x", "test", config={"model_type": "qwen3_moe"}))
-    plan = Deployment(runtime="vllm", max_model_len=2048, data_parallel_size=2)
-    budget = size(moe, plan, machine(H100, 2)).budget
-    assert budget.direction(Region.WEIGHTS) is Direction.UPPER
-    dense = read(RawModel("x", "test", config={"model_type": "qwen3"}))
-    budget = size(dense, plan, machine(H100, 2)).budget
-    assert budget.direction(Region.WEIGHTS) is None
+def tensors_on_a_rank(name: str, **sizes: Any) -> int:
+    plan = Deployment(runtime="vllm", max_model_len=2048, **sizes)
+    budget = size(model(name), plan, machine(H100, plan.ranks * plan.data_parallel_size)).budget
+    parts = budget.ranks[-1].regions[Region.WEIGHTS].estimate.parts
+    return next(part.likely_bytes for part in parts if part.label == "tensors")
+
+
+def test_that_replicas_share_the_experts_out() -> None:
+    # 48 layers of 128 experts of 3 × 2,048 × 768; everything else is on every rank of DP.
+    experts = 48 * 128 * 3 * 2048 * 768 * 2
+    whole = tensors_on_a_rank("Qwen3-30B-A3B")
+    assert tensors_on_a_rank("Qwen3-30B-A3B", data_parallel_size=2) == whole - experts // 2
+    # Whole experts where they are spread: 128 over 2 × 2 ranks, and over 3: 43, 43 and 42.
+    halved = tensors_on_a_rank("Qwen3-30B-A3B", tensor_parallel_size=2) - experts // 2
+    spread = {"enable_expert_parallel": True, "data_parallel_size": 2}
+    found = tensors_on_a_rank("Qwen3-30B-A3B", tensor_parallel_size=2, **spread)
+    assert found == halved + experts // 4
+    found = tensors_on_a_rank("Qwen3-30B-A3B", **spread | {"data_parallel_size": 3})
+    assert found == whole - experts + experts // 128 * 43
+
+
+def test_that_shared_experts_stay_whole_where_sequences_are_split() -> None:
+    # Kimi K2: 60 layers with a shared expert of 3 × 7,168 × 2,048, halved by TP 2 alone.
+    shared = 60 * 3 * 7168 * 2048 * 2
+    spread = {"tensor_parallel_size": 2, "enable_expert_parallel": True, "data_parallel_size": 2}
+    older = tensors_on_a_rank("Kimi-K2", runtime_version="0.10.2", **spread)
+    assert tensors_on_a_rank("Kimi-K2", runtime_version="0.11.0", **spread) == older + shared // 2
+
+
+def layers_by_rank(name: str, stages: int, **settings: Any) -> list[str]:
+    budget = plan(name, machine(H100, stages), pipeline_parallel_size=stages, **settings)
+    notes = (rank.regions[Region.WEIGHTS].note for rank in budget.ranks)
+    return [note.split(";")[0].removeprefix("Layers ") for note in notes]
+
+
+def test_that_layers_are_dealt_out_to_stages_as_told() -> None:
+    # Issue 34076: VLLM_PP_LAYER_PARTITION=16,32 on 48 layers.
+    asked = {"pp_layer_partition": (16, 32)}
+    assert layers_by_rank("Qwen3-30B-A3B", 2, **asked) == ["0 to 15", "16 to 47"]
+    for sizes, said in (((16, 30), r"16 \+ 30 = 46"), ((48,), "there are 2 stages")):
+        with pytest.raises(DeploymentError, match=said) as caught:
+            layers_by_rank("Qwen3-30B-A3B", 2, pp_layer_partition=sizes)
+        assert caught.value.field == "pp_layer_partition"
+
+
+def test_that_older_releases_give_the_last_stage_what_is_left_over() -> None:
+    # Llama-3.1-70B, 80 layers in 3 stages: 26 each, and two more.
+    older = layers_by_rank("Llama-3.1-70B", 3, runtime_version="0.7.3")
+    assert older == ["0 to 25", "26 to 51", "52 to 79"]
+    newer = layers_by_rank("Llama-3.1-70B", 3, runtime_version="0.8.0")
+    assert newer == ["0 to 26", "27 to 53", "54 to 79"]
 
 
 def test_that_experts_are_spread_only_where_there_are_some() -> None:
