@@ -17,6 +17,7 @@ from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeviceError, HubOfflineError, HubTimeoutError, SourceError
 from engine.runtimes import foreign, registry
 from engine.source import catalogue as catalogue_of_models
+from engine.source.derived import derived
 from engine.source.raw import RawModel
 from engine.source.resolve import resolve
 from engine.text import printable
@@ -131,11 +132,11 @@ class Desk:
         try:
             return resolve(name, self._token, None)
         except (SourceError, HubOfflineError):
-            copied = catalogue_of_models.mirrored(name) if self._open_hub is None else None
-            if copied is not None:
-                return copied
             if self._open_hub is None:
-                raise
+                copied = catalogue_of_models.mirrored(name) or derived(name)
+                if copied is None:
+                    raise
+                return copied
         try:
             self._hub = self._hub or self._open_hub()
             return resolve(name, self._token, self._hub)

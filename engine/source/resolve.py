@@ -18,6 +18,7 @@ from engine.errors import (
 )
 from engine.source import adapters, catalogue, files, local
 from engine.source.bounded_json import parse_object
+from engine.source.derived import derived
 from engine.source.raw import RawAdapter, RawModel
 from engine.source.reference import HubReference, PathReference, is_hub_name, parse
 from engine.text import printable
@@ -84,7 +85,7 @@ def _from_hub(
     # A mirror's copy is guessed only when the Hub has been tried, or may not be.
     copied = None
     if hub is not None and not meant.file and not meant.revision:
-        copied = catalogue.mirrored(meant.repo_id)
+        copied = catalogue.mirrored(meant.repo_id) or derived(meant.repo_id)
     if hub is None or hub.offline:
         why = "it is not in the bundled catalogue, and the Hub was not asked"
         error = HubOfflineError(f"{printable(name, 80)} is not on this computer: {why}.")
