@@ -248,6 +248,7 @@ def _reasons(sizing: Sizing, about: About) -> list[Block]:
         Paragraph(words.bases(used), Tone.QUIET),
     ]
     made += formulas.of_rank(budget, binding, unit)
+    made += [Heading("The peak of every phase"), tables.phases(binding, unit)]
     if len(budget.ranks) > 1:
         made += [Heading("Every rank"), tables.all_ranks(budget, unit)]
         for group in tables.alike(budget.ranks):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.budget.model import RankBudget, Region
+from engine.budget.phases import peaks
 from engine.evidence import total
 from engine.report import words
 from engine.report.document import Align, Cell, Column, Table, Tone
@@ -52,6 +53,26 @@ def regions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> Table:
         Cell(_line_note(rank, unit)),
     )
     return Table(columns, tuple(rows), totals)
+
+
+def phases(rank: RankBudget, unit: UnitSystem) -> Table:
+    """The peak of every phase of one rank, and what drives it."""
+    columns = (
+        Column("Phase", 2.3),
+        Column(unit.value, 1.1, Align.RIGHT, Tone.STRONG),
+        Column(f"Low {words.DASH} high", 1.7, Align.RIGHT),
+        Column("What drives it", 6.9, Align.LEFT, Tone.QUIET),
+    )
+    rows = tuple(
+        (
+            Cell(peak.phase.label),
+            Cell(words.number(peak.estimate.likely_bytes, unit), peak.estimate.likely_bytes),
+            Cell("" if peak.estimate.is_point else words.span(peak.estimate, unit)),
+            Cell(printable(peak.driver, _HOW)),
+        )
+        for peak in peaks(rank)
+    )
+    return Table(columns, rows)
 
 
 def _plan_row(rank: RankBudget, unit: UnitSystem) -> tuple[Cell, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.budget.phases import peaks
 from engine.evidence import Basis
 from gui.kit import format as fmt
 from gui.kit.charts.captions import drawn_bytes
@@ -119,6 +120,9 @@ def _line_detail(rank: RankBudget, unit: UnitSystem) -> Detail:
         passages.insert(0, Passage("The maker's label", device.label))
     if line.source:
         passages.append(Passage(f"{line.basis.word}, from", line.source))
+    for peak in peaks(rank):
+        held = fmt.size(peak.estimate.likely_bytes, unit)
+        passages.append(Passage(f"Peak in {peak.phase.value}, {held}", peak.driver))
     return Detail(None, "Load line", fmt.exact_bytes(line.likely_bytes), tuple(passages))
 
 

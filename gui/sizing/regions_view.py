@@ -249,6 +249,11 @@ class DetailPane(QScrollArea):
         column.addStretch(1)
         self.setWidget(body)
 
+    @property
+    def labels(self) -> list[tuple[QLabel, QLabel]]:
+        """Caption and text of every passage."""
+        return self._labels
+
     def set_theme(self, theme: Theme) -> None:
         """Take the fonts and colours of ``theme``."""
         self._theme = theme

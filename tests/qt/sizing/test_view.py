@@ -61,6 +61,19 @@ def test_that_the_regions_add_up_to_the_load_line(view):
     assert sum(sizes) == pytest.approx(_number(rows[-1][1]), abs=0.05)
 
 
+def test_that_the_load_line_tells_the_peak_of_every_phase(view, loaded):
+    view.regions.table.select(None)
+    told = [caption.text() for caption, _ in view.regions.detail.labels]
+    peaks = [text for text in told if text.startswith("Peak in ")]
+    assert [text.split(",")[0].removeprefix("Peak in ") for text in peaks] == [
+        "load", "prefill", "decode", "sustained",
+    ]  # fmt: skip
+    regions = loaded.state.sizing.budget.ranks[0].regions
+    held = (Region.WEIGHTS, Region.RUNTIME, Region.FOREIGN)
+    load = sum(regions[region].estimate.likely_bytes for region in held)
+    assert f"{load / 2**30:.2f} GiB" in peaks[0]
+
+
 def test_that_an_absent_region_stays_with_its_reason_and_no_number(view):
     row = view.regions.table.rows.row_at(list(Region).index(Region.RECURRENT_STATE))
     assert row.is_absent

@@ -123,6 +123,17 @@ def test_that_every_region_stands_in_the_table_with_range_basis_and_how() -> Non
     assert cells["Recurrent state"][4] == "This model keeps none"
 
 
+def test_that_the_peak_of_every_phase_stands_with_what_drives_it() -> None:
+    document = compose(sizings.sizing(), LIMITS, ABOUT)
+    found = next(t for t in _tables(document) if t.columns[0].title == "Phase")
+    cells = {row[0].text: [c.text for c in row[1:]] for row in found.rows}
+    # By hand: others, weights and runtime; then everything but the headroom.
+    assert cells["Load"][0] == "15.90"  # 0.41 + 14.99 + 0.50
+    assert cells["Prefill"][0] == cells["Sustained"][0] == "22.83"
+    assert "14.99 GiB of weights" in cells["Load"][2]
+    assert "2,048 tokens a step" in cells["Prefill"][2]
+
+
 def test_that_a_cell_keeps_the_exact_bytes_behind_its_text() -> None:
     rows = _tables(compose(sizings.sizing(), LIMITS, ABOUT))[0].rows
     assert rows[0][1].value_bytes == gib(14.99)
