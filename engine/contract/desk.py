@@ -154,6 +154,8 @@ class Desk:
         if request.instead_of or request.empty:
             message = f"{request.gpu or 'The device'} isn't this machine: nothing runs there."
             raise DeviceError(message, field="instead_of" if request.instead_of else "baseline")
+        if request.gpu is not None and " + " in request.gpu:
+            return self._mixed(request, request.gpu), Notes()
         assumed: tuple[str, ...] = ()
         if count is None:
             plans = [each.deployment for each in (request, *request.others)]
@@ -170,6 +172,15 @@ class Desk:
             told = (f"{exc.message} Without the device only the pool's arithmetic is known.",)
             return catalogue.machine(device, count), Notes(assumed, told, capacity_known=False)
         return catalogue.machine(device, count), Notes(assumptions=assumed)
+
+    @staticmethod
+    def _mixed(request: Request, names: str) -> Machine:
+        """A machine of different devices; each of them says its own count and size."""
+        for field in ("gpu_count", "gpu_total_bytes"):
+            if field in request.given:
+                message = f"gpu names every device of {names[:80]!r}: leave out {field}."
+                raise DeviceError(message, field=field)
+        return catalogue.mixed(catalogue.named(names))
 
     def _this_machine(self, request: Request, count: int | None) -> tuple[Machine, Notes]:
         here = self._look_around(request.instead_of)

@@ -156,7 +156,7 @@ def _traffic() -> Iterable[Field]:
 
 def _device() -> Iterable[Field]:
     group = Group.DEVICE
-    yield _text(group, "gpu", "catalogue name, such as 'RTX 4090' (default: this machine)")
+    yield _text(group, "gpu", "'RTX 4090', or 'RTX 4090 + 2 x RTX 3060' (default: this machine)")
     yield _integer(group, "gpu_total_bytes", "memory the driver reports", (1, _MOST_BYTES))
     yield _integer(group, "gpu_count", "devices of this kind; 0 plans on the CPU", (0, 1024))
     yield Field(

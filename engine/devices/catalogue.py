@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, TypedDict
@@ -15,7 +16,7 @@ from engine.units import GIB, TIB
 from resources import data
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 MAX_DEVICES = 1024
 _MAX_TOTAL_BYTES = 1024 * TIB
@@ -136,6 +137,56 @@ def machine(device: Device, count: int = 1, host_total_bytes: int | None = None)
         host=Slot(_host(device, count, host_total_bytes), nothing),
         is_here=False,
     )
+
+
+def mixed(devices: Sequence[Device]) -> Machine:
+    """A machine that isn't here, of these ``devices`` in rank order, with nothing else on them.
+
+    Raises:
+        DeviceError: an impossible count, or a device that shares the host's memory among others.
+    """
+    if len(set(devices)) == 1:
+        return machine(devices[0], len(devices))
+    if len(devices) > MAX_DEVICES:
+        message = f"A machine of {len(devices)} devices cannot be planned: give up to 1024."
+        raise DeviceError(message, field="gpu")
+    shared = next((d for d in devices if d.kind is DeviceKind.UNIFIED), None)
+    if shared is not None:
+        message = f"{shared.name} shares the computer's memory: it takes no cards beside it."
+        raise DeviceError(message, field="gpu")
+    nothing = exactly(0, Basis.ASSUMED, "not this computer: nothing else is assumed to run")
+    largest = max(devices, key=lambda device: device.total_bytes)
+    return Machine(
+        name=" + ".join(
+            device.name if count == 1 else f"{count} × {device.name}"
+            for device, count in Counter(devices).items()
+        ),
+        slots=tuple(Slot(device, nothing) for device in devices),
+        host=Slot(_host(largest, len(devices), None), nothing),
+        is_here=False,
+    )
+
+
+def named(text: str) -> tuple[Device, ...]:
+    """The devices of ``RTX 4090 + 2 x RTX 3060``: names of the catalogue, in rank order.
+
+    Raises:
+        DeviceError: a name is in no catalogue, or fits several sizes.
+    """
+    found: list[Device] = []
+    for part in text.split(" + "):
+        count, name = _counted(part.strip())
+        found += [find(name)] * count
+    return tuple(found)
+
+
+def _counted(text: str) -> tuple[int, str]:
+    """``2 x RTX 3060`` as 2 and ``RTX 3060``."""
+    head, times, name = text.replace("×", "x").partition("x ")
+    number = head.strip()
+    if times and number.isdecimal() and 1 <= int(number[:5]) <= MAX_DEVICES:
+        return int(number), name.strip()
+    return 1, text
 
 
 def _device(row: _Row) -> Device:

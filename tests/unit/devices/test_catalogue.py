@@ -277,3 +277,17 @@ def test_that_an_impossible_count_is_refused(count: int):
     with pytest.raises(DeviceError) as caught:
         catalogue.machine(catalogue.find("H100"), count)
     assert caught.value.field == "gpu_count"
+
+
+def test_that_a_machine_may_hold_different_devices():
+    found = catalogue.mixed(catalogue.named("RTX 4090 + 2 x RTX 3060 12GB"))
+    assert [slot.device.name for slot in found.slots] == ["RTX 4090", *("RTX 3060 12GB",) * 2]
+    assert found.name == "RTX 4090 + 2 × RTX 3060 12GB"
+    assert catalogue.named("2 × RTX 4090") == (catalogue.find("RTX 4090"),) * 2
+    assert catalogue.mixed(catalogue.named("2x RTX 4090")).name == "2 × RTX 4090"
+
+
+@pytest.mark.parametrize("text", ["RTX 4090 + ", "RTX 4090 + nonesuch", "RTX 4090 + M4 24 GB"])
+def test_that_a_machine_that_cannot_be_is_refused(text: str):
+    with pytest.raises(DeviceError):
+        catalogue.mixed(catalogue.named(text))
