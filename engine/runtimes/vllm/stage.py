@@ -17,8 +17,9 @@ from engine.evidence import Basis
 from engine.formats.weights import FORMATS
 from engine.runtimes.kept import doubts_in
 from engine.runtimes.vllm import cache_rules, overheads, rules
+from engine.runtimes.vllm.adapters import Slots, slots_bytes
 from engine.runtimes.vllm.layout import PoolLayout, PoolRule, RequestRule
-from engine.runtimes.vllm.loader import Loading, lora_bytes, resident
+from engine.runtimes.vllm.loader import Loading, resident
 from engine.runtimes.vllm.parallel import (
     has_experts,
     keeps_shared_experts_whole,
@@ -115,10 +116,10 @@ def _stage_plan(
         graphs = overheads.cuda_graphs(spec, len(stage.layers), sizes, tp, settings.version)
         if layout is None:
             graphs = overheads.not_decoding(graphs)
-    adapters = deployment.max_loras and deployment.max_loras * lora_bytes(
-        spec, stage.layers, tp, deployment.max_lora_rank
-    )
-    loading = Loading(weight_layout.split, settings.element_bytes, adapters)
+    slots = Slots(deployment.max_loras, deployment.max_lora_rank, settings.version)
+    split, width = weight_layout.split, settings.element_bytes
+    adapters = slots.adapters and slots_bytes(spec, stage.layers, split, slots, width)
+    loading = Loading(split, width, adapters)
     return StagePlan(
         layers=stage.layers,
         weights=_weights_region(model, weight_layout, index, loading),

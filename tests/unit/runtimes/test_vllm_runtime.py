@@ -362,14 +362,6 @@ def test_that_gguf_files_are_left_to_llama_cpp() -> None:
         assert "llama.cpp" in refused.value.message
 
 
-def test_that_adapters_take_their_slots_beside_the_weights() -> None:
-    bare = plan("Llama-3.2-3B").ranks[0].regions[Region.WEIGHTS].estimate.likely_bytes
-    adapted = plan("Llama-3.2-3B", max_loras=1, max_lora_rank=64)
-    size_bytes = adapted.ranks[0].regions[Region.WEIGHTS].estimate.likely_bytes
-    # 54,272 rows and columns a layer x 28 layers x 64 x 2 B.
-    assert size_bytes - bare == 54_272 * 28 * 64 * 2
-
-
 def test_that_a_newer_version_takes_the_newest_rules_and_says_so() -> None:
     assert any("newer" in line for line in plan(runtime_version="0.40.1").warnings)
 
@@ -437,67 +429,3 @@ def test_that_idle_devices_are_named_with_the_way_to_use_them() -> None:
     assert idle("Llama-3.1-8B", 3) == ["1 of 3 devices is used; --tp 2 spreads the model."]
     for split in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
         assert idle("Llama-3.1-8B", 2, **{split: 2}) == []
-
-
-def tensors_on_a_rank(name: str, **sizes: Any) -> int:
-    plan = Deployment(runtime="vllm", max_model_len=2048, **sizes)
-    budget = size(model(name), plan, machine(H100, plan.ranks * plan.data_parallel_size)).budget
-    parts = budget.ranks[-1].regions[Region.WEIGHTS].estimate.parts
-    return next(part.likely_bytes for part in parts if part.label == "tensors")
-
-
-def test_that_replicas_share_the_experts_out() -> None:
-    # 48 layers of 128 experts of 3 × 2,048 × 768; everything else is on every rank of DP.
-    experts = 48 * 128 * 3 * 2048 * 768 * 2
-    whole = tensors_on_a_rank("Qwen3-30B-A3B")
-    assert tensors_on_a_rank("Qwen3-30B-A3B", data_parallel_size=2) == whole - experts // 2
-    # Whole experts where they are spread: 128 over 2 × 2 ranks, and over 3: 43, 43 and 42.
-    halved = tensors_on_a_rank("Qwen3-30B-A3B", tensor_parallel_size=2) - experts // 2
-    spread = {"enable_expert_parallel": True, "data_parallel_size": 2}
-    found = tensors_on_a_rank("Qwen3-30B-A3B", tensor_parallel_size=2, **spread)
-    assert found == halved + experts // 4
-    found = tensors_on_a_rank("Qwen3-30B-A3B", **spread | {"data_parallel_size": 3})
-    assert found == whole - experts + experts // 128 * 43
-
-
-def test_that_shared_experts_stay_whole_where_sequences_are_split() -> None:
-    # Kimi K2: 60 layers with a shared expert of 3 × 7,168 × 2,048, halved by TP 2 alone.
-    shared = 60 * 3 * 7168 * 2048 * 2
-    spread = {"tensor_parallel_size": 2, "enable_expert_parallel": True, "data_parallel_size": 2}
-    older = tensors_on_a_rank("Kimi-K2", runtime_version="0.10.2", **spread)
-    assert tensors_on_a_rank("Kimi-K2", runtime_version="0.11.0", **spread) == older + shared // 2
-
-
-def layers_by_rank(name: str, stages: int, **settings: Any) -> list[str]:
-    budget = plan(name, machine(H100, stages), pipeline_parallel_size=stages, **settings)
-    notes = (rank.regions[Region.WEIGHTS].note for rank in budget.ranks)
-    return [note.split(";")[0].removeprefix("Layers ") for note in notes]
-
-
-def test_that_layers_are_dealt_out_to_stages_as_told() -> None:
-    # Issue 34076: VLLM_PP_LAYER_PARTITION=16,32 on 48 layers.
-    asked = {"pp_layer_partition": (16, 32)}
-    assert layers_by_rank("Qwen3-30B-A3B", 2, **asked) == ["0 to 15", "16 to 47"]
-    for sizes, said in (((16, 30), r"16 \+ 30 = 46"), ((48,), "there are 2 stages")):
-        with pytest.raises(DeploymentError, match=said) as caught:
-            layers_by_rank("Qwen3-30B-A3B", 2, pp_layer_partition=sizes)
-        assert caught.value.field == "pp_layer_partition"
-
-
-def test_that_older_releases_give_the_last_stage_what_is_left_over() -> None:
-    # Llama-3.1-70B, 80 layers in 3 stages: 26 each, and two more.
-    older = layers_by_rank("Llama-3.1-70B", 3, runtime_version="0.7.3")
-    assert older == ["0 to 25", "26 to 51", "52 to 79"]
-    newer = layers_by_rank("Llama-3.1-70B", 3, runtime_version="0.8.0")
-    assert newer == ["0 to 26", "27 to 53", "54 to 79"]
-
-
-def test_that_experts_are_spread_only_where_there_are_some() -> None:
-    # vLLM: "Number of experts in the model must be greater than 0 when expert parallelism is
-    # enabled."
-    with pytest.raises(DeploymentError, match="this model has no experts") as refused:
-        plan("Llama-3.1-8B", enable_expert_parallel=True)
-    assert refused.value.field == "enable_expert_parallel"
-    assert plan(
-        "Mixtral-8x7B", machine(H100, 2), tensor_parallel_size=2, enable_expert_parallel=True
-    )
