@@ -17,7 +17,6 @@ from engine.errors import PlimsollError, UsageError
 from engine.fit import solve
 from engine.fit.verdict import Fit
 from engine.sizing import size
-from engine.together import together
 
 if TYPE_CHECKING:
     import argparse
@@ -70,6 +69,7 @@ def _text(options: argparse.Namespace) -> int:
 def _together(desk: Desk, request: Request) -> int:
     from engine.cli.look import Look  # noqa: PLC0415 - no part of an answer in JSON
     from engine.cli.together_text import describe  # noqa: PLC0415 - only for several models
+    from engine.together import together  # noqa: PLC0415 - see above
 
     plan = desk.plan(request)
     tenants, machine = desk.tenants(request)

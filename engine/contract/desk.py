@@ -21,7 +21,6 @@ from engine.source.derived import derived
 from engine.source.raw import RawModel
 from engine.source.resolve import resolve
 from engine.text import printable
-from engine.together import Tenant, on
 from engine.units import GIB
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from engine.devices.device import Device, Machine
     from engine.fit.traffic import Flow, Traffic
     from engine.source.hub import HubClient
+    from engine.together import Tenant
 
 _KEPT_MODELS = 32
 # The answer then states no capacity and no verdict; the steps of a server follow from it.
@@ -74,6 +74,8 @@ class Desk:
             registry.get(request.deployment.runtime)
         machine, about_machine = self._machine(request)
         if request.devices is not None:
+            from engine.together import on  # noqa: PLC0415 - seldom asked
+
             machine = on(machine, request.devices)
         model = self.model(request)
         deployment, about_plan = _complete(request, model, machine)
@@ -99,6 +101,8 @@ class Desk:
         Raises:
             PlimsollError: a model, the device or the setting that is wrong.
         """
+        from engine.together import Tenant  # noqa: PLC0415 - seldom asked
+
         machine, _ = self._machine(request)
         found: list[Tenant] = []
         for each in (request, *request.others):

@@ -10,7 +10,6 @@ from engine.contract.request import parse
 from engine.fit import solve
 from engine.fit.verdict import Fit
 from engine.sizing import size
-from engine.together import together
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +47,7 @@ def _beside(
 ) -> tuple[dict[str, object], Fit]:
     """The answer with those of the further models, on the machine they share."""
     from engine.contract.together import beside  # noqa: PLC0415 - only where it is asked
+    from engine.together import together  # noqa: PLC0415 - see above
 
     tenants, machine = desk.tenants(request)
     placed = together(tenants, machine)
