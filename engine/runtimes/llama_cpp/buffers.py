@@ -42,7 +42,7 @@ def model_buffers(shape: Shape, placement: Placement, *, cuda: bool, mmap: bool)
     held[HOST] += weights.embeddings.host
     on_gpu = placement.output != HOST
     held[placement.output] += weights.output.on(cuda=cuda and on_gpu)
-    if weights.is_tied and on_gpu:
+    if weights.is_tied and on_gpu and not shape.is_encoder:
         held[placement.output] += weights.token_embedding.on(cuda=cuda)
     elif shape.architecture in _TWICE_TIED and not mmap:
         held[HOST] += weights.token_embedding.host

@@ -122,6 +122,11 @@ class Shape:
         return any(b.is_recurrent for b in self.kinds)
 
     @cached_property
+    def is_encoder(self) -> bool:
+        """Whether no layer keeps anything of a sequence: it yields embeddings and has no head."""
+        return all(b.cache is CacheKind.NONE and not b.is_recurrent for b in self.kinds)
+
+    @cached_property
     def keeps_entries(self) -> bool:
         """Whether some layers keep compressed entries: every slot has its own caches then."""
         return any(b.entries for b in self.kinds)

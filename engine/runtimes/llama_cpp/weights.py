@@ -19,8 +19,13 @@ CUDA_ALIGNMENT = 128
 CUDA_ROW_ELEMENTS = 512
 """CUDA and HIP pad the last row of a quantised tensor to this many elements."""
 
-_EMBEDDINGS = frozenset({"token_embd.weight", "per_layer_token_embd.weight"})
-"""Input tensors: always on the host."""
+_EMBEDDINGS = frozenset(
+    {"token_embd.weight", "per_layer_token_embd.weight", "position_embd.weight",
+     "token_types.weight"}
+)  # fmt: skip
+"""Input tensors (``llama-arch.cpp``, LLM_TENSOR_LAYER_INPUT): always on the host."""
+_EMBEDDING_NORMS = frozenset({"token_embd_norm.weight", "token_embd_norm.bias"})
+"""Input tensors too, but for LFM2, whose last norm has this name."""
 _REPACKABLE = frozenset({"Q4_0", "Q4_K", "IQ4_NL", "Q2_K", "MXFP4"})
 
 
@@ -121,6 +126,9 @@ def weigh(tensors: Iterable[FileTensor], num_layers: int) -> Weights:
                 repackable += on_host
     names = {tensor.name for tensor in outside}
     is_tied = "output.weight" not in names
+    inputs = _EMBEDDINGS
+    if names & {"output_norm.weight", "token_types.weight"}:
+        inputs |= _EMBEDDING_NORMS
     matrix = "token_embd.weight" if is_tied else "output.weight"
     return Weights(
         tensors=count,
@@ -130,11 +138,11 @@ def weigh(tensors: Iterable[FileTensor], num_layers: int) -> Weights:
             tuple(Held(*pair) for pair in zip(sums[0], sums[1], strict=True)),
             tuple(Held(*pair) for pair in zip(sums[2], sums[3], strict=True)),
         ),
-        embeddings=_held(t for t in outside if t.name in _EMBEDDINGS),
+        embeddings=_held(t for t in outside if t.name in inputs),
         token_embedding=_held(t for t in outside if t.name == "token_embd.weight"),
         rope_factors=_held(t for t in outside if t.name.startswith("rope_f")),
         output=_held(
-            t for t in outside if t.name not in _EMBEDDINGS and not t.name.startswith("rope_f")
+            t for t in outside if t.name not in inputs and not t.name.startswith("rope_f")
         ),
         output_matrix_bytes=sum(_sizes(t[2], t[3])[0] for t in outside if t.name == matrix),
         largest_down_bytes=largest_down,

@@ -67,12 +67,7 @@ def next_lower_context(context: int) -> int | None:
 def runs_one_at_a_time(shape: Shape) -> bool:
     """Whether OLLAMA_NUM_PARALLEL is held at 1 for this architecture, or for embeddings."""
     name = shape.architecture.replace("_", "").replace("-", "").replace(".", "")
-    return name in _ONE_AT_A_TIME or embeds(shape)
-
-
-def embeds(shape: Shape) -> bool:
-    """Whether no layer keeps anything of a sequence: an encoder, run for embeddings."""
-    return all(b.cache is CacheKind.NONE and not b.is_recurrent for b in shape.kinds)
+    return name in _ONE_AT_A_TIME or shape.is_encoder
 
 
 def predicted_bytes(shape: Shape, context: int) -> int:
@@ -146,7 +141,7 @@ def batch(shape: Shape, context: int, predicted: int, available: int) -> int:
         predicted: ``predicted_bytes``.
         available: free on the chosen GPUs; 0 without one, where every batch is taken.
     """
-    if embeds(shape):
+    if shape.is_encoder:
         return min(_EMBEDDING_BATCH, context)
     threshold = available * _HEADROOM // 100
     for above, tokens, percent, surcharge in _LARGER_BATCHES:
