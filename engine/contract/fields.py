@@ -45,6 +45,7 @@ class Group(Enum):
     LLAMA_CPP = "llama.cpp"
     OLLAMA = "Ollama"
     TRANSFORMERS = "Transformers"
+    MLX = "MLX"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,13 +257,25 @@ def _transformers() -> Iterable[Field]:
     yield _integer(group, "prompt_len", "tokens of the prompt", (1, _MOST_TOKENS))
     yield _text(group, "attn_implementation", "sdpa, eager, flash_attention_2 …")
     yield _text(group, "cache_implementation", "dynamic or static")
-    text = "bits of a quantised cache: 4 or 2, also 8, 3 or 1 with HQQ"
+    text = "bits of a quantised cache: 4 or 2, also 8, 3 or 1 with HQQ; 8, 4 or 2 with MLX"
     yield Field("kv_bits", Kind.NUMBER, group, text, 1, 16)
     yield _integer(group, "num_beams", "beams of a search, each with its own cache", (1, 4096))
     text = "tokens of the prompt read in one pass; default: all of them"
     yield _integer(group, "prefill_chunk_size", text, (1, _MOST_TOKENS))
     text = "auto, balanced, balanced_low_0, sequential, or none: the model on the first GPU"
     yield _text(group, "device_map", text)
+
+
+def _mlx() -> Iterable[Field]:
+    group = Group.MLX
+    tokens = (1, _MOST_TOKENS)
+    yield _integer(group, "prefill_step_size", "tokens of the prompt read in one pass", tokens)
+    yield _integer(
+        group, "kv_group_size", "elements a scale of a quantised cache: 32 to 128", (1, 4096)
+    )
+    text = "token from which on the cache is quantised to kv_bits"
+    yield _integer(group, "quantized_kv_start", text, (0, _MOST_TOKENS))
+    yield _integer(group, "max_kv_size", "tokens that a rotating cache keeps", tokens)
 
 
 FIELDS: tuple[Field, ...] = (
@@ -275,6 +288,7 @@ FIELDS: tuple[Field, ...] = (
     *_llama_cpp(),
     *_ollama(),
     *_transformers(),
+    *_mlx(),
 )
 BY_NAME = {field.name: field for field in FIELDS}
 ABOUT_THE_TRAFFIC = ("prompt_lengths", "output_lengths", "arrival_rate", "tokens_per_second")

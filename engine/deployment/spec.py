@@ -100,6 +100,13 @@ class Deployment:
     """Tokens of the prompt that Transformers reads in one pass; None: all of them."""
     device_map: str | None = None
     """Of Transformers: auto, balanced, sequential, balanced_low_0 or none; None: by devices."""
+    prefill_step_size: int | None = None
+    """Tokens of the prompt that MLX reads in one pass."""
+    kv_group_size: int | None = None
+    quantized_kv_start: int | None = None
+    """Tokens from which on MLX quantises its cache."""
+    max_kv_size: int | None = None
+    """Rows of MLX's rotating cache."""
 
     def with_(self, **changes: Any) -> Self:
         """A copy with ``changes``."""

@@ -31,8 +31,10 @@ _POSITIVE = (
     "prompt_len",
     "num_beams",
     "prefill_chunk_size",
+    "prefill_step_size",
+    "max_kv_size",
 )
-_NOT_NEGATIVE = ("speculative_tokens", "max_loras", "max_lora_rank")
+_NOT_NEGATIVE = ("speculative_tokens", "max_loras", "max_lora_rank", "quantized_kv_start")
 _MOST_TOKENS = 2**40
 
 

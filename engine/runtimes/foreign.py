@@ -34,12 +34,17 @@ _TRANSFORMERS = (
     "batch_size", "prompt_len", "attn_implementation", "cache_implementation", "kv_bits",
     "num_beams", "prefill_chunk_size", "device_map", "max_loras", "max_lora_rank",
 )  # fmt: skip
+_MLX = (
+    "prompt_len", "prefill_step_size", "kv_bits", "kv_group_size", "quantized_kv_start",
+    "max_kv_size",
+)  # fmt: skip
 # A setting may belong to several runtimes.
 _OWNERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "vllm": ("vLLM", _VLLM),
     "sglang": ("SGLang", _SGLANG),
     "llama.cpp": ("llama.cpp", _LLAMA_CPP),
     "transformers": ("Transformers", _TRANSFORMERS),
+    "mlx": ("MLX", _MLX),
 }
 _BORROWERS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "ollama": ("Ollama", "llama.cpp", _OLLAMA),

@@ -34,7 +34,7 @@ CONTRACT_KEYS = [
     "chunked_prefill_size", "max_running_requests", "max_total_tokens", "cuda_graph_max_bs",
     "page_size", "enable_dp_attention", "swa_full_tokens_ratio", "max_mamba_cache_size",
     "mamba_full_memory_ratio", "prompt_lengths", "output_lengths", "arrival_rate",
-    "tokens_per_second",
+    "tokens_per_second", "prefill_step_size", "kv_group_size", "quantized_kv_start", "max_kv_size",
 ]  # fmt: skip
 
 
