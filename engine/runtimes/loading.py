@@ -15,7 +15,7 @@ _AS_THEY_ARE = {"bf16": "BF16", "fp16": "F16"}
 _KEEPS_MXFP4 = frozenset({"gpt_oss"})
 """Types whose MXFP4 experts the converter copies (``convert_hf_to_gguf.py``)."""
 _EXPERTS_KEPT = "MXFP4_MOE"
-_FETCHED_SMALL = frozenset({"ollama", "lmstudio", "jan"})
+_FETCHED_SMALL = frozenset({"ollama", "lmstudio"})
 """Programs with a library of GGUF files, whose default is ``_SMALL``."""
 _SMALL = "Q4_K_M"
 

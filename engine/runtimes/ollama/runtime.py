@@ -90,7 +90,6 @@ class _Launch:
         tokens = self._batch(chosen, total, predicted)
         kept = beneath.stripped(asked).with_(
             weight_format=self.weights,
-            kv_cache_dtype="auto",
             max_model_len=context,
             n_ctx=None,
             n_parallel=slots,
@@ -105,6 +104,11 @@ class _Launch:
         return beneath.Beneath(kept, machine, tuple(self.notes), tuple(self.warnings))
 
     def _slots(self) -> int:
+        for name, least in (("concurrency", 1), ("gpu_overhead_bytes", 0)):
+            stated = getattr(self.asked, name)
+            if stated is not None and stated < least:
+                message = f"{name} is {stated:,}; it has to be {least} or more."
+                raise DeploymentError(message, field=name)
         asked = self.asked.n_parallel
         wanted = asked if asked is not None else self.asked.concurrency
         if wanted > 1 and launch.runs_one_at_a_time(self.shape):
@@ -203,11 +207,12 @@ class _Launch:
                 "cache_type_k and cache_type_v alike.",
                 field="cache_type_v" if value else "cache_type_k",
             )
-        named = key or asked.kv_cache_dtype
-        if named == "auto":
-            self.notes.append("KV cache in f16, Ollama's default (OLLAMA_KV_CACHE_TYPE).")
-            named = "f16"
-        return {"cache_type_k": named, "cache_type_v": named}
+        if key and value:
+            return {"kv_cache_dtype": "auto", "cache_type_k": key, "cache_type_v": value}
+        if asked.kv_cache_dtype != "auto":
+            return {"kv_cache_dtype": asked.kv_cache_dtype}
+        self.notes.append("KV cache in f16, Ollama's default (OLLAMA_KV_CACHE_TYPE).")
+        return {"kv_cache_dtype": "f16"}
 
 
 def _version(text: str | None) -> tuple[int, ...]:
