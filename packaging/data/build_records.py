@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from record_fields import REQUEST_OF, figures_of, whole_reason  # noqa: E402 - path is set above
 from record_llama_cpp import runs, shapes  # noqa: E402
-from record_readings import LEFT_OUT, READINGS  # noqa: E402
+from record_readings import KNOWN, LEFT_OUT, READINGS  # noqa: E402
 
 GIB = 2**30
 FILES = {
@@ -79,7 +79,7 @@ def converted(raw: dict[str, Any]) -> dict[str, Any]:
     request = REQUEST_OF.get(raw["engine"], dict)(raw) | reading.get("request", {})
     request = {k: v for k, v in request.items() if v is not None}
     model = reading.get("model") or raw.get("model")
-    left_out = dict(reading.get("left_out", {}))
+    left_out = unscored(raw, request) | reading.get("left_out", {})
     reason = LEFT_OUT.get(raw["id"]) or whole_reason(raw, model)
     if reason:
         left_out["*"] = reason
@@ -96,6 +96,20 @@ def converted(raw: dict[str, Any]) -> dict[str, Any]:
         **({"facts": reading["facts"]} if "facts" in reading else {}),
         "left_out": left_out,
     }
+
+
+def unscored(raw: dict[str, Any], request: dict[str, Any]) -> dict[str, str]:
+    """Figures that cannot be compared, for reasons that hold for every record."""
+    found: dict[str, str] = {}
+    if raw["engine"] == "vllm" and "gpu_memory_utilization" not in request:
+        reason = "the share of the device is not stated"
+        found |= dict.fromkeys(("kv_pool", "concurrency from scratch"), reason)
+    elif raw["engine"] == "vllm" and not request.keys() & {"gpu", "gpu_total_bytes"}:
+        reason = "the card is not named"
+        found |= dict.fromkeys(("kv_pool", "concurrency from scratch"), reason)
+    if (raw["reported"].get("graph_gib") or 1) < 0:
+        found["graphs"] = "a negative reading, which no graph has"
+    return found
 
 
 def gib(text: str, decimals: int = 2) -> list[float]:
@@ -125,11 +139,12 @@ def h100(row: dict[str, str]) -> dict[str, Any]:
         request["weight_format"] = "fp8"
     elif row["dtype"] == "torch.float32":
         request["weight_format"] = "fp32"
-    left_out = {}
+    left_out: dict[str, str] = {}
     if row["launch_finished"] != "True":
         left_out["*"] = "the start did not finish"
     if pp > 1:
-        left_out["kv_pool"] = "the log prints one stage's pool, and the poorest decides"
+        reason = "the log prints one stage's pool, and the poorest decides"
+        left_out |= dict.fromkeys(("kv_pool", *KNOWN), reason)
     weights = row["weights_gib"]
     if pp == 4:
         weights = row["load_gib"]  # This log mixes two stages: 4.26 loaded, 3.28 charged.
@@ -194,7 +209,9 @@ def swept(row: dict[str, str]) -> dict[str, Any]:
         "model": row["model"],
         "request": request,
         "printed": printed,
-        "left_out": {},
+        "left_out": {"graphs": "a negative reading, which no graph has"}
+        if float(row["cudagraph_gib"] or 1) < 0
+        else {},
     }
 
 

@@ -261,6 +261,7 @@ CHANGED: dict[str, tuple[str, dict[str, Any]]] = {
     "zai-org/GLM-4.7": ("zai-org/GLM-4.5", {"max_position_embeddings": 202752}),
     "zai-org/GLM-4.6": ("zai-org/GLM-4.5", {"max_position_embeddings": 202752}),
     "MiniMaxAI/MiniMax-M2": ("MiniMaxAI/MiniMax-M2.5", {}),
+    "MiniMaxAI/MiniMax-M3": ("nvidia/MiniMax-M3-NVFP4", {}),
     "microsoft/Phi-3-medium-4k-instruct": (
         "microsoft/Phi-3-mini-128k-instruct",
         _sizes(5120, 17920, 40, 40, 10, max_position_embeddings=4096, rope_scaling=None)),
@@ -297,7 +298,7 @@ CHANGED: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 """Id -> the entry that it differs from, and in what. Without the other's quantisation."""
 
-QUANTISED_ALIKE = {"mistralai/Mistral-Small-4-119B-2603"}
+QUANTISED_ALIKE = {"mistralai/Mistral-Small-4-119B-2603", "MiniMaxAI/MiniMax-M2"}
 """Of these, models that are published in the same format as the entry they differ from."""
 
 TOTALS = {
@@ -342,6 +343,7 @@ BESIDE: dict[str, tuple[int, str]] = {
     ),
     "zai-org/GLM-4.7-Flash": (47 * 64, _BALANCE),
     "MiniMaxAI/MiniMax-M2": (62 * 256, _BALANCE),
+    "MiniMaxAI/MiniMax-M3": (57 * 128, _BALANCE),
     "rednote-hilab/dots.llm1.inst": (61 * 128, _BALANCE),
     "mistralai/Mistral-Small-4-119B-2603": (
         36 * 2 * (2 * 128 + 8),

@@ -1,24 +1,38 @@
-"""The scoreboard: ``python -m tests.truth [--runtime NAME] [--worst N]``."""
+"""The scoreboard: ``python -m tests.truth [--runtime NAME] [--worst N]``.
+
+``--write`` writes the same tables to ``docs/accuracy.md`` and today's figures to the baseline;
+figures that got worse are written only with ``--because``, which says why.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
+from tests.truth.scoring import baseline
 from tests.truth.scoring.board import board
-from tests.truth.scoring.report import left_out, table, worst
+from tests.truth.scoring.page import PAGE, page
+from tests.truth.scoring.report import bars, left_out, table, worst
 
 
-def main() -> None:
-    """Print the tables."""
+def main() -> int:
+    """Print the tables, or write them."""
     parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
     parser.add_argument("--runtime", action="append", default=[])
     parser.add_argument("--worst", type=int, default=10)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--because", default="")
     arguments = parser.parse_args()
-    found = board(arguments.runtime)
-    lines = [*table(found), *worst(found, arguments.worst), *left_out(found)]
+    found = board(() if arguments.write else arguments.runtime)
+    if arguments.write:
+        PAGE.write_text(page(found), encoding="utf-8")
+        refused = baseline.write(found, arguments.because)
+        sys.stdout.writelines(f"worse, say why with --because: {key}\n" for key in refused)
+        return int(bool(refused))
+    lines = [*table(found), "", *bars(found), *worst(found, arguments.worst), *left_out(found)]
     sys.stdout.write("\n".join(lines) + "\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

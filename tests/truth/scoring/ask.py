@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cancel import CancelToken
 from engine.contract.desk import Desk
+from engine.contract.fields import BY_NAME
 from engine.contract.request import parse
 from engine.runtimes import registry
 from engine.sizing import size
@@ -48,5 +49,7 @@ def ask(record: Record) -> Asked:
     Raises:
         PlimsollError: the request cannot be answered.
     """
-    plan = _desk().plan(parse(record.request))
+    # What the contract has no key for yet stays in the record.
+    request = {key: value for key, value in record.request.items() if key in BY_NAME}
+    plan = _desk().plan(parse(request))
     return Asked(record, plan, size(plan.model, plan.deployment, plan.machine))

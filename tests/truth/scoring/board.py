@@ -42,13 +42,9 @@ def board(runtimes: Iterable[str] = ()) -> Board:
         if isinstance(found, Missed):
             missed.append(found)
             continue
-        for score in found:
-            figure = score.figure
-            reason = record.left_out.get(figure)
-            if reason is None:
-                scores.append(score)
-            else:
-                missed.append(Missed(record.id, record.runtime, figure, reason))
+        scores += [score for score in found if score.figure not in record.left_out]
+        for figure, reason in record.left_out.items():
+            missed.append(Missed(record.id, record.runtime, figure, reason))
     if not wanted or "llama.cpp" in wanted:
         scores += gguf.scores()
     return Board(tuple(scores), tuple(missed))

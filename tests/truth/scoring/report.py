@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from tests.truth.scoring.bars import bars as all_bars
+from tests.truth.scoring.page import worst as worst_of
 from tests.truth.scoring.tables import percent, rows
 
 if TYPE_CHECKING:
@@ -27,12 +29,19 @@ def table(board: Board) -> Iterator[str]:
         )
 
 
+def bars(board: Board) -> Iterator[str]:
+    """One line per bar."""
+    for bar in all_bars(board.scores):
+        met = {True: "met", False: "NOT MET", None: "not scored"}[bar.is_met]
+        yield f"{bar.name:52} {bar.limit:34} {bar.reached:38} n {bar.count:5}  {met}"
+
+
 def worst(board: Board, count: int) -> Iterator[str]:
     """The figures that are furthest off, per runtime."""
     for runtime in sorted({score.runtime for score in board.scores}):
         yield f"\nworst of {runtime}:"
         mine = [score for score in board.scores if score.runtime == runtime]
-        for score in sorted(mine, key=lambda one: -one.error)[:count]:
+        for score in worst_of(mine, count):
             yield f"  {_line(score)}"
 
 

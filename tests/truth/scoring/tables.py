@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
+from tests.truth.scoring.versions import order_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -37,11 +39,12 @@ class Row:
 
 
 def rows(scores: Iterable[Score]) -> list[Row]:
-    """One row per runtime, range and figure, in the order in which they come."""
+    """One row per runtime, range and figure."""
     groups: dict[tuple[str, str, str], list[Score]] = defaultdict(list)
     for score in scores:
         groups[score.runtime, score.versions, score.figure].append(score)
-    return [row(*key, found) for key, found in sorted(groups.items())]
+    ordered = sorted(groups, key=lambda key: (key[0], order_of(key[1]), key[2]))
+    return [row(*key, groups[key]) for key in ordered]
 
 
 def row(runtime: str, versions: str, figure: str, found: Sequence[Score]) -> Row:

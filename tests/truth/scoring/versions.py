@@ -15,6 +15,7 @@ _EDGES: dict[str, tuple[tuple[tuple[int, ...], str], ...]] = {
     "sglang": (((0, 0), "0.4"), ((0, 5), "0.5")),
 }
 UNSTATED = "not stated"
+_ORDER = [name for edges in _EDGES.values() for _, name in edges]
 
 
 def range_of(runtime: str, version: str) -> str:
@@ -27,3 +28,8 @@ def range_of(runtime: str, version: str) -> str:
         return UNSTATED
     stated = (int(match[1]), int(match[2]))
     return next(name for since, name in reversed(edges) if since <= stated)
+
+
+def order_of(versions: str) -> tuple[int, str]:
+    """Sorts ranges from old to new, and what is not stated last."""
+    return (_ORDER.index(versions) if versions in _ORDER else len(_ORDER), versions)
