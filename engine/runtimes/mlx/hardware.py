@@ -1,0 +1,81 @@
+"""What Metal and macOS allow: the working set, the single buffer, and devices without Metal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import Direction, Doubt, Subject
+from engine.devices.device import DeviceKind, Vendor
+from engine.errors import DeploymentError
+from engine.units import format_gib
+
+if TYPE_CHECKING:
+    from engine.devices.device import Device, Machine
+
+_WARNED_SHARE = 0.9
+"""Of the working set; beyond it mlx-lm prints a warning (``generate.py :: wired_limit``)."""
+_BUFFER_SHARE = 0.75
+"""Of the default working set: Metal's ``maxBufferLength``, seen at 48, 64, 128 and 256 GB. It
+stays when iogpu.wired_limit_mb is raised."""
+_ELSEWHERE = {
+    Vendor.NVIDIA: "MLX has a CUDA build, whose attention kernels and allocator are not known "
+    "here: counted by the rules of Metal",
+    Vendor.CPU: "MLX has a CPU build, which computes attention without a kernel of its own: "
+    "counted by the rules of Metal",
+}
+
+
+def check(machine: Machine) -> None:
+    """Refuse a device that no build of MLX computes on.
+
+    Raises:
+        DeploymentError: an AMD or Intel GPU.
+    """
+    for slot in machine.slots:
+        device = slot.device
+        if device.kind is not DeviceKind.HOST and device.vendor in (Vendor.AMD, Vendor.INTEL):
+            message = f"MLX has no build for {device.name}; llama.cpp has."
+            raise DeploymentError(message, field="runtime")
+
+
+def doubts(device: Device) -> tuple[Doubt, ...]:
+    """What is not known where there is no Metal."""
+    if device.vendor is Vendor.APPLE and device.kind is not DeviceKind.HOST:
+        return ()
+    vendor = Vendor.CPU if device.kind is DeviceKind.HOST else device.vendor
+    return (Doubt(Subject.ACTIVATIONS, _ELSEWHERE[vendor], Direction.EITHER),)
+
+
+def warnings(device: Device, weights_bytes: int, largest_bytes: int) -> list[str]:
+    """What mlx-lm says of weights that nearly fill the working set, and of a huge buffer."""
+    if device.vendor is not Vendor.APPLE:
+        return []
+    found: list[str] = []
+    allowed = device.allocatable
+    if weights_bytes > _WARNED_SHARE * allowed.likely_bytes:
+        found.append(
+            f"mlx-lm warns that this is slow: {format_gib(weights_bytes)} of weights are more "
+            f"than 0.9 × the {format_gib(allowed.likely_bytes)} that macOS lets the GPU wire."
+        )
+    least = _BUFFER_SHARE * allowed.low_bytes
+    if largest_bytes > least and not refusals(device, largest_bytes):
+        found.append(
+            f"A single buffer of {format_gib(largest_bytes)} is asked for; under older macOS "
+            f"Metal takes none above {format_gib(round(least))}. A smaller prefill_step_size "
+            "makes it smaller."
+        )
+    return found
+
+
+def refusals(device: Device, largest_bytes: int) -> list[str]:
+    """Why Metal rejects a buffer though there is memory."""
+    if device.vendor is not Vendor.APPLE:
+        return []
+    most = round(_BUFFER_SHARE * device.allocatable.high_bytes)
+    if largest_bytes <= most:
+        return []
+    told = (
+        f"A single buffer of {format_gib(largest_bytes)} is asked for; Metal takes none above "
+        f"{format_gib(most)} here. A smaller prefill_step_size makes it smaller."
+    )
+    return [told]

@@ -1,0 +1,314 @@
+"""MLX's budget: weights as stored, caches that grow by rows, and the peak of one evaluation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject
+from engine.budget import sequence_state as state
+from engine.budget.bounds import as_bound, counted, least, no_state
+from engine.budget.model import (
+    Budget,
+    Moments,
+    RankBudget,
+    Region,
+    RegionBudget,
+    SequenceState,
+)
+from engine.budget.weights import AS_STORED, WeightLayout, weights
+from engine.devices.device import DeviceKind, Vendor
+from engine.evidence import Basis, Estimate, exactly, total
+from engine.formats.weights import FORMATS
+from engine.runtimes import overheads
+from engine.runtimes.bounded import bound
+from engine.runtimes.mlx import hardware, peaks
+from engine.runtimes.mlx.models import loader
+from engine.runtimes.mlx.rules import PROMPTS_KEPT, VERSIONS
+from engine.runtimes.mlx.settings import OFFERED, Settings, settle
+from engine.units import UnitSystem, format_bytes, format_gib
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.architecture.spec import ArchitectureSpec
+    from engine.budget.weights import StageWeights, Weights
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Device, Machine, Slot
+
+_TOWERS = (ModuleClass.VISION, ModuleClass.AUDIO)
+_LAYERS_IN_FLIGHT = 3
+"""Of a checkpoint whose experts are stacked on loading: layers whose experts are there twice."""
+
+
+class Mlx:
+    """mlx-lm (and mlx-vlm) on Apple silicon."""
+
+    name = "mlx"
+    label = "MLX"
+    versions: tuple[str, ...] = VERSIONS
+    kv_cache_dtypes: tuple[str, ...] = (AS_STORED,)
+
+    def weight_formats(self, model: Model) -> tuple[str, ...]:
+        """As stored, and what ``mlx_lm.convert`` writes."""
+        names = (n for n in OFFERED if n != model.spec.weight_format)
+        return () if model.is_gguf else (AS_STORED, *names)
+
+    def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
+        """The budget of every rank.
+
+        Raises:
+            DeploymentError: the deployment is impossible; names the field to correct.
+        """
+        hardware.check(machine)
+        settings = settle(model, deployment, machine)
+        spec, tp = model.spec, settings.deployment.tensor_parallel_size
+        pp = settings.deployment.pipeline_parallel_size
+        found = weights(model, WeightLayout(settings.loads, tp, pp))
+        slots = machine.slots[: settings.deployment.ranks]
+        planned = [
+            _rank(model, settings, found, found.stages[index // tp], (index, slot))
+            for index, slot in enumerate(slots)
+        ]
+        ranks = tuple(rank for rank, _ in planned)
+        fullest = max(ranks, key=lambda r: r.needed.likely_bytes)
+        layers = found.stages[fullest.rank // tp].layers
+        budget = Budget(
+            model=model,
+            deployment=settings.deployment,
+            machine=machine,
+            ranks=ranks,
+            sequence_state=SequenceState(
+                architecture_bytes_per_sequence=state.architecture_bytes(
+                    spec, spec.dtype, settings.context
+                ),
+                reserved_bytes_per_sequence=fullest.needed.likely_bytes // settings.requests,
+                bytes_per_token=peaks.growth_bytes(spec, settings, layers, tp),
+                formula=peaks.kv_formula(spec, settings, layers, tp),
+            ),
+            assumptions=(*settings.assumptions, *_told(model, settings, ranks)),
+            warnings=(*settings.warnings, *_warned(settings, planned)),
+            refusals=(*_unknown_type(spec), *settings.refusals, *_rejected(planned)),
+            doubts=spec.doubts,
+        )
+        return bound(budget, _doubts(spec, settings, slots))
+
+
+def _rank(
+    model: Model,
+    settings: Settings,
+    found: Weights,
+    stage: StageWeights,
+    place: tuple[int, Slot],
+) -> tuple[RankBudget, int]:
+    """One rank's budget, and the largest single buffer that it asks for."""
+    index, slot = place
+    spec, tp, layers = model.spec, settings.deployment.tensor_parallel_size, stage.layers
+    requests = settings.requests
+    doubted = spec.direction(Subject.SEQUENCE_STATE)
+    kept = peaks.kv_bytes(spec, settings, layers, tp) * requests
+    constant = peaks.state_bytes(spec, layers, tp) * requests
+    moving = peaks.peaks(spec, settings, layers, tp, is_m5=slot.device.name.startswith("M5"))
+    cache_estimate = counted(
+        kept,
+        doubted,
+        Basis.EXACT,
+        "mlx-lm 0.32 models/cache.py",
+        peaks.kv_formula(spec, settings, layers, tp),
+    )
+    constant_estimate, constant_note = no_state(doubted)
+    if constant:
+        constant_note = "1 sequence" if requests == 1 else f"{requests:,} sequences"
+        constant_estimate = counted(constant, doubted, Basis.EXACT, "constant per sequence")
+    minimum = requests * state.rank_bytes(spec, spec.dtype, settings.context, layers, tp)
+    resident = _weights(spec, settings, found, stage)
+    entries = (
+        RegionBudget(
+            Region.WEIGHTS,
+            resident,
+            least(resident.likely_bytes, found.direction),
+            f"{len(layers)} layers, {_format_label(settings, found)}",
+        ),
+        RegionBudget(
+            Region.KV_CACHE,
+            cache_estimate,
+            least(min(minimum, kept), doubted),
+            _cache_note(settings) if kept else no_state(doubted)[1],
+            "Rows come 256 at a time." if kept > minimum else "",
+        ),
+        RegionBudget(
+            Region.RECURRENT_STATE,
+            constant_estimate,
+            least(constant, doubted) if constant else None,
+            constant_note,
+        ),
+        RegionBudget(
+            Region.ACTIVATIONS,
+            as_bound(moving.activations, spec.direction(Subject.ACTIVATIONS)),
+            None,
+            moving.note,
+        ),
+        _absent(Region.CUDA_GRAPHS, "Not used by MLX"),
+        RegionBudget(Region.RUNTIME, _process(slot.device), None, "What MLX's figures leave out"),
+        RegionBudget(
+            Region.ALLOCATOR,
+            _slack(moving.activations),
+            0,
+            "Freed buffers are kept for reuse until the chunk ends",
+        ),
+        _absent(Region.HEADROOM, "MLX leaves nothing free on purpose"),
+        RegionBudget(Region.FOREIGN, slot.foreign, slot.foreign.likely_bytes, slot.foreign.source),
+    )
+    rank = RankBudget(
+        index,
+        slot,
+        {e.region: e for e in entries},
+        total([cache_estimate, constant_estimate]),
+        has_pool=False,
+        moments=Moments(
+            load=_loading(model, settings, stage),
+            decode=moving.decode,
+            sustained=_kept_prompts(settings, kept, constant),
+        ),
+    )
+    return rank, moving.largest_bytes
+
+
+def _weights(
+    spec: ArchitectureSpec, settings: Settings, found: Weights, stage: StageWeights
+) -> Estimate:
+    """Bytes of a stage: mlx-lm leaves the towers of a multimodal model in the file."""
+    towers = sum(stage.by_module.get(module, 0) for module in _TOWERS)
+    text = stage.size_bytes - towers
+    direction = found.direction if settings.is_read else Direction.EITHER
+    if direction is not None:
+        return counted(stage.size_bytes, direction, found.basis, found.source, label="tensors")
+    if not towers or loader(spec) != "mlx-lm":
+        return exactly(stage.size_bytes, found.basis, found.source, label="tensors")
+    source = f"{found.source}; mlx-vlm loads {towers:,} B of towers too, mlx-lm does not"
+    return Estimate(text, text, stage.size_bytes, found.basis, source, "", "tensors")
+
+
+def _format_label(settings: Settings, found: Weights) -> str:
+    name = settings.loads if settings.loads != AS_STORED else found.weight_format
+    chosen = FORMATS.get(name)
+    return chosen.label if chosen else "as stored"
+
+
+def _cache_note(settings: Settings) -> str:
+    packed = ""
+    if settings.packing.applies(settings.context):
+        packed = f", {settings.packing.bits} bits"
+    return f"{settings.requests:,} × {settings.context:,} tokens at the end{packed}"
+
+
+def _process(device: Device) -> Estimate:
+    if device.vendor is Vendor.APPLE and device.kind is not DeviceKind.HOST:
+        return overheads.ggml(device, "metal")
+    return overheads.context(device)
+
+
+def _slack(moving: Estimate) -> Estimate:
+    return Estimate(
+        0,
+        0,
+        moving.likely_bytes // 10,
+        Basis.ASSUMED,
+        "mlx clears its cache of buffers after every chunk; what is reused has mostly the same "
+        "size",
+        "up to a tenth of the activations",
+    )
+
+
+def _loading(model: Model, settings: Settings, stage: StageWeights) -> tuple[Estimate, ...]:
+    """Experts of a checkpoint that is not MLX's own are stacked when it is loaded."""
+    experts = stage.by_module.get(ModuleClass.EXPERTS, 0)
+    layers = max(len(stage.layers), 1)
+    if not experts or settings.weight_format.startswith("mlx-"):
+        return ()
+    each = experts // layers
+    return (
+        Estimate(
+            0,
+            each,
+            min(_LAYERS_IN_FLIGHT, layers) * each,
+            Basis.ASSUMED,
+            "mlx-lm models/*.py :: sanitize stacks the experts of a layer into new tensors",
+            f"{each:,} B of one layer's experts",
+            "Experts beside their stack",
+        ),
+    )
+
+
+def _kept_prompts(settings: Settings, kept: int, constant: int) -> tuple[Estimate, ...]:
+    if settings.requests == 1 or not kept:
+        return ()
+    each = (kept + constant) // settings.requests
+    return (
+        Estimate(
+            0,
+            0,
+            PROMPTS_KEPT * each,
+            Basis.ASSUMED,
+            "mlx_lm.server --prompt-cache-size 10, without a limit in bytes",
+            f"{PROMPTS_KEPT} × {each:,} B",
+            "Caches of finished prompts",
+        ),
+    )
+
+
+def _told(model: Model, settings: Settings, ranks: tuple[RankBudget, ...]) -> list[str]:
+    regions = (Region.WEIGHTS, Region.KV_CACHE, Region.RECURRENT_STATE, Region.ACTIVATIONS)
+    peak = max(sum(r.regions[n].estimate.likely_bytes for n in regions) for r in ranks)
+    shown = format_bytes(peak, UnitSystem.DECIMAL)
+    found = [f"mlx_lm prints its peak in decimal GB: about {shown} for this plan."]
+    if any(t.module in _TOWERS for t in model.spec.outer) and loader(model.spec) == "mlx-lm":
+        found.append("Loaded by mlx-lm, the text part alone; mlx-vlm loads the towers too.")
+    if settings.requests == 1:
+        each = format_gib(ranks[0].needed.likely_bytes)
+        found.append(
+            f"mlx_lm.server keeps the caches of {PROMPTS_KEPT} finished prompts, up to {each} "
+            "each: not counted for a single request."
+        )
+    return found
+
+
+def _warned(settings: Settings, planned: list[tuple[RankBudget, int]]) -> list[str]:
+    found: list[str] = []
+    if settings.deployment.ranks > 1:
+        found.append(
+            "Several Macs: which classes can be shared out differs, and no such run was measured."
+        )
+    for rank, largest in planned:
+        resident = rank.regions[Region.WEIGHTS].estimate.likely_bytes
+        found += hardware.warnings(rank.slot.device, resident, largest)
+    return list(dict.fromkeys(found))
+
+
+def _rejected(planned: list[tuple[RankBudget, int]]) -> list[str]:
+    found = [t for rank, largest in planned for t in hardware.refusals(rank.slot.device, largest)]
+    return list(dict.fromkeys(found))
+
+
+def _unknown_type(spec: ArchitectureSpec) -> list[str]:
+    if loader(spec):
+        return []
+    name = spec.root_type or spec.model_type
+    return [f"Neither mlx-lm {VERSIONS[0]} nor mlx-vlm 0.7 has a class for {name}."]
+
+
+def _doubts(spec: ArchitectureSpec, settings: Settings, slots: tuple[Slot, ...]) -> list[Doubt]:
+    found = [d for slot in slots for d in hardware.doubts(slot.device)]
+    if not settings.is_read:
+        reason = f"mlx-lm is not known to read {spec.weight_format} weights: counted as stored"
+        found.append(Doubt(Subject.WEIGHTS, reason, Direction.EITHER))
+    kinds = state.attention_kinds(spec)
+    if any(a.compression for a in kinds):
+        reason = "how MLX keeps compressed entries is not known: counted by the nearest rule"
+        found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER))
+    if any(a.index_head_dim for a in kinds):
+        reason = "the scores of the indexer come on top of the activations that are counted"
+        found.append(Doubt(Subject.ACTIVATIONS, reason, Direction.LOWER))
+    return list(dict.fromkeys(found))
+
+
+def _absent(region: Region, why: str) -> RegionBudget:
+    return RegionBudget(region, exactly(0, Basis.EXACT, why), 0, why)
