@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT))
 from record_fields import REQUEST_OF, figures_of, whole_reason  # noqa: E402 - path is set above
 from record_llama_cpp import runs, shapes  # noqa: E402
 from record_readings import KNOWN, LEFT_OUT, READINGS  # noqa: E402
+from record_readings_files import CALIBRATED, calibrated, strix  # noqa: E402
 
 GIB = 2**30
 FILES = {
@@ -75,7 +76,9 @@ def table(path: Path) -> list[dict[str, str]]:
 
 def converted(raw: dict[str, Any]) -> dict[str, Any]:
     """One record of the two corpora of text."""
-    reading = READINGS.get(raw["id"], {})
+    if raw["id"] in CALIBRATED:
+        return overhead(raw)
+    reading = strix(raw) if raw["id"].startswith("strix-") else READINGS.get(raw["id"], {})
     request = REQUEST_OF.get(raw["engine"], dict)(raw) | reading.get("request", {})
     request = {k: v for k, v in request.items() if v is not None}
     model = reading.get("model") or raw.get("model")
@@ -95,6 +98,21 @@ def converted(raw: dict[str, Any]) -> dict[str, Any]:
         "printed": figures_of(raw) | reading.get("printed", {}),
         **({"facts": reading["facts"]} if "facts" in reading else {}),
         "left_out": left_out,
+    }
+
+
+def overhead(raw: dict[str, Any]) -> dict[str, Any]:
+    """A reading of a device or a process without a plan."""
+    return {
+        "id": raw["id"],
+        "source": raw["source_url"],
+        "runtime": "devices",
+        "version": raw.get("engine_version", ""),
+        "model": "",
+        "request": {},
+        "printed": calibrated(raw),
+        "facts": CALIBRATED[raw["id"]],
+        "left_out": {},
     }
 
 

@@ -49,6 +49,8 @@ GPUS = {
     "NVIDIA RTX PRO 5000 72GB Blackwell": "RTX PRO 5000 72GB",
     "NVIDIA RTX A5000 24GB": "RTX A5000",
     "AMD Instinct MI355X 288GB": "MI355X",
+    "AMD Instinct, 288 GB class (MI355X)": "MI355X",
+    "AMD Instinct, 288 GB class (aiter kernels)": "MI355X",
     "AMD Instinct MI300X 192GB": "MI300X",
     "NVIDIA H200 (143771 MiB)": "H200",
     "Intel Arc Pro B70 32GB": "Arc Pro B70",
@@ -67,12 +69,52 @@ _FAMILIAR = re.compile(
 )
 
 
+_SGLANG_RELEASES = (
+    ("2024-12-03", "0.4.0"), ("2024-12-25", "0.4.1"), ("2025-01-27", "0.4.2"),
+    ("2025-02-14", "0.4.3"), ("2025-03-13", "0.4.4"), ("2025-04-07", "0.4.5"),
+    ("2025-04-27", "0.4.6"), ("2025-06-10", "0.4.7"), ("2025-06-24", "0.4.8"),
+    ("2025-07-06", "0.4.9"), ("2025-07-31", "0.4.10"), ("2025-08-23", "0.5.1"),
+    ("2025-09-11", "0.5.2"), ("2025-10-06", "0.5.3"), ("2025-10-24", "0.5.4"),
+    ("2025-11-06", "0.5.5"), ("2025-12-03", "0.5.6"), ("2026-01-01", "0.5.7"),
+    ("2026-01-23", "0.5.8"), ("2026-02-23", "0.5.9"), ("2026-04-05", "0.5.10"),
+    ("2026-05-07", "0.5.11"), ("2026-05-16", "0.5.12"), ("2026-06-11", "0.5.13"),
+    ("2026-06-26", "0.5.14"), ("2026-07-10", "0.5.15"), ("2026-07-25", "0.5.16"),
+    ("2026-08-08", "0.5.17"), ("2026-08-21", "0.5.18"), ("2026-09-04", "0.5.19"),
+    ("2026-09-18", "0.5.20"), ("2026-10-01", "0.5.21"), ("2026-10-15", "0.5.22"),
+    ("2026-10-30", "0.5.23"),
+)  # fmt: skip
+"""Day on which a wheel was made -> SGLang's release."""
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def _sglang_release(raw: dict[str, Any]) -> str | None:
+    """The release of a record of SGLang that states a day, or a month (its middle counts).
+
+    A pull request of SGLang's own runs what becomes the next release.
+    """
+    text = raw.get("engine_version") or ""
+    day = re.search(r"20\d\d-\d\d-\d\d", text)
+    month = re.search(r"([A-Z][a-z]{2})[a-z]* (20\d\d)", text)
+    if day:
+        date = day[0]
+    elif month:
+        date = f"{month[2]}-{_MONTHS.index(month[1].lower()) + 1:02}-15"
+    else:
+        return None
+    if "sgl-project/sglang/pull" in raw["source_url"]:
+        return next((name for made, name in _SGLANG_RELEASES if made >= date), None)
+    return next((name for made, name in reversed(_SGLANG_RELEASES) if made <= date), None)
+
+
 def served(raw: dict[str, Any]) -> dict[str, Any]:
     """The request of a record of vLLM or SGLang."""
     request: dict[str, Any] = {"runtime": raw["engine"]}
     version = re.match(r"v?(\d+\.\d+(?:\.\d+)?)", raw.get("engine_version") or "")
-    if version and not version[1].startswith("20"):
-        request["runtime_version"] = version[1]
+    release = version[1] if version and not version[1].startswith("20") else None
+    if release is None and raw["engine"] == "sglang":
+        release = _sglang_release(raw)
+    if release is not None:
+        request["runtime_version"] = release
     request |= {ours: raw[theirs] for theirs, ours in _SHARED.items() if raw.get(theirs)}
     if raw.get("enforce_eager") is False:
         request["enforce_eager"] = False
@@ -255,6 +297,8 @@ def figures_of(raw: dict[str, Any]) -> dict[str, Any]:
             value = reported.get(theirs)
             if isinstance(value, int | float):
                 found[ours] = convert(value)
+    if {"kv_pool", "kv_keys", "kv_values"} <= found.keys():
+        found["kv_pool"][1] *= 2  # The sum of two printed figures.
     for theirs, ours in _COUNTS.items():
         if isinstance(reported.get(theirs), int | float):
             found[ours] = [reported[theirs], 0.005 if ours == "max_concurrency" else 0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.errors import PlimsollError
-from tests.truth.scoring import generated, gguf, served
+from tests.truth.scoring import devices, generated, gguf, overhead, served
 from tests.truth.scoring.ask import Asked, ask, is_offered
 from tests.truth.scoring.records import Record, records
 from tests.truth.scoring.scores import Missed, Score
@@ -18,6 +18,8 @@ FIGURES: dict[str, Callable[[Asked], Iterator[Score]]] = {
     "vllm": served.scores,
     "sglang": served.scores,
     "transformers": generated.scores,
+    "llama.cpp": devices.scores,
+    "ollama": devices.scores,
 }
 """Runtime -> what of its records is scored."""
 
@@ -56,6 +58,8 @@ def _scored(record: Record) -> list[Score] | Missed:
 
     if "*" in record.left_out:
         return missed(record.left_out["*"])
+    if "overhead" in record.facts:
+        return [overhead.score(record)]
     figures = FIGURES.get(record.runtime)
     if figures is None or not is_offered(record.runtime):
         return missed("a runtime that is not planned yet")

@@ -1,0 +1,148 @@
+"""What records of llama.cpp and Ollama say in words: the model, the file's mix, the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MIB = 2**20
+_STRIX = {"gpu": "Ryzen AI Max+ 395 128 GB", "gpu_count": 1, "n_parallel": 1}
+UNKNOWN_MIX = "the mix of its file is not stated"
+OVERRIDDEN = "tensors are placed by hand"
+
+STRIX_MODELS = {
+    "strix-shisa-v2-llama3-1-8b": ("meta-llama/Llama-3.1-8B", "Q4_K_M"),
+    "strix-shisa-v2-llama3-3-70b": ("meta-llama/Llama-3.3-70B-Instruct", "Q4_K_M"),
+    "strix-mistral-small-3-1-24b": ("mistralai/Mistral-Small-24B-Instruct-2501", "Q4_K_M"),
+    "strix-gemma-3-27b": ("google/gemma-3-27b-it", "Q4_K_M"),
+    "strix-hunyuan-a13b": ("tencent/Hunyuan-A13B-Instruct", "Q6_K"),
+    "strix-qwen3-235b-a22b": ("Qwen/Qwen3-235B-A22B-Instruct-2507", "Q3_K_M"),
+    "strix-dots-llm1": ("rednote-hilab/dots.llm1.inst", "Q4_K_M"),
+}
+"""Start of a record's name -> model and mix. Published files have mixes of their own: the size of
+the file is a fact of the record, and takes the place of our count of its tensors."""
+
+
+def strix(raw: dict[str, Any]) -> dict[str, Any]:
+    """The reading of a run on Strix Halo, whose driver counted what the device held."""
+    model, mix = next(m for start, m in STRIX_MODELS.items() if raw["id"].startswith(start))
+    backend = "vulkan" if "vulkan" in raw["backend"].lower() else "rocm"
+    request = _STRIX | {"weight_format": mix, "backend": backend, "n_gpu_layers": -2}
+    request |= {"n_outputs_max": 0, "mmap": False}
+    return {
+        "model": model,
+        "request": request,
+        "facts": {"file_bytes": raw["reported"]["model_size_bytes"]},
+        "left_out": {},
+    }
+
+
+def _as(model: str, mix: str, **request: Any) -> dict[str, Any]:
+    return {"model": model, "request": {"weight_format": mix, **request}}
+
+
+def _but(reading: dict[str, Any], reason: str, *figures: str) -> dict[str, Any]:
+    return reading | {"left_out": dict.fromkeys(figures, reason)}
+
+
+MODEL = "printed model buffers"
+COMPUTE = "printed compute buffers"
+CACHE = "printed cache and state buffers"
+
+FILES: dict[str, dict[str, Any]] = {
+    "lc-llama4-scout-vulkan-2xd700-256k": _but(
+        _as(
+            "meta-llama/Llama-4-Scout-17B-16E-Instruct", "Q2_K", n_gpu_layers=11,
+            offload_kqv=False, backend="vulkan", gpu_total_bytes=6 * 2**30, gpu_count=2,
+            flash_attn="off", n_parallel=1,
+        ),
+        UNKNOWN_MIX, MODEL,
+    ),
+    "lc-mistral-nemo-class-rocm-cpuonly": _as(
+        "Qwen/Qwen3-14B", "Q8_0", n_gpu_layers=0, gpu="RX 7900 XTX", gpu_count=1, n_parallel=1
+    ),
+    "lc-pythia14b-m4": _as(
+        "EleutherAI/pythia-1.4b", "F16", n_gpu_layers=-2, gpu="M4 16 GB", n_parallel=1
+    ),
+    "lc-qwen25-7b-class-m1pro-ub128": _as(
+        "meta-llama/Llama-3.2-3B", "Q4_K_M", n_gpu_layers=-2, gpu="M1 Pro 16 GB", n_parallel=1
+    ),
+    "ik-030-qwen3-235b-a22b-128k": _but(
+        _as("Qwen/Qwen3-235B-A22B", "Q6_K", n_gpu_layers=0, n_parallel=1), UNKNOWN_MIX, MODEL
+    ),
+    "ik-031-qwen3-235b-a22b-128k": _but(
+        _as("Qwen/Qwen3-235B-A22B", "Q6_K", n_gpu_layers=-2, n_cpu_moe=94, gpu_count=1,
+            n_parallel=1),
+        UNKNOWN_MIX, MODEL,
+    ),
+    "ik-044-meta-llama-3-1-8b-instruct": _as(
+        "meta-llama/Llama-3.1-8B-Instruct", "Q4_0", n_gpu_layers=-2, backend="vulkan", n_parallel=1
+    ),
+    "lc-6122-command-r-2gpu": _as(
+        "CohereForAI/c4ai-command-r-v01", "Q4_K_M", n_gpu_layers=-2, tensor_split=[12, 29],
+        gpu="RTX 4070 Ti + RTX 3090 Ti", n_parallel=1, flash_attn="off",
+    ),
+    "lc2-qwen3-30b-partial-30of49": _as(
+        "Qwen/Qwen3-30B-A3B", "Q4_K_M", n_gpu_layers=30, gpu_total_bytes=24 * 2**30, gpu_count=1
+    ),
+    "ol-10114-embed-32k-fa0": _as(
+        "BAAI/bge-m3", "F16", gpu_total_bytes=24 * 2**30, gpu_count=1, n_gpu_layers=-2
+    ),
+    "ol-7745-llama32-vision-90b": _but(
+        _as("meta-llama/Llama-3.2-90B-Vision-Instruct", "Q4_K_M", gpu_total_bytes=24 * 2**30,
+            gpu_count=4, n_gpu_layers=-2, n_parallel=1),
+        UNKNOWN_MIX, MODEL,
+    ),
+}  # fmt: skip
+
+FILES_LEFT_OUT: dict[str, str] = {
+    "lc-qwen35-35b-5060ti-fit-100k": "a dry run whose context is not stated",
+    "lc-yi34b-q4km-4090-2k-2023": "a build of 2023, whose rules are not planned",
+    "lc-12728-dsv2-vulkan-4k": "a build before latents were kept, whose rule is not planned",
+    "lc-19437-qwen3-coder-next-1080ti": "one of several cards that are not named",
+    "lc2-dsv4-64k-swa": "one of several caches of its model, the others are not printed",
+    "lc-deepseek671b-rocm8-8k": "a build before latents were kept, whose rule is not planned",
+    "lc-ollama-phi2-7900xtx-2k": "a build of early 2024, whose rules are not planned",
+    "lc-17482-qwen38-27b-3090-breakdown": "its context and its file's mix are not stated",
+    "ol-10740-qwen3-32b-q6-32k-3x3090": "a figure for three cards together, rounded to a GiB",
+}
+
+_PRO = "RTX PRO 6000 Blackwell"
+CALIBRATED: dict[str, dict[str, Any]] = {
+    "cal-pro6000-maxq": {"overhead": "context", "gpu": _PRO},
+    "cal-pro6000-ws": {"overhead": "context", "gpu": _PRO},
+    "cal-3090": {"overhead": "context", "gpu": "RTX 3090"},
+    "cal-m1-8gb": {"overhead": "context", "gpu": "M1 8 GB"},
+    "cal-m5-24gb": {"overhead": "context", "gpu": "M5 24 GB"},
+    "cal2-wddm-free-1": {"overhead": "platform", "platform": "windows", "gpu": "RTX 4050 Laptop"},
+    "cal2-wddm-free-2": {"overhead": "platform", "platform": "windows", "gpu": "RTX 4070 Laptop"},
+    "cal2-wddm-free-3": {"overhead": "platform", "platform": "windows", "gpu": "RTX 3070 Laptop"},
+    "lc-16031-2gpu-fit": {"overhead": "platform", "platform": "windows", "gpu": "RTX 5090"},
+    "lc-metal-m5-mem-breakdown": {"overhead": "metal", "gpu": "M5 24 GB"},
+    "lc-rtxpro6000-859gb-model": {"overhead": "cuda", "gpu": _PRO},
+    "cal-9070xt-vulkan": {"overhead": "vulkan", "platform": "windows", "gpu": "RX 9070 XT"},
+    "cal-9070xt-vulkan1": {"overhead": "vulkan", "platform": "windows", "gpu": "RX 9070 XT"},
+    "cal-6800-vulkan": {"overhead": "vulkan", "gpu": "RX 6800"},
+    "cal-m5-gptoss-a": {"overhead": "metal", "gpu": "M5 24 GB"},
+    "cal-m5-b": {"overhead": "metal", "gpu": "M5 24 GB"},
+    "cal-m5-c": {"overhead": "metal", "gpu": "M5 24 GB"},
+    "cal-m3max-e": {"overhead": "metal", "gpu": "M3 Max 64 GB"},
+    "cal-m4pro-override": {"overhead": "metal", "gpu": "M4 Pro 64 GB"},
+    "oom-h100-lightx2v": {"overhead": "torch", "gpu": "H100 SXM 80GB"},
+    "oom-l40s-vllm-util98": {"overhead": "torch", "gpu": "L40S", "ranks": 4},
+    "oom-v100-vllm-ray": {"overhead": "torch", "gpu": "V100 16GB", "ranks": 2},
+}
+"""Readings without a plan: of which kind, and on which device."""
+
+
+def calibrated(raw: dict[str, Any]) -> dict[str, Any]:
+    """The figure of a reading without a plan."""
+    reported = raw["reported"]
+    found = reported.get("unavailable_mib", reported.get("used_before_allocation_mib"))
+    if found is None and "outside_allocator_gib" in reported:
+        return {"outside": [round(reported["outside_allocator_gib"] * 1024 * MIB), 5 * MIB]}
+    if found is not None:
+        return {"unavailable": [found * MIB, MIB]}
+    table = reported["breakdown_mib"]
+    if isinstance(table["total"], list):
+        return {"unavailable": [(table["total"][0] - table["free"][0]) * MIB, MIB]}
+    return {"unaccounted": [table["unaccounted"] * MIB, 2 * MIB]}
