@@ -47,6 +47,8 @@ _TEXT_ALONE = frozenset({"awq", "gptq", "auto-round", "autoround", "mxfp4"})
 _BESIDE_EXPERTS = ("self_attn",)
 """What ``mxfp4`` leaves alone without a list: it knows the experts of gpt-oss alone."""
 _HEAD = re.compile(r"head|embed_out|output_layer|^\*$")
+TOWER_UNSAID = " tower is quantised is not said: counted as it was"
+"""How the reason ends that concerns no runtime which leaves the towers in the file."""
 _TOWER = re.compile(r"vision|visual|audio|speech")
 _BESIDE_TEXT = re.compile(r"vis|audio|speech|tower|image|mm_|project|connector|^\*$")
 _METHODS_NAMED = ("awq", "gptq", "fp8", "compressed-tensors", "bitsandbytes", "modelopt")
@@ -190,7 +192,7 @@ def _doubts(root: Facts, q: Facts, method: str, kept: tuple[str, ...]) -> Iterat
     is_said = lists_all or any(_BESIDE_TEXT.search(pattern) for pattern in kept)
     if towers and method not in _TEXT_ALONE and not is_said:
         named = towers[0].removesuffix("_config")
-        yield f"whether its {named:.20} tower is quantised is not said: counted as it was", "upper"
+        yield f"whether its {named:.20}{TOWER_UNSAID}", "upper"
 
 
 def _kv_scale_bytes(q: Facts, method: str, dtype: str) -> int:

@@ -79,22 +79,20 @@ EXPANDED_LATENTS = frozenset({"deepseek_v2", "minicpm3", "youtu_llm"})
 """Latent attention that is cached as whole keys and values of every head."""
 
 
-def _names(spec: ArchitectureSpec) -> tuple[str, ...]:
-    text = spec.model_type
-    return (spec.root_type, text, text.removesuffix("_text"))
-
-
 def loader(spec: ArchitectureSpec) -> str:
     """``mlx-lm``, ``mlx-vlm`` or empty: what loads a model of that type."""
-    names = _names(spec)
-    if any(name in MLX_LM for name in names):
+    name = spec.root_type or spec.model_type
+    if name in MLX_LM:
         return "mlx-lm"
-    return "mlx-vlm" if any(name in MLX_VLM for name in names) else ""
+    return "mlx-vlm" if name in MLX_VLM else ""
 
 
 def makes_own_caches(spec: ArchitectureSpec) -> bool:
-    """Whether the class says how its caches look."""
-    return any(name in OWN_CACHES for name in _names(spec))
+    """Whether the class says how its caches look; mlx-vlm's are like those of the text part."""
+    name, text = spec.root_type or spec.model_type, spec.model_type
+    if name in MLX_LM:
+        return name in OWN_CACHES
+    return text in OWN_CACHES or text.removesuffix("_text") in OWN_CACHES
 
 
 def window_of(spec: ArchitectureSpec, attention: AttentionSpec, max_kv_size: int) -> int:
@@ -107,7 +105,6 @@ def window_of(spec: ArchitectureSpec, attention: AttentionSpec, max_kv_size: int
         return 0
     if not makes_own_caches(spec):
         return max_kv_size
-    by_type = any(name in _BY_LAYER_TYPES for name in _names(spec))
-    if by_type and all(a.window for a in spec.attentions):
+    if spec.model_type in _BY_LAYER_TYPES and all(a.window for a in spec.attentions):
         return 0
     return attention.window

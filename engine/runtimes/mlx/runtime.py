@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject
+from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject, direction_of
 from engine.budget import sequence_state as state
 from engine.budget.bounds import as_bound, counted, least, no_state
 from engine.budget.model import (
@@ -16,6 +16,7 @@ from engine.budget.model import (
     SequenceState,
 )
 from engine.budget.weights import AS_STORED, WeightLayout, weights
+from engine.config.quantisation import TOWER_UNSAID
 from engine.devices.device import DeviceKind, Vendor
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.weights import FORMATS
@@ -87,7 +88,7 @@ class Mlx:
             assumptions=(*settings.assumptions, *_told(model, settings, ranks)),
             warnings=(*settings.warnings, *_warned(settings, planned)),
             refusals=(*_unknown_type(spec), *settings.refusals, *_rejected(planned)),
-            doubts=spec.doubts,
+            doubts=_text_doubts(spec),
         )
         return bound(budget, _doubts(spec, settings, slots))
 
@@ -124,7 +125,7 @@ def _rank(
         RegionBudget(
             Region.WEIGHTS,
             resident,
-            least(resident.likely_bytes, found.direction),
+            least(resident.low_bytes, found.direction),
             f"{len(layers)} layers, {_format_label(settings, found)}",
         ),
         RegionBudget(
@@ -177,14 +178,20 @@ def _weights(
 ) -> Estimate:
     """Bytes of a stage: mlx-lm leaves the towers of a multimodal model in the file."""
     towers = sum(stage.by_module.get(module, 0) for module in _TOWERS)
-    text = stage.size_bytes - towers
-    direction = found.direction if settings.is_read else Direction.EITHER
+    if loader(spec) != "mlx-lm":
+        towers = 0
+    size, source = stage.size_bytes - towers, found.source
+    direction = found.direction
+    if direction is spec.direction(Subject.WEIGHTS):
+        direction = direction_of(_text_doubts(spec), Subject.WEIGHTS)
+    if not settings.is_read:
+        direction = Direction.EITHER
     if direction is not None:
-        return counted(stage.size_bytes, direction, found.basis, found.source, label="tensors")
-    if not towers or loader(spec) != "mlx-lm":
-        return exactly(stage.size_bytes, found.basis, found.source, label="tensors")
-    source = f"{found.source}; mlx-vlm loads {towers:,} B of towers too, mlx-lm does not"
-    return Estimate(text, text, stage.size_bytes, found.basis, source, "", "tensors")
+        return counted(size, direction, found.basis, source, label="tensors")
+    basis = Basis.EXACT if found.basis is Basis.BOUND else found.basis
+    if towers:
+        source += f"; mlx-vlm loads {towers:,} B of towers too, mlx-lm does not"
+    return Estimate(size, size, size + towers, basis, source, "", "tensors")
 
 
 def _format_label(settings: Settings, found: Weights) -> str:
@@ -293,6 +300,13 @@ def _unknown_type(spec: ArchitectureSpec) -> list[str]:
         return []
     name = spec.root_type or spec.model_type
     return [f"Neither mlx-lm {VERSIONS[0]} nor mlx-vlm 0.7 has a class for {name}."]
+
+
+def _text_doubts(spec: ArchitectureSpec) -> tuple[Doubt, ...]:
+    """What is in doubt of what is loaded: of mlx-lm's text part no tower."""
+    if loader(spec) != "mlx-lm":
+        return spec.doubts
+    return tuple(d for d in spec.doubts if not d.reason.endswith(TOWER_UNSAID))
 
 
 def _doubts(spec: ArchitectureSpec, settings: Settings, slots: tuple[Slot, ...]) -> list[Doubt]:
