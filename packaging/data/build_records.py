@@ -26,6 +26,7 @@ from record_fields import REQUEST_OF, figures_of, whole_reason  # noqa: E402 - p
 from record_llama_cpp import runs, shapes  # noqa: E402
 from record_readings import KNOWN, LEFT_OUT, READINGS  # noqa: E402
 from record_readings_files import CALIBRATED, calibrated, strix  # noqa: E402
+from record_readings_more import after_loading  # noqa: E402
 
 GIB = 2**30
 FILES = {
@@ -83,7 +84,7 @@ def converted(raw: dict[str, Any]) -> dict[str, Any]:
     request = {k: v for k, v in request.items() if v is not None}
     model = reading.get("model") or raw.get("model")
     left_out = unscored(raw, request) | reading.get("left_out", {})
-    reason = LEFT_OUT.get(raw["id"]) or whole_reason(raw, model)
+    reason = LEFT_OUT.get(raw["id"]) or whole_reason(raw, model) or after_loading(raw)
     if reason:
         left_out["*"] = reason
     if model and "config" not in request:
@@ -91,11 +92,11 @@ def converted(raw: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": raw["id"],
         "source": raw["source_url"],
-        "runtime": raw["engine"],
+        "runtime": request.get("runtime", raw["engine"]),
         "version": raw.get("engine_version", ""),
         "model": raw.get("model") or raw.get("model_inferred") or "",
         "request": request,
-        "printed": figures_of(raw) | reading.get("printed", {}),
+        "printed": figures_of(raw) | reading.get("printed", {}) if raw["engine"] in FILES else {},
         **({"facts": reading["facts"]} if "facts" in reading else {}),
         "left_out": left_out,
     }

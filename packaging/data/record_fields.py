@@ -284,7 +284,6 @@ _IN_GB = {
     "peak_gb": "peak",
     "active_gb": "active",
     "kv_gb": "kv",
-    "peak_gb_as_printed": "peak",
 }
 
 
@@ -297,14 +296,23 @@ def figures_of(raw: dict[str, Any]) -> dict[str, Any]:
             value = reported.get(theirs)
             if isinstance(value, int | float):
                 found[ours] = convert(value)
-    if {"kv_pool", "kv_keys", "kv_values"} <= found.keys():
-        found["kv_pool"][1] *= 2  # The sum of two printed figures.
     for theirs, ours in _COUNTS.items():
         if isinstance(reported.get(theirs), int | float):
             found[ours] = [reported[theirs], 0.005 if ours == "max_concurrency" else 0]
+    if "load" in found:
+        # The adapters of a notebook are held in fp32 beside the model.
+        found["load"][0] -= 4 * raw.get("trainable_parameters", 0)
+    return found | _of_several_parts(reported)
+
+
+def _of_several_parts(reported: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     needed = reported.get("kv_needed_gib_for_len")
     if needed:
         found["need"] = [*_gib(float(needed["gib"])), needed["len"]]
+    if "peak_gb_as_printed" in reported:
+        # Its GB are GiB: 72 B parameters and their cache are more than 144.69 decimal GB.
+        found["peak"] = _gib(float(reported["peak_gb_as_printed"]))
     for kind in ("buffers_mib", "breakdown_mib"):
         if kind in reported:
             found[kind.removesuffix("_mib")] = reported[kind]

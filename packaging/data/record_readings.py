@@ -9,6 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from record_readings_files import FILES, FILES_LEFT_OUT
+from record_readings_more import (
+    MLX,
+    MLX_LEFT_OUT,
+    SGLANG,
+    SGLANG_LEFT_OUT,
+    TRANSFORMERS,
+    TRANSFORMERS_LEFT_OUT,
+)
 
 LORA_32 = {"max_loras": 1, "max_lora_rank": 32}
 OFF = {"enable_prefix_caching": False}
@@ -192,11 +200,20 @@ VLLM: dict[str, dict[str, Any]] = {
     "v2-minimax-m2-2xmi300x": _as("MiniMaxAI/MiniMax-M2.5", weight_format="auto"),
 }  # fmt: skip
 
-READINGS: dict[str, dict[str, Any]] = {**VLLM, **FILES}
+READINGS: dict[str, dict[str, Any]] = {
+    **VLLM,
+    **FILES,
+    **MLX,
+    **TRANSFORMERS,
+    **SGLANG,
+}
 """Record -> ``model`` and ``request`` as meant, figures ``left_out`` with the reason."""
 
 LEFT_OUT: dict[str, str] = {
     **FILES_LEFT_OUT,
+    **MLX_LEFT_OUT,
+    **TRANSFORMERS_LEFT_OUT,
+    **SGLANG_LEFT_OUT,
     "fi-dsv4-flash-gb10-need": NO_DRAFT,
     "fi-dsv4-flash-gb10-serve": NO_DRAFT,
     "fi-qwen38-27b-r9700-mtp": NO_DRAFT,

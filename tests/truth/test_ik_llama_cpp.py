@@ -129,8 +129,40 @@ def test_that_all_of_a_file_in_q8_0_is_what_was_printed() -> None:
     assert held == pytest.approx((196001.25 + 630.59 + 41723.89) * MIB, rel=1e-4)
 
 
-def test_that_the_compute_buffer_is_a_bound_with_its_reason() -> None:
-    budget = _plan("Llama-3.1-8B", n_ctx=8192)
+# Record, model, context, micro-batch, types, flash attention, whether experts are on the host,
+# "CUDA0 compute buffer size" and "CUDA_Host compute buffer size" in MiB.
+WORK: list[tuple[str, str, int, int, str, str, str, bool, float, float]] = [
+    ("ik-023", "gemma-3-27b", 32768, 512, "f16", "f16", "on", False, 522.62, 138.51),
+    ("ik-025", "Qwen3-235B-A22B", 32768, 512, "q8_0", "q8_0", "on", True, 312.75, 128.01),
+    ("ik-026", "Qwen3-235B-A22B", 32768, 512, "f16", "f16", "on", True, 312.75, 128.01),
+    ("ik-029", "Qwen3-235B-A22B", 16384, 512, "q8_0", "q8_0", "on", True, 312.75, 120.01),
+    ("ik-046", "Llama-3.1-8B", 1024, 512, "iq4_nl", "f16", "off", False, 266.50, 10.01),
+    ("ik-105", "Qwen3-235B-A22B", 40960, 4096, "q8_0", "q8_0", "on", True, 2502.00, 704.05),
+    ("ik-163", "GLM-Z1-32B", 32768, 512, "f16", "f16", "on", False, 308.00, 76.01),
+]
+
+
+@pytest.mark.parametrize("record", WORK, ids=[f"{r[0]} {r[1]}" for r in WORK])
+def test_that_the_compute_buffer_is_the_one_that_was_printed(
+    record: tuple[str, str, int, int, str, str, str, bool, float, float],
+) -> None:
+    _, name, context, tokens, keys, values, flash, on_host, device, host = record
+    budget = _plan(
+        name, n_ctx=context, n_batch=max(2048, tokens), n_ubatch=tokens, flash_attn=flash,
+        cache_type_k=keys, cache_type_v=values, n_cpu_moe=999 if on_host else 0,
+    )  # fmt: skip
+    assert budget.llama_cpp is not None
+    work, beside = (rank.regions[Region.ACTIVATIONS].estimate for rank in budget.ranks)
+    assert work.likely_bytes == pytest.approx(device * MIB, abs=_PRINTED_MIB * MIB)
+    output = budget.llama_cpp.output_buffer
+    assert beside.low_bytes <= host * MIB + output <= beside.high_bytes + 0.05 * MIB
+    if not on_host:
+        pinned = budget.llama_cpp.compute_buffers["CUDA_Host"]
+        assert pinned == pytest.approx(host * MIB, abs=0.02 * MIB)
+
+
+def test_that_latent_attention_is_a_bound_with_its_reason() -> None:
+    budget = _plan("DeepSeek-V3", n_ctx=8192)
     work = budget.ranks[0].regions[Region.ACTIVATIONS].estimate
     assert work.basis is Basis.BOUND
     assert any("-mla, -amb" in reason for reason in budget.bounds)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.errors import PlimsollError
-from tests.truth.scoring import devices, generated, gguf, overhead, served
+from tests.truth.scoring import apple, devices, generated, gguf, overhead, served
 from tests.truth.scoring.ask import Asked, ask, is_offered
 from tests.truth.scoring.records import Record, records
 from tests.truth.scoring.scores import Missed, Score
@@ -20,6 +20,7 @@ FIGURES: dict[str, Callable[[Asked], Iterator[Score]]] = {
     "transformers": generated.scores,
     "llama.cpp": devices.scores,
     "ollama": devices.scores,
+    "mlx": apple.scores,
 }
 """Runtime -> what of its records is scored."""
 

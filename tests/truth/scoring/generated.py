@@ -16,15 +16,19 @@ if TYPE_CHECKING:
 
 
 def scores(asked: Asked) -> Iterator[Score]:
-    """Every figure of the record that is scored."""
-    regions = asked.sizing.budget.ranks[0].regions
-    workspace = regions[Region.RUNTIME].estimate.parts[-1]
-    weights = regions[Region.WEIGHTS].estimate
-    held = total((weights, regions[Region.KV_CACHE].estimate, workspace))
-    if "end" in asked.record.printed:
-        yield _score(asked, "end", span(held))
-    if "load" in asked.record.printed:
-        yield _score(asked, "load", span(weights))
+    """Every figure of the record that is scored: what PyTorch's allocator holds."""
+    rank = asked.sizing.budget.ranks[0]
+    regions = {kind: region.estimate for kind, region in rank.regions.items()}
+    workspace = regions[Region.RUNTIME].parts[-1]
+    held = [regions[Region.WEIGHTS], regions[Region.KV_CACHE], regions[Region.RECURRENT_STATE]]
+    ours = {
+        "end": [*held, workspace],
+        "peak": [*held, workspace, regions[Region.ACTIVATIONS]],
+        "load": [regions[Region.WEIGHTS], *rank.moments.load],
+    }
+    for figure, parts in ours.items():
+        if figure in asked.record.printed:
+            yield _score(asked, figure, span(total(parts)))
 
 
 def _score(asked: Asked, figure: str, ours: tuple[float, float, float]) -> Score:

@@ -1,0 +1,156 @@
+"""What records of MLX, Transformers and SGLang say in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+OWN_PLATFORM = "a platform whose pool follows a rule of its own, which is not planned"
+NO_CONFIG = "the config of its model is not at hand"
+ANY_MAC = {"gpu": "M3 Ultra 512 GB"}
+"""Where the Mac is not named: the peak of MLX does not depend on it."""
+SHORT = "lengths of the prompts are not stated"
+NO_KEY = "a packing of the cache that is not planned"
+OLD_MASK = "a build before March 2025, which wrote its masks out"
+NO_ADAPTER = "the size of its adapter is not stated"
+
+
+def _as(model: str, **request: Any) -> dict[str, Any]:
+    return {"model": model, "request": request}
+
+
+def _card(model: str, weight_format: str, **request: Any) -> dict[str, Any]:
+    found = _as(model, weight_format=weight_format, **request)
+    return found | {"left_out": {"peak": SHORT}}
+
+
+_CARDS = "rapidmlx-card-"
+MLX: dict[str, dict[str, Any]] = {
+    f"{_CARDS}devstral-small-2-4bit": _card(
+        "mistralai/Mistral-Small-3.2-24B-Instruct-2506", "mlx-4bit"
+    ),
+    f"{_CARDS}glm-4.5-air-4bit": _card("zai-org/GLM-4.5-Air", "mlx-4bit"),
+    f"{_CARDS}glm-4.7-flash-8bit": _card("zai-org/GLM-4.7-Flash", "mlx-8bit"),
+    f"{_CARDS}gpt-oss-20b-mxfp4-q8": _card("openai/gpt-oss-20b", "auto"),
+    f"{_CARDS}hermes-3-llama-3.1-8b-4bit": _card("NousResearch/Hermes-3-Llama-3.1-8B", "mlx-4bit"),
+    f"{_CARDS}minimax-m2.5-4bit": _card("MiniMaxAI/MiniMax-M2.5", "mlx-4bit"),
+    f"{_CARDS}mistral-small-3.2-4bit": _card(
+        "mistralai/Mistral-Small-3.2-24B-Instruct-2506", "mlx-4bit"
+    ),
+    f"{_CARDS}qwen3-0.6b-4bit": _card("Qwen/Qwen3-0.6B", "mlx-4bit"),
+    f"{_CARDS}qwen3-coder-next-4bit": _card("Qwen/Qwen3-Coder-Next", "mlx-4bit"),
+    f"{_CARDS}qwen3-coder-next-6bit": _card("Qwen/Qwen3-Coder-Next", "mlx-6bit"),
+    f"{_CARDS}qwen3.5-122b-a10b-8bit": _card("Qwen/Qwen3.5-122B-A10B", "mlx-8bit"),
+    f"{_CARDS}qwen3.5-122b-a10b-mxfp4": _card(
+        "mlx-community/Qwen3.5-122B-A10B-mxfp4", "auto"
+    ),
+    f"{_CARDS}qwen3.5-27b-4bit": _card("Qwen/Qwen3.5-27B", "mlx-4bit"),
+    f"{_CARDS}qwen3.5-35b-a3b-4bit": _card("Qwen/Qwen3.5-35B-A3B", "mlx-4bit"),
+    f"{_CARDS}qwen3.5-35b-a3b-8bit": _card("Qwen/Qwen3.5-35B-A3B", "mlx-8bit"),
+    f"{_CARDS}qwen3.5-4b-4bit": _card("Qwen/Qwen3.5-4B", "mlx-4bit"),
+    f"{_CARDS}qwen3.5-9b-4bit": _card("Qwen/Qwen3.5-9B", "mlx-4bit"),
+    **{
+        f"rapidmlx-qwen35-4b-4bit-16384-step{step}": _as("Qwen/Qwen3.5-4B")
+        for step in (4096, 8192, 16384)
+    },
+    "rapidmlx-gemma4-26b-a4b-4-bit-1024": _as("google/gemma-4-26B-A4B-it"),
+    "rapidmlx-gemma4-26b-a4b-4-bit-4096": _as("google/gemma-4-26B-A4B-it"),
+    "rapidmlx-qwen3.8-27b-4bit-mtp-mlx-1024": _as("Qwen/Qwen3.8-27B"),
+    "rapidmlx-qwen3.8-27b-4bit-mtp-mlx-4096": _as("Qwen/Qwen3.8-27B"),
+    "mlxvlm-qwen3.5-4b-4bit-128k-none": _as("Qwen/Qwen3.5-4B", **ANY_MAC),
+    "mlxvlm-gemma-4-31b-it-128k-none": _as("google/gemma-4-31B-it", **ANY_MAC),
+    "mlxvlm-gemma4-26b-20k-none": _as("google/gemma-4-26B-A4B-it", **ANY_MAC),
+    "mlxvlm-gemma4-26b-20k-uniform-8bit": _as(
+        "google/gemma-4-26B-A4B-it", kv_bits=8, **ANY_MAC
+    ),
+    **{
+        f"mlx-granite42-3b-4bit-{prompt}": _as("ibm-granite/granite-4.2-3b", **ANY_MAC)
+        for prompt in (102, 281, 653)
+    },
+    "mlx-pr40-mistral7b-after": _as(
+        "mistralai/Mistral-7B-Instruct-v0.3", runtime_version="0.22.2", gpu="M2 Ultra 192 GB"
+    ),
+    "mlx-pr40-mistral7b-before": _as(
+        "mistralai/Mistral-7B-Instruct-v0.3", runtime_version="0.22.1", gpu="M2 Ultra 192 GB"
+    ),
+    "mlx-1029-llama31-8b-32k": _as(
+        "meta-llama/Llama-3.1-8B-Instruct", runtime_version="0.21.4", gpu="M4 Pro 64 GB"
+    ),
+}  # fmt: skip
+MLX_LEFT_OUT: dict[str, str] = {
+    "mlxvlm-qwen3.5-4b-4bit-128k-turboquant": NO_KEY,
+    "mlxvlm-gemma-4-31b-it-128k-turboquant": NO_KEY,
+    "mlxvlm-gemma4-26b-20k-turboquant-3.5": NO_KEY,
+    "mlxvlm-gemma4-26b-bf16-peak": SHORT,
+    "mlxvlm-diffusiongemma-bf16": NO_CONFIG,
+}
+
+_NOTEBOOK = "unsloth-res-"
+_NOTEBOOK_MODELS: dict[str, str] = {
+    "gemma4-31b-vision": "google/gemma-4-31B-it",
+    "gemma4-12b-text": "google/gemma-4-12B-it",
+    "gemma4-e4b-vision": "google/gemma-4-E4B-it",
+    "qwen2-5-vl-7b-vision": "Qwen/Qwen2.5-VL-7B-Instruct",
+    "qwen2-vl-7b-vision": "Qwen/Qwen2-VL-7B-Instruct",
+    "qwen3-5-0-8b-vision": "Qwen/Qwen3.5-0.8B",
+    "qwen3-vl-8b-vision": "Qwen/Qwen3-VL-8B-Instruct",
+    "gemma3-270m": "google/gemma-3-270m-it",
+    "magistral-24b-reasoning-conversational": "mistralai/Magistral-Small-2509",
+    "lfm2-5-vl-1-6b-vision": "LiquidAI/LFM2.5-VL-1.6B",
+}
+"""End of a notebook's name -> model, where its own name does not find it."""
+_SHORT_PROMPT = {"prompt_len": 30, "max_model_len": 90, "batch_size": 1}
+TRANSFORMERS: dict[str, dict[str, Any]] = {
+    **{_NOTEBOOK + end: _as(model) for end, model in _NOTEBOOK_MODELS.items()},
+    "tf-octocoder-int8": _as("bigcode/octocoder", **_SHORT_PROMPT),
+    "tf-octocoder-nf4": _as("bigcode/octocoder", **_SHORT_PROMPT),
+}
+TRANSFORMERS_LEFT_OUT: dict[str, str] = {
+    "tf-octocoder-bf16-long-eager": "the length of its prompt is not stated",
+    "unsloth-res-gemma3n-4b-vision": NO_CONFIG,
+    "unsloth-res-pixtral-12b-vision": NO_CONFIG,
+    "unsloth-res-modernbert": NO_CONFIG,
+    "unsloth-res-gemma4-e2b-vision": "a stale output of its notebook, as the corpus says",
+    "unsloth-res-lfm2-5-1-2b-text-completion": "a stale output of its notebook, as the corpus says",
+}
+
+
+def after_loading(raw: dict[str, Any]) -> str | None:
+    """Why what a notebook reserved after loading cannot be compared; None where it can."""
+    if "reserved_after_load_gib" in raw["reported"] and not raw.get("trainable_parameters"):
+        return NO_ADAPTER
+    return OWN_PLATFORM if raw["id"].startswith("hpu2-") else None
+
+
+SGLANG: dict[str, dict[str, Any]] = {
+    "club3090-qwen36-27b-sglang-tp2": _as("Qwen/Qwen3.6-27B"),
+    "sglang-15909-qwen3-omni-30b-tp4": _as("Qwen/Qwen3-30B-A3B"),
+    "sglang-11309-dsv32-with-indexer": _as(
+        "deepseek-ai/DeepSeek-V3.2-Exp", weight_format="auto", enable_dp_attention=True, gpu="B200"
+    ),
+    "sglang-11309-dsv32-before": _as(
+        "deepseek-ai/DeepSeek-V3.2-Exp", weight_format="auto", enable_dp_attention=True, gpu="B200"
+    ),
+    "sglang-4760-llama31-8b-h100": _as("meta-llama/Llama-3.1-8B-Instruct", gpu="H100 SXM 80GB"),
+    "sglang-21348-qwen3-235b-fp8-h100x4": _as("Qwen/Qwen3-235B-A22B-FP8", weight_format="auto"),
+    "fi-sglang-kimi-k25-tp8": _as("moonshotai/Kimi-K2.5", weight_format="auto"),
+    "fi-sglang-glm5-fp8-tp8": _as("zai-org/GLM-5-FP8", weight_format="auto"),
+    "fi-sglang-llama31-8b-24gb": _as("meta-llama/Llama-3.1-8B-Instruct"),
+    "fi-sglang-qwen25-05b-80gb": _as("Qwen/Qwen2.5-0.5B-Instruct", max_total_tokens=20480),
+    "fi-sglang-qwen3-32b-gke": _as("Qwen/Qwen3-32B"),
+    "fi-sglang-qwen3-06b-4gb": _as("Qwen/Qwen3-0.6B"),
+    "sgl-qwen2-7b-24gb-20250204": _as("Qwen/Qwen2.5-7B-Instruct"),
+    "sgl-ornith-9b-gb10": _as("Qwen/Qwen3.5-9B"),
+    "sgl-nemotronh-xpu-tp4": _as("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"),
+    "sgl-qwen38-27b-eagle-v0517": _as("Qwen/Qwen3.8-27B"),
+    "sgl-qwen2-32b-tp4-24gb": _as("Qwen/Qwen2.5-32B-Instruct"),
+    "sgl-18263-qwen3-30b-aiter": _as("Qwen/Qwen3-30B-A3B-Instruct-2507"),
+    "sgl-qwen35-27b-bf16-gb10": _as("Qwen/Qwen3.5-27B"),
+    "sgl-llama31-8b-spec-20480": _as("meta-llama/Llama-3.1-8B-Instruct", max_total_tokens=20480),
+}
+SGLANG_LEFT_OUT: dict[str, str] = {
+    "fi-sglang-qwen38-flash-next-gb10": NO_CONFIG,
+    "sgl-dsv4-dspark-gb10-rank": "its parallel size is not stated, and it has a draft model",
+    "sgl-grok1-tp8": "one of two models, which is not said",
+    "sgl-bailing-v3-kda": NO_CONFIG,
+    "sgl-hybrid-dummy-h20": "a model made up for a test",
+}
