@@ -100,14 +100,13 @@ def test_that_the_bars_are_cleared():
     assert median(widths) <= 0.10
 
 
-def test_that_the_median_holds_without_any_one_model():
-    for left_out in {row["model"] for row in ROWS}:
-        rest = [error(i) for i, row in enumerate(ROWS) if row["model"] != left_out]
-        own = [error(i) for i, row in enumerate(ROWS) if row["model"] == left_out]
-        assert median(rest) <= 0.015, left_out
-        assert median(own) <= 0.03 or all(
-            row["version"] < "0.22.2" for row in ROWS if row["model"] == left_out
-        )
+def test_that_the_median_holds_for_every_model_alone_and_without_it():
+    scored = [i for i, row in enumerate(ROWS) if row["version"] >= "0.22.2"]
+    for name in {ROWS[i]["model"] for i in scored}:
+        own = [error(i) for i in scored if ROWS[i]["model"] == name]
+        rest = [error(i) for i in scored if ROWS[i]["model"] != name]
+        assert median(rest) <= 0.015, name
+        assert median(own) <= 0.03, name
 
 
 def test_that_a_cache_of_20000_tokens_is_as_mlx_vlm_prints_it():
@@ -144,4 +143,4 @@ def test_that_the_weights_are_what_a_server_holds(name: str, weight_format: str,
     rank = Mlx().plan(model(name), plan, where).ranks[0]
     size = rank.regions[Region.WEIGHTS].estimate.likely_bytes
     # A tenth of a GB is the last digit; the caches of short prompts lie in it too.
-    assert active * 0.97 - 0.05 <= size / 1e9 <= active + 0.05
+    assert active * 0.97 - 0.1 <= size / 1e9 <= active + 0.05
