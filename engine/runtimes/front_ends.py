@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction, Doubt, Subject
 from engine.deployment.spec import Deployment
-from engine.runtimes import beneath, bounded, registry
+from engine.runtimes import beneath, bounded, ik_llama_cpp, registry
 from engine.runtimes.beneath import Beneath
 from engine.runtimes.loading import loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from engine.architecture.model import Model
     from engine.budget.model import Budget
@@ -40,6 +40,8 @@ class Preset:
     """Tokens of context beyond what is asked for."""
     doubts: tuple[Doubt, ...] = ()
     """What follows rules of its own that are not known."""
+    settled: Callable[[Budget], Budget] = lambda budget: budget
+    """The budget of the runtime beneath by this program's own rules, where some are known."""
 
 
 _KOBOLD = "koboldcpp.py, add_argument, and gpttype_adapter.cpp, gpttype_load_model"
@@ -92,14 +94,7 @@ _PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "swa_full": (True, "full caches for window layers, which it does not know"),
                 "n_outputs_max": (0, "a row of logits for each token of a batch"),
             },
-            doubts=(
-                Doubt(
-                    Subject.ACTIVATIONS,
-                    "ik_llama.cpp lays out its compute buffers by rules of its own (-mla, -amb, "
-                    "-fmoe): counted by llama.cpp's",
-                    Direction.EITHER,
-                ),
-            ),
+            settled=ik_llama_cpp.settled,
         ),
         "tgi": Preset(
             "TGI",
@@ -153,7 +148,7 @@ class FrontEnd:
         if found.context is not None:
             settled = budget.deployment.with_(max_model_len=found.context)
             budget = replace(budget, deployment=settled)
-        return bounded.bound(budget, self._preset.doubts)
+        return bounded.bound(self._preset.settled(budget), self._preset.doubts)
 
     def beneath(self, model: Model, deployment: Deployment, machine: Machine) -> Beneath:
         """The plan as it reaches the runtime beneath."""

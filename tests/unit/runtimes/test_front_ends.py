@@ -20,6 +20,7 @@ from engine.runtimes.loading import loaded
 from tests.helpers.published import GIB, RTX_4090, machine, model
 
 HERE = machine(RTX_4090)
+TWO = machine(RTX_4090, count=2)
 FRONT_ENDS = ("lmstudio", "jan", "koboldcpp", "llamafile", "ik_llama.cpp", "tgi")
 
 
@@ -117,12 +118,40 @@ def test_that_these_are_as_sure_as_llama_cpp(runtime: str) -> None:
     assert judge(budget).fit is Fit.FITS
 
 
-def test_that_a_fork_and_a_server_with_rules_of_their_own_are_a_bound() -> None:
+def test_that_a_fork_has_a_rule_where_its_logs_tell_one() -> None:
+    # 512 tokens: 4 B x 512 x (128,256 + 2 x 4,096); on the host a mask of 8,192 cells in f32,
+    # a hidden state and one slot's row of logits for each token of the batch.
     fork = _plan("ik_llama.cpp", max_model_len=8192)
+    work = [rank.regions[Region.ACTIVATIONS].estimate for rank in fork.ranks]
+    assert work[0].likely_bytes == 4 * 512 * (128_256 + 2 * 4096)
+    assert work[0].basis is Basis.FITTED
+    assert fork.llama_cpp is not None
+    assert fork.llama_cpp.compute_buffers["CUDA_Host"] == 4 * 512 * (8192 + 4096)
+    assert work[1].likely_bytes == 4 * 512 * (8192 + 4096) + fork.llama_cpp.output_buffer
+    assert _kv(fork) == GIB
+    assert fork.doubts == ()
+    assert judge(fork).fit is Fit.FITS
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("Llama-3.1-8B", {"gpu_count": 2}),
+        ("Llama-3.1-8B", {"n_gpu_layers": 20}),
+        ("Llama-3.1-8B", {"n_ctx": 16384, "flash_attn": "off"}),
+    ],
+)
+def test_that_a_fork_is_a_bound_where_no_log_tells(name: str, settings: dict[str, Any]) -> None:
+    machine = TWO if settings.pop("gpu_count", 1) == 2 else HERE
+    asked: dict[str, Any] = {"n_ctx": 4096} | settings
+    plan = Deployment(runtime="ik_llama.cpp", **asked)
+    fork = registry.get("ik_llama.cpp").plan(model(name), plan, machine)
     assert fork.direction(Region.ACTIVATIONS) is Direction.EITHER
     assert fork.direction(Region.KV_CACHE) is None
-    assert _kv(fork) == GIB
     assert judge(fork).fit is Fit.UNKNOWN
+
+
+def test_that_a_server_with_rules_of_its_own_is_a_bound() -> None:
     served = _plan("tgi", max_model_len=8192)
     assert served.direction(Region.KV_CACHE) is Direction.EITHER
     assert served.ranks[0].regions[Region.KV_CACHE].estimate.basis is Basis.BOUND

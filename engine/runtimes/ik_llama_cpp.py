@@ -1,0 +1,106 @@
+"""ik_llama.cpp's compute buffers, worked out from load logs of 2025; a bound where none tells.
+
+With one GPU and no latent attention, the logits of a micro-batch and two hidden states beside
+them are the peak (one where a norm follows each block): to the last digit printed in seven logs
+of Gemma 3, GLM 4, Llama 3 and Qwen 3. What ``-mla`` and ``-amb`` make of latent attention, and
+what several GPUs hold, no rule of theirs or ours gives: counted by llama.cpp's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import AttentionKind, Direction, Doubt, Subject
+from engine.budget.model import Region
+from engine.evidence import Basis, Estimate
+from engine.runtimes import bounded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.budget.model import Budget, RankBudget
+
+_UNKNOWN = Doubt(
+    Subject.ACTIVATIONS,
+    "ik_llama.cpp lays out its compute buffers by rules of its own (-mla, -amb, several GPUs): "
+    "counted by llama.cpp's",
+    Direction.EITHER,
+)
+_SOURCE = "seven load logs of ik_llama.cpp, 2025: the logits and one or two hidden states"
+_DEVICE, _HOST = 0, 1
+_NORMS_AFTER = ("post_feedforward_layernorm", "post_mlp_layernorm", "post_ffw_norm")
+_EXPERT_UNITS = 12
+"""Hidden states at most that experts on the host add there (10 in a log of Qwen3-235B)."""
+_BEYOND = 1.5
+"""Where llama.cpp's figure is this many times theirs, a layer and not the logits is the peak."""
+
+
+def settled(budget: Budget) -> Budget:
+    """``budget`` by ik_llama.cpp's rules where they are known, else as a bound."""
+    spec, plan, buffers = budget.model.spec, budget.deployment, budget.llama_cpp
+    unit = 4 * plan.n_ubatch * spec.hidden_size if plan.n_ubatch else 0
+    logits = 4 * (plan.n_ubatch or 0) * spec.vocab_size
+    if buffers is None or len(budget.ranks) != len((_DEVICE, _HOST)) or not _is_plain(budget):
+        return bounded.bound(budget, (_UNKNOWN,))
+    device, host = (rank.regions[Region.ACTIVATIONS].estimate for rank in budget.ranks)
+    units = 1 if _has_norm_after(budget) else 2
+    likely = logits + units * unit
+    if device.likely_bytes > _BEYOND * likely and not plan.n_cpu_moe:
+        return bounded.bound(budget, (_UNKNOWN,))
+    masks = 4 * (plan.n_ubatch or 0) * (plan.n_ctx or 0) * _masks(budget)
+    pinned = masks + unit
+    output = buffers.output_buffer
+    experts = _EXPERT_UNITS * unit if plan.n_cpu_moe else 0
+    work = Estimate(
+        logits + unit,
+        likely,
+        max(device.likely_bytes, likely + unit),
+        Basis.FITTED,
+        _SOURCE,
+        f"4 B × {plan.n_ubatch:,} tokens × ({spec.vocab_size:,} + {units} × {spec.hidden_size:,})",
+    )
+    beside = Estimate(
+        min(host.low_bytes, pinned + output),
+        pinned + output,
+        max(host.high_bytes, pinned + experts + output),
+        Basis.FITTED,
+        _SOURCE,
+    )
+    named = dict(zip(buffers.compute_buffers, (pinned, likely), strict=False))
+    return replace(
+        budget,
+        ranks=tuple(_working(budget.ranks, (work, beside))),
+        llama_cpp=replace(buffers, compute_buffers=named),
+    )
+
+
+def _working(ranks: tuple[RankBudget, ...], work: tuple[Estimate, ...]) -> Iterator[RankBudget]:
+    for rank, estimate in zip(ranks, work, strict=True):
+        entry = replace(rank.regions[Region.ACTIVATIONS], estimate=estimate)
+        yield replace(rank, regions={**rank.regions, Region.ACTIVATIONS: entry})
+
+
+def _is_plain(budget: Budget) -> bool:
+    """Whether all layers are on the GPU and attend to whole keys and values."""
+    layers = budget.model.spec.layers
+    known = all(
+        layer.attention is not None
+        and layer.state is None
+        and layer.attention.kind in (AttentionKind.FULL, AttentionKind.SLIDING)
+        for layer in layers
+    )
+    asked = budget.deployment.n_gpu_layers
+    return known and (asked is None or asked > len(layers))
+
+
+def _has_norm_after(budget: Budget) -> bool:
+    """Whether a layer ends in a norm of its own."""
+    tensors = budget.model.spec.layers[-1].tensors
+    return any(t.name.removesuffix(".weight").endswith(_NORMS_AFTER) for t in tensors)
+
+
+def _masks(budget: Budget) -> int:
+    """One for all cells, and one more where some layers attend to a window."""
+    spec = budget.model.spec
+    return 1 + any(layer.attention is not None and layer.attention.window for layer in spec.layers)
