@@ -72,7 +72,7 @@ class Field:
         return "--" + self.name.replace("_", "-")
 
 
-LATER = ("sglang", "mlx")
+LATER = ("mlx",)
 """Runtimes of the contract that can't be planned yet: they get a sentence of their own."""
 RUNTIMES = (
     "vllm", "sglang", "llama.cpp", "ollama", "transformers", "mlx", "lmstudio", "jan", "koboldcpp",
@@ -116,7 +116,7 @@ def _model() -> Iterable[Field]:
 def _plan() -> Iterable[Field]:
     group = Group.PLAN
     tokens, requests, ranks = (1, _MOST_TOKENS), (1, _MOST_REQUESTS), (1, _MOST_DEVICES)
-    text = "vllm, llama.cpp, ollama, transformers, lmstudio, jan … (sglang and mlx: not yet)"
+    text = "vllm, sglang, llama.cpp, ollama, transformers, lmstudio, jan … (mlx: not yet)"
     yield Field("runtime", Kind.TEXT, group, text, choices=RUNTIMES, later=LATER)
     yield _text(group, "runtime_version", "its version, such as 0.24.0")
     yield _text(

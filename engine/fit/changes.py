@@ -154,6 +154,8 @@ def _smaller_cache(deployment: Deployment) -> Iterator[_Idea]:
     family = registry.family(deployment.runtime)
     if family == "vllm" and deployment.kv_cache_dtype in ("auto", "bf16", "fp16"):
         yield _Idea("FP8 KV cache", deployment.with_(kv_cache_dtype="fp8"), 1.1)
+    if family == "sglang" and deployment.kv_cache_dtype in ("auto", "bf16"):
+        yield _Idea("FP8 KV cache", deployment.with_(kv_cache_dtype="fp8_e4m3"), 1.1)
     if family == "llama.cpp" and deployment.cache_type_k in (None, "f16", "bf16"):
         plan = deployment.with_(cache_type_k="q8_0", cache_type_v="q8_0")
         yield _Idea("Q8_0 KV cache", plan, 1.1)

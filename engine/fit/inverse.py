@@ -42,7 +42,11 @@ _KV_LADDERS: Mapping[str, tuple[Mapping[str, str], ...]] = {
 """KV types that people choose among, best first; ``{}`` is the plan's own."""
 _PARALLEL = frozenset({"vllm", "sglang"})
 """Runtimes that spread a model by parallel sizes; the others take every device there is."""
-_STEP_FIELDS = {"vllm": ("max_num_batched_tokens",), "llama.cpp": ("n_ubatch", "n_batch")}
+_STEP_FIELDS = {
+    "vllm": ("max_num_batched_tokens",),
+    "sglang": ("chunked_prefill_size",),
+    "llama.cpp": ("n_ubatch", "n_batch"),
+}
 """The settings that say how many tokens one forward pass takes."""
 
 

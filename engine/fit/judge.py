@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.budget.model import Budget, RankBudget
     from engine.devices.device import Device
 
+_TAKE_A_SHARE = frozenset({"vllm", "sglang"})
 _ROUNDS_TO_NOTHING = GIB // 20
 """Under 0.05 GiB a margin is shown as 0.0: too little to promise anything."""
 
@@ -105,7 +106,7 @@ def certain_margin(budget: Budget, rank: RankBudget) -> RankMargin:
 
 
 def _fit(budget: Budget, likely: int, worst: int) -> Fit:
-    takes_share = family(budget.deployment.runtime) == "vllm"
+    takes_share = family(budget.deployment.runtime) in _TAKE_A_SHARE
     if takes_share and not all(_has_pool_rules(rank.slot.device) for rank in budget.ranks):
         return Fit.UNKNOWN
     if budget.doubts:

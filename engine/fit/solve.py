@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LADDERS: Mapping[str, Mapping[str, float]] = {
     "vllm": {"bf16": 16, "fp8": 8, "awq-int4": 4.16},
+    "sglang": {"bf16": 16, "fp8": 8, "awq-int4": 4.16},
     "transformers": {"bf16": 16, "int8": 8, "nf4": 4.13},
     "llama.cpp": {
         "BF16": 16,
@@ -111,7 +112,7 @@ def _margin_bytes(budget: Budget) -> int:
 def max_context(model: Model, deployment: Deployment, machine: Machine) -> int:
     """The most tokens per request that fit, up to what the model's config allows.
 
-    A plan may ask for more than that, which vLLM refuses unless it is told to take it.
+    A plan may ask for more than that, which vLLM and SGLang refuse unless told to take it.
     """
     most = longest_context(model, deployment, machine)
 
@@ -130,7 +131,7 @@ def longest_context(model: Model, deployment: Deployment, machine: Machine) -> i
     if family == "llama.cpp" and (asked or deployment.n_ctx):
         plan = registry.get(deployment.runtime).plan(model, deployment, machine)
         asked = plan.deployment.max_model_len
-    return most if family == "vllm" else max(most, asked or 0)
+    return most if family in ("vllm", "sglang") else max(most, asked or 0)
 
 
 def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> int:
@@ -160,6 +161,9 @@ def most_requests(model: Model, deployment: Deployment, machine: Machine) -> int
     family = registry.family(settled.runtime)
     if family == "vllm" and settled.max_num_seqs is not None:
         return settled.max_num_seqs * settled.data_parallel_size
+    if family == "sglang" and settled.max_running_requests is not None:
+        copies = 1 if settled.enable_dp_attention else settled.data_parallel_size
+        return settled.max_running_requests * copies
     if family == "llama.cpp" and deployment.n_parallel is not None:
         return deployment.n_parallel
     if family == "llama.cpp":

@@ -9,6 +9,7 @@ from engine.budget.model import Region
 from engine.budget.phases import largest, loading_bytes, outgrows
 from engine.devices.device import DeviceKind
 from engine.evidence import Basis
+from engine.fit import static_share
 from engine.fit.verdict import Fit
 from engine.runtimes.registry import RUNTIMES
 from engine.units import UnitSystem, format_gib
@@ -26,6 +27,8 @@ _CAUSES = {
     Region.FOREIGN: "what others hold",
     Region.HEADROOM: "gpu_memory_utilization",
 }
+_STATIC_SHARE = "sglang"
+"""The runtime that takes a share of what is free, and starts with what pool is left of it."""
 
 
 def headline(
@@ -42,6 +45,8 @@ def headline(
     at_least = "at least " if budget.doubts else ""
     if fit is Fit.DOES_NOT_FIT:
         cause = _CAUSES.get(region, region.label.lower())
+        if region is Region.HEADROOM and budget.deployment.runtime == _STATIC_SHARE:
+            cause = static_share.SETTING
         return f"Doesn’t fit: {at_least}{amount} over, because of {cause}"
     # llama.cpp keeps a part on the host: that is no rank of its own.
     devices = [r for r in budget.ranks if r.slot is not budget.machine.host]
@@ -128,17 +133,10 @@ def _pool_detail(
     if fit is Fit.UNKNOWN:
         need = f"{tokens} need {_one(needed, unit)} of KV cache"
         return f"{label}’s rules for this device are not known; by those for CUDA {need}."
-    if rank.free_bytes < 0 and region is Region.FOREIGN:
-        return _refuses_free(budget, rank, label, unit)
-    if pool.likely_bytes == 0 and rank.free_bytes < 0:
-        share = _share_bytes(budget, rank)
-        wanted = share - rank.free_bytes
-        return (
-            f"{label} refuses to start: it needs {_one(wanted, unit)} before any KV cache, and may "
-            f"take {_one(share, unit)}."
-        )
+    static = budget.deployment.runtime == _STATIC_SHARE
     if rank.free_bytes < 0:
-        return _too_large_a_share(budget, rank, label, unit)
+        over = static_share.too_large if static else _over_the_share
+        return over(budget, rank, region, unit)
     if pool.likely_bytes >= needed:
         reserved = f"{label} reserves {_one(pool.likely_bytes, unit)} of KV cache"
         lines = f"{reserved}; {tokens} need {_one(needed, unit)}."
@@ -147,7 +145,22 @@ def _pool_detail(
         return lines + (_why_tight(rank, unit) if fit is Fit.TIGHT else "")
     left = _one(pool.likely_bytes, unit)
     start = f"{tokens} need {_one(needed, unit)} of KV cache; {label} has {left} left."
-    return f"{start} {_what_then(budget)}"
+    return f"{start} {static_share.what_then(budget) if static else _what_then(budget)}"
+
+
+def _over_the_share(budget: Budget, rank: RankBudget, region: Region, unit: UnitSystem) -> str:
+    """Start-up asks for more than the device has."""
+    label = runtime_label(budget)
+    if region is Region.FOREIGN:
+        return _refuses_free(budget, rank, label, unit)
+    if rank.regions[Region.KV_CACHE].estimate.likely_bytes:
+        return _too_large_a_share(budget, rank, label, unit)
+    share = _share_bytes(budget, rank)
+    wanted = share - rank.free_bytes
+    return (
+        f"{label} refuses to start: it needs {_one(wanted, unit)} before any KV cache, and may "
+        f"take {_one(share, unit)}."
+    )
 
 
 def _why_tight(rank: RankBudget, unit: UnitSystem) -> str:

@@ -12,20 +12,24 @@ if TYPE_CHECKING:
 
 _STATES = {
     "vLLM": frozenset({"gated_delta_net", "kda", "mamba", "mamba2", "short_conv", "lightning"}),
+    "SGLang": frozenset({"gated_delta_net", "kda", "mamba", "mamba2", "short_conv", "lightning"}),
     "llama.cpp": frozenset({"gated_delta_net", "kda", "mamba", "mamba2", "short_conv"}),
 }
-"""Kinds of state whose form is known: vLLM ``mamba_utils.py``, llama.cpp ``llama-memory``."""
+"""Kinds of state whose form is known: vLLM and SGLang ``mamba_utils.py``, llama.cpp
+``llama-memory``."""
 _INDEXED = {
     "vLLM": frozenset({"deepseek_v32", "glm_moe_dsa", "minimax_m3_vl_text"}),
+    "SGLang": frozenset({"deepseek_v32", "glm_moe_dsa", "minimax_m3_vl_text"}),
     "llama.cpp": frozenset[str](),
 }
 """Types of which it is known how the keys are kept that select tokens."""
 _INDEX_WORDS = {
     "vLLM": "how vLLM keeps the keys that select tokens is not known for this model",
+    "SGLang": "how SGLang keeps the keys that select tokens is not known for this model",
     "llama.cpp": "llama.cpp keeps the keys that select tokens only in builds that read by them: "
     "counted with them",
 }
-_INDEX_WAYS = {"vLLM": Direction.EITHER, "llama.cpp": Direction.UPPER}
+_INDEX_WAYS = {"vLLM": Direction.EITHER, "SGLang": Direction.EITHER, "llama.cpp": Direction.UPPER}
 _READ_ANEW = frozenset({"t5", "mt5", "umt5"})
 """Encoder-decoders whose cross-attention works its keys out anew for every token in llama.cpp."""
 
@@ -37,7 +41,7 @@ def doubts_in(
 
     Args:
         spec: the model.
-        runtime: ``vLLM`` or ``llama.cpp``.
+        runtime: ``vLLM``, ``SGLang`` or ``llama.cpp``.
         packs_entries: whether it is known how the runtime packs compressed entries.
     """
     kinds = attention_kinds(spec)
@@ -50,6 +54,9 @@ def doubts_in(
         found.append(_doubt(reason))
     if any(a.index_head_dim for a in kinds) and spec.model_type not in _INDEXED[runtime]:
         found.append(_doubt(_INDEX_WORDS[runtime], _INDEX_WAYS[runtime]))
+    if runtime == "SGLang" and any(a.kind is AttentionKind.CROSS for a in kinds):
+        reason = "what SGLang keeps of this model's encoder is not known, so not counted"
+        found.append(_doubt(reason, Direction.LOWER))
     if runtime == "llama.cpp":
         found += _llama_cpp_doubts(spec, kinds)
     states = {layer.state for layer, _ in layer_kinds(spec) if layer.state is not None}

@@ -19,6 +19,12 @@ def _vllm() -> Runtime:
     return Vllm()
 
 
+def _sglang() -> Runtime:
+    from engine.runtimes.sglang import Sglang  # noqa: PLC0415 - see _Runtimes
+
+    return Sglang()
+
+
 def _llama_cpp() -> Runtime:
     from engine.runtimes.llama_cpp import LlamaCpp  # noqa: PLC0415 - see _Runtimes
 
@@ -60,7 +66,13 @@ _FAMILIES: Mapping[str, str] = MappingProxyType(
 """Runtimes that run another one, or are made from it -> the one whose rules they have."""
 _FRONT_ENDS = tuple(name for name in _FAMILIES if name != "ollama")
 _MAKERS: Mapping[str, Callable[[], Runtime]] = MappingProxyType(
-    {"vllm": _vllm, "llama.cpp": _llama_cpp, "ollama": _ollama, "transformers": _transformers}
+    {
+        "vllm": _vllm,
+        "sglang": _sglang,
+        "llama.cpp": _llama_cpp,
+        "ollama": _ollama,
+        "transformers": _transformers,
+    }
     | {name: _front_end(name) for name in _FRONT_ENDS}
 )
 
@@ -92,7 +104,7 @@ def family(name: str) -> str:
     return _FAMILIES.get(name, name)
 
 
-_LATER = MappingProxyType({"sglang": "SGLang", "mlx": "MLX"})
+_LATER = MappingProxyType({"mlx": "MLX"})
 
 
 def get(name: str) -> Runtime:

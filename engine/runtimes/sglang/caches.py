@@ -1,0 +1,262 @@
+"""What SGLang keeps of a token: the pool's bytes a token, and a pool apart for sliding layers.
+
+Source:
+    SGLang 0.5.23 ``model_executor/pool_configurator.py``; older releases
+    ``model_runner.py :: profile_max_num_token``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
+
+from engine.architecture.spec import AttentionKind, Direction, Doubt, Subject
+from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds, token_bytes
+from engine.devices.device import Vendor
+from engine.errors import DeploymentError
+from engine.formats.dtypes import canonical
+from engine.runtimes.kept import doubts_in
+from engine.runtimes.sglang import rules
+from engine.units import align_up, ceil_div
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.architecture.spec import ArchitectureSpec, AttentionSpec
+    from engine.devices.device import Device
+    from engine.runtimes.sglang.rules import Version
+
+KV_DTYPES = ("auto", "bf16", "fp8_e4m3", "fp8_e5m2", "mxfp8", "nvfp4", "fp4_mx_block16")
+"""SGLang's choices, ``auto`` (the model's own dtype) first."""
+_SPELLINGS = {"bfloat16": "bf16", "fp8": "fp8_e4m3", "fp4_e2m1": "fp4_mx_block16"}
+_FP4 = ("nvfp4", "fp4_mx_block16")
+_PAIRS_ONLY = ("mxfp8",)
+
+
+def kv_dtype(
+    model: Model, asked: str, dtype: str, version: Version, device: Device, assumed: list[str]
+) -> str:
+    """The KV dtype in force; ``fp8_ds_mla`` where FP8 latents are packed with scales.
+
+    Raises:
+        DeploymentError: SGLang has no such dtype, or not for this model.
+    """
+    name = _SPELLINGS.get(asked, asked)
+    if name not in KV_DTYPES:
+        message = f"{asked!r} is no KV cache dtype of SGLang; it takes {', '.join(KV_DTYPES)}."
+        raise DeploymentError(message, field="kv_cache_dtype")
+    kinds = attention_kinds(model.spec)
+    latent = any(a.kind is AttentionKind.LATENT for a in kinds)
+    sparse = latent and any(a.index_head_dim for a in kinds)
+    if latent and name in _PAIRS_ONLY:
+        message = f"{name} keeps keys and values; this model keeps latent vectors (MLA)."
+        raise DeploymentError(message, field="kv_cache_dtype")
+    if name == "auto":
+        name, why = _default(model, dtype, device, sparse=sparse)
+        assumed.append(f"KV cache in {name}: {why}.")
+    if sparse and name == "fp8_e4m3" and not _keeps_plain(version, device):
+        return "fp8_ds_mla"
+    return name
+
+
+def architectural(spec: ArchitectureSpec, name: str) -> str:
+    """A dtype as wide as SGLang's ``name`` by which a sequence's least is counted."""
+    if name in _FP4:
+        latent = any(a.kind is AttentionKind.LATENT for a in attention_kinds(spec))
+        return "nvfp4_ds_mla" if latent else "nvfp4"
+    return "fp8" if name == "mxfp8" else name
+
+
+def _default(model: Model, dtype: str, device: Device, *, sparse: bool) -> tuple[str, str]:
+    if sparse:
+        new = device.vendor is Vendor.NVIDIA and device.compute_capability >= 10
+        return "fp8_e4m3" if new else "bf16", "SGLang's default for this model on this device"
+    own = canonical(dtype) or "bfloat16"
+    stated = model.spec.kv_cache_dtype
+    if stated is not None and stated.startswith("fp8") and _is_modelopt(model):
+        return "fp8_e4m3", "as the checkpoint asks"
+    return own, "the model's own dtype"
+
+
+def _is_modelopt(model: Model) -> bool:
+    """Only what ModelOpt writes (``kv_cache_quant_algo``) changes SGLang's default."""
+    stated = model.config.get("quantization_config") if model.config is not None else None
+    if not isinstance(stated, dict):
+        return True
+    return cast("dict[str, object]", stated).get("quant_method") in (None, "modelopt")
+
+
+def _keeps_plain(version: Version, device: Device) -> bool:
+    known = rules.RAW_SPARSE_LATENTS.at(version)
+    return known and device.vendor is Vendor.NVIDIA and device.compute_capability >= 10
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRule:
+    """What of a deployment decides the bytes of a token."""
+
+    kv_dtype: str
+    attention_tp: int
+    page: int
+    version: Version
+    sliding_ratio: float | None
+    """``swa_full_tokens_ratio`` where it was given."""
+    with_drafts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLayout:
+    """The pool of one stage on one rank."""
+
+    full_cell: int
+    """Bytes of a token in all layers that keep every token."""
+    sliding_cell: int
+    """The same in the layers that have a pool of their own; 0 where none have."""
+    ratio: float
+    """Tokens of that pool for one of the other."""
+    window: int
+    page: int
+    uncounted_cell: int = 0
+    """Bytes of a token that are held beside, though the pool is sized without them."""
+
+    @property
+    def cell(self) -> float:
+        """Bytes that the pool is divided by."""
+        if not self.full_cell:
+            return self.sliding_cell
+        return self.full_cell + self.ratio * self.sliding_cell
+
+    def tokens(self, pool_bytes: int) -> int:
+        """Tokens that a pool holds, in whole pages."""
+        return int(max(pool_bytes, 0) // self.cell) // self.page * self.page
+
+    def sliding_tokens(self, tokens: int) -> int:
+        """Tokens of the sliding layers' pool beside ``tokens`` of the other."""
+        return int(tokens * self.ratio) // self.page * self.page
+
+    def size_bytes(self, tokens: int) -> int:
+        """Bytes that are held for ``tokens``, and for the page that is never given out."""
+        whole = tokens + self.page
+        held = whole * (self.full_cell + self.uncounted_cell)
+        if not self.sliding_cell:
+            return held
+        beside = self.sliding_tokens(tokens) if self.full_cell else tokens
+        return held + (beside + self.page) * self.sliding_cell
+
+    def needed_tokens(self, requests: int, each: int, chunk: int) -> int:
+        """Tokens of the pool that ``requests`` of ``each`` tokens take."""
+        own = align_up(each, self.page)
+        found = requests * own
+        if not self.sliding_cell or not self.full_cell:
+            return found
+        kept = min(own, align_up(self.window + self.page, self.page))
+        beside = requests * kept + min(own - kept, align_up(chunk, self.page))
+        return max(found, align_up(ceil_div(round(beside * 1000), round(self.ratio * 1000)), 1))
+
+    def request_bytes(self, each: int) -> int:
+        """What one request of ``each`` tokens holds."""
+        own = align_up(each, self.page)
+        kept = min(own, align_up(self.window + self.page, self.page))
+        return own * (self.full_cell + self.uncounted_cell) + kept * self.sliding_cell
+
+
+@lru_cache(maxsize=CACHED)
+def pool_layout(
+    spec: ArchitectureSpec, first: int, stop: int, rule: CacheRule
+) -> PoolLayout | None:
+    """The pool of layers ``first`` to ``stop``; None where none of them keeps a cache.
+
+    Beside recurrent layers only those with attention count. In all other models every layer
+    counts like the widest, also one that reads another's cache (Gemma 4: all 42 of 42).
+    """
+    kinds = _counted(spec, first, stop)
+    if not kinds:
+        return None
+    apart = _has_two_pools(spec, rule.version)
+    alike = not apart and not _has_state(spec)
+    sizes = [_token_bytes(a, rule) - _index_bytes(a) for a, _ in kinds]
+    widest = max(sizes)
+    full = sliding = index = window = 0
+    for (attention, count), size in zip(kinds, sizes, strict=True):
+        if apart and attention.kind in (AttentionKind.SLIDING, AttentionKind.CHUNKED):
+            sliding += size * count
+            window = max(window, attention.window)
+        else:
+            full += (widest if alike else size) * count
+        index += _index_bytes(attention) * count
+    uncounted = 0 if rules.INDEX_COUNTED.at(rule.version) else index
+    full += index - uncounted
+    if rule.with_drafts and stop == len(spec.layers):
+        full += sum(_token_bytes(a, rule) for a in spec.mtp_attentions)
+    ratio = _ratio(spec, rule) if sliding else 0.0
+    return PoolLayout(full, sliding, ratio, window, rule.page, uncounted)
+
+
+def _counted(
+    spec: ArchitectureSpec, first: int, stop: int
+) -> tuple[tuple[AttentionSpec, int], ...]:
+    """The attentions that count, with their numbers."""
+    found: list[tuple[AttentionSpec, int]] = []
+    others = 0
+    for layer, count in layer_kinds(spec, first, stop):
+        if layer.attention is not None:
+            found.append((layer.attention, count * layer.attention.caches))
+        elif layer.state is None:
+            others += count
+    if found and others and not _has_state(spec):
+        # Layers without attention count too: SGLang multiplies by the number of all layers.
+        found.append((found[0][0], others))
+    return tuple(found)
+
+
+def _has_state(spec: ArchitectureSpec) -> bool:
+    return any(layer.state is not None for layer, _ in layer_kinds(spec))
+
+
+def _token_bytes(attention: AttentionSpec, rule: CacheRule) -> int:
+    """Bytes of one token in one layer on one rank."""
+    dtype, tp = rule.kv_dtype, rule.attention_tp
+    if dtype == "mxfp8":
+        size = token_bytes(attention, "fp8", tp)
+        return size + size // 32
+    if attention.kind is AttentionKind.LATENT and dtype in _FP4:
+        width = attention.kv_lora_rank + attention.qk_rope_head_dim
+        return width // 2 + width // 16 + _index_bytes(attention)
+    return token_bytes(attention, "nvfp4" if dtype in _FP4 else dtype, tp)
+
+
+def _index_bytes(attention: AttentionSpec) -> int:
+    """Of that, the key of a sparse indexer."""
+    if not attention.index_head_dim:
+        return 0
+    whole = token_bytes(attention, "bf16")
+    return whole - token_bytes(replace(attention, index_head_dim=0), "bf16")
+
+
+def _has_two_pools(spec: ArchitectureSpec, version: Version) -> bool:
+    since = rules.starts_with(spec.model_type, rules.TWO_POOLS)
+    return since is not None and since <= version
+
+
+def _ratio(spec: ArchitectureSpec, rule: CacheRule) -> float:
+    if rule.sliding_ratio is not None:
+        return rule.sliding_ratio
+    until = rules.starts_with(spec.model_type, rules.SLIDING_AS_FULL)
+    if until is not None and rule.version < until:
+        return 1.0
+    return rules.starts_with(spec.model_type, rules.SLIDING_RATIOS) or rules.SLIDING_RATIO
+
+
+@lru_cache(maxsize=CACHED)
+def cache_doubts(spec: ArchitectureSpec, version: Version) -> tuple[Doubt, ...]:
+    """The model's doubts, and those about what SGLang keeps of it."""
+    found = doubts_in(spec, "SGLang")
+    widths = {
+        (a.num_key_value_heads, a.head_dim, a.v_head_dim, a.kv_lora_rank)
+        for a in attention_kinds(spec)
+        if a.kind is not AttentionKind.CROSS
+    }
+    if len(widths) > 1 and not (_has_two_pools(spec, version) or _has_state(spec)):
+        reason = "SGLang counts every layer alike, and this model's are not: counted as the widest"
+        found = (*found, Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER))
+    return found

@@ -1,0 +1,190 @@
+"""The pool of a whole deployment: the poorest device sets the room, the widest stage the tokens.
+
+Source:
+    SGLang 0.5.23 ``mem_cache/kv_cache_configurator.py``: free memory is the least of all ranks
+    before and after loading, and stages agree on the fewest tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.budget import sequence_state as state
+from engine.evidence import Basis, total
+from engine.runtimes.sglang import rules, work
+from engine.runtimes.sglang.caches import CacheRule, architectural, cache_doubts, pool_layout
+from engine.runtimes.sglang.loading import loaded, split_of
+from engine.runtimes.sglang.states import slot_bytes, states
+from engine.units import GIB, MIB
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.architecture.spec import Doubt
+    from engine.budget.model import RegionBudget
+    from engine.devices.device import Slot
+    from engine.evidence import Estimate
+    from engine.runtimes.sglang.caches import PoolLayout
+    from engine.runtimes.sglang.settings import Settings
+    from engine.runtimes.sglang.states import States
+
+_FEWEST, _MOST = 2048, 4096
+"""Requests for which there are tables where nothing else is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One pipeline stage, before it meets a device."""
+
+    layers: range
+    weights: RegionBudget
+    layout: PoolLayout | None
+    slot_bytes: int
+    """Recurrent state of one sequence."""
+    least_per_request_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a device has free before anything of the model is loaded."""
+
+    before_loading: list[Estimate]
+    """What the process holds by then."""
+    low: int
+    likely: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What all ranks of one replica agree on."""
+
+    tokens: int
+    tokens_low: int
+    tokens_high: int
+    raw_bytes: int
+    """Room for the pool, with its sign: negative when the weights are over the static share."""
+    free_bytes: int
+    """Free on the poorest device before loading."""
+    states: States | None
+    states_are_fitted: bool
+    running: int
+    """Requests of one scheduler that can run at once."""
+    basis: Basis
+    formula: str
+    doubts: tuple[Doubt, ...]
+
+
+def stages(model: Model, settings: Settings, tokens: int) -> tuple[Stage, ...]:
+    """Every stage; ``tokens`` is what each request holds."""
+    spec = model.spec
+    tp = settings.parallel.attention_tp
+    rule = CacheRule(
+        kv_dtype=settings.kv_dtype,
+        attention_tp=tp,
+        page=settings.page,
+        version=settings.version,
+        sliding_ratio=settings.deployment.swa_full_tokens_ratio,
+        with_drafts=settings.drafts > 0,
+    )
+    plain = architectural(spec, settings.kv_dtype)
+    return tuple(
+        Stage(
+            layers,
+            region,
+            pool_layout(spec, layers.start, layers.stop, rule),
+            slot_bytes(spec, layers.start, layers.stop, settings.dtype, tp),
+            state.rank_bytes(spec, plain, tokens, layers, tp, settings.dtype),
+        )
+        for layers, region in loaded(model, split_of(model, settings))
+    )
+
+
+def room_of(slot: Slot, settings: Settings) -> Room:
+    """What is free on ``slot`` before loading."""
+    parts = work.before_loading(slot.device, settings.deployment.ranks)
+    taken = total([*parts, slot.foreign])
+    allocatable = slot.device.allocatable
+    return Room(
+        parts,
+        max(allocatable.low_bytes - taken.high_bytes, 0),
+        max(allocatable.likely_bytes - taken.likely_bytes, 0),
+        max(allocatable.high_bytes - taken.low_bytes, 0),
+    )
+
+
+def pool_of(
+    model: Model, settings: Settings, found: tuple[Stage, ...], rooms: list[tuple[Stage, Room]]
+) -> Pool:
+    """The pool of one replica whose ranks have ``rooms``."""
+    spec, deployment = model.spec, settings.deployment
+    beside = settings.vision_mib * MIB
+    share = settings.fraction
+    free = [min(getattr(r, end) for _, r in rooms) for end in ("low", "likely", "high")]
+    left = [
+        min(room.low - stage.weights.estimate.high_bytes for stage, room in rooms),
+        min(room.likely - stage.weights.estimate.likely_bytes for stage, room in rooms),
+        min(room.high - stage.weights.estimate.low_bytes for stage, room in rooms),
+    ]
+    raw = [
+        int(rest - before * (1 - share)) - beside for rest, before in zip(left, free, strict=True)
+    ]
+    each = max(stage.slot_bytes for stage in found)
+    given = deployment.kv_pool_bytes
+    ratio = deployment.mamba_full_memory_ratio or rules.STATE_RATIO
+    together = max(raw[1], 0) if given is None else round(given * (1 + ratio))
+    kept = states(spec, settings, each, together) if each else None
+    counted = kept.counted_bytes if kept else 0
+    rest = [size - counted for size in raw]
+    by_ratio = kept is not None and deployment.max_mamba_cache_size is None and settings.radix
+    if by_ratio and raw[1] > 0:
+        # States and pool share the room by a ratio: so they share what is not known of it.
+        part = rest[1] / raw[1]
+        rest = [int(size * part) for size in raw]
+    tokens = [_tokens(settings, found, given if given is not None else size) for size in rest]
+    names = f"{share:.3g} × {free[1] / GIB:.2f} − {(free[1] - left[1]) / GIB:.2f}"
+    if counted:
+        names += f" − {counted / GIB:.2f} of states"
+    device = rooms[0][1]
+    fitted = all(p.basis is not Basis.ASSUMED for p in device.before_loading)
+    return Pool(
+        tokens=tokens[1],
+        tokens_low=min(tokens[0], tokens[1]),
+        tokens_high=max(tokens[2], tokens[1]),
+        raw_bytes=rest[1] if given is None else 0,
+        free_bytes=free[1],
+        states=kept,
+        states_are_fitted=by_ratio,
+        running=_running(settings, tokens[1], kept, has_cache=_has_cache(found)),
+        basis=Basis.FITTED if fitted else Basis.ASSUMED,
+        formula=f"{names} = {rest[1] / GIB:.2f} GiB",
+        doubts=cache_doubts(spec, settings.version),
+    )
+
+
+def _tokens(settings: Settings, found: tuple[Stage, ...], size: int) -> int:
+    """Tokens of the pool: as few as the stage has for which they are dearest."""
+    counts = [s.layout.tokens(size) for s in found if s.layout is not None]
+    if not counts:
+        return 0
+    tokens, asked = min(counts), settings.deployment.max_total_tokens
+    if asked is not None and settings.deployment.kv_pool_bytes is None:
+        tokens = min(tokens, asked // settings.page * settings.page)
+    return tokens
+
+
+def _has_cache(found: tuple[Stage, ...]) -> bool:
+    return any(stage.layout is not None for stage in found)
+
+
+def _running(settings: Settings, tokens: int, kept: States | None, *, has_cache: bool) -> int:
+    """Requests of one scheduler that can run at once (``max_running_requests``)."""
+    halved = rules.REQUESTS_BY_TOKENS.at(settings.version)
+    asked = settings.deployment.max_running_requests
+    if asked is None:
+        found = max(min(512 * tokens // max(settings.context, 1), _MOST), _FEWEST)
+    else:
+        found = max(asked // settings.parallel.attention_dp, 1)
+    if halved and has_cache:
+        found = min(found, tokens // 2)
+    return min(found, kept.most_requests) if kept is not None else found

@@ -1,0 +1,262 @@
+"""One rank of an SGLang deployment: its regions, and what is left between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import Subject, direction_of
+from engine.budget.bounds import as_bound, counted, least, no_state
+from engine.budget.model import Moments, RankBudget, Region, RegionBudget
+from engine.devices.device import Vendor
+from engine.evidence import Basis, Estimate, exactly, total
+from engine.runtimes.sglang import kernels, work
+from engine.runtimes.sglang.fraction import step_tokens
+from engine.runtimes.sglang.settings import has_tower
+from engine.units import GIB, MIB
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.architecture.spec import Direction
+    from engine.budget.model import Region as _Region
+    from engine.devices.device import Slot
+    from engine.runtimes.sglang.pool import Pool, Room, Stage
+    from engine.runtimes.sglang.settings import Settings
+
+_RESERVES = "SGLang takes the whole rest of its static share at start, whatever the plan needs."
+_SOURCE = "SGLang mem_cache/kv_cache_configurator.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What the plan asks of one scheduler."""
+
+    requests: int
+    tokens: int
+    """Held by each request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A rank's stage and the room on its device."""
+
+    rank: int
+    slot: Slot
+    stage: Stage
+    room: Room
+
+
+def rank_budget(
+    model: Model, settings: Settings, pool: Pool, need: Need, place: Place
+) -> RankBudget:
+    """The regions of one rank. Together they reach the load line unless the plan is over it."""
+    stage, slot = place.stage, place.slot
+    doubt = direction_of(pool.doubts, Subject.SEQUENCE_STATE)
+    needed = _needed(settings, stage, need, doubt)
+    cache = _pool_estimate(settings, pool, stage, needed)
+    outside = _outside(model, settings, pool, stage, slot)
+    regions: dict[_Region, RegionBudget] = {
+        Region.WEIGHTS: stage.weights,
+        Region.KV_CACHE: _kv_region(settings, pool, place, need, (cache, needed), doubt),
+        Region.RECURRENT_STATE: _state_region(pool, stage, doubt),
+        Region.ACTIVATIONS: RegionBudget(
+            Region.ACTIVATIONS,
+            as_bound(outside.activations, model.spec.direction(Subject.ACTIVATIONS)),
+            None,
+            f"{step_tokens(settings.chunk):,} tokens a prefill step",
+        ),
+        Region.CUDA_GRAPHS: RegionBudget(
+            Region.CUDA_GRAPHS, outside.graphs, 0, _graphs_note(settings)
+        ),
+        Region.RUNTIME: _runtime_region(place.room, outside),
+        Region.ALLOCATOR: RegionBudget(
+            Region.ALLOCATOR, work.slack(), 0, "Held but unused, outside the static share"
+        ),
+    }
+    regions[Region.HEADROOM] = _headroom(settings, pool, place, regions)
+    regions[Region.FOREIGN] = RegionBudget(
+        Region.FOREIGN, slot.foreign, slot.foreign.likely_bytes, slot.foreign.source
+    )
+    return RankBudget(
+        place.rank,
+        slot,
+        regions,
+        needed,
+        has_pool=stage.layout is not None,
+        moments=Moments(decode=outside.decoding, sustained=_sustained(model, settings, need)),
+    )
+
+
+def _sustained(model: Model, settings: Settings, need: Need) -> tuple[Estimate, ...]:
+    """What comes with the first requests."""
+    live = need.requests * need.tokens
+    scores = work.index_logits(model.spec, step_tokens(settings.chunk), need.tokens, live)
+    found = [] if scores is None else [scores]
+    if settings.vision_mib:
+        size = settings.vision_mib * MIB
+        source = "SGLang SGLANG_VLM_CACHE_SIZE_MB"
+        found.append(Estimate(0, size, size, Basis.EXACT, source, "", "cache of images"))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """What SGLang takes beside weights, states and pool."""
+
+    activations: Estimate
+    decoding: Estimate
+    graphs: Estimate
+    runtime: list[Estimate]
+
+
+def _outside(model: Model, settings: Settings, pool: Pool, stage: Stage, slot: Slot) -> _Outside:
+    spec, deployment = model.spec, settings.deployment
+    step = work.Step(
+        tokens=step_tokens(settings.chunk),
+        rows=max(settings.decode_max_bs, 1),
+        element_bytes=settings.element_bytes,
+        tensor_parallel_size=deployment.tensor_parallel_size,
+        attention_tp=settings.parallel.attention_tp,
+        has_tower=has_tower(spec),
+    )
+    buckets = settings.prefill_buckets
+    captures = work.Captures(
+        len(stage.layers), settings.decode_max_bs, buckets, settings.version_is_stated
+    )
+    graphs = work.cuda_graphs(spec, captures)
+    requests = pool.running
+    runtime = [
+        work.request_tables(requests, settings.context, settings.drafts),
+        kernels.workspace(
+            spec, settings.backend, requests, settings.context, settings.parallel.attention_tp
+        ),
+    ]
+    if slot.device.vendor is not Vendor.NVIDIA:
+        graphs = exactly(0, Basis.ASSUMED, "not known for this device") if not buckets else graphs
+    return _Outside(work.activations(spec, step), work.decoding(spec, step), graphs, runtime)
+
+
+def _graphs_note(settings: Settings) -> str:
+    if not settings.decode_max_bs:
+        return "No CUDA graphs are captured"
+    note = f"Batches up to {settings.decode_max_bs:,}"
+    if settings.prefill_buckets:
+        note += f", and {settings.prefill_buckets} sizes of prefill steps"
+    return note
+
+
+def _needed(settings: Settings, stage: Stage, need: Need, doubt: Direction | None) -> Estimate:
+    layout = stage.layout
+    if layout is None:
+        return exactly(0, Basis.EXACT, "no layer keeps a cache")
+    tokens = layout.needed_tokens(need.requests, need.tokens, step_tokens(settings.chunk))
+    size = layout.size_bytes(tokens)
+    each = f"{need.requests} × {need.tokens:,} tokens"
+    formula = f"{each} in pages of {layout.page} × {layout.cell:,.0f} B = {size / GIB:.2f} GiB"
+    return counted(size, doubt, Basis.EXACT, _SOURCE, formula)
+
+
+def _pool_estimate(settings: Settings, pool: Pool, stage: Stage, needed: Estimate) -> Estimate:
+    layout = stage.layout
+    if layout is None:
+        return exactly(0, Basis.EXACT, "no layer keeps a cache")
+    given = settings.deployment.kv_pool_bytes
+    if given is not None:
+        return exactly(given, Basis.SETTING, "kv_pool_bytes as given", needed.formula)
+    likely = layout.size_bytes(pool.tokens) if pool.tokens else 0
+    low = layout.size_bytes(pool.tokens_low) if pool.tokens_low else 0
+    high = layout.size_bytes(pool.tokens_high) if pool.tokens_high else 0
+    formula = (
+        f"{pool.formula} = {pool.tokens:,} tokens × {layout.cell:,.0f} B; needed: {needed.formula}"
+    )
+    return Estimate(
+        min(low, likely), likely, max(high, likely), pool.basis,
+        f"SGLang {settings.deployment.runtime_version}: static share of the free memory less "
+        "weights",
+        formula,
+    )  # fmt: skip
+
+
+def _kv_region(
+    settings: Settings,
+    pool: Pool,
+    place: Place,
+    need: Need,
+    cache_and_needed: tuple[Estimate, Estimate],
+    doubt: Direction | None,
+) -> RegionBudget:
+    cache, needed = cache_and_needed
+    stage = place.stage
+    if stage.layout is None:
+        nothing, note = no_state(doubt)
+        return RegionBudget(Region.KV_CACHE, nothing, 0, note)
+    minimum = need.requests * stage.least_per_request_bytes
+    wants = _gib(needed.likely_bytes)
+    free = _gib(pool.free_bytes)
+    note = f"Rest of {settings.fraction:.3g} × {free} free; the plan needs {wants}"
+    if settings.deployment.kv_pool_bytes is not None:
+        note = f"Pool as given; the plan needs {wants}"
+    gap = _RESERVES
+    if stage.layout.sliding_cell:
+        gap += (
+            f" Sliding layers have a pool of their own, {stage.layout.ratio:g} of the other's "
+            "tokens."
+        )
+    if needed.likely_bytes > minimum:
+        gap += f" As it is kept the plan takes {wants} in place of {_gib(minimum)} GiB."
+    return RegionBudget(Region.KV_CACHE, cache, least(minimum, doubt), note, gap)
+
+
+def _state_region(pool: Pool, stage: Stage, doubt: Direction | None) -> RegionBudget:
+    if pool.states is None or not stage.slot_bytes:
+        nothing, note = no_state(doubt)
+        return RegionBudget(Region.RECURRENT_STATE, nothing, None, note)
+    size = pool.states.held_bytes(stage.slot_bytes)
+    formula = f"({pool.states.slots:,} + 1) states × {stage.slot_bytes:,} B"
+    source = "SGLang kv_cache_configurator.py :: _handle_max_mamba_cache"
+    estimate = counted(size, doubt, Basis.EXACT, source, formula)
+    if pool.states_are_fitted:
+        low, high = size * 24 // 25, size * 26 // 25
+        estimate = Estimate(low, size, high, pool.basis, source, formula)
+    note = (
+        f"{pool.states.slots:,} states and one of padding; "
+        f"a request may hold {pool.states.per_request}"
+    )
+    return RegionBudget(Region.RECURRENT_STATE, estimate, None, note)
+
+
+def _runtime_region(room: Room, outside: _Outside) -> RegionBudget:
+    runtime = total([*room.before_loading, *outside.runtime])
+    parts = [f"{p.label} {_gib(p.likely_bytes)}" for p in runtime.parts if p.likely_bytes]
+    context = room.before_loading[0].likely_bytes
+    return RegionBudget(Region.RUNTIME, runtime, context, ", ".join(parts))
+
+
+def _headroom(
+    settings: Settings, pool: Pool, place: Place, regions: dict[_Region, RegionBudget]
+) -> RegionBudget:
+    """What the static share leaves and nothing takes; never less than nothing."""
+    slot = place.slot
+    held = sum(r.estimate.likely_bytes for r in regions.values()) + slot.foreign.likely_bytes
+    # Weights over the static share take what is left for work: that is no room.
+    over = min(pool.raw_bytes, 0)
+    left = max(slot.device.allocatable.likely_bytes - held - over, 0)
+    spread = sum(
+        regions[kind].estimate.high_bytes - regions[kind].estimate.likely_bytes
+        for kind in (Region.ACTIVATIONS, Region.CUDA_GRAPHS, Region.RUNTIME, Region.ALLOCATOR)
+    )
+    allocatable = slot.device.allocatable.likely_bytes
+    formula = f"{_gib(allocatable)} − {_gib(held)} = {_gib(left)} GiB"
+    estimate = Estimate(
+        max(left - spread, 0), left, left + spread, Basis.SETTING,
+        "what mem_fraction_static leaves", formula,
+    )  # fmt: skip
+    note = f"1 − {settings.fraction:.3g}, less activations, graphs and tables"
+    if settings.deployment.kv_pool_bytes is not None:
+        note = "What the given pool leaves"
+    return RegionBudget(Region.HEADROOM, estimate, 0, note)
+
+
+def _gib(size_bytes: int) -> str:
+    sign = "−" if size_bytes < 0 else ""
+    return f"{sign}{abs(size_bytes) / GIB:.2f}"

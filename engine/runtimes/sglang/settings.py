@@ -1,0 +1,298 @@
+"""A deployment with SGLang's defaults filled in, and what was assumed on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from engine.architecture.spec import AttentionKind, ModuleClass
+from engine.budget.sequence_state import attention_kinds, layer_kinds
+from engine.budget.weights import AS_STORED
+from engine.devices.device import Vendor
+from engine.errors import DeploymentError
+from engine.formats.dtypes import canonical, element_bytes
+from engine.formats.weights import FORMATS
+from engine.runtimes import foreign
+from engine.runtimes.checks import check_numbers, check_positions, check_splits, working_sizes
+from engine.runtimes.sglang import fraction, rules
+from engine.runtimes.sglang.caches import kv_dtype
+from engine.runtimes.sglang.kernels import attention_backend, page_tokens, share_factor
+from engine.runtimes.sglang.parallel import Parallel, parallel
+from engine.units import MIB
+
+if TYPE_CHECKING:
+    from engine.architecture.model import Model
+    from engine.architecture.spec import ArchitectureSpec
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine
+    from engine.runtimes.sglang.rules import Version
+
+_NO_CONTEXT_STATED = 2048
+_WHOLE_PROMPTS = -1
+_PARAMETERS_A_LAYER = 12
+"""Of a tower's layer, in squares of its width."""
+_TURNED_OFF = ("kda",)
+"""Kinds of state beside which prefill steps get no graphs (``cuda_graph_hook.py``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The deployment with every default in, and what the arithmetic needs of it."""
+
+    deployment: Deployment
+    version: Version
+    version_is_stated: bool
+    parallel: Parallel
+    context: int
+    chunk: int
+    """``chunked_prefill_size``; -1 where prompts are read whole."""
+    decode_max_bs: int
+    """Largest batch with a graph; 0 where there are none."""
+    prefill_buckets: int
+    """Prefill steps with graphs; 0 where there are none."""
+    fraction: float
+    page: int
+    backend: str
+    """Kernels that read the cache: ``fa3``, ``flashinfer``, ``trtllm``, ``triton``, ``aiter``."""
+    kv_dtype: str
+    dtype: str
+    """Of activations."""
+    element_bytes: int
+    is_cuda: bool
+    radix: bool
+    """Whether caches of finished requests are kept."""
+    vision_mib: int
+    """Kept out of the pool for images."""
+    drafts: int
+    """Tokens that one step verifies; 0 without speculation."""
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
+    """Check the deployment and fill its gaps as SGLang would.
+
+    Raises:
+        DeploymentError: the deployment is impossible; names the field to correct.
+    """
+    spec = model.spec
+    check_numbers(deployment)
+    version = rules.parse_version(deployment.runtime_version)
+    split = parallel(deployment, machine)
+    check_splits(spec, deployment)
+    check_positions(spec, deployment)
+    _check_format(model, deployment)
+    assumed = [*split.assumptions]
+    warned = foreign.warnings(deployment, "sglang") + _unused_devices(spec, deployment, machine)
+    if deployment.runtime_version is None:
+        assumed.append(f"SGLang {rules.NEWEST}, the newest version whose rules are known.")
+    elif version > rules.parse_version(rules.NEWEST):
+        text = f"SGLang {deployment.runtime_version} is newer than {rules.NEWEST}"
+        warned.append(f"{text}, whose rules are used.")
+    context = _context(spec, deployment, assumed, warned)
+    device = machine.slots[0].device
+    device_mib = min(slot.device.total_bytes for slot in machine.slots) / MIB
+    chunk, batch = _steps(deployment, version, device_mib, assumed)
+    dtype = _activation_dtype(spec, deployment)
+    backend = attention_backend(spec, device, version, split.attention_tp)
+    buckets = 0
+    is_cuda = device.vendor is Vendor.NVIDIA
+    if is_cuda and not deployment.enforce_eager:
+        buckets = _prefill_buckets(spec, deployment, version, split, chunk)
+    load = fraction.Load(
+        version=version,
+        device_mib=device_mib,
+        tensor_parallel_size=deployment.tensor_parallel_size,
+        pipeline_parallel_size=deployment.pipeline_parallel_size,
+        data_parallel_attention=split.attention_dp,
+        chunked_prefill_size=chunk,
+        # Before 0.5.15 the reserve counts graphs that are turned off.
+        decode_max_bs=batch if not deployment.enforce_eager or version < (0, 5, 15) else 0,
+        prefill_buckets=buckets,
+        is_latent=is_latent(spec),
+        drafts=deployment.speculative_tokens > 0,
+        is_cuda=is_cuda,
+    )
+    share = _share(model, deployment, load, assumed)
+    reduced = share_factor(backend, context, version)
+    if reduced < 1:
+        assumed.append(f"mem_fraction_static × {reduced}, which AITER’s long contexts take.")
+        share *= reduced
+    found = kv_dtype(model, deployment.kv_cache_dtype, dtype, version, device, assumed)
+    radix = deployment.enable_prefix_caching is not False
+    return Settings(
+        deployment=deployment.with_(
+            runtime_version=deployment.runtime_version or rules.NEWEST,
+            max_model_len=context,
+            mem_fraction_static=share,
+            chunked_prefill_size=chunk,
+            enable_dp_attention=split.attention_dp > 1,
+            enable_prefix_caching=radix,
+            cuda_graph_max_bs=batch,
+        ),
+        version=version,
+        version_is_stated=deployment.runtime_version is not None,
+        parallel=split,
+        context=context,
+        chunk=chunk,
+        decode_max_bs=0 if deployment.enforce_eager else batch,
+        prefill_buckets=buckets,
+        fraction=share,
+        page=deployment.page_size or page_tokens(spec, backend, device),
+        backend=backend,
+        kv_dtype=found,
+        dtype=dtype,
+        element_bytes=element_bytes(dtype),
+        is_cuda=is_cuda,
+        radix=radix,
+        vision_mib=rules.VISION_CACHE_MIB.at(version) if has_tower(spec) else 0,
+        drafts=deployment.speculative_tokens + 1 if deployment.speculative_tokens else 0,
+        assumptions=tuple(assumed),
+        warnings=tuple(warned),
+    )
+
+
+def has_tower(spec: ArchitectureSpec) -> bool:
+    """Whether the model reads images or sound."""
+    return any(t.module in (ModuleClass.VISION, ModuleClass.AUDIO) for t in spec.outer)
+
+
+def is_latent(spec: ArchitectureSpec) -> bool:
+    """Whether its full layers keep latent vectors (MLA)."""
+    return any(a.kind is AttentionKind.LATENT for a in attention_kinds(spec))
+
+
+def _unused_devices(spec: ArchitectureSpec, deployment: Deployment, machine: Machine) -> list[str]:
+    there = len(machine.slots)
+    if there < 2 or deployment.ranks * deployment.data_parallel_size > 1:
+        return []
+    most = max((n for n in working_sizes(spec, there)), default=1)
+    return [f"1 of {there} devices is used; --tp {most} spreads the model."] if most > 1 else []
+
+
+def _check_format(model: Model, deployment: Deployment) -> None:
+    name = deployment.weight_format
+    if model.is_gguf and name == AS_STORED:
+        message = (
+            "How SGLang lays out the weights of a GGUF file is not known here; take llama.cpp, or "
+            "another weight format."
+        )
+        raise DeploymentError(message, field="runtime")
+    if name != AS_STORED and (name not in FORMATS or name.startswith("mlx")):
+        choices = ", ".join(n for n in FORMATS if not n.startswith("mlx"))
+        message = f"SGLang doesn't load weights as {name}; it loads {choices}."
+        raise DeploymentError(message, field="weight_format")
+
+
+def _context(
+    spec: ArchitectureSpec, deployment: Deployment, assumed: list[str], warned: list[str]
+) -> int:
+    most, asked = spec.max_position_embeddings, deployment.max_model_len
+    if asked is None:
+        context = most or _NO_CONTEXT_STATED
+        origin = "the length in the model's config" if most else "the config states none"
+        assumed.append(f"max_model_len {context:,}, SGLang's default: {origin}.")
+        return context
+    if asked < 1:
+        message = "max_model_len is -1; SGLang has no length that fits by itself: give a number."
+        raise DeploymentError(message, field="max_model_len")
+    if most and asked > most:
+        warned.append(
+            f"The model's config ends at {most:,} tokens; SGLang refuses a longer context unless "
+            "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN is set."
+        )
+    return asked
+
+
+def _steps(
+    deployment: Deployment, version: Version, device_mib: float, assumed: list[str]
+) -> tuple[int, int]:
+    asked = deployment.max_running_requests
+    default = fraction.default_step(version, device_mib, deployment.tensor_parallel_size, asked)
+    chunk, batch = deployment.chunked_prefill_size, deployment.cuda_graph_max_bs
+    if chunk is None:
+        chunk = default.chunked_prefill_size
+        assumed.append(f"chunked_prefill_size {chunk:,}, SGLang's default for this device.")
+    if batch is None:
+        batch = default.decode_max_bs
+        if not deployment.enforce_eager:
+            assumed.append(f"cuda_graph_max_bs {batch:,}, SGLang's default for this device.")
+    return chunk if chunk > 0 else _WHOLE_PROMPTS, batch
+
+
+def _prefill_buckets(
+    spec: ArchitectureSpec, deployment: Deployment, version: Version, split: Parallel, chunk: int
+) -> int:
+    """Prefill steps that get a graph.
+
+    Source:
+        SGLang 0.5.10 ``server_args.py`` and 0.5.23 ``cuda_graph_hook.py``: what turns them off.
+    """
+    narrow = not rules.PREFILL_GRAPHS_WIDELY.at(version)
+    kinds = {layer.state.kind for layer, _ in layer_kinds(spec) if layer.state is not None}
+    off = (
+        not rules.PREFILL_GRAPHS.at(version)
+        or deployment.pipeline_parallel_size > 1
+        or has_tower(spec)
+        or any(a.compression for a in attention_kinds(spec))
+        or not kinds.isdisjoint(_TURNED_OFF)
+        or (narrow and (split.attention_dp > 1 or deployment.max_loras > 0))
+        or (deployment.speculative_tokens > 0 and not beside_drafts(version))
+    )
+    if off:
+        return 0
+    most = fraction.step_tokens(chunk)
+    if is_latent(spec):
+        most = min(most, 8192 if rules.PREFILL_GRAPHS_WIDELY.at(version) else 2048)
+    if deployment.max_total_tokens is not None:
+        most = min(most, deployment.max_total_tokens)
+    return fraction.prefill_buckets(most)
+
+
+def beside_drafts(version: Version) -> bool:
+    """Whether prefill steps keep their graphs beside speculation."""
+    return rules.PREFILL_GRAPHS_BESIDE_DRAFTS.at(version)
+
+
+def _share(model: Model, deployment: Deployment, load: fraction.Load, assumed: list[str]) -> float:
+    share = deployment.mem_fraction_static
+    if share is not None:
+        return share
+    share = fraction.fraction(load)
+    if share <= 0:
+        message = (
+            f"chunked_prefill_size {load.chunked_prefill_size:,} leaves no memory of this device "
+            "for weights and pool; take a smaller one, or give mem_fraction_static."
+        )
+        raise DeploymentError(message, field="chunked_prefill_size")
+    why = "SGLang's default for this device, step and number of ranks"
+    if has_tower(model.spec):
+        share *= fraction.of_multimodal(load.version, _tower(model))
+        why += ", less for images"
+    if deployment.kv_pool_bytes is None:
+        assumed.append(f"mem_fraction_static {share:.3g}, {why}.")
+    return share
+
+
+def _tower(model: Model) -> fraction.Tower | None:
+    """The tower as the config states it; without a config by its parameters."""
+    if model.config is None:
+        count = model.spec.parameters_by_class().get(ModuleClass.VISION, 0)
+        return fraction.Tower(count // (_PARAMETERS_A_LAYER * 1024**2), 1024) if count else None
+    stated = model.config.get("vision_config")
+    if not isinstance(stated, dict):
+        return None
+    tower, usual = cast("dict[str, object]", stated), fraction.Tower()
+    layers = tower.get("num_hidden_layers", usual.layers)
+    width = tower.get("hidden_size", usual.width)
+    if isinstance(layers, int) and isinstance(width, int):
+        return fraction.Tower(layers, width)
+    return usual
+
+
+def _activation_dtype(spec: ArchitectureSpec, deployment: Deployment) -> str:
+    chosen = FORMATS.get(deployment.weight_format)
+    if chosen is not None and chosen.dtype:
+        return chosen.dtype
+    stated = canonical(spec.dtype) or "bfloat16"
+    return "bfloat16" if element_bytes(stated) != 2 else stated

@@ -1,0 +1,201 @@
+"""What lies outside SGLang's static share: activations, CUDA graphs, tables, the process itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import AttentionKind
+from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds
+from engine.devices.device import Vendor
+from engine.evidence import Basis, Estimate, exactly, total
+from engine.runtimes import overheads
+from engine.runtimes.sglang.fraction import decode_sizes
+from engine.units import MIB, ceil_div
+
+if TYPE_CHECKING:
+    from engine.architecture.spec import ArchitectureSpec, LayerSpec
+    from engine.devices.device import Device
+
+_CLOSED_FORM = (
+    "closed form: 3 hidden states and the widest point of a layer, as measured of vLLM; no start "
+    "of SGLang states its own"
+)
+_DECODE_GRAPHS = "six starts: 0.03 to 0.13 GiB, growing with layers and hardly with sizes"
+_STATE_GRAPHS = "two starts of recurrent models on GB10: 1.26 and 1.38 GiB with their kernels"
+_PREFILL_GRAPHS = "2.84 GiB for 64 layers and 58 sizes (SGLang 0.5.19)"
+_EXTRA_COLUMNS = 4
+"""Of a request's row beside the context (``allocation_sizing.py``)."""
+_START = "free memory before loading: 0.4 to 0.7 GiB less than the device's on one rank"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The largest steps of one rank, and how the model is split."""
+
+    tokens: int
+    """Of a prefill step."""
+    rows: int
+    """Of logits."""
+    element_bytes: int
+    tensor_parallel_size: int
+    attention_tp: int
+    has_tower: bool
+
+
+@lru_cache(maxsize=CACHED)
+def activations(spec: ArchitectureSpec, step: Step) -> Estimate:
+    """Peak of the largest prefill step on one rank, or of sampling."""
+    width = max((_width(spec.hidden_size, la, step) for la, _ in layer_kinds(spec)), default=0)
+    width += 3 * spec.hidden_size
+    forward = step.tokens * width * step.element_bytes
+    sampling = step.rows * spec.vocab_size * (step.element_bytes + 4)
+    likely = max(forward, sampling)
+    formula = f"{step.tokens:,} tokens × {width:,} × {step.element_bytes} B"
+    if sampling > forward:
+        formula = f"{step.rows:,} rows × {spec.vocab_size:,} × {step.element_bytes + 4} B"
+    parts = [
+        Estimate(
+            likely * 3 // 5, likely, likely * 3 // 2, Basis.ASSUMED, _CLOSED_FORM, formula,
+            "largest step",
+        )
+    ]  # fmt: skip
+    if step.has_tower:
+        source = "vision towers of vLLM: 0.2 to 2 GiB"
+        low, likely, high = (size * MIB for size in (50, 200, 2100))
+        parts.append(Estimate(low, likely, high, Basis.ASSUMED, source, "200 MiB", "encoder"))
+    return total(parts, formula=formula)
+
+
+def _width(hidden: int, layer: LayerSpec, step: Step) -> int:
+    """Elements of a token at the widest point of a layer, beside three hidden states."""
+    tp = step.tensor_parallel_size
+    moe = layer.moe
+    shared = moe.shared_intermediate_size if moe else 0
+    widest = (3 if layer.gated_mlp else 2) * ceil_div(max(layer.intermediate_size, shared), tp)
+    if moe is not None:
+        columns = ceil_div(moe.moe_intermediate_size, tp)
+        each = max(columns, hidden) + max(2 * columns, hidden)
+        widest = max(widest, moe.num_experts_per_tok * each)
+    a = layer.attention
+    if a is None:
+        return widest
+    heads = ceil_div(a.num_attention_heads, step.attention_tp)
+    if a.kind is AttentionKind.LATENT:
+        latent = a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim
+        return max(widest, latent + heads * (2 * a.head_dim + a.v_head_dim))
+    pairs = max(1, a.num_key_value_heads // step.attention_tp) * (a.head_dim + a.v_head_dim)
+    return max(widest, 3 * heads * a.head_dim + 2 * pairs)
+
+
+@lru_cache(maxsize=CACHED)
+def decoding(spec: ArchitectureSpec, step: Step) -> Estimate:
+    """Activations while every request gets its next token: logits, and a row through a layer."""
+    width = max((_width(spec.hidden_size, la, step) for la, _ in layer_kinds(spec)), default=0)
+    each = (width + 3 * spec.hidden_size) * step.element_bytes
+    likely = step.rows * max(each, spec.vocab_size * (step.element_bytes + 4))
+    formula = f"{step.rows:,} rows"
+    return Estimate(
+        likely // 2, likely, likely * 3 // 2, Basis.ASSUMED, _CLOSED_FORM, formula, "one step"
+    )
+
+
+def index_logits(spec: ArchitectureSpec, tokens: int, context: int, live: int) -> Estimate | None:
+    """Scores by which a sparse indexer selects: one for every new token and every token kept.
+
+    GLM-5 on eight H200 asked for 9.89 GiB with some fifty requests of 10,000 tokens.
+    """
+    if not any(a.index_head_dim for a in attention_kinds(spec)):
+        return None
+    likely, high = tokens * context * 4, tokens * max(live, context) * 4
+    source = "one out-of-memory message of GLM-5; other kernels cut the work up"
+    formula = f"{tokens:,} × {context:,} tokens × 4 B"
+    return Estimate(0, likely, high, Basis.ASSUMED, source, formula, "scores of the index")
+
+
+@dataclass(frozen=True, slots=True)
+class Captures:
+    """The CUDA graphs of one stage."""
+
+    layers: int
+    decode_max_bs: int
+    prefill_buckets: int
+    surely: bool
+    """Whether prefill steps surely have graphs: which they have hangs on the release."""
+
+
+@lru_cache(maxsize=CACHED)
+def cuda_graphs(spec: ArchitectureSpec, captures: Captures) -> Estimate:
+    """Graphs of decoding and, where they are captured, of prefill steps."""
+    layers, buckets = captures.layers, captures.prefill_buckets
+    if not captures.decode_max_bs and not buckets:
+        return exactly(0, Basis.EXACT, "no CUDA graphs")
+    parts: list[Estimate] = []
+    if captures.decode_max_bs:
+        likely = 20 * MIB + 5 * MIB * layers // 2
+        formula = f"20 + 2.5 × {layers} layers MiB ({decode_sizes(captures.decode_max_bs)} sizes)"
+        high, source = likely * 2, _DECODE_GRAPHS
+        if any(layer.state is not None for layer, _ in layer_kinds(spec)):
+            high, source = 1500 * MIB, f"{_DECODE_GRAPHS}; {_STATE_GRAPHS}"
+        parts.append(Estimate(likely // 2, likely, high, Basis.FITTED, source, formula, "decoding"))
+    if buckets:
+        least = 8 * MIB * buckets
+        likely = max(3 * MIB * layers * buckets // 4, least)
+        low = least if captures.surely else 0
+        formula = f"0.75 MiB × {layers} layers × {buckets} sizes"
+        parts.append(
+            Estimate(
+                low, likely, likely * 4 // 3, Basis.ASSUMED, _PREFILL_GRAPHS, formula, "prefill"
+            )
+        )
+    return total(parts)
+
+
+def request_tables(requests: int, context: int, drafts: int) -> Estimate:
+    """Where each request's tokens lie: a row of 32-bit indices for every one that may run.
+
+    4.0 of the 4.1 GiB that Kimi-K2.5's pool takes beyond its cache at 262,144 tokens, 1.0 of 1.05
+    to 1.25 GiB at 131,072.
+    """
+    columns = context + _EXTRA_COLUMNS + drafts
+    size = (requests + 1) * columns * 4
+    formula = f"({requests:,} + 1) requests × {columns:,} × 4 B"
+    source = "SGLang memory_pool.py :: ReqToTokenPool; rest of the pool step in eight starts"
+    low, high = size, size + 260 * MIB
+    return Estimate(low, size + 60 * MIB, high, Basis.FITTED, source, formula, "request tables")
+
+
+def before_loading(device: Device, ranks: int) -> list[Estimate]:
+    """What the process holds when SGLang first asks how much is free."""
+    started = Estimate(0, 130 * MIB, 350 * MIB, Basis.FITTED, _START, "130 MiB", "start")
+    parts = [overheads.torch_process(device), started]
+    if device.vendor is not Vendor.NVIDIA:
+        parts = parts[:1]
+    if ranks > 1:
+        parts.append(_collectives(device, ranks))
+    return parts
+
+
+def _collectives(device: Device, ranks: int) -> Estimate:
+    """NCCL or RCCL, as far as it is set up before anything is loaded."""
+    if device.vendor is Vendor.AMD:
+        return _read("RCCL", (1000, 3600, 4900), "3.6 GiB less free on each of eight MI355X")
+    if not overheads.has_fast_links(device):
+        source = "as much free before loading on four cards without NVLink as on one"
+        return _read("NCCL", (0, 60, 500), source)
+    if ranks >= 8:
+        return _read("NCCL", (1000, 1500, 2100), "1.2 GiB on eight H100, 1.8 to 2.0 on eight H200")
+    source = "0.9 to 1.5 GiB less free on two and four H100 than on one (vLLM)"
+    return _read("NCCL", (700, 1100, 1700), source)
+
+
+def _read(label: str, sizes_mib: tuple[int, int, int], source: str) -> Estimate:
+    low, likely, high = (size * MIB for size in sizes_mib)
+    return Estimate(low, likely, high, Basis.FITTED, source, f"{sizes_mib[1]:,} MiB", label)
+
+
+def slack() -> Estimate:
+    """What the caching allocator holds without using it."""
+    source = "2 % of weights and activations, 100 MiB or more; not measured"
+    return Estimate(0, 128 * MIB, 620 * MIB, Basis.ASSUMED, source, "128 MiB")
