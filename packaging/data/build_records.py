@@ -126,6 +126,8 @@ def unscored(raw: dict[str, Any], request: dict[str, Any]) -> dict[str, str]:
     elif raw["engine"] == "vllm" and not request.keys() & {"gpu", "gpu_total_bytes"}:
         reason = "the card is not named"
         found |= dict.fromkeys(("kv_pool", "concurrency from scratch"), reason)
+    if raw["engine"] == "sglang" and not request.keys() & {"gpu", "gpu_total_bytes"}:
+        found |= dict.fromkeys(("kv_pool", "tokens from scratch"), "the card is not named")
     if (raw["reported"].get("graph_gib") or 1) < 0:
         found["graphs"] = "a negative reading, which no graph has"
     return found

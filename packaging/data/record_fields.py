@@ -299,6 +299,9 @@ def figures_of(raw: dict[str, Any]) -> dict[str, Any]:
     for theirs, ours in _COUNTS.items():
         if isinstance(reported.get(theirs), int | float):
             found[ours] = [reported[theirs], 0.005 if ours == "max_concurrency" else 0]
+    if "kv_pool" in found and "kv_keys" in found:
+        # The pool is the sum of two printed sizes.
+        found["kv_pool"][1] = 2 * found["kv_keys"][1]
     if "load" in found:
         # The adapters of a notebook are held in fp32 beside the model.
         found["load"][0] -= 4 * raw.get("trainable_parameters", 0)

@@ -121,32 +121,73 @@ def after_loading(raw: dict[str, Any]) -> str | None:
     return OWN_PLATFORM if raw["id"].startswith("hpu2-") else None
 
 
+def _free(model: str, free_gib: float, gpu: str, **request: Any) -> dict[str, Any]:
+    """A start that prints what was free before it loaded anything."""
+    found = _as(model, gpu=gpu, **request)
+    return found | {"facts": {"free_before_bytes": round(free_gib * 2**30)}}
+
+
+_H100, _CARD_24, _CARD_16 = "H100 SXM 80GB", "RTX 4090", "RTX 4060 Ti 16GB"
+"""Cards of the class that a record names by its size."""
+SCRATCH = ("kv_pool", "tokens from scratch")
+_PLAIN_LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
 SGLANG: dict[str, dict[str, Any]] = {
-    "club3090-qwen36-27b-sglang-tp2": _as("Qwen/Qwen3.6-27B"),
-    "sglang-15909-qwen3-omni-30b-tp4": _as("Qwen/Qwen3-30B-A3B"),
+    "club3090-qwen36-27b-sglang-tp2": _as("Qwen/Qwen3.6-27B")
+    | {"left_out": dict.fromkeys(SCRATCH, "its draft model is not described")},
+    "sglang-15909-qwen3-omni-30b-tp4": _as("Qwen/Qwen3-30B-A3B", runtime_version="0.5.6"),
     "sglang-11309-dsv32-with-indexer": _as(
-        "deepseek-ai/DeepSeek-V3.2-Exp", weight_format="auto", enable_dp_attention=True, gpu="B200"
+        "deepseek-ai/DeepSeek-V3.2-Exp", weight_format="auto", enable_dp_attention=True,
+        gpu="B200", runtime_version="0.5.4",
     ),
     "sglang-11309-dsv32-before": _as(
-        "deepseek-ai/DeepSeek-V3.2-Exp", weight_format="auto", enable_dp_attention=True, gpu="B200"
+        "deepseek-ai/DeepSeek-V3.2-Exp", weight_format="auto", enable_dp_attention=True,
+        gpu="B200", runtime_version="0.5.3",
     ),
-    "sglang-4760-llama31-8b-h100": _as("meta-llama/Llama-3.1-8B-Instruct", gpu="H100 SXM 80GB"),
-    "sglang-21348-qwen3-235b-fp8-h100x4": _as("Qwen/Qwen3-235B-A22B-FP8", weight_format="auto"),
-    "fi-sglang-kimi-k25-tp8": _as("moonshotai/Kimi-K2.5", weight_format="auto"),
-    "fi-sglang-glm5-fp8-tp8": _as("zai-org/GLM-5-FP8", weight_format="auto"),
-    "fi-sglang-llama31-8b-24gb": _as("meta-llama/Llama-3.1-8B-Instruct"),
-    "fi-sglang-qwen25-05b-80gb": _as("Qwen/Qwen2.5-0.5B-Instruct", max_total_tokens=20480),
-    "fi-sglang-qwen3-32b-gke": _as("Qwen/Qwen3-32B"),
-    "fi-sglang-qwen3-06b-4gb": _as("Qwen/Qwen3-0.6B"),
-    "sgl-qwen2-7b-24gb-20250204": _as("Qwen/Qwen2.5-7B-Instruct"),
-    "sgl-ornith-9b-gb10": _as("Qwen/Qwen3.5-9B"),
-    "sgl-nemotronh-xpu-tp4": _as("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"),
-    "sgl-qwen38-27b-eagle-v0517": _as("Qwen/Qwen3.8-27B"),
-    "sgl-qwen2-32b-tp4-24gb": _as("Qwen/Qwen2.5-32B-Instruct"),
-    "sgl-18263-qwen3-30b-aiter": _as("Qwen/Qwen3-30B-A3B-Instruct-2507"),
-    "sgl-qwen35-27b-bf16-gb10": _as("Qwen/Qwen3.5-27B"),
-    "sgl-llama31-8b-spec-20480": _as("meta-llama/Llama-3.1-8B-Instruct", max_total_tokens=20480),
-}
+    "sglang-4760-llama31-8b-h100": _free(_PLAIN_LLAMA, 78.59, _H100),
+    "sglang-21348-qwen3-235b-fp8-h100x4": _as(
+        "Qwen/Qwen3-235B-A22B-FP8", weight_format="auto", gpu=_H100
+    ),
+    "fi-sglang-kimi-k25-tp8": _free(
+        "moonshotai/Kimi-K2.5", 283.6, "MI355X", weight_format="auto", runtime_version="0.5.8"
+    ),
+    "fi-sglang-glm5-fp8-tp8": _free(
+        "zai-org/GLM-5-FP8", 193.92 + 89.58, "MI355X", weight_format="auto",
+        runtime_version="0.5.8",
+    ),
+    "fi-sglang-llama31-8b-24gb": _free(
+        _PLAIN_LLAMA, 22.39, _CARD_24, runtime_version="0.4.9", chunked_prefill_size=2048
+    ),
+    "fi-sglang-qwen25-05b-80gb": _free(
+        "Qwen/Qwen2.5-0.5B-Instruct", 78.43, _H100, max_total_tokens=20480
+    ),
+    "fi-sglang-qwen3-32b-gke": _free("Qwen/Qwen3-32B", 17.40 + 61.07, _H100),
+    "fi-sglang-qwen3-06b-4gb": _free("Qwen/Qwen3-0.6B", 3.23, "Jetson Orin Nano 4GB"),
+    "sgl-granite4-h-micro-16gb": _free(
+        "ibm-granite/granite-4.0-h-micro", 15.24, _CARD_16, runtime_version="0.5.8"
+    ),
+    "sgl-lfm2-700m-16gb": _free("LiquidAI/LFM2-700M", 15.33, _CARD_16),
+    "sgl-qwen3-14b-tp4-24gb": _free("Qwen/Qwen3-14B", 16.0 + 7.08, _CARD_24),
+    "sgl-qwen2-7b-24gb-20250204": _free(
+        "Qwen/Qwen2.5-7B-Instruct", 22.76, _CARD_24, runtime_version="0.4.2"
+    ),
+    "sgl-qwen35-4b-24gb": _free("Qwen/Qwen3.5-4B", 14.47 + 8.62, _CARD_24),
+    "sgl-ornith-9b-gb10": _free("Qwen/Qwen3.5-9B", 24.12 + 17.17, "GB10 (DGX Spark)"),
+    "sgl-nemotronh-xpu-tp4": _as("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", gpu="Arc Pro B60")
+    | {"left_out": dict.fromkeys(SCRATCH, "the share of the device is not stated")},
+    "sgl-qwen38-27b-eagle-v0517": _as("Qwen/Qwen3.8-27B", speculative_tokens=3),
+    "sgl-qwen2-32b-tp4-24gb": _free(
+        "Qwen/Qwen2.5-32B-Instruct", 6.09 + 15.54, _CARD_24, runtime_version="0.4.3"
+    ),
+    "sgl-18263-qwen3-30b-aiter": _free(
+        "Qwen/Qwen3-30B-A3B-Instruct-2507", 230.2 + 56.98, "MI355X", runtime_version="0.5.15"
+    ),
+    "sgl-qwen3-8b-b300": _free("Qwen/Qwen3-8B", 275.75, "B300", runtime_version="0.5.12"),
+    "sgl-15464-mimo-v2-flash-tp4": _as("XiaomiMiMo/MiMo-V2-Flash", runtime_version="0.5.6"),
+    "sgl-qwen35-27b-bf16-gb10": _free("Qwen/Qwen3.5-27B", 111.7, "GB10 (DGX Spark)"),
+    "sgl-llama31-8b-spec-20480": _as(
+        _PLAIN_LLAMA, max_total_tokens=20480, runtime_version="0.5.12"
+    ),
+}  # fmt: skip
 SGLANG_LEFT_OUT: dict[str, str] = {
     "fi-sglang-qwen38-flash-next-gb10": NO_CONFIG,
     "sgl-dsv4-dspark-gb10-rank": "its parallel size is not stated, and it has a draft model",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,17 @@ from engine.cancel import CancelToken
 from engine.contract.desk import Desk
 from engine.contract.fields import BY_NAME
 from engine.contract.request import parse
+from engine.evidence import Basis, exactly, total
 from engine.runtimes import registry
 from engine.sizing import size
 
 if TYPE_CHECKING:
     from engine.contract.desk import Plan
+    from engine.devices.device import Machine
     from engine.sizing import Sizing
     from tests.truth.scoring.records import Record
+
+_STATED = "free memory before loading, as the record states it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,22 @@ def _desk() -> Desk:
     return Desk(CancelToken())
 
 
+def _with_free(plan: Plan, free_bytes: int) -> Machine:
+    """The machine with so much held by others that a process finds ``free_bytes`` at its start."""
+    from engine.runtimes.sglang import work
+
+    machine, slots = plan.machine, []
+    for slot in machine.slots:
+        own = total(work.before_loading(slot.device, plan.deployment.ranks)).likely_bytes
+        device = slot.device
+        held = device.allocatable.likely_bytes - own - free_bytes
+        if held < 0:
+            device = replace(device, allocatable=exactly(free_bytes + own, Basis.MEASURED, _STATED))
+        foreign = exactly(max(held, 0), Basis.MEASURED, _STATED)
+        slots.append(replace(slot, device=device, foreign=foreign))
+    return replace(machine, slots=tuple(slots))
+
+
 def is_offered(runtime: str) -> bool:
     """Whether the engine plans ``runtime`` by now."""
     return runtime in registry.RUNTIMES
@@ -52,4 +72,7 @@ def ask(record: Record) -> Asked:
     # What the contract has no key for yet stays in the record.
     request = {key: value for key, value in record.request.items() if key in BY_NAME}
     plan = _desk().plan(parse(request))
+    free_bytes = record.facts.get("free_before_bytes")
+    if free_bytes is not None:
+        plan = replace(plan, machine=_with_free(plan, free_bytes))
     return Asked(record, plan, size(plan.model, plan.deployment, plan.machine))

@@ -19,37 +19,52 @@ if TYPE_CHECKING:
 
 _INSIDE = {"workspaces", "collectives, workspaces", "sampler buffers"}
 """Parts of the runtime's region that vLLM charges to its budget and prints as non-torch."""
-_IN_THE_WAY = {Region.HEADROOM}
+_COUNTS = ("kv_blocks", "kv_tokens", "max_concurrency")
 
 
 def scores(asked: Asked) -> Iterator[Score]:
     """Every figure of the record that is scored."""
     record, budget = asked.record, asked.sizing.budget
     rank = budget.ranks[record.facts.get("rank", 0)]
-    inside = GRAPHS_INSIDE.at(parse_version(budget.deployment.runtime_version))
+    inside = _graphs_are_inside(budget)
     for figure, estimate in _regions(rank).items():
         # Since 0.21 the region is vLLM's own estimate, which it charges before it captures.
         if figure in record.printed and figure != ("graphs" if inside else "graphs_estimated"):
             yield _score(asked, figure, estimate)
+    if record.request.keys() & {"gpu", "gpu_total_bytes"}:
+        yield from _from_scratch(asked, rank)
     pool = record.printed.get("kv_pool")
-    if pool and _names_its_device(asked):
-        yield _score(asked, "kv_pool", rank.regions[Region.KV_CACHE].estimate)
-    if "max_concurrency" in record.printed and _names_its_device(asked):
-        yield _count(asked, "max_concurrency", budget, "concurrency from scratch")
     if pool:
         known = asked.again(kv_pool_bytes=pool[0]).budget
-        for figure in ("kv_blocks", "kv_tokens", "max_concurrency"):
+        for figure in _COUNTS:
             if figure in record.printed:
                 yield _count(asked, figure, known, f"{figure} from a known pool")
     if "need" in record.printed:
         yield _need(asked)
 
 
+def _from_scratch(asked: Asked, rank: RankBudget) -> Iterator[Score]:
+    """Of a start whose device is named: what follows from the settings alone."""
+    printed, budget = asked.record.printed, asked.sizing.budget
+    if "kv_pool" in printed:
+        yield _score(asked, "kv_pool", rank.regions[Region.KV_CACHE].estimate)
+    if "max_concurrency" in printed:
+        yield _count(asked, "max_concurrency", budget, "concurrency from scratch")
+    if asked.record.runtime == "sglang" and "kv_tokens" in printed:
+        yield _count(asked, "kv_tokens", budget, "tokens from scratch")
+
+
+def _graphs_are_inside(budget: Budget) -> bool:
+    if budget.deployment.runtime != "vllm":
+        return False
+    return GRAPHS_INSIDE.at(parse_version(budget.deployment.runtime_version))
+
+
 def _regions(rank: RankBudget) -> dict[str, Estimate]:
     runtime = rank.regions[Region.RUNTIME].estimate
     inside = total(part for part in runtime.parts if part.label in _INSIDE)
     weights = rank.regions[Region.WEIGHTS].estimate
-    whole = (r.estimate for kind, r in rank.regions.items() if kind not in _IN_THE_WAY)
+    whole = (r.estimate for kind, r in rank.regions.items() if kind is not Region.HEADROOM)
     return {
         "weights": weights,
         "activations": rank.regions[Region.ACTIVATIONS].estimate,
@@ -59,10 +74,6 @@ def _regions(rank: RankBudget) -> dict[str, Estimate]:
         "consumed": total((weights, inside)),
         "card": total(whole),
     }
-
-
-def _names_its_device(asked: Asked) -> bool:
-    return bool(asked.record.request.keys() & {"gpu", "gpu_total_bytes"})
 
 
 def traits(asked: Asked) -> frozenset[str]:
