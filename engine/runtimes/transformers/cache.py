@@ -2,11 +2,12 @@
 
 Source:
     transformers 5.24.0 ``cache_utils.py``; the tensors of every type's cache were measured after
-    7, 40 and 41 tokens (torch 2.13.0, CPU), see ``tests/truth/test_measured_caches.py``.
+    7, 40 and 41 tokens (torch 2.13.0, CPU), see ``tests/truth/test_architectures.py``.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
@@ -24,8 +25,23 @@ _MODEL_DTYPE = frozenset({"cca", "lightning", "xlstm"})
 _INTEGER_BYTES = 8
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a cache keeps of a layer, before any quantisation."""
+
+    static: bool = False
+    """Whether it is made for the whole sequence up front."""
+    packs_latents: bool = True
+    """Whether latent attention keeps the latent vector, and not keys and values of every head."""
+    cuts_windows: bool = True
+    """Whether a growing cache drops what has left the window."""
+
+
+GROWING = Form()
+
+
 def layer_bytes(
-    layer: LayerSpec, tokens: int, dtype: str, *, tp: int = 1, static: bool = False
+    layer: LayerSpec, tokens: int, dtype: str, *, tp: int = 1, form: Form = GROWING
 ) -> int:
     """Bytes that one layer keeps for one sequence of ``tokens``.
 
@@ -34,10 +50,10 @@ def layer_bytes(
         tokens: prompt and answer so far.
         dtype: the model's dtype, which keys and values have.
         tp: tensor-parallel size.
-        static: whether the cache was made for ``tokens`` up front.
+        form: what the cache keeps.
     """
     kept = sum(
-        attention_bytes(a, tokens, dtype, tp=tp, static=static)
+        attention_bytes(a, tokens, dtype, tp=tp, form=form)
         for a in (layer.attention, layer.cross)
         if a is not None and a.keeps_cache
     )
@@ -45,17 +61,19 @@ def layer_bytes(
 
 
 def attention_bytes(
-    attention: AttentionSpec, tokens: int, dtype: str, *, tp: int = 1, static: bool = False
+    attention: AttentionSpec, tokens: int, dtype: str, *, tp: int = 1, form: Form = GROWING
 ) -> int:
     """Keys and values of one attention layer after ``tokens``."""
-    kept = kept_tokens(attention, tokens, static=static)
-    size = kept * token_bytes(attention, dtype, tp)
+    kept = kept_tokens(attention, tokens, form)
+    size = kept * token_bytes(attention, dtype, tp, packs_latents=form.packs_latents)
     if attention.compression is not None:
         size += _compressed_elements(attention.compression, tokens) * element_bytes(dtype)
     return size * attention.caches
 
 
-def growth_bytes(layer: LayerSpec, tokens: int, dtype: str, *, tp: int = 1) -> int:
+def growth_bytes(
+    layer: LayerSpec, tokens: int, dtype: str, *, tp: int = 1, form: Form = GROWING
+) -> int:
     """What one more token costs a layer after ``tokens``; of a compressed entry, its share.
 
     What waits for an entry to be full comes and goes, and is left out.
@@ -64,8 +82,9 @@ def growth_bytes(layer: LayerSpec, tokens: int, dtype: str, *, tp: int = 1) -> i
     for attention in (layer.attention, layer.cross):
         if attention is None or not attention.keeps_cache:
             continue
-        more = kept_tokens(attention, tokens + 1) - kept_tokens(attention, tokens)
-        grown += more * token_bytes(attention, dtype, tp) * attention.caches
+        more = kept_tokens(attention, tokens + 1, form) - kept_tokens(attention, tokens, form)
+        each = token_bytes(attention, dtype, tp, packs_latents=form.packs_latents)
+        grown += more * each * attention.caches
         found = attention.compression
         if found is not None:
             entry_bytes = (found.width + found.index_width) * element_bytes(dtype)
@@ -73,13 +92,18 @@ def growth_bytes(layer: LayerSpec, tokens: int, dtype: str, *, tp: int = 1) -> i
     return grown
 
 
-def token_bytes(attention: AttentionSpec, dtype: str, tp: int = 1) -> int:
+def token_bytes(
+    attention: AttentionSpec, dtype: str, tp: int = 1, *, packs_latents: bool = True
+) -> int:
     """Bytes that one cache of a layer holds for one token.
 
-    Latent attention is cached as the latent vector, whole on every rank.
+    A latent vector is whole on every rank; unpacked, its heads are shared out.
     """
-    if attention.kind is AttentionKind.LATENT:
+    if attention.kind is AttentionKind.LATENT and packs_latents:
         size = side_bytes(dtype, attention.kv_lora_rank + attention.qk_rope_head_dim)
+    elif attention.kind is AttentionKind.LATENT:
+        key = attention.qk_nope_head_dim + attention.qk_rope_head_dim
+        size = attention.num_attention_heads // tp * head_bytes(dtype, key, attention.v_head_dim)
     else:
         heads = kv_heads_per_rank(attention, tp)
         # A plain window keeps the value though it is the key; only the compressed kinds do not.
@@ -92,11 +116,12 @@ def token_bytes(attention: AttentionSpec, dtype: str, tp: int = 1) -> int:
     return size
 
 
-def kept_tokens(attention: AttentionSpec, tokens: int, *, static: bool = False) -> int:
+def kept_tokens(attention: AttentionSpec, tokens: int, form: Form = GROWING) -> int:
     """Tokens a layer's cache holds at the end: W − 1 (dynamic) or W (static) under a window."""
     windowed = attention.window and attention.kind is not AttentionKind.CROSS
-    if windowed and not static:
-        return min(attention.window - 1, tokens) + attention.prefix_tokens
+    if windowed and not form.static:
+        kept = min(attention.window - 1, tokens) if form.cuts_windows else tokens
+        return kept + attention.prefix_tokens
     return needed_tokens(attention, tokens)
 
 

@@ -1,188 +1,217 @@
-"""What a generation with Transformers keeps and what it needs for a moment."""
+"""What a generation with Transformers needs for a moment: reading the prompt, the next token.
+
+Source:
+    Live tensors of one layer, followed through every operation of transformers 5.24 (torch 2.13,
+    CPU, two layers of Llama, Qwen3, Gemma 2 and 3, Phi-3, Mixtral, Qwen3-MoE, DeepSeek-V3).
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
 from engine.budget.sequence_state import kv_heads_per_rank
-from engine.evidence import Basis, Estimate, exactly, total
+from engine.evidence import Basis, Estimate
 from engine.formats.kv import side_bytes
-from engine.runtimes.transformers.cache import attention_bytes, kept_tokens
-from engine.runtimes.transformers.cache import state_bytes as layer_state_bytes
+from engine.runtimes.transformers.cache import kept_tokens
+from engine.runtimes.transformers.caches import unpacked_bytes
 from engine.units import ceil_div
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from engine.architecture.spec import LayerSpec
+    from engine.architecture.spec import AttentionSpec, LayerSpec, MoeSpec
     from engine.runtimes.transformers.settings import Settings
 
-_SCORE_BYTES = 8
-"""Peak per attention score in 16 bits: the score, its fp32 softmax and the cast back."""
-
-
-def cache_bytes(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> int:
-    """KV cache of the whole batch at the end of the generation."""
-    kinds = _cache_kinds(layers, settings, tp)
-    return sum(each * count for (_, each), count in kinds.items()) * settings.batch
-
-
-def cache_formula(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> str:
-    """``cache_bytes`` as a calculation, one term per kind of layer."""
-    batch = settings.batch
-    many = "1 sequence" if batch == 1 else f"{batch:,} sequences"
-    parts = [
-        f"{count} layers × {_kept(tokens, each)} × {many}"
-        for (tokens, each), count in _cache_kinds(layers, settings, tp).items()
-    ]
-    return " + ".join(parts) + f" = {cache_bytes(layers, settings, tp):,} B" if parts else ""
-
-
-def _kept(tokens: int, size_bytes: int) -> str:
-    if tokens and size_bytes % tokens == 0:
-        return f"{tokens:,} tokens × {size_bytes // tokens:,} B"
-    return f"{size_bytes:,} B"
-
-
-def _cache_kinds(
-    layers: Sequence[LayerSpec], settings: Settings, tp: int
-) -> Counter[tuple[int, int]]:
-    """(tokens kept, bytes of them) of every cache, counted."""
-    static, dtype, context = settings.static_cache, settings.kv_dtype, settings.context
-    return Counter(
-        (
-            kept_tokens(a, context, static=static) * a.caches,
-            attention_bytes(a, context, dtype, tp=tp, static=static),
-        )
-        for layer in layers
-        for a in (layer.attention, layer.cross)
-        if a is not None and a.keeps_cache
-    )
-
-
-def state_bytes(layers: Sequence[LayerSpec], dtype: str, batch: int, tp: int) -> int:
-    """Constant state of the whole batch."""
-    states = (layer.state for layer in layers if layer.state is not None)
-    return batch * sum(layer_state_bytes(state, dtype, tp) for state in states)
+_STACKED_EXPERTS = (5, 0)
+"""From here on all experts compute at once; before, one after the other."""
+_SCORE_BYTES = {"bfloat16": 10, "float16": 8, "float32": 8}
+"""Peak per attention score: masked, in 32 bits beside its softmax; PyTorch saves the copy in
+FP16."""
+_LOGIT_BYTES = 4
+"""The last token's logits are copied to 32 bits."""
 
 
 def activations(
     layers: Sequence[LayerSpec], hidden: int, vocab: int, settings: Settings, tp: int
 ) -> Estimate:
-    """The larger of the prefill's peak and a decoding step's cache copy."""
-    prefill = max(
-        (_prefill_bytes(layer, hidden, settings, tp) for layer in _distinct(layers)), default=0
-    )
-    logits = settings.batch * vocab * (settings.element_bytes + 4)
-    prefill = max(prefill, logits)
-    growth = 0 if settings.static_cache else _growth_bytes(layers, settings, tp)
-    likely = max(prefill, growth)
-    tokens = settings.batch * settings.prompt
-    formula = f"prefill of {tokens:,} tokens ({settings.attention}): {prefill:,} B"
-    if growth > prefill:
-        formula = f"the longest layer's keys copied to grow by one token: {growth:,} B"
+    """The larger of a pass over the prompt and of a decoding step."""
+    prefill, padded = reading(layers, hidden, vocab, settings, tp)
+    step = decoding(layers, settings, tp)
+    tokens = settings.batch * settings.chunk
+    likely, formula = prefill, f"prefill of {tokens:,} tokens ({settings.attention}): {prefill:,} B"
+    if step.likely_bytes > prefill:
+        likely, formula = step.likely_bytes, step.formula
     return Estimate(
-        likely * 3 // 4,
+        likely * 4 // 5,
         likely,
-        likely * 5 // 4,
+        max(likely * 5 // 4, padded, step.high_bytes),
         Basis.FITTED,
-        "closed form of one layer's live tensors, ± 25 %",
+        "live tensors of one layer, counted in Transformers 5.24, ± a quarter",
         formula,
     )
 
 
-def _distinct(layers: Sequence[LayerSpec]) -> list[LayerSpec]:
-    return list({id(layer): layer for layer in layers}.values())
+def reading(
+    layers: Sequence[LayerSpec], hidden: int, vocab: int, settings: Settings, tp: int
+) -> tuple[int, int]:
+    """Peak of a pass over the prompt; and where prompts differ in length, so that some are padded.
+
+    ``generate`` makes the logits of the last token only.
+    """
+    logits = settings.batch * vocab * (settings.element_bytes + _LOGIT_BYTES)
+    plain = padded = logits
+    for layer in _distinct(layers):
+        mlp = _mlp_bytes(layer, hidden, settings, tp)
+        plain, padded = max(plain, mlp), max(padded, mlp)
+        for attention in (layer.attention, layer.cross):
+            if attention is not None:
+                needed = _attention_bytes(attention, hidden, settings, tp)
+                plain = max(plain, needed)
+                # Only a mask that pads makes sdpa copy the keys for every head that shares them.
+                more = _masked_bytes(attention, settings, tp) if settings.batch > 1 else 0
+                padded = max(padded, needed + more)
+    return plain, padded
 
 
-def _prefill_bytes(layer: LayerSpec, hidden: int, settings: Settings, tp: int) -> int:
-    tokens, width = settings.batch * settings.prompt, settings.element_bytes
-    shared = layer.moe.shared_intermediate_size if layer.moe else 0
-    inner = (3 if layer.gated_mlp else 2) * ceil_div(max(layer.intermediate_size, shared), tp)
-    if layer.moe is not None:
-        expert = ceil_div(layer.moe.moe_intermediate_size, tp)
-        inner = max(inner, layer.moe.num_experts_per_tok * (2 * expert + hidden))
-    mlp = tokens * width * (3 * hidden + inner)
-    attention = layer.attention
-    if attention is None:
-        return mlp
-    heads = ceil_div(attention.num_attention_heads, tp)
-    projected = heads * (2 * attention.head_dim + attention.v_head_dim)
-    needed = tokens * width * (3 * hidden + 2 * projected)
-    if settings.attention == "eager":
-        keys = settings.prompt
-        scores = settings.batch * heads * settings.prompt * keys
-        needed += (
-            scores * _SCORE_BYTES * width // 2 + settings.batch * settings.prompt * keys * width
-        )
-    return max(mlp, needed)
-
-
-def _growth_bytes(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> int:
-    """``torch.cat`` keeps the old keys of a layer beside the new ones."""
-    largest = 0
+def decoding(layers: Iterable[LayerSpec], settings: Settings, tp: int) -> Estimate:
+    """What the next token takes for a moment: a layer's cache copied, unpacked or repeated."""
+    copied = repeated = 0
     for layer in _distinct(layers):
         attention = layer.attention
         if attention is None or not attention.keeps_cache:
             continue
-        tokens = kept_tokens(attention, settings.context)
-        if attention.kind is AttentionKind.LATENT:
-            heads, key = 1, attention.kv_lora_rank
-        else:
-            heads = kv_heads_per_rank(attention, tp)
-            key = max(attention.head_dim, attention.v_head_dim)
-        key_bytes = side_bytes(settings.kv_dtype, key)
-        largest = max(largest, settings.batch * tokens * heads * key_bytes)
-    return largest
-
-
-def slack(cache: int, moving: Estimate) -> Estimate:
-    """What the caching allocator holds without using it: every step asks for other sizes."""
-    likely = (cache + moving.likely_bytes) // 10
+        copied = max(copied, _copied_bytes(attention, settings, tp))
+        repeated = max(repeated, _repeated_bytes(attention, settings, tp, settings.context))
+        if settings.attention == "eager":
+            scores = settings.batch * _heads(attention, tp) * settings.context
+            copied = max(copied, repeated + scores * _SCORE_BYTES[_dtype(settings)])
+    formula = f"the longest layer's keys copied to grow by one token: {copied:,} B"
+    if settings.cache.is_quantised:
+        formula = f"the longest layer's keys and values unpacked and copied: {copied:,} B"
     return Estimate(
-        0,
-        likely,
-        (cache + moving.high_bytes) // 4,
-        Basis.ASSUMED,
-        "a tenth of what changes size; up to a quarter without expandable segments",
-        f"({cache:,} + {moving.likely_bytes:,}) / 10 = {likely:,} B",
+        copied, copied, max(copied, repeated), Basis.FITTED,
+        "transformers 5.24 cache_utils.py; repeated for all heads where the kernel shares none",
+        formula,
+    )  # fmt: skip
+
+
+def _distinct(layers: Iterable[LayerSpec]) -> list[LayerSpec]:
+    return list({id(layer): layer for layer in layers}.values())
+
+
+def _dtype(settings: Settings) -> str:
+    return (
+        {2: "float16", 4: "float32"}[settings.element_bytes]
+        if (settings.kv_dtype not in _SCORE_BYTES)
+        else settings.kv_dtype
     )
 
 
-def workspaces(*, on_gpu: bool) -> Estimate:
-    """Workspaces of cuBLAS and its like: what generations hold beside weights and cache."""
-    mib = 2**20
-    if not on_gpu:
-        return exactly(0, Basis.EXACT, "no cuBLAS here")
-    return Estimate(
-        12 * mib,
-        40 * mib,
-        48 * mib,
-        Basis.FITTED,
-        "25 of 28 generations of Qwen3 on H20 held 12 to 48 MiB more, mostly 33 and over",
-        "40 MiB",
-        "BLAS workspaces",
-    )
+def _heads(attention: AttentionSpec, tp: int) -> int:
+    return ceil_div(attention.num_attention_heads, tp)
 
 
-def process(context: Estimate) -> Estimate:
-    """Context and kernels of one PyTorch process."""
-    if not context.high_bytes:
-        return context
-    mib = 2**20
-    likely = context.likely_bytes * 11 // 10
-    return total(
-        [
-            Estimate(
-                min(95 * mib, likely),
-                likely,
-                context.high_bytes + 350 * mib,
-                context.basis,
-                "PyTorch processes on T4 to H100 beside the bare context",
-                f"{context.formula} × 1.1",
-                context.label,
-            )
-        ]
-    ).named(context.label)
+def _mlp_bytes(layer: LayerSpec, hidden: int, settings: Settings, tp: int) -> int:
+    """Four hidden states stay: embeddings, the layer's input, the residual, the normed input."""
+    width = ceil_div(layer.intermediate_size, tp)
+    # Gate and up, the activated gate, the product; a fused projection stays whole beside both.
+    inner = (4 if _is_fused(layer) else 3) * width
+    tokens = settings.batch * settings.chunk
+    elements = tokens * (4 * hidden + inner)
+    if layer.moe is not None:
+        elements = max(elements, _moe_elements(layer.moe, tokens, hidden, settings, tp))
+    if layer.state is not None:
+        # In, convolved, activated and out, with the kernels of the architecture installed.
+        channels = ceil_div(layer.state.conv_dim, tp)
+        elements = max(elements, tokens * (4 * hidden + 4 * channels))
+    return elements * settings.element_bytes
+
+
+def _is_fused(layer: LayerSpec) -> bool:
+    return any("gate_up" in tensor.name for tensor in layer.tensors)
+
+
+def _moe_elements(moe: MoeSpec, tokens: int, hidden: int, settings: Settings, tp: int) -> int:
+    """Rows of every chosen expert: gathered, gate and up, activated, product; then weighted."""
+    width = ceil_div(moe.moe_intermediate_size, tp)
+    shared = 3 * ceil_div(moe.shared_intermediate_size, tp) + hidden
+    rows = tokens * moe.num_experts_per_tok
+    if settings.version < _STACKED_EXPERTS:
+        rows = ceil_div(rows, moe.num_experts)
+    routed = rows * max(hidden + 4 * width, 4 * hidden)
+    return tokens * 4 * hidden + max(routed, tokens * shared)
+
+
+def _attention_bytes(attention: AttentionSpec, hidden: int, settings: Settings, tp: int) -> int:
+    tokens, width = settings.batch * settings.chunk, settings.element_bytes
+    heads, keys = _heads(attention, tp), _keys(attention, settings)
+    queries = heads * attention.head_dim
+    if attention.kind is AttentionKind.LATENT:
+        projected = 2 * heads * (2 * attention.head_dim + attention.v_head_dim)
+    else:
+        shared = kv_heads_per_rank(attention, tp)
+        key, value = shared * attention.head_dim, shared * attention.v_head_dim
+        # While they are turned: the product with the cosine, the turned half, that with the sine.
+        turning = max(3 * queries, queries + 3 * key)
+        projected = queries + key + value + turning + 2 * attention.head_dim
+    needed = tokens * width * (3 * hidden + projected)
+    if settings.attention == "eager":
+        scores = settings.batch * heads * settings.chunk * keys
+        masks = settings.batch * settings.chunk * keys * width
+        repeated = _repeated_bytes(attention, settings, tp, keys)
+        held = tokens * width * (3 * hidden + queries) + repeated
+        return max(needed, held + scores * _SCORE_BYTES[_dtype(settings)] + masks)
+    if settings.attention == "sdpa" and _needs_mask(attention, settings):
+        needed += _masked_bytes(attention, settings, tp)
+    return needed
+
+
+def _keys(attention: AttentionSpec, settings: Settings) -> int:
+    """Keys that the last chunk of the prompt attends to."""
+    if attention.kind is AttentionKind.CROSS:
+        return attention.window or settings.prompt
+    if not attention.window:
+        return settings.prompt
+    return min(settings.prompt, attention.window - 1 + settings.chunk)
+
+
+def _needs_mask(attention: AttentionSpec, settings: Settings) -> bool:
+    """Whether plain causality is not the mask: a window, or keys from before the chunk."""
+    windowed = 0 < attention.window < settings.chunk
+    return windowed or 1 < settings.chunk < settings.prompt
+
+
+def _masked_bytes(attention: AttentionSpec, settings: Settings, tp: int) -> int:
+    """A mask, and keys and values repeated for every query head, which sdpa makes with one."""
+    keys = _keys(attention, settings)
+    repeated = _repeated_bytes(attention, settings, tp, keys)
+    return settings.batch * settings.chunk * keys + repeated
+
+
+def _repeated_bytes(attention: AttentionSpec, settings: Settings, tp: int, keys: int) -> int:
+    heads = _heads(attention, tp)
+    if attention.kind is AttentionKind.LATENT or heads == kv_heads_per_rank(attention, tp):
+        return 0
+    each = heads * (attention.head_dim + attention.v_head_dim) * settings.element_bytes
+    return settings.batch * min(keys, settings.context) * each
+
+
+def _copied_bytes(attention: AttentionSpec, settings: Settings, tp: int) -> int:
+    """Beside the cache while it grows: ``torch.cat`` keeps old keys until the new ones are there.
+
+    A quantised layer is unpacked whole, and what is unpacked is copied with the new token.
+    """
+    cache = settings.cache
+    if cache.is_quantised:
+        return (3 if cache.is_fp8 else 2) * unpacked_bytes(attention, settings, tp)
+    if cache.form.static:
+        return 0
+    tokens = kept_tokens(attention, settings.context, cache.form)
+    if attention.kind is AttentionKind.LATENT and cache.form.packs_latents:
+        heads, key = 1, attention.kv_lora_rank
+    else:
+        latent = attention.kind is AttentionKind.LATENT
+        heads = _heads(attention, tp) if latent else kv_heads_per_rank(attention, tp)
+        key = max(attention.head_dim, attention.v_head_dim)
+    return settings.batch * tokens * heads * side_bytes(settings.kv_dtype, key)

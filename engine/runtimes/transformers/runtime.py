@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import ModuleClass, Subject
 from engine.budget import sequence_state as state
-from engine.budget.bounds import as_bound, counted, least, no_state
-from engine.budget.model import Budget, RankBudget, Region, RegionBudget, SequenceState
-from engine.budget.weights import AS_STORED, WeightLayout, weights
-from engine.devices.device import Vendor
-from engine.evidence import Basis, Estimate, exactly, total
-from engine.formats.weights import FORMATS
-from engine.runtimes import overheads
-from engine.runtimes.transformers import peaks
+from engine.budget.model import Budget, SequenceState
+from engine.budget.weights import AS_STORED
+from engine.runtimes.transformers import caches, releases
 from engine.runtimes.transformers.cache import growth_bytes
+from engine.runtimes.transformers.placement import NOT_SPREAD, Placement, place
+from engine.runtimes.transformers.rank import Ranks
 from engine.runtimes.transformers.settings import FORMATS_LOADED, Settings, settle
+from engine.units import format_gib
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
-    from engine.architecture.spec import Direction
+    from engine.budget.model import RankBudget
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine, Slot
 
+_BITSANDBYTES = ("nf4", "int8")
+
 
 class Transformers:
-    """Transformers 5.24 with accelerate's placement."""
+    """Transformers with accelerate's placement."""
 
     name = "transformers"
     label = "Transformers"
-    versions: tuple[str, ...] = ("5.24.0",)
+    versions: tuple[str, ...] = (releases.NEWEST,)
     kv_cache_dtypes: tuple[str, ...] = (AS_STORED,)
 
     def weight_formats(self, model: Model) -> tuple[str, ...]:
@@ -40,201 +37,118 @@ class Transformers:
         return () if model.is_gguf else (AS_STORED, *names)
 
     def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
-        """The budget of every device.
+        """The budget of every device, and of the RAM where something lies in it.
 
         Raises:
             DeploymentError: the deployment is impossible; names the field to correct.
         """
         settings = settle(model, deployment, machine)
         tp = settings.deployment.tensor_parallel_size
-        devices = _devices(settings, machine)
-        shares = _place(model, settings, len(devices) // tp)
-        ranks = tuple(
-            _rank(model, settings, shares[index // tp], index, slot)
-            for index, slot in enumerate(devices)
+        slots = _devices(settings, machine)
+        placement = place(
+            model, settings.held.weight_format, tp, slots, machine.host, settings.device_map
         )
-        spec = model.spec
+        builder = Ranks(model, settings, placement, _packed(model, settings, machine, slots))
+        ranks = [builder.device(rank, slot) for rank, slot in enumerate(slots)]
         fullest = max(ranks, key=lambda r: r.needed.likely_bytes)
+        host = builder.host(len(ranks), machine.host)
+        if host is not None:
+            ranks.append(host)
+        spec = model.spec
         return Budget(
             model=model,
             deployment=settings.deployment,
             machine=machine,
-            ranks=ranks,
+            ranks=tuple(ranks),
             sequence_state=SequenceState(
                 architecture_bytes_per_sequence=state.architecture_bytes(
                     spec, settings.kv_dtype, settings.context
                 ),
                 reserved_bytes_per_sequence=fullest.needed.likely_bytes // settings.batch,
-                bytes_per_token=_growth(model, settings, shares[fullest.rank // tp], tp),
+                bytes_per_token=_growth(model, settings, placement, fullest),
                 formula=state.sequence_equation(spec, settings.kv_dtype, settings.context),
             ),
             assumptions=settings.assumptions,
-            warnings=settings.warnings,
+            warnings=(*settings.warnings, *_away(placement)),
+            refusals=_refusals(model, settings, placement),
             doubts=spec.doubts,
         )
 
 
 def _devices(settings: Settings, machine: Machine) -> tuple[Slot, ...]:
-    """``device_map="auto"`` spreads the layers over every device there is."""
+    """``device_map`` spreads the layers over every device there is, unless some are asked for."""
+    if settings.device_map == NOT_SPREAD:
+        return machine.slots[: settings.deployment.tensor_parallel_size]
     ranks = settings.deployment.ranks
     return machine.slots if ranks == 1 else machine.slots[:ranks]
 
 
-def _growth(model: Model, settings: Settings, share: _Share, tp: int) -> int:
-    """What one more token costs after the last one."""
-    context, dtype = settings.context, settings.kv_dtype
-    return sum(
-        count * growth_bytes(layer, context, dtype, tp=tp)
-        for layer, count in state.layer_kinds(model.spec, share.layers.start, share.layers.stop)
+def _packed(
+    model: Model, settings: Settings, machine: Machine, slots: tuple[Slot, ...]
+) -> tuple[int, int]:
+    """The whole model as it is stored and as it is held."""
+    if settings.held.is_certain or not settings.held.unpacked_from:
+        return 1, 1
+    tp = settings.deployment.tensor_parallel_size
+    stored, held = (
+        place(model, name, tp, slots[:tp], machine.host, NOT_SPREAD).devices[0].size_bytes
+        for name in (settings.deployment.weight_format, settings.held.weight_format)
     )
+    return stored, held or 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """Layers and bytes of weights that one device (or one group of ranks) holds."""
-
-    layers: range
-    size_bytes: int
-    basis: Basis
-    source: str
-    direction: Direction | None
-
-
-@lru_cache(maxsize=1024)
-def _placed(model: Model, weight_format: str, tp: int, devices: int) -> tuple[_Share, ...]:
-    """Layers dealt in order, each device but the last up to an even share and one layer's room.
-
-    Source:
-        accelerate ``utils/modeling.py :: get_balanced_memory``, ``infer_auto_device_map``.
-    """
-    layout = WeightLayout(weight_format, tp)
-    if devices == 1:
-        found = weights(model, layout)
-        whole = sum(stage.size_bytes for stage in found.stages)
-        return (
-            _Share(
-                range(len(model.spec.layers)), whole, found.basis, found.source, found.direction
-            ),
+def _growth(model: Model, settings: Settings, placement: Placement, fullest: RankBudget) -> int:
+    """What one more token costs the fullest device after the last one."""
+    tp = settings.deployment.tensor_parallel_size
+    layers = placement.devices[fullest.rank // tp].layers
+    computes = layers if fullest.rank else (*layers, *placement.away)
+    cache = settings.cache
+    plain = sum(
+        growth_bytes(
+            model.spec.layers[at], settings.context, settings.kv_dtype, tp=tp, form=cache.form
         )
-    units = max(len(model.spec.layers), 1)
-    found = weights(model, WeightLayout(weight_format, tp, units))
-    sizes = [stage.size_bytes for stage in found.stages]
-    if model.spec.tie_word_embeddings and units > 1:
-        # The tied copy stays on one device.
-        sizes[-1] -= found.stages[-1].by_module.get(ModuleClass.EMBEDDING, 0)
-    room = sum(sizes) // devices + max(sizes) * 5 // 4
-    shares: list[_Share] = []
-    start = 0
-    for device in range(devices):
-        stop, held = start, 0
-        last = device == devices - 1
-        while stop < units and (last or held + sizes[stop] <= room - max(sizes)):
-            held += sizes[stop]
-            stop += 1
-        layers = range(start, stop)
-        shares.append(_Share(layers, held, found.basis, found.source, found.direction))
-        start = stop
-    return tuple(shares)
-
-
-def _place(model: Model, settings: Settings, devices: int) -> tuple[_Share, ...]:
-    deployment = settings.deployment
-    return _placed(
-        model, settings.held.weight_format, deployment.tensor_parallel_size, max(devices, 1)
+        for at in computes
     )
+    if cache.is_quantised:
+        return plain * cache.group_bytes // (caches.GROUP * settings.element_bytes)
+    if cache.is_offloaded and computes:
+        return plain * min(caches.ON_DEVICE, len(computes)) // len(computes)
+    return plain
 
 
-def _rank(model: Model, settings: Settings, share: _Share, rank: int, slot: Slot) -> RankBudget:
-    spec, tp = model.spec, settings.deployment.tensor_parallel_size
-    layers = [spec.layers[i] for i in share.layers if i < len(spec.layers)]
-    cache = peaks.cache_bytes(layers, settings, tp)
-    constant = peaks.state_bytes(layers, spec.dtype, settings.batch, tp)
-    moving = peaks.activations(layers, spec.hidden_size, spec.vocab_size, settings, tp)
-    on_gpu = slot.device.vendor in (Vendor.NVIDIA, Vendor.AMD)
-    runtime = total(
-        [peaks.process(overheads.context(slot.device)), peaks.workspaces(on_gpu=on_gpu)]
-    )
-    found = FORMATS.get(settings.held.weight_format)
-    stored = found.label if found else "as stored"
-    packed = FORMATS.get(settings.held.unpacked_from)
-    gap = f"Stored in {packed.label}, unpacked on loading." if packed else ""
-    minimum = settings.batch * state.rank_bytes(
-        spec, settings.kv_dtype, settings.context, share.layers, tp
-    )
-    doubted = spec.direction(Subject.SEQUENCE_STATE)
-    cache_estimate = counted(
-        cache,
-        doubted,
-        Basis.EXACT,
-        "Transformers 5.24 cache_utils.py",
-        peaks.cache_formula(layers, settings, tp),
-    )
-    weights_estimate = _weights(model, settings, share)
-    constant_estimate, constant_note = no_state(doubted)
-    if constant:
-        constant_note = f"{settings.batch} sequences"
-        constant_estimate = counted(constant, doubted, Basis.EXACT, "constant per sequence")
-    entries = (
-        RegionBudget(
-            Region.WEIGHTS,
-            weights_estimate,
-            least(share.size_bytes, share.direction),
-            f"{len(layers)} layers, {stored}",
-            gap,
-        ),
-        RegionBudget(
-            Region.KV_CACHE,
-            cache_estimate,
-            least(min(minimum, cache), doubted),
-            f"{settings.batch} × {settings.context:,} tokens at the end"
-            if cache
-            else no_state(doubted)[1],
-        ),
-        RegionBudget(
-            Region.RECURRENT_STATE,
-            constant_estimate,
-            least(constant, doubted) if constant else None,
-            constant_note,
-        ),
-        RegionBudget(
-            Region.ACTIVATIONS,
-            as_bound(moving, spec.direction(Subject.ACTIVATIONS)),
-            None,
-            f"{settings.prompt:,} tokens read in one pass, {settings.attention}",
-        ),
-        _absent(Region.CUDA_GRAPHS, "Not used by Transformers by default"),
-        RegionBudget(
-            Region.RUNTIME,
-            runtime,
-            None,
-            "Context and BLAS workspaces" if on_gpu else "No context of its own",
-        ),
-        RegionBudget(
-            Region.ALLOCATOR, peaks.slack(cache, moving), 0, "Sizes change with every token"
-        ),
-        _absent(Region.HEADROOM, "Transformers leaves nothing free on purpose"),
-        RegionBudget(Region.FOREIGN, slot.foreign, slot.foreign.likely_bytes, slot.foreign.source),
-    )
-    needed = total([cache_estimate, constant_estimate])
-    return RankBudget(rank, slot, {e.region: e for e in entries}, needed, has_pool=False)
+def _away(placement: Placement) -> list[str]:
+    """What a plan with layers elsewhere has to know."""
+    told: list[str] = []
+    if placement.host.size_bytes:
+        told.append(
+            f"{format_gib(placement.host.size_bytes)} of weights stay in RAM and come to the first "
+            "GPU to compute, layer by layer: every token waits for them."
+        )
+    if placement.disk.size_bytes:
+        told.append(
+            f"{format_gib(placement.disk.size_bytes)} of weights stay on disk: set offload_folder."
+        )
+    if placement.away:
+        told.append(
+            f"The cache of the {len(placement.away)} layers that lie elsewhere is on the first "
+            "GPU; device_map plans no room for it."
+        )
+    return told
 
 
-def _weights(model: Model, settings: Settings, share: _Share) -> Estimate:
-    found = counted(share.size_bytes, share.direction, share.basis, share.source, label="tensors")
-    held = settings.held
-    if held.is_certain or share.direction is not None:
-        return found
-    low = share.size_bytes
-    if held.unpacked_from and share.size_bytes:
-        # Of the whole model, what stays packed in proportion: layers may be dealt otherwise.
-        tp = settings.deployment.tensor_parallel_size
-        packed = _placed(model, settings.deployment.weight_format, tp, 1)[0].size_bytes
-        whole = _placed(model, held.weight_format, tp, 1)[0].size_bytes
-        low = min(low, share.size_bytes * packed // whole)
-    return Estimate(
-        low, share.size_bytes, share.size_bytes, Basis.ASSUMED, share.source, "", "tensors"
-    )
-
-
-def _absent(region: Region, why: str) -> RegionBudget:
-    return RegionBudget(region, exactly(0, Basis.EXACT, why), 0, why)
+def _refusals(model: Model, settings: Settings, placement: Placement) -> tuple[str, ...]:
+    """Formats that cannot leave layers in RAM (``quantizers/*.py :: validate_environment``)."""
+    if not placement.away:
+        return ()
+    name = settings.deployment.weight_format
+    if name == AS_STORED:
+        name = model.spec.weight_format
+    if name.startswith(_BITSANDBYTES):
+        message = (
+            "bitsandbytes refuses modules in RAM or on disk: the quantised model has to fit the "
+            "GPUs (or set llm_int8_enable_fp32_cpu_offload and a device_map of your own)."
+        )
+        return (message,)
+    if name.startswith("fp8") and name != model.spec.weight_format:
+        return ("Transformers makes FP8 weights on the GPU only: it refuses modules in RAM.",)
+    return ()

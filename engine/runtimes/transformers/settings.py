@@ -11,16 +11,22 @@ from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.weights import FORMATS
 from engine.runtimes import foreign
 from engine.runtimes.checks import check_devices, check_numbers, check_positions, check_splits
+from engine.runtimes.transformers import releases
+from engine.runtimes.transformers.cache import Form
+from engine.runtimes.transformers.caches import CACHES, Cache, bits_of, check_quantised
+from engine.runtimes.transformers.placement import MAPS, NOT_SPREAD
 from engine.runtimes.unpacking import Held, held
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
+    from engine.runtimes.transformers.releases import Version
 
 ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention")
-CACHES = ("dynamic", "static")
 FORMATS_LOADED = tuple(n for n in FORMATS if not n.startswith("mlx") and n != "mxfp8")
+_PLAIN_CACHES = (AS_STORED, "bf16", "bfloat16", "fp16", "float16", "fp32", "float32")
+_FP8_CACHES = ("fp8", "fp8_e4m3")
 _ASSUMED_CONTEXT = 4096
 
 
@@ -29,16 +35,21 @@ class Settings:
     """The deployment with every default in."""
 
     deployment: Deployment
+    version: Version
     context: int
     """Tokens of a sequence when it ends: prompt and answer."""
     prompt: int
+    chunk: int
+    """Tokens of the prompt that are read in one pass."""
     batch: int
+    """Sequences at once: prompts times beams."""
     attention: str
-    static_cache: bool
+    cache: Cache
     kv_dtype: str
     element_bytes: int
     held: Held
     """How the devices hold the weights."""
+    device_map: str
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -49,6 +60,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     Raises:
         DeploymentError: the deployment is impossible; names the field to correct.
     """
+    version = releases.parse(deployment.runtime_version)
     check_numbers(deployment)
     check_devices(deployment, machine)
     check_splits(model.spec, deployment)
@@ -56,14 +68,61 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     _check_choices(model, deployment)
     assumed: list[str] = []
     warned = foreign.warnings(deployment, "transformers")
+    if version > releases.parse(None):
+        warned.append(
+            f"Transformers {deployment.runtime_version} is newer than {releases.NEWEST}, whose "
+            "rules are used."
+        )
     found = held(model, deployment.weight_format, machine.slots[0].device)
     assumed += [found.assumption] if found.assumption else []
     warned += [found.warning] if found.warning else []
-    batch = deployment.batch_size or deployment.concurrency
-    if deployment.concurrency not in (1, batch):
-        warned.append(f"batch_size {batch} counts, not concurrency {deployment.concurrency}.")
-    context = deployment.max_model_len
-    most = model.spec.max_position_embeddings
+    prompts = deployment.batch_size or deployment.concurrency
+    if deployment.concurrency not in (1, prompts):
+        warned.append(f"batch_size {prompts} counts, not concurrency {deployment.concurrency}.")
+    context, prompt = _lengths(model, deployment, assumed, warned)
+    attention = deployment.attn_implementation
+    if attention is None:
+        attention = ATTENTIONS[0]
+        assumed.append("attn_implementation sdpa, Transformers' default.")
+    dtype = _dtype(model, deployment)
+    if deployment.max_loras:
+        assumed.append(
+            f"Adapters of rank {deployment.max_lora_rank} on every linear layer but the head, kept "
+            "in 32 bits, as PEFT does."
+        )
+    device_map = deployment.device_map or _default_map(deployment, machine, assumed)
+    filled = replace(
+        deployment,
+        runtime_version=deployment.runtime_version or releases.NEWEST,
+        max_model_len=context,
+        prompt_len=prompt,
+        attn_implementation=attention,
+        batch_size=prompts,
+        device_map=device_map,
+    )
+    return Settings(
+        deployment=filled,
+        version=version,
+        context=context,
+        prompt=min(prompt, context),
+        chunk=min(deployment.prefill_chunk_size or prompt, prompt, context),
+        batch=prompts * (deployment.num_beams or 1),
+        attention=attention,
+        cache=_cache(model, deployment, version, assumed, warned),
+        kv_dtype=dtype,
+        element_bytes=element_bytes(dtype),
+        held=found,
+        device_map=device_map,
+        assumptions=tuple(assumed),
+        warnings=tuple(warned),
+    )
+
+
+def _lengths(
+    model: Model, deployment: Deployment, assumed: list[str], warned: list[str]
+) -> tuple[int, int]:
+    """Tokens of a sequence at its end, and of its prompt."""
+    context, most = deployment.max_model_len, model.spec.max_position_embeddings
     if context is None:
         context = min(_ASSUMED_CONTEXT, most or _ASSUMED_CONTEXT)
         assumed.append(f"{context:,} tokens a sequence: Transformers has no context setting.")
@@ -72,34 +131,60 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     prompt = deployment.prompt_len
     if prompt is None:
         prompt = context
-        assumed.append("The prompt may fill the whole context, and is read in one pass.")
-    attention = deployment.attn_implementation
-    if attention is None:
-        attention = ATTENTIONS[0]
-        assumed.append("attn_implementation sdpa, Transformers' default.")
-    if deployment.cache_implementation is None:
+        passes = "in one pass" if deployment.prefill_chunk_size is None else "chunk by chunk"
+        assumed.append(f"The prompt may fill the whole context, and is read {passes}.")
+    return context, prompt
+
+
+def _cache(
+    model: Model,
+    deployment: Deployment,
+    version: Version,
+    assumed: list[str],
+    warned: list[str],
+) -> Cache:
+    """The cache as chosen.
+
+    Raises:
+        DeploymentError: Transformers has no such cache for this model, or in this release.
+    """
+    name = deployment.cache_implementation
+    if name is None:
         assumed.append("A dynamic cache, Transformers' default.")
-    dtype = _dtype(model, deployment)
-    filled = replace(
-        deployment,
-        max_model_len=context,
-        prompt_len=prompt,
-        attn_implementation=attention,
-        batch_size=batch,
+    form = Form(
+        static="static" in (name or ""),
+        packs_latents=version >= releases.LATENT_CACHE,
+        cuts_windows=version >= releases.CUT_WINDOWS,
     )
-    return Settings(
-        deployment=filled,
-        context=context,
-        prompt=min(prompt, context),
-        batch=batch,
-        attention=attention,
-        static_cache=deployment.cache_implementation == "static",
-        kv_dtype=dtype,
-        element_bytes=element_bytes(dtype),
-        held=found,
-        assumptions=tuple(assumed),
-        warnings=tuple(warned),
-    )
+    if name != "quantized":
+        if deployment.kv_cache_dtype in _FP8_CACHES:
+            message = "Transformers keeps FP8 keys and values in a quantized cache only."
+            raise DeploymentError(message, field="kv_cache_dtype")
+        if deployment.kv_bits is not None:
+            warned.append("kv_bits counts for a quantized cache only.")
+        return Cache(form, is_offloaded="offloaded" in (name or ""))
+    check_quantised(model.spec)
+    if deployment.kv_cache_dtype in _FP8_CACHES:
+        if version < releases.FP8_CACHE:
+            message = "Transformers quantises the cache to FP8 from 5.21 on."
+            raise DeploymentError(message, field="kv_cache_dtype")
+        return Cache(form, 8, is_fp8=True)
+    bits, library = bits_of(deployment.kv_bits)
+    assumed.append(f"The cache is packed to {bits} bits by {library}, 64 values to a scale.")
+    return Cache(form, bits)
+
+
+def _default_map(deployment: Deployment, machine: Machine, assumed: list[str]) -> str:
+    """One GPU takes the whole model; over several the layers are dealt out."""
+    if deployment.ranks == 1 and len(machine.slots) == 1:
+        assumed.append(
+            f"The whole model on {machine.slots[0].device.name}; device_map auto would leave in "
+            "RAM what doesn't fit."
+        )
+        return NOT_SPREAD
+    if deployment.tensor_parallel_size == 1:
+        assumed.append("device_map auto deals the layers over the devices.")
+    return MAPS[0]
 
 
 def _check_choices(model: Model, deployment: Deployment) -> None:
@@ -110,15 +195,16 @@ def _check_choices(model: Model, deployment: Deployment) -> None:
     _choice("weight_format", name, (AS_STORED, *FORMATS_LOADED))
     _choice("attn_implementation", deployment.attn_implementation, ATTENTIONS)
     _choice("cache_implementation", deployment.cache_implementation, CACHES)
-    plain = (AS_STORED, "bf16", "bfloat16", "fp16", "float16", "fp32", "float32")
-    _choice("kv_cache_dtype", deployment.kv_cache_dtype, plain)
+    _choice("kv_cache_dtype", deployment.kv_cache_dtype, (*_PLAIN_CACHES, *_FP8_CACHES))
+    _choice("device_map", deployment.device_map, MAPS)
 
 
 def _choice(field: str, value: str | None, choices: tuple[str, ...]) -> None:
     if value is not None and value not in choices:
-        # Transformers may well take it: it has offloaded and quantised caches, for example.
+        # Transformers may well take it: it has flash_attention_4, for example.
         message = (
-            f"{field} {value} can't be planned for Transformers yet; {', '.join(choices)} can."
+            f"{field} {value!r:.40} can't be planned for Transformers yet; {', '.join(choices)} "
+            "can."
         )
         raise DeploymentError(message, field=field)
 

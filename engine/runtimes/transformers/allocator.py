@@ -1,0 +1,105 @@
+"""What PyTorch itself takes beside weights and cache: workspaces, rounding, slack."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from engine.budget.sequence_state import CACHED, layer_kinds
+from engine.budget.weights import Split, layer_sizes
+from engine.devices.device import Vendor
+from engine.evidence import Basis, Estimate, exactly
+from engine.runtimes.transformers import releases
+from engine.units import MIB, align_up
+
+if TYPE_CHECKING:
+    from engine.architecture.spec import ArchitectureSpec
+    from engine.devices.device import Device
+    from engine.runtimes.transformers.settings import Settings
+
+_HOPPER = 9.0
+_LARGE_BYTES = 10 * MIB
+"""From here on a request gets a segment of its own, in steps of ``_STEP_BYTES``."""
+_STEP_BYTES = 2 * MIB
+_SEGMENT_BYTES = 20 * MIB
+"""Smaller requests, from 1 MiB on, share segments of this size."""
+_UNSPLIT_BYTES = MIB
+"""So much or less left of a block is not split off, and counts as allocated."""
+_ROUNDED_UP = ("fp8", "int8", "gptq")
+
+
+def workspaces(device: Device) -> Estimate:
+    """Workspaces of cuBLAS: what generations hold beside weights and cache."""
+    if device.vendor not in (Vendor.NVIDIA, Vendor.AMD):
+        return exactly(0, Basis.EXACT, "no cuBLAS here")
+    if device.compute_capability and device.compute_capability < _HOPPER:
+        return Estimate(
+            8 * MIB, 9 * MIB, 24 * MIB, Basis.ASSUMED,
+            "PyTorch's cuBLAS workspace before Hopper: 8,519,680 B, 1 MiB of cuBLASLt",
+            "9 MiB", "BLAS workspaces",
+        )  # fmt: skip
+    return Estimate(
+        12 * MIB, 36 * MIB, 48 * MIB, Basis.FITTED,
+        "25 of 28 generations of Qwen3 on H20 held 33 to 48 MiB more, one 12 MiB",
+        "36 MiB", "BLAS workspaces",
+    )  # fmt: skip
+
+
+def slack(cache: int, moving: Estimate) -> Estimate:
+    """What the caching allocator holds without using it: every step asks for other sizes."""
+    likely = (cache + moving.likely_bytes) // 10
+    return Estimate(
+        0,
+        likely,
+        max((cache + moving.high_bytes) // 4, likely),
+        Basis.ASSUMED,
+        "a tenth of what changes size; up to a quarter without expandable segments",
+        f"({cache:,} + {moving.likely_bytes:,}) / 10 = {likely:,} B",
+    )
+
+
+def rounding(spec: ArchitectureSpec, weight_format: str, settings: Settings) -> Estimate | None:
+    """What quantised weights are rounded up by before 5.0; None where nothing is.
+
+    Tensors that fill one large block leave no gaps. Before 5.0 that block was half as large as
+    quantised weights: the other half came from segments of the allocator, whose rests of up to
+    1 MiB count as allocated.
+
+    Source:
+        PyTorch 2.6 ``CUDACachingAllocator.cpp :: should_split``; Transformers 4.51.3
+        ``caching_allocator_warmup`` (factor 4). Qwen3-30B-A3B-FP8 on H20: 339 MiB.
+    """
+    if settings.version >= releases.WHOLE_WARM_UP or not weight_format.startswith(_ROUNDED_UP):
+        return None
+    rest = _rest_bytes(spec, weight_format)
+    if not rest:
+        return None
+    return Estimate(
+        0, rest // 2, rest, Basis.FITTED,
+        "rests of the allocator's blocks, of about half of the tensors",
+        f"{rest:,} B / 2", "rounding",
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=CACHED)
+def _rest_bytes(spec: ArchitectureSpec, weight_format: str) -> int:
+    sizes = layer_sizes(spec, Split(), weight_format)
+    rest = 0
+    for layer, count in layer_kinds(spec):
+        for tensor, size in zip(layer.tensors, sizes[id(layer)], strict=True):
+            if tensor.linear:
+                # The packed values; their scales are a tensor of their own, too small to matter.
+                each = size // tensor.copies // 2**10 * 2**10
+                rest += _unsplit(each) * tensor.copies * count
+    return rest
+
+
+def _unsplit(size: int) -> int:
+    if size <= _UNSPLIT_BYTES:
+        return 0
+    if size >= _LARGE_BYTES:
+        left = align_up(size, _STEP_BYTES) - size
+        return left if left <= _UNSPLIT_BYTES else 0
+    fit = _SEGMENT_BYTES // size
+    left = _SEGMENT_BYTES - fit * size
+    return left // fit if left <= _UNSPLIT_BYTES else 0

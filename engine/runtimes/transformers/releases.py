@@ -1,0 +1,45 @@
+"""Transformers' rules that changed between releases.
+
+Read in the wheels of 4.51.3, 4.55.4, 4.56.0, 4.57.6, 5.0.0, 5.10.0, 5.12.0 to 5.15.0, 5.20.0 to
+5.24.0: a rule holds from the first of them that has it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from engine.errors import DeploymentError
+
+Version = tuple[int, ...]
+
+NEWEST = "5.24.0"
+LATENT_CACHE: Version = (5, 15)
+"""``models/deepseek_v3``: the latent vector is cached; before, keys and values of every head."""
+CUT_WINDOWS: Version = (4, 56)
+"""``cache_utils.py``: a dynamic cache keeps the window only; before, every token."""
+FP8_CACHE: Version = (5, 21)
+"""``cache_utils.py :: Fp8QuantizedLayer``."""
+GPTQMODEL_FOR_AWQ: Version = (5, 0)
+"""``integrations/awq.py``: AWQ runs on GPTQModel's kernels; before, on AutoAWQ's."""
+WHOLE_WARM_UP: Version = (5, 0)
+"""``caching_allocator_warmup``: one allocation for all weights; before, half if quantised."""
+_OLDEST: Version = (4, 36)
+"""``cache_utils.py`` appeared."""
+_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[.\-+a-z].*)?", re.IGNORECASE)
+
+
+def parse(text: str | None) -> Version:
+    """The version as numbers; the newest that is known where none is stated.
+
+    Raises:
+        DeploymentError: it is no version of Transformers, or one whose rules are not known.
+    """
+    match = _VERSION.fullmatch(text or NEWEST)
+    if match is None:
+        message = f"{text!r:.40} is not a Transformers version such as {NEWEST}."
+        raise DeploymentError(message, field="runtime_version")
+    version = tuple(int(part) for part in match.groups() if part is not None)
+    if version < _OLDEST:
+        message = f"Transformers {text} kept its caches in another form; rules are known from 4.36."
+        raise DeploymentError(message, field="runtime_version")
+    return version

@@ -1,0 +1,97 @@
+"""What Transformers holds at some moments beside its regions: while loading, while decoding.
+
+Source:
+    Transformers 5.24 ``modeling_utils.py :: caching_allocator_warmup``, ``core_model_loading.py``,
+    ``integrations/bitsandbytes.py``, ``integrations/mxfp4.py``.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from engine.architecture.spec import ModuleClass
+from engine.budget.model import Moments
+from engine.budget.sequence_state import CACHED, layer_kinds
+from engine.evidence import Basis, Estimate
+from engine.formats.dtypes import canonical, element_bytes
+from engine.formats.weights import FORMATS
+from engine.runtimes.loading import stored_format
+from engine.runtimes.transformers import peaks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.architecture.model import Model
+    from engine.architecture.spec import ArchitectureSpec, LayerSpec
+    from engine.runtimes.transformers.settings import Settings
+
+_IN_FLIGHT = 4
+"""Tensors that its threads read at a time."""
+
+
+def moments(
+    model: Model, layers: Sequence[LayerSpec], settings: Settings, adapter_bytes: int, tp: int
+) -> Moments:
+    """What one device holds beside its regions while it loads and while it decodes."""
+    if not layers:
+        return Moments()
+    return Moments(
+        load=loading(model, settings, adapter_bytes),
+        decode=peaks.decoding(layers, settings, tp),
+    )
+
+
+def loading(model: Model, settings: Settings, adapter_bytes: int = 0) -> tuple[Estimate, ...]:
+    """Beside the weights at the worst moment of loading, each part with its name.
+
+    The allocator is warmed up with the weights' own size in one piece, which they then fill: that
+    is no more than the weights.
+    """
+    largest, experts = _largest(model.spec)
+    parts = [_in_flight(largest)]
+    stored, held = stored_format(model), settings.held
+    packed = FORMATS.get(settings.deployment.weight_format)
+    if held.unpacked_from:
+        parts.append(
+            _part(0, experts or largest, 2 * (experts or largest), "a layer being unpacked")
+        )
+    elif packed is not None and not packed.is_plain and packed.name != stored:
+        text = "a full-precision module being quantised"
+        parts.append(_part(0, largest, 2 * largest, text))
+    elif experts and stored in _PLAIN:
+        parts.append(_part(0, experts, 2 * experts, "one layer's experts before they are joined"))
+    if adapter_bytes:
+        # Made in the base's 16 bits, then turned to 32: the first copies stay reserved.
+        parts.append(_part(0, adapter_bytes // 2, adapter_bytes // 2, "adapters in 16 bits"))
+    return tuple(parts)
+
+
+_PLAIN = frozenset({"bf16", "fp16", "fp32"})
+
+
+def _in_flight(largest: int) -> Estimate:
+    """Tensors on their way; none where a file's dtype is the one that is loaded."""
+    return _part(0, 0, min(_IN_FLIGHT * largest, 2**30), "tensors on their way")
+
+
+def _part(low: int, likely: int, high: int, label: str) -> Estimate:
+    source = "Transformers 5.24 core_model_loading.py"
+    return Estimate(low, likely, high, Basis.ASSUMED, source, f"{likely:,} B", label)
+
+
+@lru_cache(maxsize=CACHED)
+def _largest(spec: ArchitectureSpec) -> tuple[int, int]:
+    """Bytes of the largest single matrix, and of the experts of one layer, unpacked."""
+    width = element_bytes(canonical(spec.dtype) or "bfloat16")
+    kinds = [layer for layer, _ in layer_kinds(spec)]
+    tensors = [tensor for layer in kinds for tensor in layer.tensors] + list(spec.outer)
+    single = max((t.elements // t.copies for t in tensors), default=0)
+    experts = max(
+        (
+            sum(t.elements for t in layer.tensors if t.module is ModuleClass.EXPERTS)
+            for layer in kinds
+        ),
+        default=0,
+    )
+    return single * width, experts * width
