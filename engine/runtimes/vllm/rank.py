@@ -7,17 +7,20 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from engine.budget.bounds import counted, least, no_state
-from engine.budget.model import RankBudget, Region, RegionBudget
+from engine.budget.model import Moments, RankBudget, Region, RegionBudget
+from engine.devices.device import DeviceKind
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes import overheads as device_overheads
-from engine.runtimes.vllm import overheads, rules
+from engine.runtimes.vllm import overheads, rules, transients
 from engine.runtimes.vllm.hardware import is_fitted
+from engine.runtimes.vllm.startup import startup
 from engine.units import GIB
 
 if TYPE_CHECKING:
     from engine.devices.device import Device, Slot
     from engine.runtimes.vllm.settings import Settings
     from engine.runtimes.vllm.stage import StagePlan
+    from engine.runtimes.vllm.startup import Startup
 
 _RESERVES = "vLLM takes the whole rest of its share at start, whatever the plan needs."
 
@@ -36,14 +39,15 @@ def rank_budget(
 ) -> RankBudget:
     """The regions of one rank. Together they reach the load line unless the plan is over it."""
     needed = _needed(stage, need)
-    charged = _charged(settings, stage, slot.device)
-    inside = _inside(settings, stage, charged)
+    start = startup(stage.step, slot.device)
+    charged = _charged(settings, start, slot.device)
+    inside = _inside(settings, stage, start, charged)
     pool, raw_bytes = _pool(settings, stage, inside, slot.device, needed)
     share_bytes = inside.likely_bytes + raw_bytes
     if stage.layout is None:
         # Nothing takes the rest of the share: it stays free.
         share_bytes = ceil(settings.utilisation * slot.device.allocatable.likely_bytes)
-    beside = _beside(settings, stage, slot, share_bytes)
+    beside = _beside(settings, start, slot, share_bytes)
     runtime = total([*beside.runtime, *charged])
     regions = {
         Region.WEIGHTS: stage.weights,
@@ -51,11 +55,11 @@ def rank_budget(
         Region.RECURRENT_STATE: _recurrent_region(stage),
         Region.ACTIVATIONS: RegionBudget(
             Region.ACTIVATIONS,
-            _on(slot.device, stage.activations),
+            _on(slot.device, start.activations),
             None,
             f"{settings.tokens:,} tokens a step, {settings.rows:,} sampled rows",
         ),
-        Region.CUDA_GRAPHS: _graphs_region(settings, stage, slot.device),
+        Region.CUDA_GRAPHS: _graphs_region(settings, start, slot.device),
         Region.RUNTIME: _runtime_region(_on(slot.device, runtime)),
         Region.ALLOCATOR: RegionBudget(
             Region.ALLOCATOR, beside.slack, 0, "Held but unused, outside the budget"
@@ -70,22 +74,29 @@ def rank_budget(
     regions[Region.FOREIGN] = RegionBudget(
         Region.FOREIGN, slot.foreign, slot.foreign.likely_bytes, slot.foreign.source
     )
-    return RankBudget(rank, slot, regions, needed, has_pool=stage.layout is not None)
+    moments = Moments(
+        decode=_on(slot.device, transients.decoding(stage.step, slot.device, need.requests)),
+        sustained=transients.sustained(stage.step, slot.device, need.requests, need.tokens),
+    )
+    return RankBudget(rank, slot, regions, needed, stage.layout is not None, moments)
 
 
-def _charged(settings: Settings, stage: StagePlan, device: Device) -> list[Estimate]:
-    """Buffers outside PyTorch that are charged to the share."""
+def _charged(settings: Settings, start: Startup, device: Device) -> list[Estimate]:
+    """Buffers that are charged to the share beside weights and activations."""
     deployment = settings.deployment
     tp, pp = deployment.tensor_parallel_size, deployment.pipeline_parallel_size
     growth = overheads.inside(device, settings.version, tp, pp)
-    return [growth] if stage.sampler is None else [growth, stage.sampler]
+    counted_in = rules.BUFFERS_CHARGED.at(settings.version)
+    return [growth, start.buffers] if start.buffers and counted_in else [growth]
 
 
-def _inside(settings: Settings, stage: StagePlan, charged: list[Estimate]) -> Estimate:
-    """Weights, activations, buffers and, since 0.21, graphs: taken out of the share."""
-    parts = [stage.weights.estimate, stage.activations, *charged]
+def _inside(
+    settings: Settings, stage: StagePlan, start: Startup, charged: list[Estimate]
+) -> Estimate:
+    """Weights, activations, buffers and, since 0.20, graphs: taken out of the share."""
+    parts = [stage.weights.estimate, start.activations, *charged]
     if rules.GRAPHS_INSIDE.at(settings.version):
-        parts.append(stage.graphs)
+        parts.append(start.graphs)
     return total(parts, "vLLM", "share")
 
 
@@ -101,15 +112,19 @@ class _Beside:
     formula: str
 
 
-def _beside(settings: Settings, stage: StagePlan, slot: Slot, share_bytes: int) -> _Beside:
+def _beside(settings: Settings, start: Startup, slot: Slot, share_bytes: int) -> _Beside:
     """Context and collectives must fit beside the share; libraries and slack take what is left."""
     device, ranks = slot.device, settings.deployment.ranks
     context = device_overheads.context(device)
-    firm = [context, *overheads.collectives(device, ranks)]
+    firm = [context]
+    if ranks > 1:
+        firm.append(device_overheads.collectives(device, ranks))
+    if start.buffers and not rules.BUFFERS_CHARGED.at(settings.version):
+        firm.append(start.buffers)
     allocatable = device.allocatable.likely_bytes
     taken = share_bytes + slot.foreign.likely_bytes + sum(e.likely_bytes for e in firm)
     if not rules.GRAPHS_INSIDE.at(settings.version):
-        taken += stage.graphs.likely_bytes
+        taken += start.graphs.likely_bytes
     room = allocatable - taken
     libraries = overheads.libraries(max(room, 0))
     slack = overheads.slack(max(room - libraries.likely_bytes, 0))
@@ -141,10 +156,12 @@ def _pool(
         f"{share:g} × {_gib(allocatable.likely_bytes)} − {terms} = {_gib(raw)} GiB "
         f"= {blocks:,} blocks"
     )
+    # What a start takes is read from what the system has available: cached files move it.
+    moves = stage.weights.estimate.likely_bytes // 10 if device.kind is DeviceKind.UNIFIED else 0
     estimate = Estimate(
-        max(asked[0] - inside.high_bytes, 0),
+        max(asked[0] - inside.high_bytes - moves, 0),
         max(raw, 0),
-        max(asked[2] - inside.low_bytes, 0),
+        max(asked[2] - inside.low_bytes + moves, 0),
         Basis.FITTED if is_fitted(device) else Basis.ASSUMED,
         f"vLLM {settings.deployment.runtime_version}: share of the device less what start-up takes",
         formula,
@@ -209,6 +226,8 @@ def _kv_region(
         gap += f" It starts only with room for one request of max_model_len: {_gib(longest)} GiB."
     if blocks > minimum:
         gap += f" In blocks the plan takes {_gib(blocks)} in place of {_gib(minimum)} GiB."
+    if transients.compiles(stage.step) and not _is_given(settings):
+        gap += f" {transients.COLD_COMPILE}"
     known = least(minimum, stage.state_in_doubt)
     return RegionBudget(Region.KV_CACHE, pool, known, note, gap)
 
@@ -218,7 +237,7 @@ def _recurrent_region(stage: StagePlan) -> RegionBudget:
     estimate, note = no_state(stage.state_in_doubt)
     if held:
         note = "Held in blocks of the pool"
-        estimate = overheads.nothing(note)
+        estimate = exactly(0, Basis.EXACT, note)
     return RegionBudget(Region.RECURRENT_STATE, estimate, None, note)
 
 
@@ -229,13 +248,14 @@ def _on(device: Device, fitted: Estimate) -> Estimate:
     return replace(fitted, basis=Basis.ASSUMED)
 
 
-def _graphs_region(settings: Settings, stage: StagePlan, device: Device) -> RegionBudget:
-    note = f"{stage.graph_sizes} capture sizes"
-    if not stage.graph_sizes:
+def _graphs_region(settings: Settings, start: Startup, device: Device) -> RegionBudget:
+    sizes = start.captures
+    note = f"{max(sizes.pieces, sizes.whole)} capture sizes"
+    if not sizes.graphs:
         note = "None: enforce_eager"
     elif not rules.GRAPHS_INSIDE.at(settings.version):
-        note += ", on top of the budget before 0.21"
-    return RegionBudget(Region.CUDA_GRAPHS, _on(device, stage.graphs), 0, note)
+        note += ", on top of the budget before 0.20"
+    return RegionBudget(Region.CUDA_GRAPHS, _on(device, start.graphs), 0, note)
 
 
 def _runtime_region(runtime: Estimate) -> RegionBudget:

@@ -66,109 +66,31 @@ def _mib(low: float, likely: float, high: float) -> Span:
     return Span(round(low * MIB), round(likely * MIB), round(high * MIB))
 
 
-@dataclass(frozen=True, slots=True)
-class ActivationLaw:
-    """Peak of the profile run: the larger of the forward pass and the sampler.
+UTILISATION = Since[float](((0,), 0.9), ((0, 20), 0.92))
+"""Default ``gpu_memory_utilization`` (``config/cache.py``)."""
 
-    sampler = logit_bytes × max_num_seqs × vocabulary + hidden × T × H × b + constant
-    forward = T × b × (3 H + 3 I) + forward_hidden × T × H × b
-    """
+GRAPHS_INSIDE = Since[bool](((0,), False), ((0, 20), True))
+"""Whether an estimate of the CUDA graphs is taken out of the budget before the pool
+(``VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS``, on since 0.20.0; its own words say 0.21)."""
 
-    logit_bytes: float
-    """Per sampled row and vocabulary entry, for 16-bit models."""
-    logit_bytes_low: float
-    logit_bytes_high: float
-    hidden: float
-    """Copies of the hidden states of one step that stay beside the sampler's peak."""
-    forward_hidden: float
-    """The same beside the forward pass's peak."""
-    constant_bytes: int
-    source: str
-
-
-_H100_LOGS = "61 logged starts of vLLM 0.19 on H100 (llm-d-planner, accuracy report)"
-
-ACTIVATIONS: Since[ActivationLaw] = Since(
-    (
-        (0,),
-        ActivationLaw(
-            38, 37, 38.5, 1.6, 0, 11 * MIB, "17 starts of vLLM 0.6 to 0.16 (T4, 4090, A100, H100)"
-        ),
-    ),
-    ((0, 17), ActivationLaw(14.47, 14.3, 14.6, 1.17, 1.17, 47 * MIB, _H100_LOGS)),
-    (
-        (0, 20),
-        ActivationLaw(
-            6.0, 5.5, 14.6, 1.17, 1.17, 16 * MIB,
-            "bf16 and fp32 logits of one row; the change lies between 0.19 and 0.24",
-        ),
-    ),
-    (
-        (0, 24),
-        ActivationLaw(
-            6.0, 5.5, 8.0, 1.17, 1.17, 16 * MIB,
-            "bf16 and fp32 logits of one row; starts of 0.24 and 0.27",
-        ),
-    ),
-)  # fmt: skip
-"""38 B a row until 0.16, 14.47 B at 0.17 to 0.19, 6 B (bf16 + fp32 logits) since."""
-
-UTILISATION = Since[float](((0,), 0.9), ((0, 21), 0.92))
-"""Default ``gpu_memory_utilization``; the release of the change is not established."""
-
-GRAPHS_INSIDE = Since[bool](((0,), False), ((0, 21), True))
-"""Whether an estimate of the CUDA graphs is taken out of the budget before the pool."""
-
-SAMPLER_BUFFERS = Since[bool](((0,), False), ((0, 33), True))
-"""Whether penalty counters and prompt masks are kept for every row (model runner 2): read in
-the source of 0.33, not yet seen in a log."""
-
-
-@dataclass(frozen=True, slots=True)
-class GraphLaw:
-    """Memory of CUDA graphs at 51 capture sizes, in GiB.
-
-    constant + layer × layers + width × layers × hidden / 4096 + experts (where there are any)
-    + parallel (with tensor parallelism)
-    """
-
-    constant: float
-    layer: float
-    width: float
-    experts: float
-    parallel: float
-    low: float
-    """Smallest and largest ratio to the law that a log showed."""
-    high: float
-    source: str
-
-
-_CAPTURED = (0.685, 0.0, 0.007, 0.896, -0.15)
-
-GRAPHS: Since[GraphLaw] = Since(
-    ((0,), GraphLaw(*_CAPTURED, 0.15, 3.0, "captured: twelve starts of 0.5 to 0.16")),
-    ((0, 17), GraphLaw(*_CAPTURED, 0.6, 1.25, "captured: 41 starts of 0.19 on H100")),
-    (
-        (0, 21),
-        GraphLaw(
-            0.434, 0.0065, 0.0048, 0.401, 0.0, 0.5, 1.5,
-            "estimated by vLLM itself: 41 starts of 0.19, four since 0.24",
-        ),
-    ),
-)  # fmt: skip
-"""Until 0.20 what was captured; since 0.21 vLLM's own estimate, which it takes out of the budget
-before the pool (0.3 to 1.0 of it is captured then)."""
-
-SWEEP_CAPTURES = Since[bool](((0,), True), ((0, 11), False))
-"""Whether capture sizes go up in steps of 8 all the way (later: of 16 from 256 on)."""
+BUFFERS_CHARGED = Since[bool](((0,), False), ((0, 27), True))
+"""Whether what a start takes is read from the device, and so counts penalty counters, prompt masks
+and block tables of model runner 2 (``mem_utils.py``, "total_consumed"). Before, they lay in no
+figure: neither weights, nor peak, nor growth outside PyTorch."""
 
 INSIDE_SINGLE = Since[Span](
-    ((0,), _mib(20, 260, 1830)),
-    ((0, 7), _mib(20, 31, 90)),
+    ((0,), _mib(20, 300, 1840)),
+    ((0, 7), _mib(20, 31, 95)),
     ((0, 11), _mib(20, 133, 200)),
-    ((0, 18), _mib(130, 256, 470)),
+    ((0, 18), _mib(100, 256, 480)),
+    ((0, 27), _mib(100, 280, 620)),
 )
 """Memory outside PyTorch that grows during start-up and is charged to the budget, one GPU."""
+
+INSIDE_ON_HOPPER = Since[Span | None](
+    ((0,), None), ((0, 11), _mib(120, 133, 150)), ((0, 18), _mib(235, 256, 330)), ((0, 27), None)
+)
+"""The same on Hopper where it is better known: 29 starts, one of them at 470 MiB."""
 
 INSIDE_TENSOR_PARALLEL = Since[Span](
     ((0,), _mib(120, 360, 3670)),
@@ -179,15 +101,13 @@ INSIDE_TENSOR_PARALLEL = Since[Span](
 """The same with tensor parallelism: collectives and their buffers. 2.06 to 2.21 GiB were read
 on H100 with 0.19; cards without NVLink took 0.12 to 0.55."""
 
+PARALLEL_ON_HOPPER = Since[Span | None](
+    ((0,), None), ((0, 11), _mib(500, 558, 620)), ((0, 18), _mib(2050, 2136, 2270)), ((0, 27), None)
+)
+"""The same on Hopper: three starts of 0.11 and eleven of 0.19."""
+
 INSIDE_PIPELINE = _mib(20, 72, 256)
 """The same with pipeline stages of one GPU each (0.07 GiB read four times)."""
-
-COLLECTIVES_LARGE = _mib(250, 1040, 2100)
-"""Taken before the budget starts when there is more than one rank: 0.9 to 1.5 GiB less was free
-at the start of 2 and 4 ranks on H100 than of one."""
-
-COLLECTIVES = _mib(50, 250, 1000)
-"""The same on cards without NVLink: 450 to 850 MiB lay outside the allocator, context included."""
 
 LIBRARIES = _mib(0, 252, 380)
 """Library handles and the first request's workspaces on one GPU, outside the budget."""
@@ -225,33 +145,22 @@ def default_step(device: Device, version: Version) -> StepSize:
     """Tokens and sequences of a step when neither is given, for a server on ``device``.
 
     Source:
-        vLLM ``engine/arg_utils.py :: get_batch_defaults``.
+        vLLM ``engine/arg_utils.py :: get_batch_defaults`` (0.8 to 0.33).
     """
     gib = device.total_bytes / 2**30
-    small_class = any(word in device.name for word in ("A100", "GB10"))
-    if version < (0, 8):
+    if version < (0, 8) or (version < (0, 10, 1) and 0 < device.compute_capability < 8):
         return StepSize(2048, 256)
-    if gib >= 160:
+    if gib >= 160 and version >= _LARGEST_TIER:
         return StepSize(16384, 1024)
-    if gib >= 70 and not small_class:
-        return StepSize(8192, 1024)
-    return StepSize(2048, 256)
+    left_out = _SMALL_DESPITE_MEMORY.at(version)
+    is_large = gib >= 70 and not any(name in device.name for name in left_out)
+    # A version without its last part may be any of them.
+    rows = 1024 if is_large or (len(version) > 2 and version < _FEWER_ROWS) else 256
+    return StepSize(8192 if is_large else 2048, rows)
 
 
-def capture_sizes(max_num_seqs: int, max_tokens: int, speculative: int, version: Version) -> int:
-    """Number of batch sizes for which CUDA graphs are captured.
-
-    1, 2, 4, then multiples of 8 below 256 and of 16 up to the largest.
-
-    Source:
-        vLLM ``config/vllm.py :: _set_cudagraph_sizes``.
-    """
-    largest = min(2 * max_num_seqs * (1 + speculative), 512, max_tokens)
-    if version < (0, 8):
-        largest = min(max_num_seqs, 256)
-    small = sum(1 for size in (1, 2, 4) if size <= largest)
-    if SWEEP_CAPTURES.at(version):
-        return small + largest // 8
-    eights = min(largest, 248) // 8
-    sixteens = max(0, (largest - 256) // 16 + 1) if largest >= 256 else 0
-    return small + eights + sixteens
+_LARGEST_TIER, _FEWER_ROWS = (0, 28), (0, 8, 4)
+_SMALL_DESPITE_MEMORY = Since[tuple[str, ...]](
+    ((0,), ()), ((0, 9), ("A100",)), ((0, 33), ("A100", "GB10"))
+)
+"""Cards of 70 GiB and more that get the steps of smaller ones."""

@@ -9,6 +9,7 @@ from engine.budget.model import Budget, SequenceState
 from engine.budget.weights import AS_STORED
 from engine.formats.kv import KV_DTYPES
 from engine.formats.weights import FORMATS
+from engine.runtimes.platforms import on_platform, platform_of
 from engine.runtimes.vllm import cache_rules, rules
 from engine.runtimes.vllm.hardware import device_warnings
 from engine.runtimes.vllm.parallel import in_doubt
@@ -49,6 +50,7 @@ class Vllm:
             DeploymentError: the deployment is impossible; names the field to correct.
         """
         model = in_doubt(opened(model, deployment), deployment)
+        machine = on_platform(machine, platform_of(deployment, machine))
         settings = settle(model, deployment, machine)
         stages, ranks = _planned(model, settings, machine)
         held = pools(settings, stages, ranks)

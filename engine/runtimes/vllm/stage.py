@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, Subject, direction_of
 from engine.budget import sequence_state as state
-from engine.budget.bounds import as_bound, least
+from engine.budget.bounds import least
 from engine.budget.model import Region, RegionBudget
 from engine.budget.sequence_state import CACHED
 from engine.budget.sharding import VOCAB_MULTIPLE
@@ -16,8 +16,10 @@ from engine.budget.weights import WeightLayout, parameters, weights
 from engine.evidence import Basis
 from engine.formats.weights import FORMATS
 from engine.runtimes.kept import doubts_in
-from engine.runtimes.vllm import cache_rules, overheads, rules
+from engine.runtimes.vllm import cache_rules, rules
+from engine.runtimes.vllm.activations import Step
 from engine.runtimes.vllm.adapters import Slots, slots_bytes
+from engine.runtimes.vllm.encoders import largest
 from engine.runtimes.vllm.layout import PoolLayout, PoolRule, RequestRule
 from engine.runtimes.vllm.loader import Loading, resident
 from engine.runtimes.vllm.parallel import (
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.architecture.spec import Direction, Doubt
     from engine.budget.weights import StageWeights, Weights
-    from engine.evidence import Estimate
     from engine.runtimes.vllm.settings import Settings
 
 
@@ -42,10 +43,8 @@ class StagePlan:
 
     layers: range
     weights: RegionBudget
-    activations: Estimate
-    graphs: Estimate
-    graph_sizes: int
-    sampler: Estimate | None
+    step: Step
+    """What its largest step is; a device decides what that takes."""
     layout: PoolLayout | None
     equation: str
     """The least of one request, whole model."""
@@ -90,32 +89,11 @@ def _stage_plan(
     model: Model, settings: Settings, weight_layout: WeightLayout, index: int, tokens: int
 ) -> StagePlan:
     spec, deployment = model.spec, settings.deployment
-    tp, pp = deployment.tensor_parallel_size, deployment.pipeline_parallel_size
+    tp = deployment.tensor_parallel_size
     found = weights(model, weight_layout)
     stage = found.stages[index]
     layout = pool_layout(spec, stage.layers.start, stage.layers.stop, pool_rule(model, settings))
     request = request_rule(model, settings)
-    first, last = index == 0, index == pp - 1
-    step = overheads.Step(
-        version=settings.version,
-        tokens=settings.tokens,
-        rows=settings.rows,
-        element_bytes=settings.element_bytes,
-        tensor_parallel_size=tp,
-        weight_format=found.weight_format,
-        first_stage=first,
-        last_stage=last,
-        passes_on=pp > 1,
-    )
-    sizes = 0
-    graphs = overheads.nothing("enforce_eager captures no graphs")
-    if not deployment.enforce_eager:
-        sizes = rules.capture_sizes(
-            settings.rows, settings.tokens, deployment.speculative_tokens, settings.version
-        )
-        graphs = overheads.cuda_graphs(spec, len(stage.layers), sizes, tp, settings.version)
-        if layout is None:
-            graphs = overheads.not_decoding(graphs)
     slots = Slots(deployment.max_loras, deployment.max_lora_rank, settings.version)
     split, width = weight_layout.split, settings.element_bytes
     adapters = slots.adapters and slots_bytes(spec, stage.layers, split, slots, width)
@@ -123,12 +101,7 @@ def _stage_plan(
     return StagePlan(
         layers=stage.layers,
         weights=_weights_region(model, weight_layout, index, loading),
-        activations=as_bound(
-            overheads.activations(spec, step), spec.direction(Subject.ACTIVATIONS)
-        ),
-        graphs=graphs,
-        graph_sizes=sizes,
-        sampler=_sampler(model, settings, layout) if last else None,
+        step=_step(model, settings, index, (stage.layers, found.weight_format), layout),
         layout=layout,
         equation=state.sequence_equation(spec, settings.kv_dtype, tokens, settings.dtype),
         blocks_per_request=layout.blocks_per_request(tokens, request) if layout else 0,
@@ -142,6 +115,44 @@ def _stage_plan(
             settings.dtype,
         ),
         state_in_doubt=direction_of(runtime_doubts(model, settings), Subject.SEQUENCE_STATE),
+    )
+
+
+def _step(
+    model: Model,
+    settings: Settings,
+    index: int,
+    layers_and_format: tuple[range, str],
+    layout: PoolLayout | None,
+) -> Step:
+    deployment = settings.deployment
+    layers, weight_format = layers_and_format
+    stages = deployment.pipeline_parallel_size
+    tables = 0
+    if layout is not None:
+        tables = layout.num_groups * ceil_div(settings.context, layout.block_size)
+    return Step(
+        spec=model.spec,
+        version=settings.version,
+        tokens=settings.tokens,
+        rows=settings.rows if layout is not None else 0,
+        context=settings.context,
+        element_bytes=settings.element_bytes,
+        tensor_parallel_size=deployment.tensor_parallel_size,
+        data_parallel_size=deployment.data_parallel_size,
+        expert_parallel=deployment.enable_expert_parallel,
+        weight_format=weight_format,
+        first_stage=index == 0,
+        last_stage=index == stages - 1,
+        passes_on=stages > 1,
+        drafts=deployment.speculative_tokens,
+        capability=settings.capability,
+        layers=layers,
+        captures_graphs=not deployment.enforce_eager,
+        adapters=deployment.max_loras > 0,
+        tables=tables,
+        keeps_cache=layout is not None,
+        item=largest(model, settings.tokens, settings.context),
     )
 
 
@@ -216,15 +227,6 @@ def _checkpoint_tokens(model: Model, settings: Settings) -> int:
     if cards is not None and int(settings.capability) not in cards:
         return 0
     return cache_rules.CHECKPOINTS.at(settings.version).get(kind, 0)
-
-
-def _sampler(model: Model, settings: Settings, layout: PoolLayout | None) -> Estimate | None:
-    if not rules.SAMPLER_BUFFERS.at(settings.version):
-        return None
-    tables = 0
-    if layout is not None:
-        tables = layout.num_groups * ceil_div(settings.context, layout.block_size)
-    return overheads.sampler_buffers(model.spec.vocab_size, settings.rows, tables)
 
 
 @lru_cache(maxsize=CACHED)

@@ -68,7 +68,7 @@ def test_that_a_step_of_llama_cpp_ends_with_the_context() -> None:
 
 def test_that_no_fewer_devices_do() -> None:
     # 141.1 GB of BF16 weights: one card of 85 GB holds them in no way, two do.
-    plan = Deployment(max_model_len=8192)
+    plan = Deployment(max_model_len=4096)
     found = asked("Llama-3.1-70B", plan, machine(H100))["fewest_devices"]
     assert found.value == 2
     assert found.region is Region.WEIGHTS

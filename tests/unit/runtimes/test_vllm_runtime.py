@@ -19,7 +19,6 @@ from engine.evidence import Basis
 from engine.fit.judge import judge
 from engine.fit.verdict import Fit
 from engine.runtimes.registry import get
-from engine.runtimes.vllm import rules
 from engine.sizing import size
 from tests.helpers.published import CONFIGS, GIB, H100, RTX_4090, gpu, machine, model
 
@@ -312,14 +311,6 @@ def test_that_a_model_in_doubt_is_answered_as_a_bound() -> None:
     (rank,) = budget.ranks
     assert (rank.needed.low_bytes, rank.needed.basis) == (0, Basis.BOUND)
     assert rank.needed.likely_bytes == rank.needed.high_bytes > 0
-
-
-def test_that_capture_sizes_are_those_of_the_log() -> None:
-    # "51 piecewise" at the default of 512 (published start of 0.19); V1 before 0.11 went by 8s.
-    assert rules.capture_sizes(256, 8192, 0, (0, 19)) == 51
-    assert rules.capture_sizes(1024, 8192, 0, (0, 33)) == 51
-    assert rules.capture_sizes(256, 8192, 0, (0, 9)) == 67
-    assert rules.capture_sizes(1, 8192, 0, (0, 33)) == 2
 
 
 def test_that_published_models_all_plan_in_every_version() -> None:
