@@ -145,7 +145,7 @@ class PlanStrip(Ground):
     def _want_widths(self) -> None:
         """Give the controls with long words the room they want where there is room."""
         is_wide = self.width() >= _WIDE
-        self.runtime.set_widths(*self._widths("llama.cpp 88", "llama.cpp 88"))
+        self.runtime.set_widths(*self._widths("llama.cpp 88", "SGLang 0.5.23"))
         self.kv.set_widths(*self._widths("BF16", "BF16"))
         self.weights.set_widths(*self._widths("BF16", "MXFP4_MOE GGUF" if is_wide else "MXFP4_MOE"))
         device = "H100 SXM 80GB" if is_wide else "RTX 4090"
