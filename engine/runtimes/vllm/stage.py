@@ -97,7 +97,8 @@ def _stage_plan(
     slots = Slots(deployment.max_loras, deployment.max_lora_rank, settings.version)
     split, width = weight_layout.split, settings.element_bytes
     adapters = slots.adapters and slots_bytes(spec, stage.layers, split, slots, width)
-    loading = Loading(split, width, adapters)
+    capability = int(settings.capability)
+    loading = Loading(split, width, capability, settings.version, adapters)
     return StagePlan(
         layers=stage.layers,
         weights=_weights_region(model, weight_layout, index, loading),
@@ -235,7 +236,7 @@ def _weights_region(
 ) -> RegionBudget:
     found = weights(model, layout)
     stage = found.stages[index]
-    estimate = resident(model.spec, found, stage, loading)
+    estimate = resident(model, found, stage, loading)
     names = ", ".join(part.label for part in estimate.parts[1:])
     extra = format_gib(estimate.likely_bytes - stage.size_bytes)
     return RegionBudget(
