@@ -22,6 +22,7 @@ LORA_32 = {"max_loras": 1, "max_lora_rank": 32}
 OFF = {"enable_prefix_caching": False}
 # Since 0.28 prefixes are cached where nothing is asked for. These starts name no release, and
 # one block of state a request and group shows that theirs were not.
+ON = {"enable_prefix_caching": True}
 NO_DRAFT = "its draft model is not described"
 NO_CONFIG = "the config of its model is not at hand"
 OWN_PLATFORM = "a platform whose pool follows a rule of its own, which is not planned"
@@ -56,8 +57,9 @@ VLLM: dict[str, dict[str, Any]] = {
         "mistralai/Mistral-Small-4-119B-2603", tensor_parallel_size=2
     ),
     "club3090-165-qwen36-27b-nvfp4-2x5090": _as("Qwen/Qwen3.6-27B", weight_format="nvfp4"),
+    # No release is stated: the same project's others are of 0.24 and 0.25.
     "club3090-523-qwen36-35b-nvfp4-2x5090": _as(
-        "Qwen/Qwen3.6-35B-A3B", weight_format="nvfp4", **OFF
+        "Qwen/Qwen3.6-35B-A3B", weight_format="nvfp4", runtime_version="0.24.0", **ON
     ),
     "club3090-745-qwen36-27b-int8kv": _but(
         _as("Qwen/Qwen3.6-27B"), PATCHED, *SCRATCH, *KNOWN, "card"
@@ -90,6 +92,10 @@ VLLM: dict[str, dict[str, Any]] = {
     "recipes-653-minimax-m3": _as(
         "MiniMaxAI/MiniMax-M3", tensor_parallel_size=8, weight_format="mxfp8"
     ),
+    "vllm-21348-qwen3-235b-fp8-h100x4": _but(
+        _as("Qwen/Qwen3-235B-A22B-FP8", weight_format="auto"),
+        "the pool that is printed is one rank's, and the poorest decides", *KNOWN,
+    ),
     "vllm-27508-gptoss120b-h100": _but(
         # 0.11 of October 2025; the printed need tells that a step held about 1,024 tokens.
         _as("openai/gpt-oss-120b", runtime_version="0.11.0", max_num_batched_tokens=1024),
@@ -113,8 +119,9 @@ VLLM: dict[str, dict[str, Any]] = {
     "fi-kaitchup-llama31-8b-gptq-sym": _as(_LLAMA, **_GPTQ),
     "fi-kaitchup-llama31-8b-gptq": _as(_LLAMA, **_GPTQ),
     "fi-kaitchup-llama31-8b-awq": _as(_LLAMA, weight_format="awq-int4"),
-    "fi-qwen36-35b-nvfp4-gb10": _as(
-        "nvidia/Qwen3.6-35B-A3B-NVFP4", weight_format="auto", kv_cache_dtype="fp8"
+    "fi-qwen36-35b-nvfp4-gb10": _but(
+        _as("nvidia/Qwen3.6-35B-A3B-NVFP4", weight_format="auto", kv_cache_dtype="fp8"),
+        "another publisher's packing, which is not at hand", "weights",
     ),
     "fi-minimax-m27-offload": _as("MiniMaxAI/MiniMax-M2.7"),
     "fi-glm52-nvfp4-4xgb10-dcp4": _as("nvidia/GLM-5.2-NVFP4", weight_format="auto")
@@ -126,7 +133,9 @@ VLLM: dict[str, dict[str, Any]] = {
     "fi-dsv4-flash-8xrtxpro5000": _as(
         "deepseek-ai/DeepSeek-V4-Flash", weight_format="auto", enable_expert_parallel=True
     ),
-    "fi-dsv4-flash-h200-tp2": _as("deepseek-ai/DeepSeek-V4-Flash", weight_format="auto"),
+    "fi-dsv4-flash-h200-tp2": _as(
+        "deepseek-ai/DeepSeek-V4-Flash", weight_format="auto", runtime_version="0.22.1"
+    ),
     "fi-dsv4-flash-base-mi355-tp8": _but(
         _as("deepseek-ai/DeepSeek-V4-Flash", weight_format="fp8-block"),
         "its context is not stated", *SCRATCH, *KNOWN,
@@ -155,7 +164,8 @@ VLLM: dict[str, dict[str, Any]] = {
     "fi-qwen3next-80b-w4a16-util75": _as(
         "Qwen/Qwen3-Next-80B-A3B-Instruct", mamba_ssm_cache_dtype="float16"
     ),
-    "fi-gemma4-e2b-1kvhead": _as("google/gemma-4-E2B-it"),
+    # Of 2026, before a sliding layer had to hold two batches.
+    "fi-gemma4-e2b-1kvhead": _as("google/gemma-4-E2B-it", runtime_version="0.24.0"),
     "fi-qwen35-08b-12gb": _as("Qwen/Qwen3.5-0.8B", **OFF),
     "fi-llama3-8b-ascend-tp2pp2": _but(
         _as("meta-llama/Meta-Llama-3-8B"), "Ascend's blocks hold 128 tokens", KNOWN[0]
@@ -183,7 +193,7 @@ VLLM: dict[str, dict[str, Any]] = {
     ),
     "v2-05b-wsl-24gb": _as("Qwen/Qwen2.5-0.5B-Instruct", runtime_version="0.27.0"),
     "v2-xpu-lunarlake-qwen36-35b": _but(
-        _as("Qwen/Qwen3.6-35B-A3B", weight_format="mxfp4", **OFF), OWN_PLATFORM, "card", *SCRATCH
+        _as("Qwen/Qwen3.6-35B-A3B", weight_format="mxfp4", **ON), OWN_PLATFORM, "card", *SCRATCH
     ),
     "v2-mistral-small4-119b-awq-2xl40s": _as(
         "mistralai/Mistral-Small-4-119B-2603", runtime_version="0.18.0"
