@@ -59,8 +59,6 @@ class Field:
     least: float | None = None
     most: float | None = None
     choices: tuple[str, ...] = ()
-    later: tuple[str, ...] = ()
-    """Of the choices those that nobody can make yet; no list of what works names them."""
     aliases: tuple[str, ...] = ()
     """Shorter options of the command line."""
     inline: bool = False
@@ -72,8 +70,6 @@ class Field:
         return "--" + self.name.replace("_", "-")
 
 
-LATER = ("mlx",)
-"""Runtimes of the contract that can't be planned yet: they get a sentence of their own."""
 RUNTIMES = (
     "vllm", "sglang", "llama.cpp", "ollama", "transformers", "mlx", "lmstudio", "jan", "koboldcpp",
     "llamafile", "ik_llama.cpp", "tgi",
@@ -116,8 +112,8 @@ def _model() -> Iterable[Field]:
 def _plan() -> Iterable[Field]:
     group = Group.PLAN
     tokens, requests, ranks = (1, _MOST_TOKENS), (1, _MOST_REQUESTS), (1, _MOST_DEVICES)
-    text = "vllm, sglang, llama.cpp, ollama, transformers, lmstudio, jan … (mlx: not yet)"
-    yield Field("runtime", Kind.TEXT, group, text, choices=RUNTIMES, later=LATER)
+    text = "vllm, sglang, llama.cpp, ollama, transformers, mlx, lmstudio, jan …"
+    yield Field("runtime", Kind.TEXT, group, text, choices=RUNTIMES)
     yield _text(group, "runtime_version", "its version, such as 0.24.0")
     yield _text(
         group, "weight_format", "auto (as stored), bf16, fp8, awq-int4, nf4 … or a GGUF mix, Q4_K_M"
@@ -186,6 +182,7 @@ def _pool() -> Iterable[Field]:
     yield _integer(group, "max_num_batched_tokens", "most tokens in one step", (1, _MOST_TOKENS))
     yield Field("gpu_memory_utilization", Kind.NUMBER, group, "share of the device", 0.01, 1.0)
     yield _switch(group, "enforce_eager", "no CUDA graphs")
+    yield _switch(group, "language_model_only", "no images, videos or sounds: encoders stay out")
     yield _switch(group, "enable_prefix_caching", "keep the caches of finished requests")
     yield _integer(group, "speculative_tokens", "draft tokens a step", (0, 1024))
     yield _integer(group, "max_loras", "adapters loaded at once", (0, 4096))

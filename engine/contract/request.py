@@ -179,8 +179,7 @@ def _text(field: Field, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise _wrong(field, "text", value)
     if field.choices and value not in field.choices:
-        works = ", ".join(choice for choice in field.choices if choice not in field.later)
-        message = f"{field.name} is one of {works}, not {value[:80]!r}."
+        message = f"{field.name} is one of {', '.join(field.choices)}, not {value[:80]!r}."
         raise UsageError(message, field=field.name)
     return value
 

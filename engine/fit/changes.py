@@ -72,10 +72,12 @@ def _kept(model: Model, machine: Machine, ideas: Iterator[_Idea]) -> list[tuple[
 
 
 def _verdict(model: Model, deployment: Deployment, machine: Machine) -> Verdict | None:
+    """The verdict on a plan; None where the runtime would not start it."""
     try:
-        return judge(registry.get(deployment.runtime).plan(model, deployment, machine))
+        budget = registry.get(deployment.runtime).plan(model, deployment, machine)
     except DeploymentError:
         return None
+    return None if budget.refusals else judge(budget)
 
 
 def _single_ideas(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
@@ -156,6 +158,8 @@ def _smaller_cache(deployment: Deployment) -> Iterator[_Idea]:
         yield _Idea("FP8 KV cache", deployment.with_(kv_cache_dtype="fp8"), 1.1)
     if family == "sglang" and deployment.kv_cache_dtype in ("auto", "bf16"):
         yield _Idea("FP8 KV cache", deployment.with_(kv_cache_dtype="fp8_e4m3"), 1.1)
+    if family == "mlx" and deployment.kv_bits is None:
+        yield _Idea("8 bit KV cache", deployment.with_(kv_bits=8), 1.1)
     if family == "llama.cpp" and deployment.cache_type_k in (None, "f16", "bf16"):
         plan = deployment.with_(cache_type_k="q8_0", cache_type_v="q8_0")
         yield _Idea("Q8_0 KV cache", plan, 1.1)

@@ -46,6 +46,7 @@ _STEP_FIELDS = {
     "vllm": ("max_num_batched_tokens",),
     "sglang": ("chunked_prefill_size",),
     "llama.cpp": ("n_ubatch", "n_batch"),
+    "mlx": ("prefill_step_size",),
 }
 """The settings that say how many tokens one forward pass takes."""
 

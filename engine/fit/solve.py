@@ -25,6 +25,14 @@ LADDERS: Mapping[str, Mapping[str, float]] = {
     "vllm": {"bf16": 16, "fp8": 8, "awq-int4": 4.16},
     "sglang": {"bf16": 16, "fp8": 8, "awq-int4": 4.16},
     "transformers": {"bf16": 16, "int8": 8, "nf4": 4.13},
+    "mlx": {
+        "bf16": 16,
+        "mlx-8bit": 8.5,
+        "mlx-6bit": 6.5,
+        "mlx-5bit": 5.5,
+        "mlx-4bit": 4.5,
+        "mlx-3bit": 3.5,
+    },
     "llama.cpp": {
         "BF16": 16,
         "Q8_0": 8.5,

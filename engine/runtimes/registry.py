@@ -52,6 +52,12 @@ def _transformers() -> Runtime:
     return Transformers()
 
 
+def _mlx() -> Runtime:
+    from engine.runtimes.mlx import Mlx  # noqa: PLC0415 - see _Runtimes
+
+    return Mlx()
+
+
 _FAMILIES: Mapping[str, str] = MappingProxyType(
     {
         "ollama": "llama.cpp",
@@ -72,6 +78,7 @@ _MAKERS: Mapping[str, Callable[[], Runtime]] = MappingProxyType(
         "llama.cpp": _llama_cpp,
         "ollama": _ollama,
         "transformers": _transformers,
+        "mlx": _mlx,
     }
     | {name: _front_end(name) for name in _FRONT_ENDS}
 )
@@ -104,21 +111,15 @@ def family(name: str) -> str:
     return _FAMILIES.get(name, name)
 
 
-_LATER = MappingProxyType({"mlx": "MLX"})
-
-
 def get(name: str) -> Runtime:
     """The runtime called ``name``.
 
     Raises:
-        DeploymentError: there is no such runtime, or it can't be planned yet.
+        DeploymentError: there is no such runtime.
     """
     found = RUNTIMES.get(name)
     if found is not None:
         return found
     choices = ", ".join(RUNTIMES)
-    if name in _LATER:
-        message = f"{_LATER[name]} can't be planned yet; choose one of {choices}."
-    else:
-        message = f"{name!r} is no runtime known here; choose one of {choices}."
+    message = f"{name!r} is no runtime known here; choose one of {choices}."
     raise DeploymentError(message, field="runtime")

@@ -66,7 +66,7 @@ def test_that_answers_keep_the_order_and_the_id(batch):
         b'{"model": "no/such-model-anywhere"}\n',
         b'{"model": "/no/such/file.gguf"}\n',
         b'{"config": {"model_type": "llama"}, "gpu": "Radeon 9999"}\n',
-        b'{"config": {"model_type": "llama"}, "runtime": "mlx", "gpu": "RTX 4090"}\n',
+        b'{"config": {"model_type": "llama"}, "runtime": "onnx", "gpu": "RTX 4090"}\n',
     ],
 )
 def test_that_a_bad_line_costs_only_itself(batch, line):

@@ -326,7 +326,7 @@ def test_that_the_sum_of_the_least_stands_in_the_row_of_the_plan(plimsoll, llama
 @pytest.mark.parametrize(
     ("option", "part"),
     [
-        (("--runtime", "mlx"), "MLX can't be planned yet"),
+        (("--runtime", "onnx"), "runtime is one of vllm"),
         (("--gpu", "RTX 4900"), "is not in the device catalogue"),
     ],
 )
@@ -339,16 +339,10 @@ def test_that_options_are_checked_before_the_hub_is_asked(plimsoll, option, part
     assert asked == []
 
 
-def test_that_no_list_of_what_works_names_a_runtime_that_cannot_be_planned(plimsoll, llama_8b):
+def test_that_an_unknown_runtime_is_told_which_there_are(plimsoll, llama_8b):
     wrong = plimsoll("size", llama_8b, "--runtime", "onnx").complaint
     assert (
-        "runtime is one of vllm, sglang, llama.cpp, ollama, transformers, lmstudio, jan, " in wrong
+        "runtime is one of vllm, sglang, llama.cpp, ollama, transformers, mlx, lmstudio, jan, "
+        in wrong
     )
     assert "tgi, not 'onnx'" in wrong
-
-
-def test_that_help_marks_what_cannot_be_planned_yet(capsys):
-    with pytest.raises(SystemExit):
-        main(["size", "--help"])
-    shown = " ".join(capsys.readouterr().out.lower().split())
-    assert "(mlx: not yet)" in shown
