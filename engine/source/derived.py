@@ -1,8 +1,9 @@
-"""Quantised copies of bundled models, known by their names alone where no repository can be read.
+"""Relatives of bundled models, known by their names alone where no repository can be read.
 
 ``Qwen/Qwen3-14B-AWQ`` or ``RedHatAI/Qwen2.5-7B-Instruct-quantized.w8a8`` is a bundled model and a
-way to store it. The words at the end of the name say which; what such a name usually means on
-the Hub stands for the config, and the source says that nothing was checked.
+way to store it: the words at the end of the name say which, and what such a name usually means on
+the Hub stands for the config. ``google/gemma-4-12B`` is ``google/gemma-4-12B-it`` before it was
+tuned: one architecture. The source says what was not checked.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _WORDS = frozenset(
     """.split()  # noqa: SIM905 - a list of words is easier to read as words
 )
 """Words that say how a copy is stored, and nothing of the model."""
+_TRAINED = frozenset({"base", "chat", "hf", "instruct", "it", "pt", "thinking", "2507"})
+"""Words that say how a model was trained, and nothing of its layers."""
 _SPLIT = re.compile(r"[-_.](?=[^-_.]+$)")
 _BITS = re.compile(r"(?:int|w)?(\d)(?:bit|a16|a8)?")
 _BLOCK_BY_HABIT = frozenset({"qwen", "deepseek-ai", "minimaxai", "xiaomimimo"})
@@ -37,15 +40,22 @@ _KEPT_ALONE = ["lm_head", "re:.*mlp.gate$", "re:.*vision.*", "re:.*visual.*"]
 
 
 def derived(name: str) -> RawModel | None:
-    """The bundled model of which ``name`` seems to be a quantised copy; None for every other."""
+    """The bundled model of which ``name`` seems to be a relative; None for every other."""
     organisation, _, rest = name.strip().rpartition("/")
     rest, words = _stripped(rest)
-    entry = _plain_entries().get(_key(rest)) if words else None
-    stored = _stored(words, organisation.lower()) if entry is not None else None
+    entry = _plain_entries().get(_key(rest))
+    if words:
+        entry = entry or _siblings().get(_family(rest), {}).get("")
+        stored = _stored(words, organisation.lower())
+        said = "stored as its name says"
+    else:
+        # Others give their own models old names: one organisation's are of one family.
+        entry = _siblings().get(_family(rest), {}).get(organisation.lower())
+        stored, said = {}, "the same but for its training, by its name"
     if entry is None or stored is None:
         return None
     plain = catalogue.raw(entry)
-    source = f"{catalogue.MIRRORED}{entry.id}; stored as its name says, not checked"
+    source = f"{catalogue.MIRRORED}{entry.id}; {said}, not checked"
     return replace(plain, id=name.strip(), source=source, config={**(plain.config or {}), **stored})
 
 
@@ -61,7 +71,12 @@ def _stripped(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _key(name: str) -> str:
-    return name.lower().removeprefix("meta-")
+    return name.lower().removeprefix("meta-").removesuffix("-bf16")
+
+
+def _family(name: str) -> str:
+    """``name`` without the words that say how a model was trained."""
+    return "-".join(word for word in _key(name).split("-") if word not in _TRAINED)
 
 
 @cache
@@ -71,6 +86,18 @@ def _plain_entries() -> dict[str, CatalogueEntry]:
     for entry in catalogue.entries():
         if entry.weight_format in _PLAIN:
             found.setdefault(_key(entry.name), entry)
+    return found
+
+
+@cache
+def _siblings() -> dict[str, dict[str, CatalogueEntry]]:
+    """Models in plain numbers by family and organisation; the most wanted under ``""`` too."""
+    found: dict[str, dict[str, CatalogueEntry]] = {}
+    for entry in catalogue.entries():
+        if entry.weight_format in _PLAIN:
+            same = found.setdefault(_family(entry.name), {})
+            same.setdefault(entry.organisation.lower(), entry)
+            same.setdefault("", entry)
     return found
 
 

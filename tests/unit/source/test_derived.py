@@ -47,9 +47,30 @@ def test_that_a_name_says_the_model_and_its_storage(name: str, base: str, stored
 
 
 @pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("google/gemma-4-12B", "google/gemma-4-12B-it"),
+        ("Qwen/Qwen3-30B-A3B-Instruct", "Qwen/Qwen3-30B-A3B"),
+        ("LiquidAI/LFM2.5-1.2B-Base", "LiquidAI/LFM2.5-1.2B-Instruct"),
+        ("llama-3-8b", "meta-llama/Meta-Llama-3-8B-Instruct"),
+    ],
+)
+def test_that_a_model_is_known_by_its_sibling(name: str, base: str) -> None:
+    found = derived(name)
+    entry = catalogue.find(base)
+    assert found is not None
+    assert entry is not None
+    assert found.source == (
+        f"catalogue entry of {base}; the same but for its training, by its name, not checked"
+    )
+    assert found.config == catalogue.raw(entry).config
+
+
+@pytest.mark.parametrize(
     "name",
     [
-        "Qwen/Qwen3-14B",  # the model itself
+        "someone/Qwen3-14B",  # others give their own models old names
+        "someone/gemma-4-12B",
         "someone/Qwen3-14B-tuned-AWQ",  # another model
         "deepseek-ai/DeepSeek-R1-AWQ",  # its base is bundled in FP8: how it was unpacked is open
         "Qwen/Qwen3-14B-g128",  # says no method
