@@ -33,9 +33,21 @@ _POSITIVE = (
     "prefill_chunk_size",
     "prefill_step_size",
     "max_kv_size",
+    "max_running_requests",
+    "max_total_tokens",
+    "cuda_graph_max_bs",
+    "page_size",
+    "max_mamba_cache_size",
 )
 _NOT_NEGATIVE = ("speculative_tokens", "max_loras", "max_lora_rank", "quantized_kv_start")
 _MOST_TOKENS = 2**40
+_SHARES = {
+    "gpu_memory_utilization": 1,
+    "mem_fraction_static": 1,
+    "swa_full_tokens_ratio": 1,
+    "mamba_full_memory_ratio": 1000,
+}
+"""Shares and ratios, and the most they may be."""
 
 
 def check_numbers(deployment: Deployment) -> None:
@@ -49,10 +61,11 @@ def check_numbers(deployment: Deployment) -> None:
             value = getattr(deployment, name)
             if value is not None and not least <= value <= _MOST_TOKENS:
                 _refuse_number(name, value, least)
-    share = deployment.gpu_memory_utilization
-    if share is not None and not 0 < share <= 1:
-        message = f"gpu_memory_utilization is {share:g}; it has to lie above 0 and at most at 1."
-        raise DeploymentError(message, field="gpu_memory_utilization")
+    for name, most in _SHARES.items():
+        share = getattr(deployment, name)
+        if share is not None and not 0 < share <= most:
+            message = f"{name} is {share:g}; it has to lie above 0 and at most at {most}."
+            raise DeploymentError(message, field=name)
 
 
 def _refuse_number(name: str, value: int, least: int) -> None:

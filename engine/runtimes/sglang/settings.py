@@ -193,9 +193,6 @@ def _context(
         origin = "the length in the model's config" if most else "the config states none"
         assumed.append(f"max_model_len {context:,}, SGLang's default: {origin}.")
         return context
-    if asked < 1:
-        message = "max_model_len is -1; SGLang has no length that fits by itself: give a number."
-        raise DeploymentError(message, field="max_model_len")
     if most and asked > most:
         warned.append(
             f"The model's config ends at {most:,} tokens; SGLang refuses a longer context unless "
