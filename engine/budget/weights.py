@@ -60,6 +60,8 @@ class WeightLayout:
     """Whether 32-bit checkpoints are loaded in 16 bits (vLLM's ``dtype auto``)."""
     left_out: tuple[str, ...] = ()
     """How the names of tensors begin that stay in the files."""
+    text_only: bool = False
+    """Whether the encoders of images and sounds stay in the files."""
     replicas: int = 1
     """Data-parallel replicas that share the experts out among all their ranks."""
     whole_shared_experts: bool = False
@@ -115,6 +117,9 @@ def parameters(spec: ArchitectureSpec) -> int:
         return spec.parameters
     inside = sum(layer.parameters * count for layer, count in layer_kinds(spec))
     return inside + sum(tensor.parameters for tensor in spec.outer)
+
+
+_ENCODERS = (ModuleClass.VISION, ModuleClass.AUDIO)
 
 
 @lru_cache(maxsize=CACHED)
@@ -191,6 +196,8 @@ def _from_groups(
     for group in groups:
         # Tables that a prediction block repeats keep the block's layer number: they are shared.
         if group.module is ModuleClass.MTP and (group.layer is not None or not layout.with_mtp):
+            continue
+        if layout.text_only and group.module in _ENCODERS:
             continue
         size = _resident_bytes(group, layout, quantised=quantised)
         on_rank = _group_on_rank(group, size, spec, layout)
@@ -336,7 +343,9 @@ def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis
             if scales and _keeps_pairs(layer):
                 stage[ModuleClass.ATTENTION] += scales * count
         sums.append(stage)
-    loaded = (t for t in spec.outer if not t.name.startswith(layout.left_out))
+    loaded = [t for t in spec.outer if not t.name.startswith(layout.left_out)]
+    if layout.text_only:
+        loaded = [t for t in loaded if t.module not in _ENCODERS]
     predicting = (t for t in spec.mtp if layout.with_mtp and not t.repeats)
     outer = (*loaded, *predicting)
     for tensor, size in zip(outer, _sizes(spec, outer, None, split, fmt), strict=True):

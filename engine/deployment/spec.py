@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing import Self
 
+    from engine.architecture.model import Model
+
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
@@ -51,8 +53,12 @@ class Deployment:
     """States of sequences that SGLang keeps room for."""
     mamba_full_memory_ratio: float | None = None
     enforce_eager: bool = False
+    language_model_only: bool = False
+    """Whether vLLM leaves the encoders of images, videos and sounds out."""
     enable_prefix_caching: bool | None = None
     speculative_tokens: int = 0
+    draft_model: Model | None = None
+    """The model that drafts tokens, where it is one of its own."""
     max_loras: int = 0
     max_lora_rank: int = 16
     kv_pool_bytes: int | None = None

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 _VLLM = (
     "live_tokens", "data_parallel_size", "enable_expert_parallel", "decode_context_parallel_size",
     "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "enforce_eager",
+    "language_model_only",
     "enable_prefix_caching", "speculative_tokens", "max_loras", "max_lora_rank", "kv_pool_bytes",
     "kv_cache_memory_bytes", "num_gpu_blocks_override", "block_size", "pp_layer_partition",
+    "draft_model",
 )  # fmt: skip
 _SGLANG = (
     "live_tokens", "data_parallel_size", "enable_expert_parallel", "enforce_eager",

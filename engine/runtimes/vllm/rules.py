@@ -78,6 +78,9 @@ BUFFERS_CHARGED = Since[bool](((0,), False), ((0, 27), True))
 and block tables of model runner 2 (``mem_utils.py``, "total_consumed"). Before, they lay in no
 figure: neither weights, nor peak, nor growth outside PyTorch."""
 
+TEXT_ONLY = (0, 17)
+"""The first version that takes ``language_model_only``."""
+
 INSIDE_SINGLE = Since[Span](
     ((0,), _mib(20, 300, 1840)),
     ((0, 7), _mib(20, 31, 95)),

@@ -91,6 +91,9 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     if deployment.kv_cache_memory_bytes is not None:
         name = "kv_cache_memory_bytes"
         _check_since(name, name, cache_rules.POOL_IN_BYTES, version)
+    if deployment.language_model_only:
+        name = "language_model_only"
+        _check_since(name, name, rules.TEXT_ONLY, version)
     assumed: list[str] = []
     warned = foreign.warnings(deployment, "vllm") + _unused_devices(spec, deployment, machine)
     warned += without_blocks(model, deployment)

@@ -73,11 +73,10 @@ def _weight_layout(model: Model, settings: Settings) -> WeightLayout:
         tensor_parallel_size=deployment.tensor_parallel_size,
         pipeline_parallel_size=deployment.pipeline_parallel_size,
         enable_expert_parallel=deployment.enable_expert_parallel,
-        with_mtp=bool(
-            deployment.speculative_tokens and (model.spec.mtp or model.spec.uncounted_mtp)
-        ),
+        with_mtp=bool(drafts_itself(deployment) and (model.spec.mtp or model.spec.uncounted_mtp)),
         vocab_multiple=VOCAB_MULTIPLE,
         halve_float32=True,
+        text_only=deployment.language_model_only,
         left_out=rules.LEFT_OUT.get(model.spec.root_type, ()),
         layers_per_stage=layers_per_stage(model.spec, deployment, settings.version),
         replicas=deployment.data_parallel_size if has_experts(model.spec) else 1,
@@ -98,7 +97,9 @@ def _stage_plan(
     split, width = weight_layout.split, settings.element_bytes
     adapters = slots.adapters and slots_bytes(spec, stage.layers, split, slots, width)
     capability = int(settings.capability)
-    loading = Loading(split, width, capability, settings.version, adapters)
+    last = index == deployment.pipeline_parallel_size - 1
+    draft = deployment.draft_model if last else None
+    loading = Loading(split, width, capability, settings.version, adapters, draft)
     return StagePlan(
         layers=stage.layers,
         weights=_weights_region(model, weight_layout, index, loading),
@@ -129,6 +130,9 @@ def _step(
     deployment = settings.deployment
     layers, weight_format = layers_and_format
     stages = deployment.pipeline_parallel_size
+    item = None
+    if not deployment.language_model_only:
+        item = largest(model, settings.tokens, settings.context)
     tables = 0
     if layout is not None:
         tables = layout.num_groups * ceil_div(settings.context, layout.block_size)
@@ -153,7 +157,7 @@ def _step(
         adapters=deployment.max_loras > 0,
         tables=tables,
         keeps_cache=layout is not None,
-        item=largest(model, settings.tokens, settings.context),
+        item=item,
     )
 
 
@@ -167,7 +171,8 @@ def pool_rule(model: Model, settings: Settings) -> PoolRule:
         hybrid_groups=cache_rules.HYBRID_GROUPS.at(settings.version),
         group_slack=cache_rules.GROUP_SLACK.at(settings.version),
         speculative_tokens=deployment.speculative_tokens,
-        with_mtp=bool(deployment.speculative_tokens and model.spec.mtp),
+        with_mtp=bool(drafts_itself(deployment) and model.spec.mtp),
+        draft=deployment.draft_model.spec if deployment.draft_model else None,
         dtype=settings.dtype,
         keeps_latents=cache_rules.LATENTS.at(settings.version),
         states_as_stated=cache_rules.STATES_AS_STATED.at(settings.version),
@@ -182,7 +187,8 @@ def runtime_doubts(model: Model, settings: Settings) -> tuple[Doubt, ...]:
     if settings.deployment.pipeline_parallel_size > 1:
         # How sets were shared out among stages is not established.
         known = known and not cache_rules.PADDED_SETS.at(settings.version)
-    return doubts_in(model.spec, "vLLM", packs_entries=known)
+    found = doubts_in(model.spec, "vLLM", packs_entries=known)
+    return (*found, *draft_doubts(settings.deployment))
 
 
 def _block_size(model: Model, settings: Settings) -> int:

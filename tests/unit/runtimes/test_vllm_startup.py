@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from engine.architecture.spec import ModuleClass
 from engine.budget.model import Region
 from engine.budget.phases import Phase, peaks
 from engine.deployment.spec import Deployment
 from engine.devices import catalogue
+from engine.errors import DeploymentError
 from engine.evidence import Basis
 from engine.runtimes.registry import get
 from engine.runtimes.vllm import encoders, graphs, transients
@@ -300,3 +302,20 @@ def test_that_unified_memory_opens_the_pool():
     pool = found.regions[Region.KV_CACHE].estimate
     # 4.85 GiB in a log: less was taken than the weights hold.
     assert pool.low_bytes <= 4.85 * GIB <= pool.high_bytes
+
+
+def test_that_a_plan_for_text_alone_leaves_the_encoder_out():
+    both = rank("gemma-3-4b", runtime_version="0.19.0").regions
+    text = rank("gemma-3-4b", runtime_version="0.19.0", language_model_only=True).regions
+    # 14 B × 1,024 × 262,208 words, 4 B × 132 multiprocessors, hidden and sampled states, cuBLAS.
+    alone = 14 * 1024 * 262_208 + 4 * 132 * 262_208 + 8192 * 2560 * 2 + 2 * 1024 * 2560 * 2
+    assert text[Region.ACTIVATIONS].estimate.likely_bytes == alone + 32 * MIB
+    tower = sum(
+        tensor.parameters
+        for tensor in model("gemma-3-4b").spec.outer
+        if tensor.module is ModuleClass.VISION
+    )
+    saved = both[Region.WEIGHTS].estimate.likely_bytes - text[Region.WEIGHTS].estimate.likely_bytes
+    assert saved == 2 * tower > 0
+    with pytest.raises(DeploymentError, match=r"from 0\.17 on"):
+        rank("gemma-3-4b", runtime_version="0.16.0", language_model_only=True)
