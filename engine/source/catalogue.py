@@ -73,8 +73,12 @@ def _by_name() -> dict[str, CatalogueEntry]:
 
 
 def find(name: str) -> CatalogueEntry | None:
-    """The entry with the id ``name``, or whose name after the slash it is; case does not matter."""
-    return _by_name().get(name.strip().lower())
+    """The entry with the id ``name``, or whose name after the slash it is.
+
+    Case does not matter, nor whether words are joined by spaces or by dashes.
+    """
+    names, key = _by_name(), name.strip().lower()
+    return names.get(key) or names.get("-".join(key.split()))
 
 
 MIRRORS = frozenset(

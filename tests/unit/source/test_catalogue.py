@@ -53,6 +53,12 @@ def test_that_names_of_layers_are_written_out() -> None:
     assert catalogue.unfold(by_name) == {"layers.0": {"a": 1}, "layers.1": {"a": 1}}
 
 
+def test_that_spaces_stand_for_dashes() -> None:
+    assert catalogue.find("GLM-5  FP8") is catalogue.find("zai-org/GLM-5-FP8")
+    assert catalogue.find("llama 3.2 1b instruct") is not None
+    assert catalogue.find("llama 3.2 1b instruct no") is None
+
+
 def test_that_a_mirrors_copy_is_found_by_its_name_and_says_that_only_the_name_was_compared() -> (
     None
 ):
