@@ -106,8 +106,10 @@ def _cache_terms(
 def _row_bytes(
     spec: ArchitectureSpec, settings: Settings, attention: AttentionSpec, tp: int
 ) -> int:
+    """Bytes of a row at the end; a rotating cache is never quantised."""
     width = element_bytes(canonical(spec.dtype) or "bfloat16")
-    packs = settings.packing.applies(settings.context)
+    rotates = bool(window_of(spec, attention, settings.max_kv_size))
+    packs = settings.packing.applies(settings.context) and not rotates
     packing = settings.packing if packs else cache.UNPACKED
     return cache.row_bytes(attention, spec.model_type, width, packing, tp)
 
@@ -176,9 +178,9 @@ def _reading(
     likely = max(reading.peak_bytes - one, 0)
     waiting = min(reading.pending_bytes, likely)
     steady = likely - waiting
-    under, over = waiting // 5 + steady * 3 // 100, waiting // 4 + steady // 100
+    under = over = waiting // 4 + steady * 3 // 100
     if settings.rules.materialises_mask:
-        under, over = likely * 3 // 10, likely * 3 // 10
+        under = over = likely * 3 // 10
     if rough:
         under, over = likely * 2 // 5, likely * 3 // 5
     most = max(likely, unfused.peak_bytes - one)

@@ -30,7 +30,11 @@ def scores(asked: Asked) -> Iterator[Score]:
     for figure, kinds in ours.items():
         if figure in record.printed:
             wanted, within = record.printed[figure]
-            estimate = total(regions[kind].estimate for kind in kinds)
+            low, likely, high = span(total(regions[kind].estimate for kind in kinds))
+            if figure == "active":
+                # A server keeps the caches of finished prompts, whose lengths are not stated.
+                high += regions[Region.KV_CACHE].estimate.likely_bytes
+                high += regions[Region.RECURRENT_STATE].estimate.likely_bytes
             yield Score(
                 record.id,
                 record.runtime,
@@ -38,7 +42,9 @@ def scores(asked: Asked) -> Iterator[Score]:
                 asked.plan.model.spec.model_type,
                 figure,
                 wanted,
-                *span(estimate),
+                low,
+                likely,
+                high,
                 within,
                 is_region=True,
             )
