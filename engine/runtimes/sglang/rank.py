@@ -12,7 +12,7 @@ from engine.devices.device import Vendor
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes.sglang import kernels, work
 from engine.runtimes.sglang.fraction import step_tokens
-from engine.runtimes.sglang.settings import has_tower
+from engine.runtimes.sglang.vision import has_tower
 from engine.units import GIB, MIB
 
 if TYPE_CHECKING:

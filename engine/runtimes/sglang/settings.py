@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from engine.architecture.spec import AttentionKind, ModuleClass
+from engine.architecture.spec import AttentionKind
 from engine.budget.sequence_state import attention_kinds, layer_kinds
 from engine.budget.weights import AS_STORED
 from engine.devices.device import Vendor
@@ -18,6 +18,7 @@ from engine.runtimes.sglang import fraction, rules
 from engine.runtimes.sglang.caches import kv_dtype
 from engine.runtimes.sglang.kernels import attention_backend, page_tokens, share_factor
 from engine.runtimes.sglang.parallel import Parallel, parallel
+from engine.runtimes.sglang.vision import has_tower, tower
 from engine.units import MIB
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 _NO_CONTEXT_STATED = 2048
 _WHOLE_PROMPTS = -1
-_PARAMETERS_A_LAYER = 12
-"""Of a tower's layer, in squares of its width."""
 _TURNED_OFF = ("kda",)
 """Kinds of state beside which prefill steps get no graphs (``cuda_graph_hook.py``)."""
 
@@ -152,11 +151,6 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     )
 
 
-def has_tower(spec: ArchitectureSpec) -> bool:
-    """Whether the model reads images or sound."""
-    return any(t.module in (ModuleClass.VISION, ModuleClass.AUDIO) for t in spec.outer)
-
-
 def is_latent(spec: ArchitectureSpec) -> bool:
     """Whether its full layers keep latent vectors (MLA)."""
     return any(a.kind is AttentionKind.LATENT for a in attention_kinds(spec))
@@ -264,27 +258,11 @@ def _share(model: Model, deployment: Deployment, load: fraction.Load, assumed: l
         raise DeploymentError(message, field="chunked_prefill_size")
     why = "SGLang's default for this device, step and number of ranks"
     if has_tower(model.spec):
-        share *= fraction.of_multimodal(load.version, _tower(model))
+        share *= fraction.of_multimodal(load.version, tower(model))
         why += ", less for images"
     if deployment.kv_pool_bytes is None:
         assumed.append(f"mem_fraction_static {share:.3g}, {why}.")
     return share
-
-
-def _tower(model: Model) -> fraction.Tower | None:
-    """The tower as the config states it; without a config by its parameters."""
-    if model.config is None:
-        count = model.spec.parameters_by_class().get(ModuleClass.VISION, 0)
-        return fraction.Tower(count // (_PARAMETERS_A_LAYER * 1024**2), 1024) if count else None
-    stated = model.config.get("vision_config")
-    if not isinstance(stated, dict):
-        return None
-    tower, usual = cast("dict[str, object]", stated), fraction.Tower()
-    layers = tower.get("num_hidden_layers", usual.layers)
-    width = tower.get("hidden_size", usual.width)
-    if isinstance(layers, int) and isinstance(width, int):
-        return fraction.Tower(layers, width)
-    return usual
 
 
 def _activation_dtype(spec: ArchitectureSpec, deployment: Deployment) -> str:
