@@ -26,7 +26,7 @@ from record_fields import REQUEST_OF, figures_of, whole_reason  # noqa: E402 - p
 from record_llama_cpp import runs, shapes  # noqa: E402
 from record_readings import KNOWN, LEFT_OUT, READINGS  # noqa: E402
 from record_readings_files import CALIBRATED, calibrated, strix  # noqa: E402
-from record_readings_more import after_loading  # noqa: E402
+from record_readings_more import adapter, after_loading  # noqa: E402
 
 GIB = 2**30
 FILES = {
@@ -83,6 +83,7 @@ def converted(raw: dict[str, Any]) -> dict[str, Any]:
     request = REQUEST_OF.get(raw["engine"], dict)(raw) | reading.get("request", {})
     request = {k: v for k, v in request.items() if v is not None}
     model = reading.get("model") or raw.get("model")
+    facts = reading.get("facts", {}) | adapter(raw)
     left_out = unscored(raw, request) | reading.get("left_out", {})
     reason = LEFT_OUT.get(raw["id"]) or whole_reason(raw, model) or after_loading(raw)
     if reason:
@@ -97,7 +98,7 @@ def converted(raw: dict[str, Any]) -> dict[str, Any]:
         "model": raw.get("model") or raw.get("model_inferred") or "",
         "request": request,
         "printed": figures_of(raw) | reading.get("printed", {}) if raw["engine"] in FILES else {},
-        **({"facts": reading["facts"]} if "facts" in reading else {}),
+        **({"facts": facts} if facts else {}),
         "left_out": left_out,
     }
 

@@ -141,7 +141,14 @@ def served(raw: dict[str, Any]) -> dict[str, Any]:
 def generated(raw: dict[str, Any]) -> dict[str, Any]:
     """The request of a record of Transformers."""
     request: dict[str, Any] = {"runtime": "transformers", "weight_format": weight_format(raw)}
+    release = re.search(r"transformers (\d+\.\d+\.\d+)", raw.get("engine_version") or "")
+    if release:
+        request["runtime_version"] = release[1]
+    if re.search(r"-(FP8|AWQ|GPTQ-Int\d)$", raw.get("model") or ""):
+        request["weight_format"] = "auto"  # The checkpoint says it.
     request |= device(raw)
+    if request.get("gpu") == "T4" and request["weight_format"] == "auto":
+        request["weight_format"] = "fp16"  # The card has no BF16.
     length = (raw.get("prompt_tokens") or 0) + (raw.get("generated_tokens") or 0)
     if length:
         request["max_model_len"] = length
@@ -302,9 +309,6 @@ def figures_of(raw: dict[str, Any]) -> dict[str, Any]:
     if "kv_pool" in found and "kv_keys" in found:
         # The pool is the sum of two printed sizes.
         found["kv_pool"][1] = 2 * found["kv_keys"][1]
-    if "load" in found:
-        # The adapters of a notebook are held in fp32 beside the model.
-        found["load"][0] -= 4 * raw.get("trainable_parameters", 0)
     return found | _of_several_parts(reported)
 
 

@@ -12,6 +12,10 @@ SHORT = "lengths of the prompts are not stated"
 NO_KEY = "a packing of the cache that is not planned"
 OLD_MASK = "a build before March 2025, which wrote its masks out"
 NO_ADAPTER = "the size of its adapter is not stated"
+OWN_CHECKPOINT = (
+    "unsloth loads a 4-bit checkpoint of its own there; which modules it keeps in 16 bits is not "
+    "stated"
+)
 
 
 def _as(model: str, **request: Any) -> dict[str, Any]:
@@ -102,7 +106,8 @@ _SHORT_PROMPT = {"prompt_len": 30, "max_model_len": 90, "batch_size": 1}
 TRANSFORMERS: dict[str, dict[str, Any]] = {
     **{_NOTEBOOK + end: _as(model) for end, model in _NOTEBOOK_MODELS.items()},
     "tf-octocoder-int8": _as("bigcode/octocoder", **_SHORT_PROMPT),
-    "tf-octocoder-nf4": _as("bigcode/octocoder", **_SHORT_PROMPT),
+    # Scales are packed again only where it is asked for.
+    "tf-octocoder-nf4": _as("bigcode/octocoder", weight_format="nf4-plain", **_SHORT_PROMPT),
 }
 TRANSFORMERS_LEFT_OUT: dict[str, str] = {
     "tf-octocoder-bf16-long-eager": "the length of its prompt is not stated",
@@ -114,10 +119,20 @@ TRANSFORMERS_LEFT_OUT: dict[str, str] = {
 }
 
 
+def adapter(raw: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of the adapters that a notebook had put on its model by then."""
+    count = raw.get("trainable_parameters")
+    is_loaded = "reserved_after_load_gib" in raw["reported"]
+    return {"adapter_parameters": count} if count and is_loaded else {}
+
+
 def after_loading(raw: dict[str, Any]) -> str | None:
     """Why what a notebook reserved after loading cannot be compared; None where it can."""
-    if "reserved_after_load_gib" in raw["reported"] and not raw.get("trainable_parameters"):
-        return NO_ADAPTER
+    if "reserved_after_load_gib" in raw["reported"]:
+        if not raw.get("trainable_parameters"):
+            return NO_ADAPTER
+        if raw["weight_format"] == "bnb-nf4":
+            return OWN_CHECKPOINT
     return OWN_PLATFORM if raw["id"].startswith("hpu2-") else None
 
 

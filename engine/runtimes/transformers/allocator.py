@@ -81,6 +81,17 @@ def rounding(spec: ArchitectureSpec, weight_format: str, settings: Settings) -> 
     )  # fmt: skip
 
 
+def second_head(spec: ArchitectureSpec, weight_format: str, settings: Settings) -> Estimate | None:
+    """The tied table that an FP8 checkpoint held twice before 5.0; None where there is one."""
+    is_fp8 = weight_format.startswith("fp8")
+    if settings.version >= releases.WHOLE_WARM_UP or not is_fp8 or not spec.tie_word_embeddings:
+        return None
+    size = spec.vocab_size * spec.hidden_size * settings.element_bytes
+    text = f"{spec.vocab_size:,} × {spec.hidden_size:,} × {settings.element_bytes} B"
+    source = "twelve generations of Qwen3-0.6B, 1.7B and 4B in FP8 held the tied table twice"
+    return Estimate(0, size, size, Basis.FITTED, source, text, "head")
+
+
 @lru_cache(maxsize=CACHED)
 def _rest_bytes(spec: ArchitectureSpec, weight_format: str) -> int:
     sizes = layer_sizes(spec, Split(), weight_format)

@@ -30,6 +30,8 @@ _RESIDUAL = 128
 _QUANTO_BITS = (2, 4)
 _HQQ_BITS = (1, 2, 3, 4, 8)
 _DEFAULT_BITS = 4
+RENEWED = frozenset({"qwen"})
+"""Types whose own code passes keys and values as tuples (``modeling_qwen.py`` of Qwen 1)."""
 _FP8_SCALES = 8
 """Two scales of 32 bits a layer."""
 ON_DEVICE = 2
@@ -45,6 +47,8 @@ class Cache:
     """Of a quantised cache; 0 where keys and values stay as they are computed."""
     is_fp8: bool = False
     is_offloaded: bool = False
+    is_renewed: bool = False
+    """Whether a step makes every layer's keys and values anew before it lets go of the old."""
 
     @property
     def is_quantised(self) -> bool:

@@ -13,9 +13,10 @@ from engine.architecture.spec import AttentionKind
 from engine.budget.sequence_state import kv_heads_per_rank
 from engine.evidence import Basis, Estimate
 from engine.formats.kv import side_bytes
+from engine.runtimes.transformers import releases
 from engine.runtimes.transformers.cache import kept_tokens
-from engine.runtimes.transformers.caches import unpacked_bytes
-from engine.units import ceil_div
+from engine.runtimes.transformers.caches import held, unpacked_bytes
+from engine.units import GIB, ceil_div
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from engine.architecture.spec import AttentionSpec, LayerSpec, MoeSpec
     from engine.runtimes.transformers.settings import Settings
 
-_STACKED_EXPERTS = (5, 0)
-"""From here on all experts compute at once; before, one after the other."""
 _SCORE_BYTES = {"bfloat16": 10, "float16": 8, "float32": 8}
 """Peak per attention score: masked, in 32 bits beside its softmax; PyTorch saves the copy in
 FP16."""
@@ -74,7 +73,7 @@ def reading(
     return plain, padded
 
 
-def decoding(layers: Iterable[LayerSpec], settings: Settings, tp: int) -> Estimate:
+def decoding(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> Estimate:
     """What the next token takes for a moment: a layer's cache copied, unpacked or repeated."""
     copied = repeated = 0
     for layer in _distinct(layers):
@@ -87,6 +86,11 @@ def decoding(layers: Iterable[LayerSpec], settings: Settings, tp: int) -> Estima
             scores = settings.batch * _heads(attention, tp) * settings.context
             copied = max(copied, repeated + scores * _SCORE_BYTES[_dtype(settings)])
     formula = f"the longest layer's keys copied to grow by one token: {copied:,} B"
+    if settings.cache.is_renewed:
+        copied = held(layers, settings, tp).device_bytes
+        # What else that code makes was never followed: Qwen 1 took up to 0.9 GiB more.
+        repeated = copied + GIB
+        formula = f"every layer's keys and values made anew: {copied:,} B"
     if settings.cache.is_quantised:
         formula = f"the longest layer's keys and values unpacked and copied: {copied:,} B"
     return Estimate(
@@ -137,7 +141,7 @@ def _moe_elements(moe: MoeSpec, tokens: int, hidden: int, settings: Settings, tp
     width = ceil_div(moe.moe_intermediate_size, tp)
     shared = 3 * ceil_div(moe.shared_intermediate_size, tp) + hidden
     rows = tokens * moe.num_experts_per_tok
-    if settings.version < _STACKED_EXPERTS:
+    if settings.version < releases.JOINED_EXPERTS:
         rows = ceil_div(rows, moe.num_experts)
     routed = rows * max(hidden + 4 * width, 4 * hidden)
     return tokens * 4 * hidden + max(routed, tokens * shared)

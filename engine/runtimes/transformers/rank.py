@@ -15,6 +15,7 @@ from engine.formats.weights import FORMATS
 from engine.runtimes import overheads
 from engine.runtimes.transformers import adapters, allocator, caches, peaks, releases, transients
 from engine.runtimes.transformers.cache import state_bytes
+from engine.units import MIB
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 _CACHE_SOURCE = "Transformers 5.24 cache_utils.py"
 _AUTOAWQ_SOURCE = (
-    "sixteen generations of Qwen3 with AutoAWQ 0.2.9 held an eighth more cache than their tokens; "
-    "why is not known"
+    "sixteen generations of Qwen3 with AutoAWQ 0.2.9 held an eighth more cache than their tokens, "
+    "and up to 66 MiB beside; why is not known"
 )
 
 
@@ -150,7 +151,9 @@ class Ranks:
         is_autoawq = name.startswith("awq") and settings.version < releases.GPTQMODEL_FOR_AWQ
         if is_autoawq and doubted is None and size:
             grown = size + size // 8
-            return Estimate(size, grown, grown, Basis.FITTED, _AUTOAWQ_SOURCE, f"{formula} × 9/8")
+            return Estimate(
+                size, grown, grown + 96 * MIB, Basis.FITTED, _AUTOAWQ_SOURCE, f"{formula} × 9/8"
+            )
         return counted(size, doubted, Basis.EXACT, _CACHE_SOURCE, formula)
 
     def _cache_note(self, size: int, doubted: Direction | None) -> str:
@@ -178,11 +181,8 @@ class Ranks:
         found = FORMATS.get(settings.held.weight_format)
         parts = [self._tensors(share)]
         name = found.name if found else self.model.spec.weight_format
-        rounded = None
         if name in FORMATS and share.direction is None and share.layers:
-            rounded = allocator.rounding(self.model.spec, name, settings)
-        if rounded is not None:
-            parts.append(_scaled(rounded, len(share.layers), len(self.model.spec.layers)))
+            parts += self._before_5(name, share)
         if adapted:
             text = f"{adapted // adapters.KEPT_BYTES:,} × {adapters.KEPT_BYTES} B"
             parts.append(exactly(adapted, Basis.EXACT, "PEFT 0.21", text, "adapters"))
@@ -201,6 +201,18 @@ class Ranks:
             f"{layers} layers, {stored}",
             gap,
         )
+
+    def _before_5(self, weight_format: str, share: Share) -> list[Estimate]:
+        """What quantised weights took beyond their tensors before 5.0."""
+        spec, settings = self.model.spec, self.settings
+        parts: list[Estimate] = []
+        rounded = allocator.rounding(spec, weight_format, settings)
+        if rounded is not None:
+            parts.append(_scaled(rounded, len(share.layers), len(spec.layers)))
+        head = allocator.second_head(spec, weight_format, settings)
+        if head is not None and share is self.placement.devices[0]:
+            parts.append(head)
+        return parts
 
     def _tensors(self, share: Share) -> Estimate:
         found = counted(

@@ -23,6 +23,8 @@ GPTQMODEL_FOR_AWQ: Version = (5, 0)
 """``integrations/awq.py``: AWQ runs on GPTQModel's kernels; before, on AutoAWQ's."""
 WHOLE_WARM_UP: Version = (5, 0)
 """``caching_allocator_warmup``: one allocation for all weights; before, half if quantised."""
+JOINED_EXPERTS: Version = (5, 0)
+"""``core_model_loading.py``: experts are joined on loading, and compute all at once."""
 _OLDEST: Version = (4, 36)
 """``cache_utils.py`` appeared."""
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[.\-+a-z].*)?", re.IGNORECASE)

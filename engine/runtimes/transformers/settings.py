@@ -13,7 +13,13 @@ from engine.runtimes import foreign
 from engine.runtimes.checks import check_devices, check_numbers, check_positions, check_splits
 from engine.runtimes.transformers import releases
 from engine.runtimes.transformers.cache import Form
-from engine.runtimes.transformers.caches import CACHES, Cache, bits_of, check_quantised
+from engine.runtimes.transformers.caches import (
+    CACHES,
+    RENEWED,
+    Cache,
+    bits_of,
+    check_quantised,
+)
 from engine.runtimes.transformers.placement import MAPS, NOT_SPREAD
 from engine.runtimes.unpacking import Held, held
 
@@ -162,7 +168,8 @@ def _cache(
             raise DeploymentError(message, field="kv_cache_dtype")
         if deployment.kv_bits is not None:
             warned.append("kv_bits counts for a quantized cache only.")
-        return Cache(form, is_offloaded="offloaded" in (name or ""))
+        renewed = model.spec.model_type in RENEWED
+        return Cache(form, is_offloaded="offloaded" in (name or ""), is_renewed=renewed)
     check_quantised(model.spec)
     if deployment.kv_cache_dtype in _FP8_CACHES:
         if version < releases.FP8_CACHE:

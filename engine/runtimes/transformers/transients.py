@@ -17,7 +17,8 @@ from engine.evidence import Basis, Estimate
 from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.weights import FORMATS
 from engine.runtimes.loading import stored_format
-from engine.runtimes.transformers import peaks
+from engine.runtimes.transformers import peaks, releases
+from engine.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,23 +34,34 @@ _IN_FLIGHT = 4
 def moments(
     model: Model, layers: Sequence[LayerSpec], settings: Settings, adapter_bytes: int, tp: int
 ) -> Moments:
-    """What one device holds beside its regions while it loads and while it decodes."""
+    """What one device holds beside its regions while it loads and while it decodes.
+
+    Args:
+        model: the model.
+        layers: those that compute on the device.
+        settings: the plan.
+        adapter_bytes: of the adapters there, as they are kept.
+        tp: ranks that share every layer.
+    """
     if not layers:
         return Moments()
     return Moments(
-        load=loading(model, settings, adapter_bytes),
+        load=loading(model, settings, adapter_bytes, tp),
         decode=peaks.decoding(layers, settings, tp),
     )
 
 
-def loading(model: Model, settings: Settings, adapter_bytes: int = 0) -> tuple[Estimate, ...]:
+def loading(model: Model, settings: Settings, adapter_bytes: int, tp: int) -> tuple[Estimate, ...]:
     """Beside the weights at the worst moment of loading, each part with its name.
 
     The allocator is warmed up with the weights' own size in one piece, which they then fill: that
     is no more than the weights.
     """
-    largest, experts = _largest(model.spec)
-    parts = [_in_flight(largest)]
+    largest, matrix, experts = (size // tp for size in _largest(model.spec))
+    parts = [
+        _part(0, 32 * MIB, 64 * MIB, "segments not yet full"),
+        _part(0, matrix, _IN_FLIGHT * matrix, "tensors on their way"),
+    ]
     stored, held = stored_format(model), settings.held
     packed = FORMATS.get(settings.deployment.weight_format)
     if held.unpacked_from:
@@ -57,10 +69,12 @@ def loading(model: Model, settings: Settings, adapter_bytes: int = 0) -> tuple[E
             _part(0, experts or largest, 2 * (experts or largest), "a layer being unpacked")
         )
     elif packed is not None and not packed.is_plain and packed.name != stored:
-        text = "a full-precision module being quantised"
-        parts.append(_part(0, largest, 2 * largest, text))
-    elif experts and stored in _PLAIN:
+        text = "full-precision modules being quantised"
+        parts.append(_part(0, matrix, 2 * largest, text))
+    elif experts and stored in _PLAIN and settings.version >= releases.JOINED_EXPERTS:
         parts.append(_part(0, experts, 2 * experts, "one layer's experts before they are joined"))
+    elif packed is not None and packed.is_plain and packed.dtype != canonical(model.spec.dtype):
+        parts.append(_part(0, 0, largest, "a table being turned to another dtype"))
     if adapter_bytes:
         # Made in the base's 16 bits, then turned to 32: the first copies stay reserved.
         parts.append(_part(0, adapter_bytes // 2, adapter_bytes // 2, "adapters in 16 bits"))
@@ -70,23 +84,21 @@ def loading(model: Model, settings: Settings, adapter_bytes: int = 0) -> tuple[E
 _PLAIN = frozenset({"bf16", "fp16", "fp32"})
 
 
-def _in_flight(largest: int) -> Estimate:
-    """Tensors on their way; none where a file's dtype is the one that is loaded."""
-    return _part(0, 0, min(_IN_FLIGHT * largest, 2**30), "tensors on their way")
-
-
 def _part(low: int, likely: int, high: int, label: str) -> Estimate:
     source = "Transformers 5.24 core_model_loading.py"
     return Estimate(low, likely, high, Basis.ASSUMED, source, f"{likely:,} B", label)
 
 
 @lru_cache(maxsize=CACHED)
-def _largest(spec: ArchitectureSpec) -> tuple[int, int]:
-    """Bytes of the largest single matrix, and of the experts of one layer, unpacked."""
+def _largest(spec: ArchitectureSpec) -> tuple[int, int, int]:
+    """Bytes of the largest tensor, of the largest in a layer, and of a layer's experts, unpacked.
+
+    Experts count one by one as tensors.
+    """
     width = element_bytes(canonical(spec.dtype) or "bfloat16")
     kinds = [layer for layer, _ in layer_kinds(spec)]
-    tensors = [tensor for layer in kinds for tensor in layer.tensors] + list(spec.outer)
-    single = max((t.elements // t.copies for t in tensors), default=0)
+    matrix = max((t.elements // t.copies for layer in kinds for t in layer.tensors), default=0)
+    single = max((t.elements // t.copies for t in spec.outer), default=0)
     experts = max(
         (
             sum(t.elements for t in layer.tensors if t.module is ModuleClass.EXPERTS)
@@ -94,4 +106,4 @@ def _largest(spec: ArchitectureSpec) -> tuple[int, int]:
         ),
         default=0,
     )
-    return single * width, experts * width
+    return max(single, matrix) * width, matrix * width, experts * width

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
-from engine.evidence import total
+from engine.evidence import Basis, Estimate, exactly, total
+from engine.runtimes.transformers.adapters import KEPT_BYTES
 from tests.truth.scoring.scores import Score, span
 from tests.truth.scoring.served import traits
 
@@ -21,14 +22,30 @@ def scores(asked: Asked) -> Iterator[Score]:
     regions = {kind: region.estimate for kind, region in rank.regions.items()}
     workspace = regions[Region.RUNTIME].parts[-1]
     held = [regions[Region.WEIGHTS], regions[Region.KV_CACHE], regions[Region.RECURRENT_STATE]]
+    loading = [regions[Region.WEIGHTS], *rank.moments.load, *_adapters(asked)]
+    end = [*held, workspace]
     ours = {
-        "end": [*held, workspace],
-        "peak": [*held, workspace, regions[Region.ACTIVATIONS]],
-        "load": [regions[Region.WEIGHTS], *rank.moments.load],
+        "end": span(total(end)),
+        "load": span(total(loading)),
+        # The most since the process began, which may have been while it loaded.
+        "peak": _larger(total([*end, regions[Region.ACTIVATIONS]]), total(loading)),
     }
-    for figure, parts in ours.items():
+    for figure, found in ours.items():
         if figure in asked.record.printed:
-            yield _score(asked, figure, span(total(parts)))
+            yield _score(asked, figure, found)
+
+
+def _adapters(asked: Asked) -> list[Estimate]:
+    """Adapters of a stated size: in 32 bits, and the 16-bit copies that they are made from."""
+    count = asked.record.facts.get("adapter_parameters", 0)
+    copies = Estimate(0, 2 * count, 2 * count, Basis.ASSUMED, "PEFT 0.21")
+    return [exactly(KEPT_BYTES * count, Basis.EXACT, "PEFT 0.21"), copies]
+
+
+def _larger(one: Estimate, other: Estimate) -> tuple[float, float, float]:
+    pairs = zip(span(one), span(other), strict=True)
+    low, likely, high = (max(pair) for pair in pairs)
+    return low, likely, high
 
 
 def _score(asked: Asked, figure: str, ours: tuple[float, float, float]) -> Score:
