@@ -79,6 +79,8 @@ class Desk:
             machine = on(machine, request.devices)
         model = self.model(request)
         deployment, about_plan = _complete(request, model, machine)
+        if request.draft_model is not None:
+            deployment = replace(deployment, draft_model=self._known(request.draft_model))
         flow = None
         if request.traffic is not None:
             flow, deployment, about_traffic = _sustained(request.traffic, deployment)
@@ -108,6 +110,8 @@ class Desk:
         for each in (request, *request.others):
             model = self.model(each)
             deployment, _ = _complete(each, model, machine)
+            if each.draft_model is not None:
+                deployment = replace(deployment, draft_model=self._known(each.draft_model))
             found.append(Tenant(model, deployment, each.devices))
         return tuple(found), machine
 
@@ -122,7 +126,9 @@ class Desk:
                 tensors_source="tensors given with the request" if request.tensors else "",
             )
             return read(raw)
-        name = request.model or ""
+        return self._known(request.model or "")
+
+    def _known(self, name: str) -> Model:
         known = self._models.get(name)
         if known is None:
             known = self._models[name] = read(self._fetch(name))

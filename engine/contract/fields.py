@@ -185,6 +185,7 @@ def _pool() -> Iterable[Field]:
     yield _switch(group, "language_model_only", "no images, videos or sounds: encoders stay out")
     yield _switch(group, "enable_prefix_caching", "keep the caches of finished requests")
     yield _integer(group, "speculative_tokens", "draft tokens a step", (0, 1024))
+    yield _text(group, "draft_model", "model that drafts them, named like model")
     yield _integer(group, "max_loras", "adapters loaded at once", (0, 4096))
     yield _integer(group, "max_lora_rank", "largest rank among them", (1, 4096))
     yield _integer(group, "kv_pool_bytes", "size of the KV pool, when known", (1, _MOST_BYTES))
@@ -290,7 +291,7 @@ FIELDS: tuple[Field, ...] = (
 BY_NAME = {field.name: field for field in FIELDS}
 ABOUT_THE_TRAFFIC = ("prompt_lengths", "output_lengths", "arrival_rate", "tokens_per_second")
 ABOUT_THE_ANSWER = frozenset({"inverse"})
-ABOUT_THE_MODEL = frozenset({"model", "config", "tensors"})
+ABOUT_THE_MODEL = frozenset({"model", "config", "tensors", "draft_model"})
 ABOUT_THE_DEVICE = frozenset(
     {"gpu", "gpu_total_bytes", "gpu_count", "devices", "baseline", "instead_of", "with"}
 )

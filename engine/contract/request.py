@@ -48,6 +48,7 @@ class Request:
     model: str | None
     config: Mapping[str, object] | None
     tensors: tuple[HeaderTensor, ...]
+    draft_model: str | None
     deployment: Deployment
     gpu: str | None
     gpu_total_bytes: int | None
@@ -83,12 +84,18 @@ def parse(mapping: Mapping[str, object]) -> Request:
     if "tensors" in values and "config" not in values:
         message = "tensors needs the config they belong to: give config as well."
         raise UsageError(message, field="tensors")
+    if values.get("max_model_len") == 0:
+        message = (
+            "max_model_len must be at least 1, or -1 for the longest that vLLM finds room for."
+        )
+        raise UsageError(message, field="max_model_len")
     plan = {k: v for k, v in values.items() if k not in _NOT_THE_PLAN}
     return Request(
         id=identity,
         model=values.get("model"),
         config=values.get("config"),
         tensors=_tensors(values.get("tensors", ())),
+        draft_model=values.get("draft_model"),
         deployment=Deployment(**plan),
         gpu=values.get("gpu"),
         gpu_total_bytes=values.get("gpu_total_bytes"),

@@ -216,7 +216,7 @@ def _forward(step: Step, device: Device) -> Estimate:
         likely += round(_PASSED_ON * step.hidden_bytes)
         spread += step.hidden_bytes // 2
         formula += f" + {_PASSED_ON} × hidden states between stages"
-    more = workspaces.passing(step) + workspaces.index_logits(step) + _unfolded(step)
+    more = workspaces.passing_bytes(step) + workspaces.index_logits_bytes(step) + _unfolded(step)
     if more:
         likely += more
         spread += more // 10

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from engine.units import ceil_div
+
+if TYPE_CHECKING:
+    from engine.architecture.spec import ArchitectureSpec
 
 
 class Keeps(StrEnum):
@@ -77,6 +81,8 @@ class PoolRule:
     """Whether a config's dtype of Nemotron-H's states counts; else the model's."""
     state_tokens: int = 1
     """Tokens that a block beside states is a multiple of, for the states' sake."""
+    draft: ArchitectureSpec | None = None
+    """A draft model of its own, whose layers keep their caches in the same pool."""
     pads_tuples: bool = False
     """Whether layers of several sizes are padded to equal sets, as until 0.28."""
 

@@ -13,6 +13,7 @@ from engine.budget.sequence_state import CACHED, layer_kinds
 from engine.budget.weights import layer_sizes
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.weights import FORMATS
+from engine.runtimes.vllm.drafting import draft_weights
 from engine.runtimes.vllm.rotary import rotary_table
 from engine.runtimes.vllm.rules import Since
 from engine.units import MIB, align_up, ceil_div
@@ -40,6 +41,9 @@ class Loading:
     """Generation of the card; 0 where it is not known."""
     version: Version = ()
     lora_bytes: int = 0
+    draft: Model | None = None
+    """A draft model of its own, on the last stage."""
+    stages: int = 1
 
 
 def resident(model: Model, found: Weights, stage: StageWeights, loading: Loading) -> Estimate:
@@ -71,6 +75,10 @@ def _additions(
         )
         low, high = adapters * 98 // 100, adapters * 11 // 10
         parts.append(Estimate(low, adapters, high, Basis.FITTED, source, "", "LoRA slots"))
+    if loading.draft is not None:
+        tp = loading.split.tensor_parallel_size
+        width = loading.element_bytes
+        parts.append(draft_weights(model, loading.draft, tp, loading.stages, width))
     if found.basis is not Basis.BOUND:
         parts.append(_small(stage.size_bytes, found.quantised))
     return [part for part in parts if part is not None]

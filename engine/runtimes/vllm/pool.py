@@ -184,7 +184,10 @@ def _pages(
     spec: ArchitectureSpec, first: int, stop: int, blocks: _Blocks, rule: PoolRule
 ) -> dict[LayerPage, int]:
     pages: Counter[LayerPage] = Counter()
-    for attention, layers in _with_draft(spec, first, stop, rule).items():
+    kept = list(_with_draft(spec, first, stop, rule).items())
+    if rule.draft is not None and stop == len(spec.layers):
+        kept += _attentions(rule.draft, 0, len(rule.draft.layers), rule).items()
+    for attention, layers in kept:
         for page in _attention_pages(attention, blocks.tokens, rule):
             pages[page] += layers
     for size, layers in _states(spec, first, stop, rule).items():

@@ -22,6 +22,7 @@ from engine.runtimes.checks import (
     working_sizes,
 )
 from engine.runtimes.vllm import cache_rules, rules
+from engine.runtimes.vllm.drafting import check_draft
 from engine.runtimes.vllm.hardware import check_format
 from engine.runtimes.vllm.speculation import without_blocks
 
@@ -180,6 +181,7 @@ def _check(model: Model, deployment: Deployment, machine: Machine) -> None:
     check_format(model, deployment, machine.slots[0].device)
     _check_context_parallel(model.spec, deployment)
     _check_expert_parallel(model.spec, deployment)
+    check_draft(deployment)
 
 
 def _check_expert_parallel(spec: ArchitectureSpec, deployment: Deployment) -> None:

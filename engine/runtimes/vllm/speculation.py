@@ -16,13 +16,19 @@ if TYPE_CHECKING:
 
 def opened(model: Model, deployment: Deployment) -> Model:
     """``model``, in doubt where it is to speculate with blocks that are not counted."""
-    return _opened(model) if deployment.speculative_tokens and model.spec.uncounted_mtp else model
+    uncounted = drafts_itself(deployment) and model.spec.uncounted_mtp
+    return _opened(model) if uncounted else model
+
+
+def drafts_itself(deployment: Deployment) -> bool:
+    """Whether the model's own prediction blocks draft, if it has any."""
+    return bool(deployment.speculative_tokens) and deployment.draft_model is None
 
 
 def without_blocks(model: Model, deployment: Deployment) -> list[str]:
     """A word on speculation where neither config nor files have prediction layers for it."""
     spec = model.spec
-    if not deployment.speculative_tokens:
+    if not drafts_itself(deployment):
         return []
     if not (spec.mtp or spec.uncounted_mtp):
         lacking = "the config states no prediction layers"

@@ -19,6 +19,7 @@ from engine.runtimes.kept import doubts_in
 from engine.runtimes.vllm import cache_rules, rules
 from engine.runtimes.vllm.activations import Step
 from engine.runtimes.vllm.adapters import Slots, slots_bytes
+from engine.runtimes.vllm.drafting import draft_doubts
 from engine.runtimes.vllm.encoders import largest
 from engine.runtimes.vllm.layout import PoolLayout, PoolRule, RequestRule
 from engine.runtimes.vllm.loader import Loading, resident
@@ -28,6 +29,7 @@ from engine.runtimes.vllm.parallel import (
     layers_per_stage,
 )
 from engine.runtimes.vllm.pool import pool_layout
+from engine.runtimes.vllm.speculation import drafts_itself
 from engine.units import align_up, ceil_div, format_gib
 
 if TYPE_CHECKING:
@@ -97,9 +99,9 @@ def _stage_plan(
     split, width = weight_layout.split, settings.element_bytes
     adapters = slots.adapters and slots_bytes(spec, stage.layers, split, slots, width)
     capability = int(settings.capability)
-    last = index == deployment.pipeline_parallel_size - 1
-    draft = deployment.draft_model if last else None
-    loading = Loading(split, width, capability, settings.version, adapters, draft)
+    stages = deployment.pipeline_parallel_size
+    draft = deployment.draft_model if index == stages - 1 else None
+    loading = Loading(split, width, capability, settings.version, adapters, draft, stages)
     return StagePlan(
         layers=stage.layers,
         weights=_weights_region(model, weight_layout, index, loading),

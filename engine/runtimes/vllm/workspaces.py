@@ -48,7 +48,7 @@ def kept(step: Step, device: Device) -> list[Estimate]:
     return [max(areas, key=lambda area: area.likely_bytes)] if areas else []
 
 
-def index_logits(step: Step) -> int:
+def index_logits_bytes(step: Step) -> int:
     """Bytes of an indexer's logits that the profile run makes room for."""
     return _INDEX_LOGITS if index_width(step) and step.version >= _INDEXED_SINCE else 0
 
@@ -95,7 +95,7 @@ def _of_experts(step: Step, device: Device) -> Estimate | None:
     return Estimate(low, likely, high, Basis.FITTED, _SOURCE, formula, "expert workspace")
 
 
-def passing(step: Step) -> int:
+def passing_bytes(step: Step) -> int:
     """Bytes of the buffers where they last for one layer only: until 0.12."""
     moe = _experts(step)
     if moe is None or step.version >= _KEPT_SINCE or step.weight_format.startswith(_OWN_SCRATCH):
