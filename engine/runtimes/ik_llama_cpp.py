@@ -1,6 +1,7 @@
 """ik_llama.cpp's compute buffers, worked out from load logs of 2025; a bound where none tells.
 
-With one GPU and no latent attention, the logits of a micro-batch and two hidden states beside
+Caches are llama.cpp's, but for the end of a quantised row: keys are rows of one head. With one
+GPU and no latent attention, the logits of a micro-batch and two hidden states beside
 them are the peak (one where a norm follows each block): to the last digit printed in seven logs
 of Gemma 3, GLM 4, Llama 3 and Qwen 3. What ``-mla`` and ``-amb`` make of latent attention, and
 what several GPUs hold, no rule of theirs or ours gives: counted by llama.cpp's.
@@ -13,8 +14,11 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, Direction, Doubt, Subject
 from engine.budget.model import Region
-from engine.evidence import Basis, Estimate
+from engine.evidence import Basis, Estimate, exactly, total
+from engine.formats.gguf import TYPES, row_bytes
 from engine.runtimes import bounded
+from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT, CUDA_ROW_ELEMENTS
+from engine.units import align_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +34,8 @@ _UNKNOWN = Doubt(
 _SOURCE = "seven load logs of ik_llama.cpp, 2025: the logits and one or two hidden states"
 _DEVICE, _HOST = 0, 1
 _NORMS_AFTER = ("post_feedforward_layernorm", "post_mlp_layernorm", "post_ffw_norm")
+_INDEX_BYTES = 12
+"""Id, position and place among the outputs of a token."""
 _EXPERT_UNITS = 12
 """Hidden states at most that experts on the host add there (10 in a log of Qwen3-235B)."""
 _BEYOND = 1.5
@@ -41,16 +47,17 @@ def settled(budget: Budget) -> Budget:
     spec, plan, buffers = budget.model.spec, budget.deployment, budget.llama_cpp
     unit = 4 * plan.n_ubatch * spec.hidden_size if plan.n_ubatch else 0
     logits = 4 * (plan.n_ubatch or 0) * spec.vocab_size
+    budget = replace(budget, ranks=tuple(_padded(budget)))
     if buffers is None or len(budget.ranks) != len((_DEVICE, _HOST)) or not _is_plain(budget):
         return bounded.bound(budget, (_UNKNOWN,))
-    device, host = (rank.regions[Region.ACTIVATIONS].estimate for rank in budget.ranks)
+    device, beside = (rank.regions[Region.ACTIVATIONS].estimate for rank in budget.ranks)
+    host, output = beside.parts
     units = 1 if _has_norm_after(budget) else 2
     likely = logits + units * unit
     if device.likely_bytes > _BEYOND * likely and not plan.n_cpu_moe:
         return bounded.bound(budget, (_UNKNOWN,))
     masks = 4 * (plan.n_ubatch or 0) * (plan.n_ctx or 0) * _masks(budget)
-    pinned = masks + unit
-    output = buffers.output_buffer
+    pinned = masks + unit + _INDEX_BYTES * (plan.n_ubatch or 0)
     experts = _EXPERT_UNITS * unit if plan.n_cpu_moe else 0
     work = Estimate(
         logits + unit,
@@ -60,19 +67,38 @@ def settled(budget: Budget) -> Budget:
         _SOURCE,
         f"4 B × {plan.n_ubatch:,} tokens × ({spec.vocab_size:,} + {units} × {spec.hidden_size:,})",
     )
-    beside = Estimate(
-        min(host.low_bytes, pinned + output),
-        pinned + output,
-        max(host.high_bytes, pinned + experts + output),
+    on_host = Estimate(
+        min(host.low_bytes, pinned),
+        pinned,
+        max(host.high_bytes, pinned + experts),
         Basis.FITTED,
         _SOURCE,
+        label=host.label,
     )
     named = dict(zip(buffers.compute_buffers, (pinned, likely), strict=False))
     return replace(
         budget,
-        ranks=tuple(_working(budget.ranks, (work, beside))),
+        ranks=tuple(_working(budget.ranks, (work, total((on_host, output))))),
         llama_cpp=replace(buffers, compute_buffers=named),
     )
+
+
+def _padded(budget: Budget) -> Iterator[RankBudget]:
+    """The ranks, with the padding of quantised keys on a GPU."""
+    spec, type_k = budget.model.spec, (budget.deployment.cache_type_k or "f16").upper()
+    heads = {a.head_dim for layer in spec.layers if (a := layer.attention) is not None}
+    rest = CUDA_ROW_ELEMENTS - max(heads, default=0) % CUDA_ROW_ELEMENTS
+    size = align_up(row_bytes(type_k, rest), CUDA_ALIGNMENT)
+    caches = [rank.regions[Region.KV_CACHE].estimate for rank in budget.ranks]
+    held = sum(cache.likely_bytes for cache in caches)
+    for rank, cache in zip(budget.ranks, caches, strict=True):
+        if not _is_whole(budget) or not TYPES[type_k].is_quantised or rank is budget.ranks[-1]:
+            yield rank
+            continue
+        layers = round(len(spec.layers) * cache.likely_bytes / held)
+        more = exactly(layers * size, Basis.EXACT, _SOURCE, f"{layers} × {size} B", "padding")
+        entry = replace(rank.regions[Region.KV_CACHE], estimate=total((cache, more)))
+        yield replace(rank, regions={**rank.regions, Region.KV_CACHE: entry})
 
 
 def _working(ranks: tuple[RankBudget, ...], work: tuple[Estimate, ...]) -> Iterator[RankBudget]:
@@ -83,15 +109,18 @@ def _working(ranks: tuple[RankBudget, ...], work: tuple[Estimate, ...]) -> Itera
 
 def _is_plain(budget: Budget) -> bool:
     """Whether all layers are on the GPU and attend to whole keys and values."""
-    layers = budget.model.spec.layers
-    known = all(
+    asked = budget.deployment.n_gpu_layers
+    return _is_whole(budget) and (asked is None or asked > len(budget.model.spec.layers))
+
+
+def _is_whole(budget: Budget) -> bool:
+    """Whether all layers attend to whole keys and values."""
+    return all(
         layer.attention is not None
         and layer.state is None
         and layer.attention.kind in (AttentionKind.FULL, AttentionKind.SLIDING)
-        for layer in layers
+        for layer in budget.model.spec.layers
     )
-    asked = budget.deployment.n_gpu_layers
-    return known and (asked is None or asked > len(layers))
 
 
 def _has_norm_after(budget: Budget) -> bool:

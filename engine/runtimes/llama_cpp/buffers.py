@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.formats.gguf import TYPES, row_bytes
 from engine.runtimes.llama_cpp.placement import HOST
-from engine.runtimes.llama_cpp.settings import CELL_ROUNDING
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT, CUDA_ROW_ELEMENTS
 from engine.units import align_up, ceil_div
@@ -59,13 +58,16 @@ def model_buffers(shape: Shape, placement: Placement, *, cuda: bool, mmap: bool)
 
 def cells(shape: Shape, settings: Settings, kind: CacheKind) -> int:
     """Cells of one stream in one cache (``llama-kv-cache-iswa.cpp``)."""
-    if kind is CacheKind.FULL or settings.swa_full:
+    build = settings.build
+    if kind is CacheKind.FULL or settings.swa_full or not build.keeps_windows:
         return settings.n_ctx_seq
     shared = settings.is_unified and not shape.keeps_entries
     windows = shape.window * (settings.slots if shared else 1)
     # The micro-batch counts as asked for, even where the context is shorter.
-    wanted = windows + settings.tokens
-    return align_up(min(settings.n_ctx_seq, wanted), CELL_ROUNDING)
+    wanted = windows + (settings.n_batch if build.windows_hold_batch else settings.tokens)
+    return align_up(
+        min(settings.n_ctx_seq, wanted), max(build.cell_rounding(flash=settings.flash), 1)
+    )
 
 
 class KvLayer(NamedTuple):
@@ -157,11 +159,11 @@ def kv_formula(
 
 
 def state_buffers(shape: Shape, settings: Settings, placement: Placement) -> dict[int, int]:
-    """Recurrent state bytes by device index: f32, one state per slot."""
+    """Recurrent state bytes by device index: f32, one per slot, and one per guess taken back."""
     held = dict.fromkeys((HOST, *range(placement.devices)), 0)
     for device, block, count in groups(shape, placement, offload_kqv=settings.offload_kqv):
         elements = block.conv_state + block.recurrent_state
-        held[device] += _F32_BYTES * elements * settings.slots * count
+        held[device] += _F32_BYTES * elements * settings.states * count
     return held
 
 

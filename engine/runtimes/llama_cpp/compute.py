@@ -1,7 +1,8 @@
 """Compute buffers: the peak of one micro-batch's graph, as the graph allocator lays it out.
 
 The inputs are exact; the phase table was fitted to measured runs (it models the peak of an
-allocator that reuses what is dead), so the sums are ``fitted``.
+allocator that reuses what is dead), so the sums are ``fitted``. It is that of the newest builds:
+older ones hold a hidden state less in every layer and free their inputs before the logits.
 """
 
 from __future__ import annotations
@@ -42,13 +43,24 @@ class Graph:
 
     @property
     def _mask_element(self) -> int:
-        return 2 if self.settings.flash else 4
+        return 2 if self.settings.flash and not self.settings.build.casts_mask else 4
+
+    @property
+    def _alive(self) -> int:
+        """The hidden states that are alive in every phase of a layer."""
+        return self.settings.build.layer_units * self.unit
 
     def mask(self, kind: CacheKind) -> int:
-        """Attention mask of one cache."""
+        """Attention mask of one cache, as it is handed over."""
         if self.shape.widths(kind) is None:
             return 0
         return cells(self.shape, self.settings, kind) * self.settings.tokens * self._mask_element
+
+    def cast_masks(self) -> int:
+        """Masks that the device makes of those in f32, for flash attention."""
+        if not self.settings.flash or not self.settings.build.casts_mask:
+            return 0
+        return (self.mask(CacheKind.FULL) + self.mask(CacheKind.SLIDING)) // 2
 
     def token_ids(self) -> int:
         """Token ids: stay on the host."""
@@ -76,7 +88,10 @@ class Graph:
         shape, tokens = self.shape, self.settings.tokens
         if shape.widths(kind) is None:
             return 0
-        size = self.mask(kind) + 8 * tokens + self._rotation(kind)
+        size = self.mask(kind) + self._rotation(kind)
+        if not self.settings.build.scatters_rows:
+            return size
+        size += 8 * tokens
         if shape.mla is None:
             # V indices: one per element when V is stored transposed.
             size += 8 * tokens * (1 if self.settings.flash else shape.widest_value)
@@ -87,6 +102,8 @@ class Graph:
         shape = self.shape
         head = shape.head_dim_swa if kind is CacheKind.SLIDING else shape.head_dim
         if not head or head % _LEAST_ROTATION or shape.mla is not None:
+            return 0
+        if not self.settings.build.rotates_cache:
             return 0
         side = _LEAST_ROTATION
         while head % (2 * side) == 0:
@@ -99,22 +116,35 @@ class Graph:
         """The phase that makes the logits."""
         settings, shape = self.settings, self.shape
         rows = 4 * settings.outputs * shape.n_vocab
+        if not settings.build.keeps_inputs:
+            return rows + self.unit
         mask = self.mask(CacheKind.FULL)
         if rows <= mask:
             return 0  # the freed mask leaves a hole that they fit into
         every_row = settings.outputs >= settings.tokens
         size = rows + (4 if every_row else 2) * self.unit
-        if every_row and cuda and self._keeps_one_more:
-            size += self.unit
+        if every_row:
+            size += self._kept_beside_logits(mask, cuda=cuda) * self.unit
         if every_row and shape.architecture == "gemma3n":
             size -= self.per_layer_inputs() + (mask if cuda else 0)
         return size
 
-    @property
-    def _keeps_one_more(self) -> bool:
+    def _kept_beside_logits(self, mask: int, *, cuda: bool) -> int:
+        """Hidden states that find no hole in what attention left, when every row has logits."""
         shape = self.shape
         per_layer = shape.architecture == "gemma4" and shape.per_layer_embedding > 0
-        return shape.architecture == "mamba2" or per_layer
+        if cuda and (shape.architecture == "mamba2" or per_layer):
+            return 1
+        # Queries narrower than the hidden state (Mistral Nemo and Small) leave holes too small
+        # for it; a large mask leaves one that is large enough.
+        queries = 4 * self.settings.tokens * shape.n_head * shape.head_dim
+        if shape.architecture != "llama" or queries >= self.unit or not self.settings.flash:
+            return 0
+        if not cuda:
+            return 1 if mask < 4 * self.unit else 0
+        if mask < queries or not self.settings.offload_kqv:
+            return 2
+        return 1 if mask < 2 * self.unit else 0
 
     def layers(self, *, cuda: bool) -> int:
         """The largest phase inside a layer."""
@@ -128,7 +158,7 @@ class Graph:
         if not shape.dense_width:
             return 0
         matrices = 3 if shape.is_gated else 2
-        size = 4 * self.unit + 4 * matrices * self.settings.tokens * shape.dense_width
+        size = self._alive + 4 * matrices * self.settings.tokens * shape.dense_width
         if shape.architecture in ("cohere2", "nemotron_h"):
             size += self.unit
         size += self._beside_per_layer(cuda=cuda)
@@ -155,9 +185,10 @@ class Graph:
         moe = self.shape.moe
         if moe is None:
             return 0
-        size = 4 * self.unit + 12 * self._routed(moe)
+        size = self._alive + 12 * self._routed(moe)
         if self.shape.n_embd > 2 * moe.width:
-            size += moe.num_experts_per_tok * self.unit
+            # The experts' outputs lie side by side, whatever else is alive.
+            size += (4 + moe.num_experts_per_tok) * self.unit - self._alive
         return size + (self.unit if self.shape.architecture == "llama4" else 0)
 
     def _routed(self, moe: Moe) -> int:
@@ -165,8 +196,14 @@ class Graph:
 
     def _f16_copies(self, kind: CacheKind, *, cuda: bool) -> int:
         """f16 copies of one layer's K and V: CUDA's flash attention makes them."""
+        if not self.settings.build.reserves_copies or not cuda:
+            return 0
+        return self.f16_copies(kind)
+
+    def f16_copies(self, kind: CacheKind) -> int:
+        """The copies, wherever they are held."""
         widths = self.shape.widths(kind)
-        if widths is None or not cuda or not self.settings.flash or self.shape.mla is not None:
+        if widths is None or not self.settings.flash or self.shape.mla is not None:
             return 0
         rows = 2 * cells(self.shape, self.settings, kind) * self.settings.streams
         k = rows * widths[0] if self.settings.type_k != "F16" else 0
@@ -190,10 +227,10 @@ class Graph:
             kept = queries if queries <= self.unit else 2 * queries
             if shape.per_layer_embedding:
                 kept += (2 if cuda or shape.architecture != "gemma3n" else 3) * self.unit
-            return 4 * self.unit + kept + scores
+            return self._alive + kept + scores
         copies = self._f16_copies(kind, cuda=cuda)
         gated = 3 * queries if copies and shape.architecture.startswith(_OUTPUT_GATE) else 0
-        return 4 * self.unit + 2 * queries + copies + gated
+        return self._alive + 2 * queries + copies + gated
 
     def _latent(self, *, cuda: bool) -> int:
         mla, settings = self.shape.mla, self.settings
@@ -201,13 +238,15 @@ class Graph:
             return 0
         heads = 4 * settings.tokens * self.shape.n_head
         widths = 2 * mla.kv_rank + 2 * mla.rope + mla.nope + (mla.rope if mla.has_q_rank else 0)
-        size = 4 * self.unit + heads * widths
+        size = self._alive + heads * widths
+        result = heads * mla.kv_rank
         if not settings.flash:
-            return size + heads * settings.n_ctx_seq
+            # The values are copied out of the latent, unless a freed hole can hold the copy.
+            values = 2 * settings.n_ctx * mla.kv_rank
+            return size + heads * settings.n_ctx_seq + (values if values > result else 0)
         if cuda and settings.type_k != "F16":
             # An f16 copy of K rides on the attention node, unless a freed hole can hold it.
             copy = 2 * settings.n_ctx * (mla.kv_rank + mla.rope)
-            result = heads * mla.kv_rank
             if copy > result:
                 return size + result + copy
         return size
@@ -219,24 +258,32 @@ class Graph:
             projected = tokens * (ssm.inner + conv + ssm.dt_rank)
             convolved = (2 * tokens + 3 * slots) * conv
             scanned = tokens * ssm.inner + (2 * slots - 1) * whole
-            return 4 * self.unit + 4 * (projected + convolved + scanned)
+            return self._alive + 4 * (projected + convolved + scanned)
         if ssm.kind == "gated_delta_net":
             convolved = (2 * tokens + 3 * slots) * conv
-            return 4 * self.unit + 4 * (convolved + tokens * ssm.inner + 2 * slots * whole)
+            return self._alive + 4 * (convolved + tokens * ssm.inner + 2 * slots * whole)
         return 0
 
     def on_host(self) -> int:
         """The CPU's buffer when no GPU takes part."""
-        peak = max(self.logits(cuda=False), self.layers(cuda=False))
-        return self.token_ids() + self.inputs() + peak + self.unit + self.per_layer_inputs()
+        build = self.settings.build
+        kept = self.unit if build.pinned_units > 1 else 0
+        return self.token_ids() + self._peak(HOST_ALIGNMENT, cuda=False) + kept
 
     def on_one_gpu(self, *, cuda: bool) -> int:
         """The device's buffer when it holds every layer."""
-        alignment = CUDA_ALIGNMENT if cuda else HOST_ALIGNMENT
-        peak = max(self.logits(cuda=cuda), self.layers(cuda=cuda))
-        return self.inputs(alignment) + peak + self.per_layer_inputs()
+        return self._peak(CUDA_ALIGNMENT if cuda else HOST_ALIGNMENT, cuda=cuda)
+
+    def _peak(self, alignment: int, *, cuda: bool) -> int:
+        layers, logits = self.layers(cuda=cuda) + self.cast_masks(), self.logits(cuda=cuda)
+        inputs = self.inputs(alignment)
+        if not self.settings.build.keeps_inputs:
+            return max(inputs + layers + self.per_layer_inputs(), logits)
+        return inputs + max(logits, layers) + self.per_layer_inputs()
 
     def pinned(self) -> int:
         """The host's part of a graph that runs on one GPU."""
-        units = 5 if self.shape.architecture == "gemma3n" else 4
+        units = self.settings.build.pinned_units
+        if self.shape.architecture == "gemma3n":
+            units += 1
         return units * self.unit + self.token_ids() + self.inputs() + self.per_layer_inputs()

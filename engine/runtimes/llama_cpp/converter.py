@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 _OUTSIDE = frozenset({ModuleClass.VISION, ModuleClass.AUDIO, ModuleClass.MTP})
 """Written to a file of their own (mmproj), or left out."""
+_LEFT_OUT = frozenset({"pooler.dense.weight", "pooler.dense.bias"})
+"""An encoder is converted for its embeddings, without what BERT puts on top of them."""
+_AFTER_PADDING = frozenset({"roberta", "xlm-roberta"})
+"""Models whose first positions stand for padding: the converter cuts those rows off."""
+_PADDING_POSITIONS = 2
 _ROLES = {
     (ModuleClass.ATTENTION, Sharding.COLUMN): ("attn_q",),
     (ModuleClass.ATTENTION, Sharding.KV_HEADS): ("attn_k", "attn_v"),
@@ -38,7 +43,8 @@ _ROLES = {
 
 def file_tensors(spec: ArchitectureSpec) -> list[Unassigned]:
     """Every tensor of the converted file, in the order in which mixes assign types."""
-    outer = (_outer(t) for t in spec.outer if t.module not in _OUTSIDE for _ in range(t.copies))
+    kept = (t for t in spec.outer if t.module not in _OUTSIDE and t.name not in _LEFT_OUT)
+    outer = (_outer(t, padding_positions(spec)) for t in kept for _ in range(t.copies))
     found = [Unassigned(OUTSIDE, name, shape) for name, shape in sorted(outer)]
     known: dict[int, list[Shaped]] = {}
     for index, layer in enumerate(spec.layers):
@@ -49,11 +55,21 @@ def file_tensors(spec: ArchitectureSpec) -> list[Unassigned]:
     return found
 
 
-def _outer(tensor: Tensor) -> Shaped:
+def padding_positions(spec: ArchitectureSpec) -> int:
+    """Positions that a file does not have: those that stand for padding."""
+    return _PADDING_POSITIONS if spec.model_type in _AFTER_PADDING else 0
+
+
+def _outer(tensor: Tensor, padding: int) -> Shaped:
     shape = tuple(reversed(tensor.shape))
     if len(shape) > 1 and tensor.module is ModuleClass.EMBEDDING:
-        name = "position_embd" if "position" in tensor.name else "token_embd"
-        return f"{name}.weight", shape
+        if "token_type" in tensor.name:
+            return "token_types.weight", shape
+        if "position" in tensor.name:
+            return "position_embd.weight", (*shape[:-1], shape[-1] - padding)
+        return "token_embd.weight", shape
+    if tensor.name.startswith("embeddings.LayerNorm."):
+        return tensor.name.replace("embeddings.LayerNorm", "token_embd_norm"), shape
     if len(shape) > 1 and tensor.module is ModuleClass.LM_HEAD:
         return "output.weight", shape
     return f"{tensor.name.removesuffix('.weight')}_norm.weight", shape

@@ -8,7 +8,7 @@ from engine.architecture.spec import AttentionKind
 from engine.formats.mix_rules import OUTSIDE, MixFacts, Unassigned
 from engine.formats.mixes import types_in_order
 from engine.runtimes.kept import doubts_in
-from engine.runtimes.llama_cpp.converter import file_tensors
+from engine.runtimes.llama_cpp.converter import file_tensors, padding_positions
 from engine.runtimes.llama_cpp.shape import Block, CacheKind, Mla, Moe, Shape, Ssm
 from engine.runtimes.llama_cpp.weights import FileTensor, weigh
 from engine.units import ceil_div
@@ -90,7 +90,7 @@ def shape_of(model: Model, mix: str) -> Shape:
         ssm=_ssm(spec),
         window=max((a.window for a in attentions if a.window), default=0),
         per_layer_embedding=0,
-        context_length=spec.max_position_embeddings or 0,
+        context_length=max((spec.max_position_embeddings or 0) - padding_positions(spec), 0),
         weights=weigh(
             (
                 FileTensor(block, name, ggml_type, shape)

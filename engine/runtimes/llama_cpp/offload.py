@@ -21,6 +21,9 @@ _PIPELINE_COPIES = 4
 _FIRST_UNITS, _INNER_UNITS, _LOGIT_UNITS = 12, 7, 5
 """Hidden states that a stage of the pipeline holds beyond the one-device rule."""
 
+_LEAST_BORROWED = 32
+"""Rows of a product from which on a GPU is lent the host's weights for it."""
+
 _ATTENTION_UNITS = 13
 """Hidden states alive while a copied cache is attended to."""
 
@@ -44,27 +47,50 @@ def compute_buffers(graph: Graph, placement: Placement, *, cuda: bool) -> dict[i
 
 
 def _borrowed_output(graph: Graph, *, cuda: bool) -> int:
-    """No layer on the GPU, but large batches borrow it: the logits and their matrix."""
+    """No layer on the GPU, but large batches borrow it: a layer's matrix, or that of the logits."""
+    layers = graph.inputs(CUDA_ALIGNMENT) + graph.cast_masks()
+    layers += max(graph.layers(cuda=cuda), _copied_weights(graph))
+    if graph.settings.outputs < _LEAST_BORROWED:
+        return layers
     logits = graph.logits(cuda=cuda) or graph.layers(cuda=cuda)
-    return logits + graph.shape.weights.output_matrix_bytes
+    return max(layers, logits + graph.shape.weights.output_matrix_bytes)
 
 
 def _pipeline(graph: Graph, used: list[int]) -> dict[int, int]:
     inputs = graph.inputs(CUDA_ALIGNMENT)
     copies = _PIPELINE_COPIES * inputs + graph.per_layer_inputs()
-    layers, unit = graph.layers(cuda=True), graph.unit
+    if not graph.settings.build.keeps_inputs:
+        return _older_pipeline(graph, used, copies)
+    layers, unit, shape = graph.layers(cuda=True), graph.unit, graph.shape
+    kind = shape.ssm.kind if shape.ssm else ""
+    inner = (_INNER_UNITS - (kind == "gated_delta_net")) * unit
+    first = inner + (_FIRST_UNITS - _INNER_UNITS) * unit
+    if shape.mla is not None and shape.mla.has_q_rank:
+        first += 4 * graph.settings.tokens * shape.n_head * shape.mla.rope
     held = {HOST: graph.pinned() + (_PIPELINE_COPIES - 1) * graph.inputs() + 6 * unit}
     for device in used:
-        held[device] = copies + layers + _INNER_UNITS * unit
-    held[used[0]] = copies + layers + _FIRST_UNITS * unit
-    last = max(layers + _INNER_UNITS * unit, graph.logits(cuda=True) + _LOGIT_UNITS * unit)
+        held[device] = copies + layers + inner
+    held[used[0]] = copies + layers + first
+    logits = graph.logits(cuda=True) + (_LOGIT_UNITS + 2 * (kind == "mamba2")) * unit
+    last = max(layers + inner, logits)
     held[used[-1]] = copies + last
+    return held
+
+
+def _older_pipeline(graph: Graph, used: list[int], copies: int) -> dict[int, int]:
+    """Until b11063: every stage holds 4 hidden states more, the last one may hold the logits."""
+    casts = graph.cast_masks()
+    stage = copies + casts + graph.layers(cuda=True) + 4 * graph.unit
+    inner = stage - (5 * graph.unit if casts else 0)
+    held = {HOST: graph.pinned() + (_PIPELINE_COPIES - 1) * graph.inputs()}
+    held |= dict.fromkeys(used, inner) | {used[0]: stage}
+    held[used[-1]] = max(held[used[-1]], copies + graph.logits(cuda=True))
     return held
 
 
 def _cache_on_host(graph: Graph, used: list[int], *, cuda: bool) -> dict[int, int]:
     """All layers on GPUs, all caches on the host (``--no-kv-offload``): no mask on the GPU."""
-    inputs = graph.inputs(CUDA_ALIGNMENT)
+    inputs = graph.inputs(CUDA_ALIGNMENT) + graph.cast_masks()
     peak = max(graph.logits(cuda=cuda), inputs + graph.layers(cuda=cuda))
     return {HOST: graph.pinned(), **dict.fromkeys(used, peak + graph.per_layer_inputs())}
 
@@ -82,7 +108,7 @@ def _split(graph: Graph, placement: Placement, used: list[int], *, cuda: bool) -
         return held
     held = {HOST: graph.pinned()}
     for device in used:
-        held[device] = graph.inputs(CUDA_ALIGNMENT) + graph.layers(cuda=cuda)
+        held[device] = graph.inputs(CUDA_ALIGNMENT) + graph.cast_masks() + graph.layers(cuda=cuda)
     first = used[0]
     copied = max(_copied_weights(graph), _copied_cache(graph, placement))
     held[first] = max(held[first], graph.inputs(CUDA_ALIGNMENT) + copied)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, groupby
 from math import inf
@@ -49,7 +49,12 @@ class Placement:
 
 
 def place(
-    shape: Shape, shares: Sequence[float], n_gpu_layers: int | None, n_cpu_moe: int
+    shape: Shape,
+    shares: Sequence[float],
+    n_gpu_layers: int | None,
+    n_cpu_moe: int,
+    *,
+    output_first: bool = True,
 ) -> Placement:
     """Layers to devices: the last ``n_gpu_layers`` units, the output layer the first of them.
 
@@ -58,6 +63,7 @@ def place(
         shares: relative share of each GPU (``--tensor-split`` or free memory); empty = no GPU.
         n_gpu_layers: None or negative (llama.cpp's ``auto`` and ``all``) = all.
         n_cpu_moe: blocks from the first whose experts stay on the host.
+        output_first: older builds take the output layer last, so that other layers go first.
 
     Raises:
         DeploymentError: a share is negative, or all are 0.
@@ -70,6 +76,9 @@ def place(
     units = shape.blocks_in_file + 1
     on_gpu = units if n_gpu_layers is None or n_gpu_layers < 0 else min(n_gpu_layers, units)
     cpu_experts = min(n_cpu_moe, shape.num_layers) if shape.moe else 0
+    if not output_first and on_gpu < units:
+        placed = _placed(shape.num_layers, units - 1, tuple(shares), on_gpu, cpu_experts)
+        return replace(placed, output=HOST)
     return _placed(shape.num_layers, units, tuple(shares), on_gpu, cpu_experts)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.devices.device import DeviceKind, Vendor
+from engine.devices.device import DeviceKind
 from engine.errors import DeploymentError
 from engine.runtimes.llama_cpp import buffers
+from engine.runtimes.llama_cpp.builds import build_of
 from engine.runtimes.llama_cpp.compute import Graph
 from engine.runtimes.llama_cpp.offload import compute_buffers
 from engine.runtimes.llama_cpp.placement import HOST, Placement, place
@@ -18,6 +19,7 @@ from engine.runtimes.llama_cpp.settings import (
     chosen_cells,
     settle,
 )
+from engine.runtimes.platforms import backend_of
 from engine.units import GIB, ceil_div
 
 if TYPE_CHECKING:
@@ -45,9 +47,12 @@ class Plan:
     compute: dict[int, int]
     output: int
     notes: tuple[str, ...]
-    is_cuda: bool
-    """Whether GPU buffers are padded as CUDA and HIP do."""
     is_fitted_context: bool = False
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether GPU buffers are padded as CUDA and HIP do."""
+        return self.settings.is_cuda
 
     def projected(self, device: int) -> int:
         """What ``--fit`` counts on one device."""
@@ -56,14 +61,15 @@ class Plan:
 
 
 def gpu_slots(machine: Machine, deployment: Deployment) -> tuple[Slot, ...]:
-    """The GPUs that llama.cpp uses: all of them, or the first under ``--split-mode none``."""
+    """The GPUs that llama.cpp uses: all of them, or the first under ``--split-mode none``.
+
+    Raises:
+        DeploymentError: the build asked for has no code for one of them.
+    """
     gpus = tuple(s for s in machine.slots if s.device.kind is not DeviceKind.HOST)
+    if "cpu" in {backend_of(deployment, s.device) for s in gpus}:
+        return ()
     return gpus[:1] if deployment.split_mode == "none" else gpus
-
-
-def is_cuda(slots: tuple[Slot, ...]) -> bool:
-    """Whether buffers follow the CUDA backend's rules (HIP is built from the same source)."""
-    return bool(slots) and slots[0].device.vendor in (Vendor.NVIDIA, Vendor.AMD)
 
 
 def plan(shape: Shape, deployment: Deployment, machine: Machine) -> Plan:
@@ -146,11 +152,16 @@ def _shares(slots: tuple[Slot, ...], deployment: Deployment) -> list[float]:
 def _planned(shape: Shape, deployment: Deployment, machine: Machine, total: int) -> Plan:
     slots = gpu_slots(machine, deployment)
     placement = place(
-        shape, _shares(slots, deployment), deployment.n_gpu_layers, deployment.n_cpu_moe
+        shape,
+        _shares(slots, deployment),
+        deployment.n_gpu_layers,
+        deployment.n_cpu_moe,
+        output_first=build_of(deployment.runtime_version).output_first,
     )
     on_gpu = bool(slots) and not placement.on_host_only
-    settings, notes = settle(deployment, shape, total=total, on_gpu=on_gpu)
-    cuda = is_cuda(slots)
+    backend = backend_of(deployment, slots[0].device) if slots else "cpu"
+    settings, notes = settle(deployment, shape, total=total, on_gpu=on_gpu, backend=backend)
+    cuda = settings.is_cuda
     graph = Graph(shape, settings)
     return Plan(
         settings=settings,
@@ -162,7 +173,6 @@ def _planned(shape: Shape, deployment: Deployment, machine: Machine, total: int)
         compute=compute_buffers(graph, placement, cuda=cuda),
         output=buffers.output_bytes(shape, settings),
         notes=notes,
-        is_cuda=cuda,
     )
 
 

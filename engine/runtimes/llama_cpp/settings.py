@@ -1,7 +1,7 @@
 """What llama-server makes of a deployment: its defaults, roundings and refusals.
 
 Source: llama.cpp b11434 ``llama-context.cpp`` (constructor), ``common/arg.cpp``,
-``tools/server/server.cpp`` and ``server-context.cpp``.
+``tools/server/server.cpp`` and ``server-context.cpp``; what older builds do: ``builds``.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING
 from engine.errors import DeploymentError
 from engine.formats.gguf import TYPES
 from engine.formats.kv import LLAMA_CPP_KV_DTYPES
-from engine.units import align_up
+from engine.runtimes.llama_cpp.builds import build_of
+from engine.units import align_up, ceil_div
 
 if TYPE_CHECKING:
     from engine.deployment.spec import Deployment
+    from engine.runtimes.llama_cpp.builds import Build
     from engine.runtimes.llama_cpp.shape import Shape
 
 DEFAULT_BATCH = 2048
 DEFAULT_MICRO_BATCH = 512
-DEFAULT_SLOTS = 4
 MAX_SLOTS = 256
 LEAST_FITTED_CONTEXT = 4096
+OLD_DEFAULT_CONTEXT = 4096
 CELL_ROUNDING = 256
 _MAX_CONTEXT = 2**31
 _CACHE_NAMES = {"auto": "f16", "fp16": "f16", "float16": "f16", "bfloat16": "bf16", "fp32": "f32"}
@@ -33,6 +35,9 @@ _SWITCH = {"on": True, "1": True, "true": True, "off": False, "0": False, "false
 class Settings:
     """Every value that the buffers depend on, as llama.cpp ends up using it."""
 
+    build: Build
+    backend: str
+    """``cuda``, ``rocm``, ``vulkan``, ``metal``, ``sycl`` or ``cpu``."""
     n_ctx: int
     """Cells of a full-attention layer over all streams."""
     n_ctx_seq: int
@@ -57,26 +62,43 @@ class Settings:
     context: int
     """Tokens one request may have."""
     concurrency: int
+    drafted: int = 0
+    """Tokens guessed ahead for every request (MTP or a draft model)."""
 
     @property
     def is_quantised(self) -> bool:
         """Whether K or V is stored in blocks."""
         return TYPES[self.type_k].is_quantised or TYPES[self.type_v].is_quantised
 
+    @property
+    def states(self) -> int:
+        """Recurrent states: one a slot, and one for each guess that may be taken back."""
+        return self.slots * (1 + self.drafted)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether GPU buffers are padded as CUDA does; HIP is built from the same source."""
+        return self.backend in ("cuda", "rocm")
+
 
 def chosen_cells(deployment: Deployment) -> int | None:
-    """Total context that the user asks for (``-c``); None where llama.cpp decides."""
+    """Total context that the user asks for (``-c``); None where llama.cpp decides.
+
+    Raises:
+        DeploymentError: the version is no build.
+    """
     if deployment.n_ctx:
         return deployment.n_ctx
+    build = build_of(deployment.runtime_version)
     if deployment.max_model_len is None:
-        return None
-    slots, unified = _slots(deployment, [])
+        return None if build.fits_context or deployment.n_ctx == 0 else OLD_DEFAULT_CONTEXT
+    slots, unified = _slots(deployment, build, [])
     # Slots with caches of their own take equal parts, however few of them are used.
     return deployment.max_model_len * (min(deployment.concurrency, slots) if unified else slots)
 
 
 def settle(
-    deployment: Deployment, shape: Shape, *, total: int, on_gpu: bool
+    deployment: Deployment, shape: Shape, *, total: int, on_gpu: bool, backend: str
 ) -> tuple[Settings, tuple[str, ...]]:
     """The settings llama-server runs with, and a sentence for each default used.
 
@@ -85,21 +107,25 @@ def settle(
         shape: the model.
         total: context of all requests together, in tokens (``-c``).
         on_gpu: whether any layer runs on a GPU.
+        backend: which build computes there.
 
     Raises:
         DeploymentError: llama.cpp would refuse; names the setting.
     """
-    _refuse_foreign(deployment)
+    build = build_of(deployment.runtime_version)
+    _refuse_impossible(deployment, build, backend)
     notes: list[str] = []
-    slots, unified = _slots(deployment, notes)
+    slots, unified = _slots(deployment, build, notes)
     _in_range("n_ctx" if deployment.n_ctx else "max_model_len", total, _MAX_CONTEXT)
     batch = min(total, _given(deployment.n_batch, DEFAULT_BATCH, "n_batch", notes))
     micro = _given(deployment.n_ubatch, DEFAULT_MICRO_BATCH, "n_ubatch", notes)
-    cells, per_stream, streams = _cells(total, slots, unified=unified)
-    tokens = min(micro, batch, cells)
-    outputs = slots if deployment.n_outputs_max is None else deployment.n_outputs_max
     type_k, type_v = _cache_types(deployment, shape, notes)
-    flash = _flash(deployment, shape, notes, on_gpu=on_gpu)
+    flash = _flash(deployment, shape, build, notes, on_gpu=on_gpu, backend=backend)
+    cells, per_stream, streams = _cells(total, slots, build, unified=unified, flash=flash)
+    tokens = min(micro, batch, cells)
+    outputs = deployment.n_outputs_max
+    if outputs is None:
+        outputs = slots * (1 + deployment.speculative_tokens) if build.limits_outputs else tokens
     if TYPES[type_v].is_quantised and not flash and shape.mla is None:
         raise DeploymentError(
             f"llama.cpp stores V as {type_v.lower()} only with flash attention: turn flash_attn "
@@ -107,6 +133,8 @@ def settle(
             field="cache_type_v",
         )
     return Settings(
+        build=build,
+        backend=backend,
         n_ctx=cells,
         n_ctx_seq=per_stream,
         streams=streams,
@@ -126,6 +154,7 @@ def settle(
         n_gpu_layers=deployment.n_gpu_layers,
         context=_per_request(deployment, total, per_stream, unified=unified),
         concurrency=deployment.concurrency,
+        drafted=deployment.speculative_tokens,
     ), tuple(notes)
 
 
@@ -150,27 +179,37 @@ def _in_range(name: str, value: int, highest: int) -> None:
         )
 
 
-def _slots(deployment: Deployment, notes: list[str]) -> tuple[int, bool]:
+def _slots(deployment: Deployment, build: Build, notes: list[str]) -> tuple[int, bool]:
+    # Before streams, every slot wrote to the one cache there was.
+    unified = deployment.kv_unified if build.has_streams else True
     if deployment.n_parallel is not None:
         _in_range("n_parallel", deployment.n_parallel, MAX_SLOTS)
-        return deployment.n_parallel, bool(deployment.kv_unified)
-    unified = deployment.kv_unified
-    if deployment.concurrency <= DEFAULT_SLOTS:
-        notes.append(
-            f"{DEFAULT_SLOTS} slots share one KV cache, llama-server's default without -np."
-        )
-        return DEFAULT_SLOTS, unified is not False
+        return deployment.n_parallel, bool(unified)
+    if deployment.concurrency <= build.default_slots:
+        if build.default_slots > 1:
+            notes.append(
+                f"{build.default_slots} slots share one KV cache, llama-server's default "
+                "without -np."
+            )
+        else:
+            notes.append(f"1 slot, llama-server's default in {build.name}.")
+        return build.default_slots, unified is not False
     _in_range("concurrency", deployment.concurrency, MAX_SLOTS)
     notes.append(f"{deployment.concurrency} slots (-np), one for each request.")
     return deployment.concurrency, bool(unified)
 
 
-def _cells(total: int, slots: int, *, unified: bool) -> tuple[int, int, int]:
+def _cells(
+    total: int, slots: int, build: Build, *, unified: bool, flash: bool
+) -> tuple[int, int, int]:
     """(cells of all streams, cells of one stream, streams)."""
-    padded = align_up(total, CELL_ROUNDING)
+    rounding = build.cell_rounding(flash=flash)
+    padded = align_up(total, rounding) if build.pads_total else total
     if unified or slots == 1:
-        return padded, padded, 1
-    per_stream = align_up(max(padded // slots, 1), CELL_ROUNDING)
+        whole = align_up(padded, rounding)
+        return whole, whole, 1
+    each = padded // slots if build.pads_total else ceil_div(padded, slots)
+    per_stream = align_up(max(each, 1), rounding)
     return per_stream * slots, per_stream, slots
 
 
@@ -210,7 +249,15 @@ def _cache_type(name: str, setting: str) -> str:
     return lowered.upper()
 
 
-def _flash(deployment: Deployment, shape: Shape, notes: list[str], *, on_gpu: bool) -> bool:
+def _flash(
+    deployment: Deployment,
+    shape: Shape,
+    build: Build,
+    notes: list[str],
+    *,
+    on_gpu: bool,
+    backend: str,
+) -> bool:
     asked = deployment.flash_attn
     if isinstance(asked, bool):
         return asked
@@ -221,19 +268,26 @@ def _flash(deployment: Deployment, shape: Shape, notes: list[str], *, on_gpu: bo
                 f"flash_attn = {asked!r:.40} is none of on, off and auto.", field="flash_attn"
             )
         return switch
-    has_kernel = not on_gpu or shape.mla is not None or shape.head_dim in _CUDA_FLASH_HEADS
+    if not build.has_auto_flash:
+        notes.append(f"Flash attention off, the default of {build.name}.")
+        return False
+    widths = _FLASH_HEADS.get(backend)
+    has_kernel = not on_gpu or shape.mla is not None or widths is None or shape.head_dim in widths
     notes.append(
         "Flash attention on, as llama.cpp's auto decides."
         if has_kernel
-        else f"Flash attention off: no CUDA kernel for a head width of {shape.head_dim}."
+        else f"Flash attention off: {backend} has no kernel for a head width of {shape.head_dim}."
     )
     return has_kernel
 
 
-_CUDA_FLASH_HEADS = frozenset({0, 40, 64, 72, 80, 96, 112, 128, 192, 256, 320, 512, 576})
+_CUDA_HEADS = frozenset({0, 40, 64, 72, 80, 96, 112, 128, 192, 256, 320, 512, 576})
+_METAL_HEADS = frozenset({0, 32, 40, 48, 64, 72, 80, 96, 112, 128, 192, 256, 320, 512, 576})
+_FLASH_HEADS = {"cuda": _CUDA_HEADS, "rocm": _CUDA_HEADS, "metal": _METAL_HEADS}
+"""Head widths with a kernel; Vulkan and SYCL take any that is a multiple of 8."""
 
 
-def _refuse_foreign(deployment: Deployment) -> None:
+def _refuse_impossible(deployment: Deployment, build: Build, backend: str) -> None:
     if deployment.concurrency < 1:
         raise DeploymentError("concurrency is at least 1.", field="concurrency")
     if deployment.max_model_len is not None:
@@ -244,9 +298,23 @@ def _refuse_foreign(deployment: Deployment) -> None:
         raise DeploymentError("n_cpu_moe is 0 or more layers.", field="n_cpu_moe")
     if deployment.n_outputs_max is not None and deployment.n_outputs_max < 0:
         raise DeploymentError("n_outputs_max is 0 (n_batch) or more.", field="n_outputs_max")
-    if deployment.split_mode not in (None, "none", "layer"):
-        raise DeploymentError(
-            f"split_mode = {deployment.split_mode!r:.40} cannot be sized: llama.cpp's CUDA backend "
-            "splits by layer (or not at all: none) since b11434.",
-            field="split_mode",
+    _refuse_split(deployment.split_mode, build, backend)
+
+
+def _refuse_split(mode: str | None, build: Build, backend: str) -> None:
+    if mode in (None, "none", "layer"):
+        return
+    if mode == "row":
+        if build.splits_rows or backend == "sycl":
+            return
+        message = (
+            f"split_mode row is gone from {backend} in {build.name}, which says that the device "
+            "does not support split buffers: choose layer, tensor or none."
         )
+    elif mode == "tensor":
+        if build.splits_tensors:
+            return
+        message = f"{build.name} has no split_mode tensor: it came with b8738."
+    else:
+        message = f"split_mode = {mode!r:.40} is none of none, layer, row and tensor."
+    raise DeploymentError(message, field="split_mode")

@@ -120,14 +120,15 @@ def test_that_these_are_as_sure_as_llama_cpp(runtime: str) -> None:
 
 def test_that_a_fork_has_a_rule_where_its_logs_tell_one() -> None:
     # 512 tokens: 4 B x 512 x (128,256 + 2 x 4,096); on the host a mask of 8,192 cells in f32,
-    # a hidden state and one slot's row of logits for each token of the batch.
+    # a hidden state, 12 B of indices for each token, and one slot's row of logits.
     fork = _plan("ik_llama.cpp", max_model_len=8192)
     work = [rank.regions[Region.ACTIVATIONS].estimate for rank in fork.ranks]
     assert work[0].likely_bytes == 4 * 512 * (128_256 + 2 * 4096)
     assert work[0].basis is Basis.FITTED
     assert fork.llama_cpp is not None
-    assert fork.llama_cpp.compute_buffers["CUDA_Host"] == 4 * 512 * (8192 + 4096)
-    assert work[1].likely_bytes == 4 * 512 * (8192 + 4096) + fork.llama_cpp.output_buffer
+    pinned = 4 * 512 * (8192 + 4096 + 3)
+    assert fork.llama_cpp.compute_buffers["CUDA_Host"] == pinned
+    assert work[1].likely_bytes == pinned + fork.llama_cpp.output_buffer
     assert _kv(fork) == GIB
     assert fork.doubts == ()
     assert judge(fork).fit is Fit.FITS
