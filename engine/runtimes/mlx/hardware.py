@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction, Doubt, Subject
@@ -17,12 +19,31 @@ _WARNED_SHARE = 0.9
 _BUFFER_SHARE = 0.75
 """Of the default working set: Metal's ``maxBufferLength``, seen at 48, 64, 128 and 256 GB. It
 stays when iogpu.wired_limit_mb is raised."""
+_FIRST_WITH_MATRIX_UNITS = 5
 _ELSEWHERE = {
     Vendor.NVIDIA: "MLX has a CUDA build, whose attention kernels and allocator are not known "
     "here: counted by the rules of Metal",
     Vendor.CPU: "MLX has a CPU build, which computes attention without a kernel of its own: "
     "counted by the rules of Metal",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """What of a chip changes MLX's work."""
+
+    is_m5: bool
+    """Whether it has matrix units, for which MLX has further kernels."""
+    is_small: bool
+    """Whether it is neither Pro nor Max nor Ultra: its command buffers are smaller."""
+
+
+def chip(device: Device) -> Chip:
+    """The chip that a device is, by its name in the catalogue."""
+    found = re.match(r"(?:Apple )?M(\d+)(?: (Pro|Max|Ultra))?", device.name)
+    if device.vendor is not Vendor.APPLE or found is None:
+        return Chip(is_m5=False, is_small=False)
+    return Chip(is_m5=int(found[1]) >= _FIRST_WITH_MATRIX_UNITS, is_small=found[2] is None)
 
 
 def check(machine: Machine) -> None:

@@ -62,10 +62,9 @@ def run(stack: Stack, wanted: Pass) -> Outcome:
     kept = sum(kept_bytes(layer, wanted, width, after=True) for layer in done)
     live = kept + sum(kept_bytes(layer, wanted, width, after=False) for layer in ahead)
     live += sum(conv_input_bytes(layer, wanted, width) for layer in done)
-    walk = _Walk(Tape(live, width), stack, wanted)
-    walk.all(ahead)
+    tape = Tape(live, width, is_small=wanted.is_small_chip)
+    _Walk(tape, stack, wanted).all(ahead)
     after = kept + sum(kept_bytes(layer, wanted, width, after=True) for layer in ahead)
-    tape = walk.tape
     return Outcome(tape.peak_bytes, tape.pending_bytes, after, tape.largest_bytes)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.architecture.spec import ArchitectureSpec, AttentionSpec
+    from engine.runtimes.mlx.hardware import Chip
     from engine.runtimes.mlx.layers import Stack
     from engine.runtimes.mlx.passes import Outcome
     from engine.runtimes.mlx.settings import Settings
@@ -114,9 +115,7 @@ def _row_bytes(
     return cache.row_bytes(attention, spec.model_type, width, packing, tp)
 
 
-def peaks(
-    spec: ArchitectureSpec, settings: Settings, layers: range, tp: int, *, is_m5: bool
-) -> Peaks:
+def peaks(spec: ArchitectureSpec, settings: Settings, layers: range, tp: int, chip: Chip) -> Peaks:
     """The peaks of one rank.
 
     Args:
@@ -124,19 +123,19 @@ def peaks(
         settings: the deployment.
         layers: those that the rank runs.
         tp: tensor-parallel size.
-        is_m5: whether the chip has the matrix units of M5, for which MLX has further kernels.
+        chip: what it runs on.
     """
     rules = settings.rules
     found = stack(spec, layers, settings.weight_format, tp, settings.max_kv_size)
     one = kv_bytes(spec, settings, layers, tp) + state_bytes(spec, layers, tp)
     fused = rules.fused_head_dims
-    if is_m5:
+    if chip.is_m5:
         fused |= rules.fused_on_m5
-    reading = _longest(found, settings, fused)
+    reading = _longest(found, settings, fused, chip)
     doubtful = rules.newly_fused & fused & _widths(spec)
-    unfused = _longest(found, settings, fused - doubtful) if doubtful else reading
+    unfused = _longest(found, settings, fused - doubtful, chip) if doubtful else reading
     prefill = _reading(reading, unfused, settings, one, rough=_is_rough(spec))
-    answering = _answer(found, spec, settings, one)
+    answering = _answer(found, spec, settings, one, chip)
     chunk = min(settings.step, max(settings.prompt - 1, 1))
     return Peaks(
         prefill if prefill.likely_bytes >= answering.likely_bytes else answering,
@@ -150,7 +149,7 @@ def _widths(spec: ArchitectureSpec) -> set[int]:
     return {layer.attention.head_dim for layer, _ in layer_kinds(spec) if layer.attention}
 
 
-def _longest(found: Stack, settings: Settings, fused: frozenset[int]) -> Outcome:
+def _longest(found: Stack, settings: Settings, fused: frozenset[int], chip: Chip) -> Outcome:
     """The pass over the prompt that holds most: its last full chunk, or what is left of it."""
     rules, step = settings.rules, settings.step
     if rules.materialises_mask:
@@ -161,7 +160,16 @@ def _longest(found: Stack, settings: Settings, fused: frozenset[int]) -> Outcome
     sizes = [(step, (full - 1) * step, ends and not rest)] if full else []
     sizes += [(rest, full * step, ends)] if rest else []
     passes = (
-        Pass(size, offset, step, fused, rules.materialises_mask, logits, settings.packing)
+        Pass(
+            tokens=size,
+            offset=offset,
+            step=step,
+            fused=fused,
+            masked=rules.materialises_mask,
+            logits=logits,
+            packing=settings.packing,
+            is_small_chip=chip.is_small,
+        )
         for size, offset, logits in sizes
     )
     return max((run(found, wanted) for wanted in passes), key=lambda o: o.peak_bytes)
@@ -194,7 +202,9 @@ def _reading(
     )
 
 
-def _answer(found: Stack, spec: ArchitectureSpec, settings: Settings, one: int) -> Estimate:
+def _answer(
+    found: Stack, spec: ArchitectureSpec, settings: Settings, one: int, chip: Chip
+) -> Estimate:
     """A token for every request: at its worst when all caches grow, old beside new."""
     grows = settings.context > settings.prompt
     tokens = settings.context - 1
@@ -205,6 +215,7 @@ def _answer(found: Stack, spec: ArchitectureSpec, settings: Settings, one: int) 
         settings.rules.fused_head_dims,
         packing=settings.packing,
         grows=grows,
+        is_small_chip=chip.is_small,
     )
     outcome = run(found, wanted)
     logits = settings.requests * spec.vocab_size * _LOGITS_BYTES

@@ -32,6 +32,8 @@ class Pass:
     packing: Packing = UNPACKED
     grows: bool = True
     """Whether growing caches find no room for the tokens."""
+    is_small_chip: bool = False
+    """Whether the chip's command buffers are the smaller ones."""
 
 
 def before_rows(attention: Attention, wanted: Pass) -> int:

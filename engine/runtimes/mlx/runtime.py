@@ -107,7 +107,7 @@ def _rank(
     doubted = spec.direction(Subject.SEQUENCE_STATE)
     kept = peaks.kv_bytes(spec, settings, layers, tp) * requests
     constant = peaks.state_bytes(spec, layers, tp) * requests
-    moving = peaks.peaks(spec, settings, layers, tp, is_m5=slot.device.name.startswith("M5"))
+    moving = peaks.peaks(spec, settings, layers, tp, hardware.chip(slot.device))
     cache_estimate = counted(
         kept,
         doubted,

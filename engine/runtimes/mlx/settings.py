@@ -179,6 +179,8 @@ def _unpackable(spec: ArchitectureSpec, group: int) -> list[str]:
         return ["mlx-lm can't quantise the rotating caches of this model's windows."]
     if any(a.kind is AttentionKind.LATENT for a in kinds):
         return ["mlx-lm has no attention over quantised latent vectors."]
+    if any("sinks" in t.name for layer in spec.layers[:1] for t in layer.tensors):
+        return ["mlx-lm has no attention with sinks over a quantised cache."]
     odd = {w for a in kinds for w in (a.head_dim, a.v_head_dim) if w % group}
     if odd:
         width = min(odd)

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from collections import deque
 
-_MAX_DISPATCHES = 50
-_MAX_ELEMENTS = 51 << 20
-"""``(elements >> 20) > 50`` commits."""
+_LIMIT, _SMALL_LIMIT = 50, 40
+"""Dispatches, and Mi elements, beyond which a command buffer is committed."""
 _UNDER_WAY = 10
 
 
@@ -40,7 +39,8 @@ class Buffer:
 class Tape:
     """The memory of one evaluation, operation by operation."""
 
-    def __init__(self, live_bytes: int, width: int = 2) -> None:
+    def __init__(self, live_bytes: int, width: int = 2, *, is_small: bool = False) -> None:
+        self._limit = _SMALL_LIMIT if is_small else _LIMIT
         self.width = width
         """Bytes of an element, where an operation doesn't say."""
         self.live_bytes = live_bytes
@@ -95,7 +95,7 @@ class Tape:
             self._done_with += buffer.size_bytes
         self._elements += weights
         self._dispatches += dispatches
-        if self._dispatches > _MAX_DISPATCHES or self._elements >= _MAX_ELEMENTS:
+        if self._dispatches > self._limit or self._elements >= (self._limit + 1) << 20:
             self._commit()
         return out
 
