@@ -248,9 +248,21 @@ def _ratio(spec: ArchitectureSpec, rule: CacheRule) -> float:
 
 
 @lru_cache(maxsize=CACHED)
-def cache_doubts(spec: ArchitectureSpec, version: Version) -> tuple[Doubt, ...]:
-    """The model's doubts, and those about what SGLang keeps of it."""
+def cache_doubts(
+    spec: ArchitectureSpec, version: Version, *, drafting: bool = False
+) -> tuple[Doubt, ...]:
+    """The model's doubts, and those about what SGLang keeps of it.
+
+    Args:
+        spec: the model.
+        version: the release.
+        drafting: whether prediction blocks are loaded.
+    """
     found = doubts_in(spec, "SGLang")
+    if drafting and spec.uncounted_mtp:
+        reason = "speculation loads prediction blocks of a layout that is not known: not counted"
+        subjects = (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
+        found = (*found, *(Doubt(subject, reason, Direction.LOWER) for subject in subjects))
     widths = {
         (a.num_key_value_heads, a.head_dim, a.v_head_dim, a.kv_lora_rank)
         for a in attention_kinds(spec)

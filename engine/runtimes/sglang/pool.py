@@ -158,7 +158,7 @@ def pool_of(
         running=_running(settings, tokens[1], kept, has_cache=_has_cache(found)),
         basis=Basis.FITTED if fitted else Basis.ASSUMED,
         formula=f"{names} = {rest[1] / GIB:.2f} GiB",
-        doubts=cache_doubts(spec, settings.version),
+        doubts=cache_doubts(spec, settings.version, drafting=settings.drafts > 0),
     )
 
 

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 _NO_CONTEXT_STATED = 2048
 _WHOLE_PROMPTS = -1
+_NO_DRAFT = (
+    "speculative_tokens: the config states no prediction layers; the memory of a draft model is "
+    "not counted."
+)
 _TURNED_OFF = ("kda",)
 """Kinds of state beside which prefill steps get no graphs (``cuda_graph_hook.py``)."""
 
@@ -78,11 +82,14 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     check_numbers(deployment)
     version = rules.parse_version(deployment.runtime_version)
     split = parallel(deployment, machine)
-    check_splits(spec, deployment)
+    # Attention that is split by data is cut into fewer parts than the rest.
+    check_splits(spec, deployment.with_(tensor_parallel_size=split.attention_tp))
     check_positions(spec, deployment)
     _check_format(model, deployment)
     assumed = [*split.assumptions]
     warned = foreign.warnings(deployment, "sglang") + _unused_devices(spec, deployment, machine)
+    if deployment.speculative_tokens and not (spec.mtp or spec.uncounted_mtp):
+        warned.append(_NO_DRAFT)
     if deployment.runtime_version is None:
         assumed.append(f"SGLang {rules.NEWEST}, the newest version whose rules are known.")
     elif version > rules.parse_version(rules.NEWEST):
