@@ -360,6 +360,12 @@ def test_that_verdict_and_stack_agree(
     if rank.has_pool:
         drawn += max(rank.needed.likely_bytes - pool, 0)
     over = drawn - rank.slot.device.allocatable.likely_bytes
+    if rank.moments.load:
+        # Loading comes before caches and passes, and may ask for more than all that stays.
+        early = (Region.FOREIGN, Region.WEIGHTS, Region.RUNTIME)
+        held = [rank.regions[region].estimate for region in early]
+        loading = sum(e.likely_bytes for e in (*held, *rank.moments.load))
+        over = max(over, loading - rank.slot.device.allocatable.likely_bytes)
     margin = sizing.verdict.margin_bytes
     if over > 0:
         assert margin == -over
