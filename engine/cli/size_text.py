@@ -314,7 +314,7 @@ def _inverse(answers: Sequence[Answer], look: Look) -> Iterator[str]:
     for found in answers:
         value = f"{found.value:,}" if isinstance(found.value, int) else found.value or "none"
         where = f" (rank {found.rank})" if found.rank else ""
-        head = f"  {fitted(_QUESTIONS[found.question], 23)}{fitted(value, 16)}"
+        head = f"  {fitted(_QUESTIONS[found.question], 23)}{value:<16} "
         spread = [f"{k} {v}" for k, v in found.settings.items() if v != found.value]
         beyond = f"beyond: {found.reason}{where}" if found.region else found.reason
         text = " · ".join([*spread, beyond])

@@ -7,7 +7,7 @@ more and more, and what stops it is read off the verdict on the next.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.devices import catalogue
 from engine.devices.device import DeviceKind
@@ -29,23 +29,29 @@ if TYPE_CHECKING:
 _MOST_STEP_TOKENS = 2**20
 _MOST_DEVICES = 64
 """Beyond that a plan is one of many machines."""
-_KV_LADDERS: Mapping[str, tuple[Mapping[str, str], ...]] = {
-    "vllm": ({}, {"kv_cache_dtype": "fp8"}),
-    "sglang": ({}, {"kv_cache_dtype": "fp8_e4m3"}),
-    "llama.cpp": (
-        {},
-        {"cache_type_k": "q8_0", "cache_type_v": "q8_0"},
-        {"cache_type_k": "q5_1", "cache_type_v": "q5_1"},
-        {"cache_type_k": "q4_0", "cache_type_v": "q4_0"},
-    ),
+_QUANTISED = {"cache_implementation": "quantized"}
+_KV_LADDERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "vllm": {"fp8": {"kv_cache_dtype": "fp8"}},
+    "sglang": {"fp8_e4m3": {"kv_cache_dtype": "fp8_e4m3"}},
+    "transformers": {
+        "4 bit": {**_QUANTISED, "kv_bits": 4.0},
+        "2 bit": {**_QUANTISED, "kv_bits": 2.0},
+    },
+    "mlx": {"8 bit": {"kv_bits": 8.0}, "4 bit": {"kv_bits": 4.0}},
+    "llama.cpp": {
+        "q8_0": {"cache_type_k": "q8_0", "cache_type_v": "q8_0"},
+        "q5_1": {"cache_type_k": "q5_1", "cache_type_v": "q5_1"},
+        "q4_0": {"cache_type_k": "q4_0", "cache_type_v": "q4_0"},
+    },
 }
-"""KV types that people choose among, best first; ``{}`` is the plan's own."""
+"""KV types below the plan's own that people choose among, best first, and how each is set."""
 _PARALLEL = frozenset({"vllm", "sglang"})
 """Runtimes that spread a model by parallel sizes; the others take every device there is."""
 _STEP_FIELDS = {
     "vllm": ("max_num_batched_tokens",),
     "sglang": ("chunked_prefill_size",),
     "llama.cpp": ("n_ubatch", "n_batch"),
+    "transformers": ("prefill_chunk_size",),
     "mlx": ("prefill_step_size",),
 }
 """The settings that say how many tokens one forward pass takes."""
@@ -150,20 +156,16 @@ class _Search:
         row = [(name, self.plan.with_(weight_format=name), self.machine) for name in names]
         return self._row("best_weight_format", row, lambda name, _: {"weight_format": name})
 
-    def cache(self) -> Answer | None:
-        ladder = _KV_LADDERS.get(registry.family(self.plan.runtime), ())
+    def cache(self) -> Answer:
+        ladder = _KV_LADDERS[registry.family(self.plan.runtime)]
         own = self.settled.cache_type_k or self.settled.kv_cache_dtype
-        row = [
-            (next(iter(rung.values()), own), self.plan.with_(**rung), self.machine)
-            for rung in ladder
-            if not rung or next(iter(rung.values())) != own
+        row = [(own, self.plan, self.machine)]
+        row += [
+            (name, self.plan.with_(**settings), self.machine)
+            for name, settings in ladder.items()
+            if name != own
         ]
-        if not row:
-            return None
-        names = tuple(dict.fromkeys(name for rung in ladder for name in rung))
-        return self._row(
-            "best_kv_cache_dtype", row, lambda _, plan: {n: getattr(plan, n) for n in names}
-        )
+        return self._row("best_kv_cache_dtype", row, lambda name, _: ladder.get(str(name), {}))
 
     def devices(self) -> Answer | None:
         if self.machine.slots[0].device.kind is DeviceKind.HOST:

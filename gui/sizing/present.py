@@ -36,7 +36,7 @@ _ICONS = {
     Fit.UNKNOWN: "circle-help",
 }
 _BARE_FIGURE = re.compile(r"\b\d+\.\d\d\b(?! (?:GiB|GB|MiB|MB))")
-_WRITTEN_SMALL = ("psutil", "llama.cpp", "vLLM")
+_WRITTEN_SMALL = ("psutil", "llama.cpp", "ik_llama.cpp", "llamafile", "vLLM", "mlx")
 
 
 @dataclass(frozen=True, slots=True)

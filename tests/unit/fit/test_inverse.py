@@ -129,3 +129,23 @@ def test_that_the_answers_agree_with_the_limits() -> None:
     found, known = asked("Llama-3.1-8B", plan), limits(model("Llama-3.1-8B"), plan, HERE)
     assert found["max_context"].value == known.max_context
     assert found["max_concurrency"].value == known.max_concurrency
+
+
+def test_that_a_quantised_cache_is_found_where_only_that_fits() -> None:
+    # 100,000 tokens at 128 KiB are 12.2 GiB, beside 15.0 GiB of weights; a quarter of it fits.
+    plan = Deployment(
+        runtime="transformers",
+        max_model_len=100_000,
+        prefill_chunk_size=1024,
+        attn_implementation="flash_attention_2",
+    )
+    found = asked("Llama-3.1-8B", plan)["best_kv_cache_dtype"]
+    assert found.value == "4 bit"
+    assert found.settings == {"cache_implementation": "quantized", "kv_bits": 4.0}
+
+
+def test_that_no_cache_is_promised_that_the_runtime_refuses() -> None:
+    # mlx-lm has no quantised cache for several requests at once.
+    laptop = catalogue.machine(catalogue.find("M4 24 GB"))
+    plan = Deployment(runtime="mlx", max_model_len=4096, concurrency=8)
+    assert asked("Llama-3.1-8B", plan, laptop)["best_kv_cache_dtype"].value is None
