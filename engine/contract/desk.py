@@ -164,7 +164,7 @@ class Desk:
         if request.instead_of or request.empty:
             message = f"{request.gpu or 'The device'} isn't this machine: nothing runs there."
             raise DeviceError(message, field="instead_of" if request.instead_of else "baseline")
-        if request.gpu is not None and " + " in request.gpu:
+        if request.gpu is not None and catalogue.lists(request.gpu):
             return self._mixed(request, request.gpu), Notes()
         assumed: tuple[str, ...] = ()
         if count is None:
@@ -185,7 +185,7 @@ class Desk:
 
     @staticmethod
     def _mixed(request: Request, names: str) -> Machine:
-        """A machine of different devices; each of them says its own count and size."""
+        """A machine of listed devices; each of them says its own count and size."""
         for field in ("gpu_count", "gpu_total_bytes"):
             if field in request.given:
                 message = f"gpu names every device of {names[:80]!r}: leave out {field}."

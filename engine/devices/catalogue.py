@@ -180,6 +180,11 @@ def named(text: str) -> tuple[Device, ...]:
     return tuple(found)
 
 
+def lists(text: str) -> bool:
+    """Whether ``text`` says how many devices there are, so that ``named`` reads it."""
+    return " + " in text or _counted(text.strip())[1] != text.strip()
+
+
 def _counted(text: str) -> tuple[int, str]:
     """``2 x RTX 3060`` as 2 and ``RTX 3060``."""
     head, times, name = text.replace("×", "x").partition("x ")

@@ -287,6 +287,12 @@ def test_that_a_machine_may_hold_different_devices():
     assert catalogue.mixed(catalogue.named("2x RTX 4090")).name == "2 × RTX 4090"
 
 
+def test_that_a_count_alone_is_a_list_too():
+    assert catalogue.lists("2 x RTX 3090")
+    assert not catalogue.lists("RTX 3090")
+    assert catalogue.mixed(catalogue.named("2 x RTX 3090")).name == "2 × RTX 3090"
+
+
 @pytest.mark.parametrize("text", ["RTX 4090 + ", "RTX 4090 + nonesuch", "RTX 4090 + M4 24 GB"])
 def test_that_a_machine_that_cannot_be_is_refused(text: str):
     with pytest.raises(DeviceError):
