@@ -147,11 +147,20 @@ VLLM: dict[str, dict[str, Any]] = {
         _as("Qwen/Qwen2.5-0.5B-Instruct", runtime_version="0.27.0"),
         "no graph was captured, and why is not stated", "graphs",
     ),
-    "fi-27b-fp8-l40s-882": _as("Qwen/Qwen3.5-27B", weight_format="fp8-block", **OFF),
-    "fi-27b-fp8-l40s-975": _as("Qwen/Qwen3.5-27B", weight_format="fp8-block", **OFF),
+    # Their token line is concurrency times length, as since 0.20.1; one block of state a request,
+    # as until 0.27.
+    "fi-27b-fp8-l40s-882": _as(
+        "Qwen/Qwen3.5-27B", weight_format="fp8-block", runtime_version="0.24.0", **OFF
+    ),
+    "fi-27b-fp8-l40s-975": _as(
+        "Qwen/Qwen3.5-27B", weight_format="fp8-block", runtime_version="0.24.0", **OFF
+    ),
     "fi-48l-8kv-mi300x-tp2": _as("Qwen/Qwen2.5-14B-Instruct", runtime_version="0.9.2"),
     "fi-granite4-h-1b": _as("ibm-granite/granite-4.0-h-1b"),
-    "fi-qwen25-7b-32gb-v024": _as("Qwen/Qwen2.5-7B-Instruct", runtime_version="0.24.0"),
+    # Loaded from "base" in a folder, by ``LLM`` and not a server: 8,192 tokens a step.
+    "fi-qwen25-7b-32gb-v024": _as(
+        "Qwen/Qwen2.5-7B-Instruct", runtime_version="0.24.0", max_num_batched_tokens=8192
+    ),
     "fi-qwen36-27b-fp8kv-need": _but(_as("Qwen/Qwen3.6-27B", **OFF), FORMAT, *SCRATCH),
     "fi-qwen36-27b-24gb-seqs4": _but(_as("Qwen/Qwen3.6-27B", **OFF), FORMAT, *SCRATCH),
     "fi-qwen36-27b-24gb-seqs8": _but(_as("Qwen/Qwen3.6-27B", **OFF), FORMAT, *SCRATCH),
@@ -172,8 +181,10 @@ VLLM: dict[str, dict[str, Any]] = {
     ),
     "fi-gemma3-27b-rocm": _as("google/gemma-3-27b-it", runtime_version="0.11.0"),
     "v2-r1-qwen3-8b-tp4-22gb": _as("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B"),
-    "v2-llama31-8b-a10g-131072": _as(_LLAMA, runtime_version="0.8.1"),
-    "v2-lmcache433-internvl25-8b-awq": _as("OpenGVLab/InternVL2_5-8B", runtime_version="0.8.1"),
+    # V0, as they say, which 0.7 is the last to take by itself. The first one's peak is of a forward
+    # pass alone: fewer than 40 rows were sampled.
+    "v2-llama31-8b-a10g-131072": _as(_LLAMA, runtime_version="0.7.3", max_num_seqs=32),
+    "v2-lmcache433-internvl25-8b-awq": _as("OpenGVLab/InternVL2_5-8B", runtime_version="0.7.3"),
     "v2-qwen3-06b-8gib-sampler-oom": _as("Qwen/Qwen3-0.6B", runtime_version="0.19.0"),
     "v2-qwen25-05b-cmp170hx-win": _as("Qwen/Qwen2.5-0.5B-Instruct"),
     "v2-nemotron-cascade2-30b-nvfp4-h100": _as(
@@ -185,8 +196,10 @@ VLLM: dict[str, dict[str, Any]] = {
     ),
     "v2-llm4b-bf16-vs-gptq-24gb": _as("Qwen/Qwen2.5-VL-7B-Instruct"),
     "v2-llm4b-gptq-24gb": _as("Qwen/Qwen2.5-VL-7B-Instruct"),
+    # "Encoder cache will be initialized with a budget of 2048 tokens": those of a step.
     "v2-whisper-large-v3-16gb": _as(
-        "openai/whisper-large-v3", weight_format="auto", runtime_version="0.15.0"
+        "openai/whisper-large-v3", weight_format="auto", runtime_version="0.15.0",
+        max_num_batched_tokens=2048,
     ),
     "v2-lfm25-12b-metax-c500": _but(
         _as("LiquidAI/LFM2.5-1.2B-Instruct"), "no pool is printed", *KNOWN
