@@ -36,8 +36,9 @@ class Step:
     """``max_num_batched_tokens``."""
     rows: int
     """Rows of the sampler: ``max_num_seqs``; 0 where nothing is sampled."""
-    context: int
-    """``max_model_len``."""
+    gathered: int
+    """``max_model_len`` where attention gathers what is cached: latents, keys of an index. Else 0:
+    nothing in a step depends on it, and plans that differ in length alone share their step."""
     element_bytes: int
     """Of an activation."""
     tensor_parallel_size: int
@@ -56,8 +57,6 @@ class Step:
     captures_graphs: bool
     adapters: bool
     """Whether LoRA adapters may be loaded."""
-    tables: int
-    """Block-table entries of one sequence, all groups."""
     keeps_cache: bool
     item: Item | None = None
     """The largest image, video or sound that the encoder is profiled with."""
@@ -71,6 +70,13 @@ class Step:
     def runner(self) -> Runner:
         """The model runner that starts it."""
         return runner(self.spec, self.version, self.capability, self.weight_format)
+
+
+@lru_cache(maxsize=CACHED)
+def gathers(spec: ArchitectureSpec) -> bool:
+    """Whether attention gathers what is cached into areas that grow with ``max_model_len``."""
+    kinds = (layer.attention for layer, _ in layer_kinds(spec))
+    return any(a.kind is AttentionKind.LATENT or a.index_head_dim for a in kinds if a is not None)
 
 
 _WORD_BYTES = {
@@ -255,7 +261,7 @@ def unfolded_tokens(step: Step) -> int:
     Source:
         vLLM ``mla_attention.py :: determine_chunked_prefill_workspace_size``.
     """
-    wanted = max(8 * step.context, 4 * step.rows * 16)
+    wanted = max(8 * step.gathered, 4 * step.rows * 16)
     return max(min(wanted, _LATENT_TRIAL.at(step.version)), step.rows * 16)
 
 

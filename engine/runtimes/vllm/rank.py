@@ -40,14 +40,14 @@ def rank_budget(
     """The regions of one rank. Together they reach the load line unless the plan is over it."""
     needed = _needed(stage, need)
     start = startup(stage.step, slot.device)
-    charged = _charged(settings, start, slot.device)
+    charged = _charged(settings, stage, slot.device)
     inside = _inside(settings, stage, start, charged)
     pool, raw_bytes = _pool(settings, stage, inside, slot.device, needed)
     share_bytes = inside.likely_bytes + raw_bytes
     if stage.layout is None:
         # Nothing takes the rest of the share: it stays free.
         share_bytes = ceil(settings.utilisation * slot.device.allocatable.likely_bytes)
-    beside = _beside(settings, start, slot, share_bytes)
+    beside = _beside(settings, start, stage.buffers, slot, share_bytes)
     runtime = total([*beside.runtime, *charged])
     regions = {
         Region.WEIGHTS: stage.weights,
@@ -81,13 +81,13 @@ def rank_budget(
     return RankBudget(rank, slot, regions, needed, stage.layout is not None, moments)
 
 
-def _charged(settings: Settings, start: Startup, device: Device) -> list[Estimate]:
+def _charged(settings: Settings, stage: StagePlan, device: Device) -> list[Estimate]:
     """Buffers that are charged to the share beside weights and activations."""
     deployment = settings.deployment
     tp, pp = deployment.tensor_parallel_size, deployment.pipeline_parallel_size
     growth = overheads.inside(device, settings.version, tp, pp)
     counted_in = rules.BUFFERS_CHARGED.at(settings.version)
-    return [growth, start.buffers] if start.buffers and counted_in else [growth]
+    return [growth, stage.buffers] if stage.buffers and counted_in else [growth]
 
 
 def _inside(
@@ -112,15 +112,17 @@ class _Beside:
     formula: str
 
 
-def _beside(settings: Settings, start: Startup, slot: Slot, share_bytes: int) -> _Beside:
+def _beside(
+    settings: Settings, start: Startup, buffers: Estimate | None, slot: Slot, share_bytes: int
+) -> _Beside:
     """Context and collectives must fit beside the share; libraries and slack take what is left."""
     device, ranks = slot.device, settings.deployment.ranks
     context = device_overheads.context(device)
     firm = [context]
     if ranks > 1:
         firm.append(device_overheads.collectives(device, ranks))
-    if start.buffers and not rules.BUFFERS_CHARGED.at(settings.version):
-        firm.append(start.buffers)
+    if buffers and not rules.BUFFERS_CHARGED.at(settings.version):
+        firm.append(buffers)
     allocatable = device.allocatable.likely_bytes
     taken = share_bytes + slot.foreign.likely_bytes + sum(e.likely_bytes for e in firm)
     if not rules.GRAPHS_INSIDE.at(settings.version):

@@ -17,18 +17,20 @@ from engine.evidence import Basis
 from engine.formats.weights import FORMATS
 from engine.runtimes.kept import doubts_in
 from engine.runtimes.vllm import cache_rules, rules
-from engine.runtimes.vllm.activations import Step
+from engine.runtimes.vllm.activations import Step, gathers
 from engine.runtimes.vllm.adapters import Slots, slots_bytes
 from engine.runtimes.vllm.drafting import draft_doubts
 from engine.runtimes.vllm.encoders import largest
 from engine.runtimes.vllm.layout import PoolLayout, PoolRule, RequestRule
 from engine.runtimes.vllm.loader import Loading, resident
+from engine.runtimes.vllm.overheads import sampler_buffers
 from engine.runtimes.vllm.parallel import (
     has_experts,
     keeps_shared_experts_whole,
     layers_per_stage,
 )
 from engine.runtimes.vllm.pool import pool_layout
+from engine.runtimes.vllm.runner import Runner
 from engine.runtimes.vllm.speculation import drafts_itself
 from engine.units import align_up, ceil_div, format_gib
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.architecture.spec import Direction, Doubt
     from engine.budget.weights import StageWeights, Weights
+    from engine.evidence import Estimate
     from engine.runtimes.vllm.settings import Settings
 
 
@@ -48,6 +51,8 @@ class StagePlan:
     step: Step
     """What its largest step is; a device decides what that takes."""
     layout: PoolLayout | None
+    buffers: Estimate | None
+    """Persistent buffers of model runner 2: in the share since 0.27, beside it before."""
     equation: str
     """The least of one request, whole model."""
     blocks_per_request: int
@@ -100,13 +105,15 @@ def _stage_plan(
     adapters = slots.adapters and slots_bytes(spec, stage.layers, split, slots, width)
     capability = int(settings.capability)
     stages = deployment.pipeline_parallel_size
+    step = _step(model, settings, index, (stage.layers, found.weight_format), layout)
     draft = deployment.draft_model if index == stages - 1 else None
     loading = Loading(split, width, capability, settings.version, adapters, draft, stages)
     return StagePlan(
         layers=stage.layers,
         weights=_weights_region(model, weight_layout, index, loading),
-        step=_step(model, settings, index, (stage.layers, found.weight_format), layout),
+        step=step,
         layout=layout,
+        buffers=_buffers(step, layout, settings.context),
         equation=state.sequence_equation(spec, settings.kv_dtype, tokens, settings.dtype),
         blocks_per_request=layout.blocks_per_request(tokens, request) if layout else 0,
         blocks_at_most=layout.blocks_per_request(settings.context, request) if layout else 0,
@@ -135,15 +142,12 @@ def _step(
     item = None
     if not deployment.language_model_only:
         item = largest(model, settings.tokens, settings.context)
-    tables = 0
-    if layout is not None:
-        tables = layout.num_groups * ceil_div(settings.context, layout.block_size)
     return Step(
         spec=model.spec,
         version=settings.version,
         tokens=settings.tokens,
         rows=settings.rows if layout is not None else 0,
-        context=settings.context,
+        gathered=settings.context if gathers(model.spec) else 0,
         element_bytes=settings.element_bytes,
         tensor_parallel_size=deployment.tensor_parallel_size,
         data_parallel_size=deployment.data_parallel_size,
@@ -157,10 +161,16 @@ def _step(
         layers=layers,
         captures_graphs=not deployment.enforce_eager,
         adapters=deployment.max_loras > 0,
-        tables=tables,
         keeps_cache=layout is not None,
         item=item,
     )
+
+
+def _buffers(step: Step, layout: PoolLayout | None, context: int) -> Estimate | None:
+    if layout is None or not step.last_stage or step.runner is not Runner.V2:
+        return None
+    tables = layout.num_groups * ceil_div(context, layout.block_size)
+    return sampler_buffers(step.spec.vocab_size, step.rows, tables)
 
 
 def pool_rule(model: Model, settings: Settings) -> PoolRule:

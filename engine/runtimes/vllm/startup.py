@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.spec import Subject
 from engine.budget.bounds import as_bound
 from engine.budget.sequence_state import CACHED
-from engine.runtimes.vllm import activations, graphs, overheads
-from engine.runtimes.vllm.runner import Runner
+from engine.runtimes.vllm import activations, graphs
 
 if TYPE_CHECKING:
     from engine.devices.device import Device
@@ -27,8 +26,6 @@ class Startup:
     """Peak of the profile run."""
     graphs: Estimate
     captures: Captures
-    buffers: Estimate | None
-    """Persistent buffers of model runner 2: in the share since 0.27, beside it before."""
 
 
 @lru_cache(maxsize=CACHED)
@@ -36,12 +33,8 @@ def startup(step: Step, device: Device) -> Startup:
     """What ``step`` takes on ``device``."""
     sizes = graphs.captures(step)
     peak = activations.peak(step, device)
-    buffers = None
-    if step.last_stage and step.keeps_cache and step.runner is Runner.V2:
-        buffers = overheads.sampler_buffers(step.spec.vocab_size, step.rows, step.tables)
     return Startup(
         as_bound(peak, step.spec.direction(Subject.ACTIVATIONS)),
         graphs.memory(step, sizes, device),
         sizes,
-        buffers,
     )

@@ -38,7 +38,6 @@ def compiles(step: Step) -> bool:
     return step.captures_graphs and step.runner is not Runner.V0
 
 
-@lru_cache(maxsize=CACHED)
 def sustained(step: Step, device: Device, requests: int, tokens: int) -> tuple[Estimate, ...]:
     """What comes with the first requests and stays, or returns with each large step.
 
@@ -48,12 +47,13 @@ def sustained(step: Step, device: Device, requests: int, tokens: int) -> tuple[E
         requests: at once, of one replica.
         tokens: held by each of them.
     """
-    found = (
-        _attention_workspace(step, device),
-        _context_workspace(step),
-        _index_logits(step, requests, tokens),
-        _drafts(step),
-    )
+    logits = _index_logits(step, requests, tokens)
+    return (*_lasting(step, device), logits) if logits else _lasting(step, device)
+
+
+@lru_cache(maxsize=CACHED)
+def _lasting(step: Step, device: Device) -> tuple[Estimate, ...]:
+    found = (_attention_workspace(step, device), _context_workspace(step), _drafts(step))
     return tuple(part for part in found if part is not None and part.high_bytes)
 
 
@@ -89,9 +89,9 @@ def _context_workspace(step: Step) -> Estimate | None:
     attention = latents[0]
     width = (attention.kv_lora_rank + attention.qk_rope_head_dim) * step.element_bytes
     if attention.index_head_dim:
-        size = _SPARSE_CONTEXTS * step.context * width
+        size = _SPARSE_CONTEXTS * step.gathered * width
         source = "vLLM v1/attention/backends/mla/flashmla_sparse.py (0.11 to 0.19)"
-        formula = f"{_SPARSE_CONTEXTS} × {step.context:,} tokens × {width:,} B"
+        formula = f"{_SPARSE_CONTEXTS} × {step.gathered:,} tokens × {width:,} B"
         # Since 0.19 it shares the index's area, which the profile run has seen.
         likely = 0 if step.version >= _LOGITS_CAPPED else size
         return Estimate(0, likely, size, Basis.FITTED, source, formula, "context workspace")
@@ -106,7 +106,7 @@ def _index_logits(step: Step, requests: int, tokens: int) -> Estimate | None:
     if not workspaces.index_width(step) or step.version >= _LOGITS_CAPPED:
         return None
     one = step.tokens * tokens * 4
-    most = step.tokens * min(requests * tokens, 40 * step.context) * 4
+    most = step.tokens * min(requests * tokens, 40 * step.gathered) * 4
     formula = f"{step.tokens:,} tokens × up to {most // step.tokens // 4:,} keys × 4 B"
     source = "9.89 GiB asked for by GLM-5 on eight H200 at 10,240-token prompts, 48 to 64 at once"
     return Estimate(

@@ -64,9 +64,9 @@ def _of_indexer(step: Step) -> Estimate | None:
     width = index_width(step)
     if not width or step.version < _INDEXED_SINCE:
         return None
-    keys = _INDEXED_CONTEXTS * step.context
+    keys = _INDEXED_CONTEXTS * step.gathered
     size = keys * indexer_bytes(width)
-    formula = f"{_INDEXED_CONTEXTS} × {step.context:,} keys × {indexer_bytes(width)} B"
+    formula = f"{_INDEXED_CONTEXTS} × {step.gathered:,} keys × {indexer_bytes(width)} B"
     source = "vLLM sparse_attn_indexer.py, mla/indexer.py (0.19, 0.33)"
     return Estimate(size // 2, size, size, Basis.FITTED, source, formula, "index workspace")
 

@@ -19,7 +19,6 @@ from engine.runtimes.vllm import encoders, graphs, transients
 from engine.runtimes.vllm.runner import Runner, Sampling, runner, sampling
 from engine.runtimes.vllm.settings import settle
 from engine.runtimes.vllm.stage import stage_plans
-from engine.runtimes.vllm.startup import startup
 from tests.helpers.published import GIB, H100, MIB, RTX_4090, gpu, machine, model
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from engine.devices.device import Device
     from engine.evidence import Estimate
     from engine.runtimes.vllm.activations import Step
+    from engine.runtimes.vllm.stage import StagePlan
 
 A100 = gpu(79.25, "A100 80GB", sm_count=108, capability=8.0)
 RTX_3090 = gpu(23.58, "RTX 3090", sm_count=82, capability=8.6)
@@ -41,11 +41,15 @@ def rank(name: str, device: Device = H100, **settings: Any) -> RankBudget:
     return get("vllm").plan(model(name), plan, machine(device, plan.ranks)).ranks[0]
 
 
-def step(name: str, device: Device = H100, **settings: Any) -> Step:
+def stage(name: str, device: Device = H100, **settings: Any) -> StagePlan:
     chosen: dict[str, Any] = {"max_model_len": 8192} | settings
     plan = Deployment(**chosen)
     settled = settle(model(name), plan, machine(device, plan.ranks))
-    return stage_plans(model(name), settled, 8192)[0].step
+    return stage_plans(model(name), settled, 8192)[0]
+
+
+def step(name: str, device: Device = H100, **settings: Any) -> Step:
+    return stage(name, device, **settings).step
 
 
 def activations(name: str, device: Device = H100, **settings: Any) -> Estimate:
@@ -217,12 +221,12 @@ def test_that_buffers_of_the_second_runner_count_from_0_27_on():
     # 1,024 rows of 128,256 counters and of 4,008 masks, 4 B each (penalties.py), block tables of
     # 8,192 / 16 entries, and 3,329 entries of token lists (logit_bias.py, bad_words.py).
     bytes_of_rows = 525_336_576 + 16_416_768 + 1024 * 4 * (512 + 2 * 1024 + 128 + 1024 + 129)
-    found = startup(step("Llama-3.1-8B"), H100).buffers
+    found = stage("Llama-3.1-8B").buffers
     assert found is not None
     assert found.likely_bytes == bytes_of_rows
     parts = rank("Llama-3.1-8B").regions[Region.RUNTIME].estimate.parts
     assert found in parts
-    assert startup(step("Llama-3.1-8B", runtime_version="0.21.0"), H100).buffers is None
+    assert stage("Llama-3.1-8B", runtime_version="0.21.0").buffers is None
 
     def pool(version: str) -> int:
         known = rank("Llama-3.1-8B", runtime_version=version)
