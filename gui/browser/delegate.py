@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import (
-    QByteArray,
-    QModelIndex,
-    QPersistentModelIndex,
-    QRect,
-    QRectF,
-    QSize,
-    Qt,
-)
-from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPixmap
-from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 from typing_extensions import override
 
-from engine.fit.verdict import Fit
 from gui.browser.rows import BADGE_ROLE, CHOSEN_ROLE, ROW_ROLE, Badge, Row, RowModel
-from gui.kit.icons import svg
+from gui.kit.badge import paint_badge
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
@@ -30,28 +19,8 @@ if TYPE_CHECKING:
 
 Index = QModelIndex | QPersistentModelIndex
 
-_LOOKS = {
-    Fit.FITS: ("check", "fits"),
-    Fit.TIGHT: ("triangle-alert", "tight"),
-    Fit.DOES_NOT_FIT: ("x", "over"),
-    Fit.UNKNOWN: ("circle-help", "unknown"),
-}
-"""Shape and colour; the word or sign is in the text."""
 _SIDE = 12
 _GAP = 8
-
-
-@cache
-def _mark(name: str, color: str, size: int, ratio: float) -> QPixmap:
-    """The icon with a stronger stroke: at 12 px the usual one is a single pale pixel."""
-    text = svg(name, QColor(color)).replace(b'stroke-width="2"', b'stroke-width="2.6"')
-    picture = QPixmap(QSize(size, size) * ratio)
-    picture.setDevicePixelRatio(ratio)
-    picture.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(picture)
-    QSvgRenderer(QByteArray(text)).render(painter, QRectF(0, 0, size, size))
-    painter.end()
-    return picture
 
 
 class RowDelegate(QStyledItemDelegate):
@@ -116,33 +85,14 @@ class RowDelegate(QStyledItemDelegate):
         width = QFontMetrics(font).horizontalAdvance(text)
         height = theme.size("badge")
         top = self._line_top(inner) + (self._line_height("body") - height) // 2
-        mark = theme.size("icon.small")
         painter.setFont(font)
         if badge.fit is None:
             place = QRect(inner.right() + 1 - width, top, width, height)
             painter.setPen(theme.color("text.tertiary"))
             painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, text)
             return width + _GAP
-        picture, color = _LOOKS[badge.fit]
-        whole = 4 + mark + 4 + width + 6
-        place = QRect(inner.right() + 1 - whole, top, whole, height)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(theme.color(color)) if theme.is_contrast else QPen(Qt.PenStyle.NoPen))
-        painter.setBrush(theme.color(f"{color}.soft"))
-        radius = theme.size("radius.badge")
-        painter.drawRoundedRect(place, radius, radius)
-        ink = theme.color(color)
-        spot = QRect(place.left() + 4, top + (height - mark) // 2, mark, mark)
-        painter.drawPixmap(
-            spot.topLeft(), _mark(picture, ink.name(), mark, painter.device().devicePixelRatio())
-        )
-        painter.setPen(ink)
-        painter.drawText(
-            place.adjusted(8 + mark, 0, 0, 0),
-            Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft,
-            text,
-        )
-        return whole + _GAP
+        corner = QPoint(inner.right() + 1, top)
+        return paint_badge(painter, theme, corner, badge.fit, text) + _GAP
 
     def _name(self, painter: QPainter, place: QRect, row: Row) -> None:
         font = self._theme.font("body.medium")
