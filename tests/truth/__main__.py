@@ -12,7 +12,7 @@ import sys
 from tests.truth.scoring import baseline
 from tests.truth.scoring.board import board
 from tests.truth.scoring.page import PAGE, page
-from tests.truth.scoring.report import bars, left_out, table, worst
+from tests.truth.scoring.report import bars, fits, left_out, table, worst
 
 
 def main() -> int:
@@ -23,14 +23,17 @@ def main() -> int:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--because", default="")
     arguments = parser.parse_args()
+    if len(arguments.because) > baseline.LONGEST_NOTE:
+        parser.error(f"--because takes up to {baseline.LONGEST_NOTE} letters")
     found = board(() if arguments.write else arguments.runtime)
     if arguments.write:
         PAGE.write_text(page(found), encoding="utf-8")
         refused = baseline.write(found, arguments.because)
         sys.stdout.writelines(f"worse, say why with --because: {key}\n" for key in refused)
         return int(bool(refused))
-    lines = [*table(found), "", *bars(found), *worst(found, arguments.worst), *left_out(found)]
-    sys.stdout.write("\n".join(lines) + "\n")
+    parts = (table(found), bars(found), fits(found), worst(found, arguments.worst))
+    for part in (*parts, left_out(found)):
+        sys.stdout.writelines(f"{line}\n" for line in part)
     return 0
 
 

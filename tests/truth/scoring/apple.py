@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
 from engine.evidence import total
-from tests.truth.scoring.scores import Score, span
+from tests.truth.scoring.scores import Score, law_of, span
+from tests.truth.scoring.versions import release_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,8 @@ def scores(asked: Asked) -> Iterator[Score]:
     for figure, kinds in ours.items():
         if figure in record.printed:
             wanted, within = record.printed[figure]
-            low, likely, high = span(total(regions[kind].estimate for kind in kinds))
+            found = total(regions[kind].estimate for kind in kinds)
+            low, likely, high = span(found)
             if figure == "active":
                 # A server keeps the caches of finished prompts, whose lengths are not stated.
                 high += regions[Region.KV_CACHE].estimate.likely_bytes
@@ -47,4 +49,6 @@ def scores(asked: Asked) -> Iterator[Score]:
                 high,
                 within,
                 is_region=True,
+                release=release_of(record.version),
+                law=law_of([found]),
             )

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 BASELINE = Path(__file__).resolve().parents[1] / "baseline.tsv"
 _HEAD = "# row\tfigures\tmedian\tp95\tworst\toutside\tnote"
+LONGEST_NOTE = 100
+"""Letters in which a row has to say why it got worse."""
 _ROUNDING = 5e-5
 """A hundredth of a percent, which the page doesn't show."""
 
@@ -41,14 +43,13 @@ class Line:
 def lines(board: Board) -> dict[str, Line]:
     """The lines of today: rows of the tables, and bars (0 where met, 1 where not)."""
     found = {
-        row.key: Line(row.count, row.median, row.p95, row.worst, 1 - (row.inside or 1.0))
+        row.key: Line(row.count, row.median, row.p95, row.worst, row.outside)
         for row in rows(board.scores)
     }
     for bar in bars(board.scores):
         if bar.is_met is not None:
             missed = 0.0 if bar.is_met else 1.0
-            key = f"bar · {bar.name} · {bar.limit}"
-            found[key] = Line(bar.count, missed, missed, missed, missed)
+            found[bar.key] = Line(bar.count, missed, missed, missed, missed)
     return found
 
 

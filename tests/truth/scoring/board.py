@@ -10,6 +10,7 @@ from tests.truth.scoring import apple, devices, generated, gguf, overhead, serve
 from tests.truth.scoring.ask import Asked, ask, is_offered
 from tests.truth.scoring.records import Record, records
 from tests.truth.scoring.scores import Missed, Score
+from tests.truth.scoring.unscored import left_out, unscored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -46,8 +47,10 @@ def board(runtimes: Iterable[str] = ()) -> Board:
             missed.append(found)
             continue
         scores += [score for score in found if score.figure not in record.left_out]
-        for figure, reason in record.left_out.items():
-            missed.append(Missed(record.id, record.runtime, figure, reason))
+        gone = [*left_out(record), *unscored(record, found)]
+        if not found and not gone:
+            gone.append(Missed(record.id, record.runtime, "*", "it states no figure"))
+        missed += gone
     if not wanted or "llama.cpp" in wanted:
         scores += gguf.scores()
     return Board(tuple(scores), tuple(missed))
@@ -69,4 +72,4 @@ def _scored(record: Record) -> list[Score] | Missed:
         found = list(figures(asked))
     except PlimsollError as error:
         return missed(f"no answer: {error.message}")
-    return found or missed("no figure of it is scored")
+    return found

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Region
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes.transformers.adapters import KEPT_BYTES
-from tests.truth.scoring.scores import Score, span
+from tests.truth.scoring.scores import Score, law_of, span
 from tests.truth.scoring.served import traits
+from tests.truth.scoring.versions import release_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,21 +25,22 @@ def scores(asked: Asked) -> Iterator[Score]:
     held = [regions[Region.WEIGHTS], regions[Region.KV_CACHE], regions[Region.RECURRENT_STATE]]
     loading = [regions[Region.WEIGHTS], *rank.moments.load, *_adapters(asked)]
     end = [*held, workspace]
+    running = [*end, regions[Region.ACTIVATIONS]]
     ours = {
-        "end": span(total(end)),
-        "load": span(total(loading)),
+        "end": (span(total(end)), law_of(end)),
+        "load": (span(total(loading)), law_of(loading)),
         # The most since the process began, which may have been while it loaded.
-        "peak": _larger(total([*end, regions[Region.ACTIVATIONS]]), total(loading)),
+        "peak": (_larger(total(running), total(loading)), law_of(running)),
     }
-    for figure, found in ours.items():
+    for figure, (found, law) in ours.items():
         if figure in asked.record.printed:
-            yield _score(asked, figure, found)
+            yield _score(asked, figure, found, law)
 
 
 def _adapters(asked: Asked) -> list[Estimate]:
     """Adapters of a stated size: in 32 bits, and the 16-bit copies that they are made from."""
     count = asked.record.facts.get("adapter_parameters", 0)
-    copies = Estimate(0, 2 * count, 2 * count, Basis.ASSUMED, "PEFT 0.21")
+    copies = Estimate(0, count, 2 * count, Basis.ASSUMED, "PEFT 0.21")
     return [exactly(KEPT_BYTES * count, Basis.EXACT, "PEFT 0.21"), copies]
 
 
@@ -48,7 +50,7 @@ def _larger(one: Estimate, other: Estimate) -> tuple[float, float, float]:
     return low, likely, high
 
 
-def _score(asked: Asked, figure: str, ours: tuple[float, float, float]) -> Score:
+def _score(asked: Asked, figure: str, ours: tuple[float, float, float], law: str) -> Score:
     record = asked.record
     wanted, within = record.printed[figure]
     return Score(
@@ -62,4 +64,6 @@ def _score(asked: Asked, figure: str, ours: tuple[float, float, float]) -> Score
         within,
         is_region=True,
         traits=traits(asked) | {str(record.request.get("weight_format"))},
+        release=release_of(record.request.get("runtime_version", record.version)),
+        law=law,
     )

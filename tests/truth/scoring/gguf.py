@@ -10,16 +10,17 @@ from engine.architecture.spec import ArchitectureSpec
 from engine.budget.model import Region
 from engine.deployment.spec import Deployment
 from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
-from engine.evidence import Basis, exactly
+from engine.evidence import Basis, exactly, total
 from engine.runtimes.llama_cpp import LlamaCpp
 from engine.units import GIB, MIB
 from tests.truth.scoring import records
-from tests.truth.scoring.scores import Score
+from tests.truth.scoring.scores import Score, law_of, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.budget.model import Budget
+    from engine.evidence import Estimate
 
 _NOTHING = exactly(0, Basis.SETTING, "an empty machine")
 _PLAIN = ArchitectureSpec(
@@ -107,21 +108,17 @@ def scores() -> Iterator[Score]:
                 (regions[Region.ACTIVATIONS].parts[0],),
             )
             for part, estimates in enumerate(ours):
-                wanted = _measured(run, name, part)
-                low = sum(e.low_bytes for e in estimates)
-                likely = sum(e.likely_bytes for e in estimates)
-                high = sum(e.high_bytes for e in estimates)
-                if wanted or likely:
-                    yield _score(run, f"{PARTS[part]} buffers", (wanted, 0), (low, likely, high))
+                wanted, found = _measured(run, name, part), total(estimates)
+                if wanted or found.likely_bytes:
+                    yield _score(run, f"{PARTS[part]} buffers", (wanted, 0), found)
         assert budget.llama_cpp is not None
         size = budget.llama_cpp.output_buffer
         printed = (run["output_mib"] * MIB, 0.0051 * MIB)
-        yield _score(run, "output buffers", printed, (size, size, size))
+        output = exactly(size, Basis.EXACT, "llama-context.cpp: output_reserve")
+        yield _score(run, "output buffers", printed, output)
 
 
-def _score(
-    run: dict[str, Any], figure: str, printed: tuple[float, float], ours: tuple[float, float, float]
-) -> Score:
+def _score(run: dict[str, Any], figure: str, printed: tuple[float, float], ours: Estimate) -> Score:
     architecture = records.shapes()[run["model"], run["file_type"]]["metadata"]
     return Score(
         run["id"],
@@ -130,9 +127,11 @@ def _score(
         architecture["general.architecture"],
         figure,
         printed[0],
-        *ours,
+        *span(ours),
         printed[1],
         is_region=True,
+        release=run["build"],
+        law=law_of([ours]),
     )
 
 

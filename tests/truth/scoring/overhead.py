@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from engine.devices import catalogue
 from engine.evidence import total
 from engine.runtimes import overheads, platforms
-from tests.truth.scoring.scores import Score, span
+from tests.truth.scoring.scores import Score, law_of, span
+from tests.truth.scoring.versions import release_of
 
 if TYPE_CHECKING:
     from engine.evidence import Estimate
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def score(record: Record) -> Score:
     """The reading beside the estimate of its kind (``facts.overhead``)."""
     figure = next(iter(record.printed.keys() & {"unavailable", "unaccounted", "outside"}))
-    low, likely, high = span(_estimate(record))
+    ours = _estimate(record)
     wanted, within = record.printed[figure]
     label = {
         "unavailable": "gone before loading",
@@ -25,7 +26,17 @@ def score(record: Record) -> Score:
         "outside": "beside PyTorch's allocator",
     }[figure]
     return Score(
-        record.id, "devices", "all", "", label, wanted, low, likely, high, within, is_region=True
+        record.id,
+        "devices",
+        "all",
+        record.facts["gpu"],
+        label,
+        wanted,
+        *span(ours),
+        within,
+        is_region=True,
+        release=release_of(record.version),
+        law=law_of([ours]),
     )
 
 

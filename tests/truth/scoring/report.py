@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from tests.truth.scoring.bars import bars as all_bars
-from tests.truth.scoring.page import worst as worst_of
-from tests.truth.scoring.tables import percent, rows
+from tests.truth.scoring.bars import all_bars
+from tests.truth.scoring.crossed import lines
+from tests.truth.scoring.reasons import UNEXPLAINED, reason_for
+from tests.truth.scoring.tables import Row, percent, rows, worst_of
+from tests.truth.scoring.words import in_order, reasons, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,49 +16,67 @@ if TYPE_CHECKING:
     from tests.truth.scoring.board import Board
     from tests.truth.scoring.scores import Score
 
-_SMALLEST_BYTES = 2**24
-"""A figure above this is bytes, shown in GiB; below, a count."""
-
 
 def table(board: Board) -> Iterator[str]:
     """One line per runtime, range of releases and figure."""
     for row in rows(board.scores):
-        yield (
-            f"{row.key:64} n {row.count:5} exact {row.exact:5} median {percent(row.median, 3):>9}"
-            f" p95 {percent(row.p95):>9} worst {percent(row.worst):>10}"
-            f" inside {percent(row.inside, 1):>8} width {percent(row.width, 1):>8}"
-        )
+        yield f"{row.key:64} {_figures(row)} exact {row.exact:5}"
 
 
 def bars(board: Board) -> Iterator[str]:
     """One line per bar."""
+    yield "\nbars, and what is reached without the model family that is scored:"
     for bar in all_bars(board.scores):
         met = {True: "met", False: "NOT MET", None: "not scored"}[bar.is_met]
-        yield f"{bar.name:52} {bar.limit:34} {bar.reached:38} n {bar.count:5}  {met}"
+        yield (
+            f"{bar.name:52} {bar.limit:34} {bar.reached:38} n {bar.count:5}  {met:10}"
+            f" held out: {bar.held_out}"
+        )
+
+
+def fits(board: Board) -> Iterator[str]:
+    """One line per fitted figure and group that is left out."""
+    yield "\nfitted figures, and the same without their own records:"
+    for line in lines(board.scores):
+        ranged = ""
+        if line.ranged is not None:
+            inside, width = percent(line.ranged.inside, 1), percent(line.ranged.width, 1)
+            ranged = f" range of the others: inside {inside:>8} width {width:>8}"
+        name = f"{line.runtime} · {line.figure} · {line.scored}"
+        yield f"{name:64} {_figures(line.row)}{ranged}"
 
 
 def worst(board: Board, count: int) -> Iterator[str]:
-    """The figures that are furthest off, per runtime."""
-    for runtime in sorted({score.runtime for score in board.scores}):
+    """The figures that are furthest off, per runtime, each with its reason."""
+    unexplained = 0
+    for runtime in in_order(score.runtime for score in board.scores):
         yield f"\nworst of {runtime}:"
         mine = [score for score in board.scores if score.runtime == runtime]
         for score in worst_of(mine, count):
+            unexplained += reason_for(score) == UNEXPLAINED
             yield f"  {_line(score)}"
-
-
-def _line(score: Score) -> str:
-    unit = 2**30 if abs(score.wanted) > _SMALLEST_BYTES else 1
-    return (
-        f"{score.record:48.48} {score.figure:28} measured {score.wanted / unit:12.4f}"
-        f" ours {score.likely / unit:12.4f} ({100 * score.signed:+.2f} %)"
-        f" [{score.low / unit:.3f} … {score.high / unit:.3f}]"
-        f"{'' if score.is_inside else ' OUTSIDE'}"
-    )
+    yield f"\n{UNEXPLAINED}: {unexplained} of these"
 
 
 def left_out(board: Board) -> Iterator[str]:
-    """What is not scored: how many figures, and why."""
+    """What is not scored: how many records, which figures, and why."""
     yield "\nnot scored:"
-    reasons = Counter((missed.runtime, missed.reason) for missed in board.missed)
-    for (runtime, reason), count in sorted(reasons.items()):
-        yield f"  {count:4} {runtime}: {reason}"
+    for runtime, reason, figures, count in reasons(board.missed):
+        yield f"  {count:4} {runtime}: {reason} ({figures})"
+
+
+def _figures(row: Row) -> str:
+    return (
+        f"n {row.count:5} median {percent(row.median, 3):>9} p95 {percent(row.p95):>9}"
+        f" worst {percent(row.worst):>10} inside {percent(row.inside, 1):>8}"
+        f" width {percent(row.width, 1):>8}"
+    )
+
+
+def _line(score: Score) -> str:
+    return (
+        f"{score.record:48.48} {score.figure:28} measured {shown(score.wanted):>12}"
+        f" ours {shown(score.likely):>12} ({100 * score.signed:+.2f} %)"
+        f" [{shown(score.low)} … {shown(score.high)}]"
+        f"{'' if score.is_inside else ' OUTSIDE'} {reason_for(score)}"
+    )

@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.evidence import Basis
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from engine.evidence import Estimate
+
+_NO_SOURCE_STATES = {Basis.FITTED, Basis.ASSUMED}
+"""Bases of a constant that comes from measured records or judgement, not from a runtime's code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,11 @@ class Score:
     is_region: bool
     """Whether it is a region with a stated range (and not a count)."""
     traits: frozenset[str] = frozenset()
-    """What a bar asks for: ``dense``, ``plain`` …"""
+    """What a bar asks for: ``dense``, ``16-bit`` …"""
+    release: str = ""
+    """The release it was measured on, for groups that are left out together."""
+    law: str = ""
+    """What of the figure is fitted (see ``law_of``); empty where all of it follows from source."""
 
     @property
     def error(self) -> float:
@@ -74,3 +85,23 @@ class Missed:
 def span(estimate: Estimate) -> tuple[float, float, float]:
     """Low, likely, high of an estimate."""
     return estimate.low_bytes, estimate.likely_bytes, estimate.high_bytes
+
+
+def law_of(estimates: Iterable[Estimate]) -> str:
+    """Which constant decides how wide the sum of ``estimates`` is; empty where none was fitted.
+
+    Records with one law stand for each other when their constants are fitted again.
+    """
+    fitted = [leaf for one in estimates for leaf in _leaves(one) if leaf.basis in _NO_SOURCE_STATES]
+    if not fitted:
+        return ""
+    widest = max(fitted, key=lambda leaf: leaf.high_bytes - leaf.low_bytes)
+    return f"{widest.label}: {widest.source}"
+
+
+def _leaves(estimate: Estimate) -> Iterator[Estimate]:
+    if estimate.parts:
+        for part in estimate.parts:
+            yield from _leaves(part)
+    elif not estimate.is_point:
+        yield estimate

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
 from engine.evidence import total
 from engine.runtimes.vllm.rules import GRAPHS_INSIDE, parse_version
-from tests.truth.scoring.scores import Score, span
-from tests.truth.scoring.versions import range_of
+from tests.truth.scoring.scores import Score, law_of, span
+from tests.truth.scoring.versions import range_of, release_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from engine.budget.model import Budget, RankBudget
     from engine.evidence import Estimate
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 
 _INSIDE = {"workspaces", "collectives, workspaces", "sampler buffers"}
 """Parts of the runtime's region that vLLM charges to its budget and prints as non-torch."""
+_OF_ALL = {"kv_pool", "card"}
+"""Figures that every constant of a release moves."""
+_BY_RELEASE = {"non_torch", "consumed"}
+"""Figures with one constant per range of releases."""
+_STATES = {"state_conv", "state_ssm"}
 _COUNTS = ("kv_blocks", "kv_tokens", "max_concurrency")
 
 
@@ -33,12 +40,8 @@ def scores(asked: Asked) -> Iterator[Score]:
             yield _score(asked, figure, estimate)
     if record.request.keys() & {"gpu", "gpu_total_bytes"}:
         yield from _from_scratch(asked, rank)
-    pool = record.printed.get("kv_pool")
-    if pool:
-        known = asked.again(kv_pool_bytes=pool[0]).budget
-        for figure in _COUNTS:
-            if figure in record.printed:
-                yield _count(asked, figure, known, f"{figure} from a known pool")
+    if record.printed.get("kv_pool", (0,))[0] > 0:
+        yield from _from_known_pool(asked)
     if "need" in record.printed:
         yield _need(asked)
 
@@ -52,6 +55,24 @@ def _from_scratch(asked: Asked, rank: RankBudget) -> Iterator[Score]:
         yield _count(asked, "max_concurrency", budget, "concurrency from scratch")
     if asked.record.runtime == "sglang" and "kv_tokens" in printed:
         yield _count(asked, "kv_tokens", budget, "tokens from scratch")
+    if printed.keys() >= _STATES and "kv_pool" not in asked.record.left_out:
+        # They are cut from the rest that the pool is cut from.
+        states = tuple(map(sum, zip(*(printed[name] for name in sorted(_STATES)), strict=True)))
+        ours = rank.regions[Region.RECURRENT_STATE].estimate
+        made = _made(asked, "states", (states[0], states[1]), span(ours), is_region=True)
+        yield replace(made, law=law_of([ours]))
+
+
+def _from_known_pool(asked: Asked) -> Iterator[Score]:
+    """The integers that follow from the bytes of the pool."""
+    printed = asked.record.printed
+    pool_bytes, within = printed["kv_pool"]
+    known = asked.again(kv_pool_bytes=pool_bytes).budget
+    for figure in _COUNTS:
+        if figure in printed:
+            yield _count(asked, figure, known, f"{figure} from a known pool")
+    if "longest" in printed:
+        yield _longest(asked, pool_bytes, within)
 
 
 def _graphs_are_inside(budget: Budget) -> bool:
@@ -88,9 +109,16 @@ def traits(asked: Asked) -> frozenset[str]:
 
 
 def _score(asked: Asked, figure: str, estimate: Estimate) -> Score:
-    wanted, within = asked.record.printed[figure][:2]
-    low, likely, high = span(estimate)
-    return _made(asked, figure, (wanted, within), (low, likely, high), is_region=True)
+    printed = asked.record.printed[figure][:2]
+    made = _made(asked, figure, printed, span(estimate), is_region=True)
+    return replace(made, law=_law(made, estimate))
+
+
+def _law(score: Score, estimate: Estimate) -> str:
+    if score.figure in _OF_ALL:
+        return f"{score.figure} of {score.versions}"
+    law = law_of([estimate])
+    return f"{law} ({score.versions})" if law and score.figure in _BY_RELEASE else law
 
 
 def _made(
@@ -102,10 +130,11 @@ def _made(
     is_region: bool,
 ) -> Score:
     record = asked.record
+    version = record.request.get("runtime_version", record.version)
     return Score(
         record.id,
         record.runtime,
-        range_of(record.runtime, record.request.get("runtime_version", record.version)),
+        range_of(record.runtime, version),
         asked.plan.model.spec.model_type,
         figure,
         printed[0],
@@ -113,6 +142,7 @@ def _made(
         printed[1],
         is_region,
         traits(asked),
+        release_of(version),
     )
 
 
@@ -144,9 +174,32 @@ def _slack(asked: Asked, figure: str, wanted: float, budget: Budget) -> float:
 
 def _need(asked: Asked) -> Score:
     wanted, within, length = asked.record.printed["need"]
+    got = _need_bytes(asked, length)
+    return _made(asked, "need of one request", (wanted, within), (got, got, got), is_region=False)
+
+
+def _need_bytes(asked: Asked, length: int) -> int:
+    """What one request of ``length`` tokens takes of the pool of one rank."""
     budget = asked.again(max_model_len=length).budget
-    got = budget.sequence_state.reserved_bytes_per_sequence
+    need = budget.sequence_state.reserved_bytes_per_sequence
     if asked.record.facts.get("whole_need"):
         # One refusal of a pipeline, by 0.15, counts all stages together: a fault of its own.
-        got *= budget.deployment.pipeline_parallel_size
-    return _made(asked, "need of one request", (wanted, within), (got, got, got), is_region=False)
+        need *= budget.deployment.pipeline_parallel_size
+    return need
+
+
+def _longest(asked: Asked, pool_bytes: float, within: float) -> Score:
+    """The longest request that a refusal says would fit, exact but for the pool's last digit."""
+    wanted = asked.record.printed["longest"][0]
+    low, likely, high = (
+        _last(lambda length, size=size: _need_bytes(asked, length) <= size, 2 * int(wanted))
+        for size in (pool_bytes - within, pool_bytes, pool_bytes + within)
+    )
+    off = max(likely - low, high - likely)
+    ours = (likely, likely, likely)
+    return _made(asked, "longest", (wanted, off), ours, is_region=False)
+
+
+def _last(holds: Callable[[int], bool], most: int) -> int:
+    """The last of 1 to ``most`` for which ``holds``, which all below do; 0 if none."""
+    return bisect_left(range(1, most + 1), True, key=lambda number: not holds(number))

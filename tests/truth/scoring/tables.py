@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from math import ceil
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tests.truth.scoring.scores import Score
+
+_FLOAT = 1e-9
+"""What a product of floats may be too much by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,11 @@ class Row:
     """Share within our stated range; None for counts, which have none."""
     width: float | None
     """Median width of that range, relative to the figure."""
+
+    @property
+    def outside(self) -> float:
+        """Share outside our stated range; 0 for counts."""
+        return 0.0 if self.inside is None else 1 - self.inside
 
     @property
     def key(self) -> str:
@@ -65,9 +74,15 @@ def row(runtime: str, versions: str, figure: str, found: Sequence[Score]) -> Row
     )
 
 
+def worst_of(scores: Iterable[Score], count: int) -> list[Score]:
+    """Figures that are off: outside our range first, then by error."""
+    off = [score for score in scores if score.error]
+    return sorted(off, key=lambda s: (s.is_inside, -s.error, s.record, s.figure))[:count]
+
+
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The value below which ``share`` of ``ordered`` lies."""
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    """The smallest value that at least ``share`` of ``ordered`` does not exceed."""
+    return ordered[max(ceil(share * len(ordered) - _FLOAT) - 1, 0)]
 
 
 def percent(value: float | None, digits: int = 2) -> str:

@@ -14,6 +14,7 @@ _EDGES: dict[str, tuple[tuple[tuple[int, ...], str], ...]] = {
     ),
     "sglang": (((0, 0), "0.4"), ((0, 5), "0.5")),
 }
+_RELEASE = re.compile(r"v?(\d+)\.(\d+)")
 UNSTATED = "not stated"
 _ORDER = [name for edges in _EDGES.values() for _, name in edges]
 
@@ -23,7 +24,7 @@ def range_of(runtime: str, version: str) -> str:
     edges = _EDGES.get(runtime)
     if edges is None:
         return "all"
-    match = re.match(r"v?(\d+)\.(\d+)", version)
+    match = _RELEASE.match(version)
     if match is None or int(match[1]) > 1:
         return UNSTATED
     stated = (int(match[1]), int(match[2]))
@@ -33,3 +34,9 @@ def range_of(runtime: str, version: str) -> str:
 def order_of(versions: str) -> tuple[int, str]:
     """Sorts ranges from old to new, and what is not stated last."""
     return (_ORDER.index(versions) if versions in _ORDER else len(_ORDER), versions)
+
+
+def release_of(version: str) -> str:
+    """The release without its patch level, or a build's whole name; ``not stated`` if empty."""
+    match = _RELEASE.match(version)
+    return f"{int(match[1])}.{int(match[2])}" if match else version or UNSTATED
