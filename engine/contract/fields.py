@@ -240,6 +240,8 @@ def _llama_cpp() -> Iterable[Field]:
     yield _switch(group, "offload_kqv", "the cache lies on the GPU")
     yield _switch(group, "op_offload", "large host operations run on the GPU")
     yield _integer(group, "n_outputs_max", "rows of logits reserved; 0 = n_batch", tokens)
+    text = "most that llama-server keeps of earlier prompts in RAM (--cache-ram); 0: nothing"
+    yield _integer(group, "cache_ram_bytes", text, (0, _MOST_BYTES))
 
 
 def _ollama() -> Iterable[Field]:

@@ -91,6 +91,8 @@ class Deployment:
     offload_kqv: bool = True
     op_offload: bool = True
     n_outputs_max: int | None = None
+    cache_ram_bytes: int | None = None
+    """Most that llama-server keeps of earlier prompts (``--cache-ram``); None: 8 GiB."""
     gpu_overhead_bytes: int | None = None
     """``OLLAMA_GPU_OVERHEAD``: memory that Ollama leaves alone on each GPU."""
     sched_spread: bool = False

@@ -30,6 +30,7 @@ _LLAMA_CPP = (
     "n_ctx", "n_parallel", "kv_unified", "n_batch", "n_ubatch", "cache_type_k", "cache_type_v",
     "flash_attn", "swa_full", "n_gpu_layers", "n_cpu_moe", "split_mode", "tensor_split", "mmap",
     "repack", "offload_kqv", "op_offload", "n_outputs_max", "backend",
+    "cache_ram_bytes",
 )  # fmt: skip
 _OLLAMA = ("gpu_overhead_bytes", "sched_spread")
 _TRANSFORMERS = (

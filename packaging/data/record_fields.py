@@ -173,6 +173,9 @@ def on_apple(raw: dict[str, Any]) -> dict[str, Any]:
 def of_files(raw: dict[str, Any]) -> dict[str, Any]:
     """The request of a record of llama.cpp or Ollama."""
     request: dict[str, Any] = {"runtime": raw["engine"]}
+    stated = re.match(r"b\d{4,5}\b|\d+\.\d+\.\d+\b", raw.get("engine_version") or "")
+    if stated:
+        request["runtime_version"] = stated[0]
     request |= device(raw)
     for theirs, ours in (
         ("n_ctx", "n_ctx"),
@@ -193,6 +196,7 @@ def of_files(raw: dict[str, Any]) -> dict[str, Any]:
     return request
 
 
+NOT_PLANNED = "a program that is not planned"
 REQUEST_OF = {
     "vllm": served,
     "sglang": served,
@@ -201,6 +205,7 @@ REQUEST_OF = {
     "mlx-vlm": on_apple,
     "llama.cpp": of_files,
     "ollama": of_files,
+    "ik_llama.cpp": of_files,
 }
 
 
@@ -334,6 +339,8 @@ def whole_reason(raw: dict[str, Any], model: str | None) -> str | None:
         return "low confidence, as the corpus says"
     if raw.get("check_status") == "diff" and raw["engine"] == "transformers":
         return "the run stopped early, as the corpus says"
+    if raw["engine"] not in REQUEST_OF:
+        return NOT_PLANNED
     if not model:
         return "no model is named"
     return None

@@ -110,6 +110,11 @@ class Build:
         return self.number >= 9538
 
     @property
+    def multiplies_packed(self) -> bool:
+        """Whether RDNA 3 multiplies most quantised types as stored (#17576, December 2025)."""
+        return self.number >= 7300
+
+    @property
     def casts_mask(self) -> bool:
         """Whether the mask is made in f32 and cast on the device (until b9294)."""
         return self.number < 9538

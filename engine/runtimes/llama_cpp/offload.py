@@ -130,7 +130,7 @@ def _copied_weights(graph: Graph) -> int:
     routed = 4 * tokens * per_token * shape.moe.width
     if shape.is_hybrid:
         return 2 * weights + routed + 4 * unit
-    return weights + routed + (per_token + 4) * unit
+    return weights + routed + (per_token + graph.settings.build.layer_units) * unit
 
 
 def _copied_cache(graph: Graph, placement: Placement) -> int:

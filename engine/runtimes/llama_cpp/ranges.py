@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.devices.device import DeviceKind, Vendor
+from engine.devices.device import DeviceKind
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes import overheads
 from engine.units import MIB
@@ -63,23 +63,11 @@ def compute(
     )
 
 
-def device_runtime(device: Device) -> Estimate:
-    """Device context and libraries of one GPU."""
-    if device.vendor is Vendor.APPLE:
-        return Estimate(
-            0, 0, 500 * MIB, Basis.FITTED,
-            "five memory tables of llama.cpp on Metal at 0, one on a full device at 495 MiB",
-            "0", "Metal",
-        )  # fmt: skip
-    context = overheads.context(device)
-    if device.vendor is not Vendor.NVIDIA:
-        return total((context,))
-    libraries = Estimate(
-        0, 15 * MIB, 200 * MIB, Basis.FITTED,
-        "llama.cpp loaded on RTX A6000, RTX 4090 D and RTX PRO 6000: context + 15 MiB",
-        "15 MiB", "kernels and pools",
-    )  # fmt: skip
-    return total((context, libraries))
+def device_runtime(device: Device, backend: str, held_bytes: int) -> Estimate:
+    """Device context and libraries of one GPU, and the page tables of what it holds."""
+    tables = overheads.page_tables(device, backend, held_bytes)
+    context = overheads.ggml(device, backend)
+    return total((context, tables)) if tables.high_bytes else context
 
 
 def process(device: Device, work_bytes: int, *, beside_gpu: bool) -> Estimate:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction, Subject, direction_of
 from engine.budget.bounds import counted, least, no_state
-from engine.budget.model import RankBudget, Region, RegionBudget
+from engine.budget.model import Moments, RankBudget, Region, RegionBudget
 from engine.devices.device import DeviceKind
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.gguf import TYPES, row_bytes
-from engine.runtimes.llama_cpp import ranges
+from engine.runtimes.llama_cpp import ranges, transients
 from engine.runtimes.llama_cpp.buffers import groups, kv_formula
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.shape import CacheKind
@@ -37,17 +37,31 @@ class Ranks:
     shape: Shape
     plan: Plan
     doubts: tuple[Doubt, ...]
+    cache_ram_bytes: int = 0
+    """Most that the server keeps of earlier prompts."""
 
     def gpu(self, rank: int, slot: Slot, *, with_host: bool) -> RankBudget:
         """A GPU; with the host's part too where they share one memory."""
+        plan = self.plan
         devices = (rank, HOST) if with_host else (rank,)
-        return self._rank(rank, slot, devices, ranges.device_runtime(slot.device))
+        held = sum(plan.projected(device) for device in devices)
+        runtime = ranges.device_runtime(slot.device, plan.settings.backend, held)
+        moments = transients.on_gpu(self.shape, plan, slot.device)
+        if with_host:
+            kept = self._in_ram(beside_gpu=True)
+            moments = Moments(kept.load, sustained=(*moments.sustained, *kept.sustained))
+        return self._rank(rank, slot, devices, runtime, moments)
 
     def host(self, rank: int, slot: Slot, *, beside_gpu: bool) -> RankBudget:
         """The machine's own RAM."""
         work = 0 if beside_gpu and self.plan.placement.is_full else self._work_bytes()
         runtime = ranges.process(slot.device, work, beside_gpu=beside_gpu)
-        return self._rank(rank, slot, (HOST,), runtime)
+        return self._rank(rank, slot, (HOST,), runtime, self._in_ram(beside_gpu=beside_gpu))
+
+    def _in_ram(self, *, beside_gpu: bool) -> Moments:
+        return transients.on_host(
+            self.shape, self.plan, beside_gpu=beside_gpu, cache_ram_bytes=self.cache_ram_bytes
+        )
 
     def _work_bytes(self) -> int:
         """The right-hand side of the largest product, quantised for the CPU's kernels."""
@@ -59,7 +73,12 @@ class Ranks:
         return self.plan.settings.tokens * blocks * _Q8_K_BYTES
 
     def _rank(
-        self, rank: int, slot: Slot, devices: tuple[int, ...], runtime: Estimate
+        self,
+        rank: int,
+        slot: Slot,
+        devices: tuple[int, ...],
+        runtime: Estimate,
+        moments: Moments,
     ) -> RankBudget:
         kv, state = self._kv(devices), self._state(devices)
         none = exactly(0, Basis.SETTING, "llama.cpp leaves nothing free on purpose")
@@ -90,7 +109,9 @@ class Ranks:
             RegionBudget(Region.FOREIGN, slot.foreign, None, slot.foreign.source),
         )
         needed = total((kv.estimate.named("KV cache"), state.estimate.named("state")))
-        return RankBudget(rank, slot, {r.region: r for r in regions}, needed, has_pool=False)
+        return RankBudget(
+            rank, slot, {r.region: r for r in regions}, needed, has_pool=False, moments=moments
+        )
 
     def _weights(self, devices: tuple[int, ...]) -> RegionBudget:
         plan, shape = self.plan, self.shape

@@ -17,6 +17,7 @@ from engine.runtimes.llama_cpp import plan as plans
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.plan import Plan, gpu_slots, plan
 from engine.runtimes.llama_cpp.regions import Ranks
+from engine.runtimes.llama_cpp.transients import DEFAULT_CACHE_RAM_BYTES
 from engine.runtimes.loading import conversion, loaded
 from engine.units import format_bytes, format_gib
 
@@ -69,7 +70,7 @@ class LlamaCpp:
             )
         planned = plan(shape, deployment, machine)
         slots = gpu_slots(machine, deployment)
-        ranks = _ranks(shape, planned, machine, slots)
+        ranks = _ranks(shape, planned, machine, slots, _cache_ram(deployment))
         return Budget(
             model=model,
             deployment=_filled(deployment, planned, self.versions[0]),
@@ -131,15 +132,20 @@ def _shape(model: Model, mix: str) -> Shape:
 
 
 def _ranks(
-    shape: Shape, planned: Plan, machine: Machine, slots: tuple[Slot, ...]
+    shape: Shape, planned: Plan, machine: Machine, slots: tuple[Slot, ...], cache_ram: int
 ) -> tuple[RankBudget, ...]:
-    ranks = Ranks(shape, planned, shape.doubts)
+    ranks = Ranks(shape, planned, shape.doubts, cache_ram)
     if not slots:
         return (ranks.host(0, machine.host, beside_gpu=False),)
     if slots[0].device.kind is DeviceKind.UNIFIED and len(slots) == 1:
         return (ranks.gpu(0, slots[0], with_host=True),)
     gpus = [ranks.gpu(i, slot, with_host=False) for i, slot in enumerate(slots)]
     return (*gpus, ranks.host(len(gpus), machine.host, beside_gpu=True))
+
+
+def _cache_ram(deployment: Deployment) -> int:
+    asked = deployment.cache_ram_bytes
+    return DEFAULT_CACHE_RAM_BYTES if asked is None else asked
 
 
 def _buffers(planned: Plan, slots: tuple[Slot, ...]) -> LlamaCppBuffers:
@@ -173,6 +179,7 @@ def _filled(deployment: Deployment, planned: Plan, version: str) -> Deployment:
         cache_type_v=settings.type_v.lower(),
         flash_attn=settings.flash,
         n_outputs_max=settings.outputs,
+        cache_ram_bytes=_cache_ram(deployment),
     )
 
 

@@ -24,7 +24,7 @@ CONTRACT_KEYS = [
     "mem_fraction_static", "enforce_eager", "language_model_only", "enable_prefix_caching",
     "speculative_tokens", "max_loras", "max_lora_rank",
     "gpu", "gpu_total_bytes", "gpu_count", "kv_pool_bytes",
-    "n_ctx", "n_parallel", "kv_unified", "n_batch", "n_ubatch", "cache_type_k", "cache_type_v",
+    "n_ctx", "n_parallel", "kv_unified", "cache_ram_bytes", "n_batch", "n_ubatch", "cache_type_k", "cache_type_v",
     "flash_attn", "swa_full", "n_gpu_layers", "n_cpu_moe", "split_mode", "tensor_split", "mmap",
     "repack", "offload_kqv", "op_offload", "n_outputs_max", "batch_size", "prompt_len",
     "attn_implementation", "cache_implementation", "kv_bits", "num_beams", "prefill_chunk_size",

@@ -88,8 +88,8 @@ def test_that_windows_counts_as_held_by_others_of_the_whole_card():
         ("RTX A6000", "cuda", (280,)),
         ("RTX PRO 6000", "cuda", (753,)),
         ("M4 Pro 48 GB", "metal", (0, 495)),
-        ("Strix Halo 128 GB", "rocm", (150, 180, 220)),
-        ("Strix Halo 128 GB", "vulkan", (70, 140, 300)),
+        ("Strix Halo 128 GB", "rocm", (146, 147, 150)),
+        ("Strix Halo 128 GB", "vulkan", (70, 124, 300)),
         ("RTX 4060", "vulkan", (138, 147)),
         ("RX 9070 XT", "rocm", (164,)),
         ("RX 9070 XT", "vulkan", (728,)),
@@ -107,18 +107,28 @@ def test_that_nothing_is_taken_where_the_host_computes():
     assert overheads.ggml(catalogue.machine(RTX_4090).host.device, "cuda").high_bytes == 0
 
 
-# Largest matrix of a layer: feed-forward of Llama-3.1-8B, Qwen3-32B and Llama-3-70B; read while
-# a prompt runs, less the 180 MiB of decoding.
+# Bytes of the file, and MiB of the driver's counters beside buffers, in decode.
 @pytest.mark.parametrize(
-    ("rows", "columns", "mib"), [(14336, 4096, 373), (25600, 5120, 626), (28672, 8192, 899)]
-)
-def test_that_strix_halo_unpacks_a_matrix_to_read_a_prompt(rows: int, columns: int, mib: int):
+    ("backend", "held_gb", "mib"),
+    [("rocm", 4.91, 153), ("rocm", 14.5, 172), ("rocm", 42.5, 221), ("vulkan", 4.91, 144),
+     ("vulkan", 14.5, 185), ("vulkan", 42.5, 296), ("rocm", 70.5, 302), ("vulkan", 104.1, 565)],
+)  # fmt: skip
+def test_that_strix_halo_has_page_tables_beside_the_context(
+    backend: str, held_gb: float, mib: int
+) -> None:
     strix = catalogue.find("Strix Halo 128 GB")
-    held = overheads.ggml(strix, "rocm")
-    more = overheads.unquantised_product(strix, "rocm", rows * columns)
-    low, high = held.low_bytes + more.low_bytes, held.high_bytes + more.high_bytes
-    assert low <= mib * MIB <= high
-    assert overheads.unquantised_product(strix, "vulkan", rows * columns).high_bytes == 0
+    held = round(held_gb * 10**9)
+    parts = overheads.ggml(strix, backend), overheads.page_tables(strix, backend, held)
+    assert sum(p.low_bytes for p in parts) <= mib * MIB <= sum(p.high_bytes for p in parts)
+    likely = sum(p.likely_bytes for p in parts)
+    assert likely == pytest.approx(mib * MIB, rel=0.1)
+
+
+def test_that_memory_of_its_own_is_mapped_in_large_pages() -> None:
+    assert overheads.page_tables(catalogue.find("RX 9070 XT"), "vulkan", 10 * GIB).high_bytes == 0
+    assert overheads.page_tables(RTX_4090, "cuda", 10 * GIB).high_bytes == 0
+    mac = catalogue.find("M4 Pro 48 GB")
+    assert overheads.page_tables(mac, "metal", 10 * GIB).high_bytes == 0
 
 
 # SM count and MiB outside the allocator of a PyTorch process.
