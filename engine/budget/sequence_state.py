@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import AttentionKind
 from engine.errors import DeploymentError
@@ -35,8 +35,7 @@ _INDEX_BYTES = 2
 """Of an indexer's key beside keys and values of heads: 16 bits, whatever the cache's dtype."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheTerm:
+class CacheTerm(NamedTuple):
     """Layers that keep the same: one line of the KV equation."""
 
     kind: AttentionKind

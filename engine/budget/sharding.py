@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import AttentionKind, ModuleClass, Sharding
 from engine.units import align_up, ceil_div
@@ -73,8 +73,7 @@ def shards(sharding: Sharding, layer: LayerSpec | None, tp: int) -> int:
     return kv_shards(layer, tp) if sharding is Sharding.KV_HEADS else tp
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(NamedTuple):
     """How tensors are cut over the ranks of one stage."""
 
     tensor_parallel_size: int = 1

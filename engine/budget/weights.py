@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.model import StoredGroup
 from engine.architecture.spec import AttentionKind, Direction, ModuleClass, Sharding, Subject
@@ -45,8 +45,7 @@ _CLASS_SHARDING = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class WeightLayout:
+class WeightLayout(NamedTuple):
     """How a runtime lays the weights out; with the model, all that their bytes depend on."""
 
     weight_format: str = AS_STORED
@@ -96,8 +95,7 @@ class StageWeights:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(NamedTuple):
     """Weights of a whole deployment, stage by stage."""
 
     stages: tuple[StageWeights, ...]
@@ -139,7 +137,7 @@ def weights(model: Model, layout: WeightLayout) -> Weights:
         doubt = Direction.UPPER if layout.left_out else None
         if layout.with_mtp and spec.uncounted_mtp:
             doubt = spec.direction(Subject.WEIGHTS)
-        return replace(found, basis=Basis.BOUND, direction=doubt) if doubt else found
+        return found._replace(basis=Basis.BOUND, direction=doubt) if doubt else found
     direction = spec.direction(Subject.WEIGHTS)
     basis = Basis.BOUND if direction else Basis.EXACT
     header = stored.groups if stored is not None and name in FORMATS else ()
@@ -147,7 +145,7 @@ def weights(model: Model, layout: WeightLayout) -> Weights:
         found = _from_tensors(spec, layout, name, basis)
         if name in _ON_LOADING and name != spec.weight_format and _has_experts(spec):
             # Transformers 5 leaves stacked experts alone; older ones packed them.
-            return replace(found, basis=Basis.BOUND, direction=direction or Direction.LOWER)
+            return found._replace(basis=Basis.BOUND, direction=direction or Direction.LOWER)
     elif header and all(g.dtype in _UNPACKED or not g.parameters for g in header):
         source = f"tensor shapes of the header, stored as {FORMATS[name].label}"
         groups = [_stored_as(group, spec, name) for group in header]
@@ -157,8 +155,8 @@ def weights(model: Model, layout: WeightLayout) -> Weights:
         source = "parameters per class from the catalogue × bits of the format"
         found = _from_groups(model, layout, groups, name, basis, source)
         if not _is_plain(name):
-            return replace(found, basis=Basis.BOUND, direction=direction or Direction.EITHER)
-    return replace(found, direction=direction)
+            return found._replace(basis=Basis.BOUND, direction=direction or Direction.EITHER)
+    return found._replace(direction=direction)
 
 
 def _has_experts(spec: ArchitectureSpec) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.budget.model import Region
 from engine.budget.phases import loading_bytes, outgrows
@@ -22,8 +21,7 @@ _ROUNDS_TO_NOTHING = GIB // 20
 """Under 0.05 GiB a margin is shown as 0.0: too little to promise anything."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankMargin:
+class RankMargin(NamedTuple):
     """What one rank has to spare."""
 
     rank: int

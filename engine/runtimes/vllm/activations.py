@@ -6,9 +6,8 @@ log prints it within 0.01 GiB. The forward pass is fitted to the few starts in w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import AttentionKind
 from engine.budget.sequence_state import CACHED, layer_kinds
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from engine.runtimes.vllm.rules import Version
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """The largest step of one rank, and how the model is split."""
 
     spec: ArchitectureSpec

@@ -6,9 +6,8 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import ModuleClass, Sharding
 from engine.budget.sequence_state import CACHED, layer_kinds
@@ -61,8 +60,7 @@ _ADAPTS_EXPERTS = Since[bool](((0,), False), ((0, 11, 2), True))
 """Whether experts take adapters (``lora/layers/fused_moe.py``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slots:
+class Slots(NamedTuple):
     """What is kept ready."""
 
     adapters: int

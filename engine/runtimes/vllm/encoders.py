@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from engine.architecture.spec import ModuleClass
 from engine.budget.sequence_state import CACHED
@@ -75,8 +75,7 @@ class Item:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Family:
+class _Family(NamedTuple):
     tokens: int
     """Of the language model for the largest item."""
     patches: int

@@ -11,9 +11,8 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import AttentionKind
 from engine.budget.sequence_state import CACHED, layer_kinds
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from engine.runtimes.vllm.rules import Version
 
 
-@dataclass(frozen=True, slots=True)
-class Captures:
+class Captures(NamedTuple):
     """Sizes of batches for which graphs are captured."""
 
     pieces: int
@@ -48,8 +46,7 @@ class Captures:
         return self.pieces + self.whole
 
 
-@dataclass(frozen=True, slots=True)
-class _Law:
+class _Law(NamedTuple):
     constant: float
     """GiB at 102 graphs."""
     layer: float

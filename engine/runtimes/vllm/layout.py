@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.units import ceil_div
 
@@ -26,8 +26,7 @@ class Keeps(StrEnum):
     STATE = "state"
 
 
-@dataclass(frozen=True, slots=True)
-class LayerPage:
+class LayerPage(NamedTuple):
     """What vLLM calls a KV cache spec: layers of the same one share groups."""
 
     keeps: Keeps
@@ -48,8 +47,7 @@ class Group:
     """Bytes of the pages of one such group, where groups differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRule:
+class RequestRule(NamedTuple):
     """What, besides its length, decides how many blocks a request takes."""
 
     tokens_in_flight: int
@@ -62,8 +60,7 @@ class RequestRule:
     0 for as many as the model's encoder has."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolRule:
+class PoolRule(NamedTuple):
     """All that the layout of the pool depends on, besides the model."""
 
     kv_dtype: str
@@ -87,8 +84,7 @@ class PoolRule:
     """Whether layers of several sizes are padded to equal sets, as until 0.28."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolLayout:
+class PoolLayout(NamedTuple):
     """How the pool of one rank is cut."""
 
     groups: tuple[Group, ...]

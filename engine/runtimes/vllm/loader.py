@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import AttentionKind, ModuleClass
 from engine.budget.bounds import counted
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 _JOINED = re.compile(r"\b(?:q|k|v|gate|up)_proj\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Loading:
+class Loading(NamedTuple):
     """What, besides the tensors, decides what a rank holds after loading."""
 
     split: Split
@@ -130,8 +129,7 @@ def _joined(name: str) -> str:
     return _JOINED.sub(lambda found: "qkv" if found[0][0] in "qkv" else "gate_up", name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Padding:
+class _Padding(NamedTuple):
     """What MXFP4 kernels pad the widths of experts to, and how much of it a start showed."""
 
     hidden: int
@@ -145,8 +143,8 @@ class _Padding:
 _MARLIN = _Padding(256, 128)
 _PADDING = {
     9: Since(
-        ((0,), replace(_MARLIN, low=0.68, likely=0.72, high=1.05, source="vLLM 0.11 on H100")),
-        ((0, 17), replace(_MARLIN, low=0.68, likely=0.93, high=1.05, source="vLLM 0.19 on H100")),
+        ((0,), _MARLIN._replace(low=0.68, likely=0.72, high=1.05, source="vLLM 0.11 on H100")),
+        ((0, 17), _MARLIN._replace(low=0.68, likely=0.93, high=1.05, source="vLLM 0.19 on H100")),
     ),
     10: Since(((0,), _Padding(256, 256))),
 }

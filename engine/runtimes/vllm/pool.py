@@ -92,14 +92,14 @@ def _share(layout: PoolLayout, by_layer: list[dict[LayerPage, int]], stage: rang
         ]
         for turn in range(group.count):
             most = max(most, sum(index in stage for index in layers[turn :: group.count]))
-    return replace(layout, bytes_per_block=most * largest)
+    return layout._replace(bytes_per_block=most * largest)
 
 
 def _grown(page: LayerPage, largest: int) -> LayerPage:
     if page.keeps is not Keeps.STATE and largest % page.page_bytes == 0:
         factor = largest // page.page_bytes
-        return replace(page, page_bytes=largest, block_tokens=page.block_tokens * factor)
-    return replace(page, page_bytes=largest)
+        return page._replace(page_bytes=largest, block_tokens=page.block_tokens * factor)
+    return page._replace(page_bytes=largest)
 
 
 def _attentions(

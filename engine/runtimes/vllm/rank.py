@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.budget.bounds import counted, least, no_state
 from engine.budget.model import Moments, RankBudget, Region, RegionBudget
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 _RESERVES = "vLLM takes the whole rest of its share at start, whatever the plan needs."
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(NamedTuple):
     """What the plan asks of one replica."""
 
     requests: int
@@ -100,8 +99,7 @@ def _inside(
     return total(parts, "vLLM", "share")
 
 
-@dataclass(frozen=True, slots=True)
-class _Beside:
+class _Beside(NamedTuple):
     """What lies on the device beside the share."""
 
     runtime: list[Estimate]

@@ -7,8 +7,7 @@ change is not established, the entry says so and the range covers both sides.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from engine.errors import DeploymentError
 from engine.units import MIB
@@ -53,8 +52,7 @@ class Since(Generic[T]):
         return self._known[version]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Bytes as low, likely and high."""
 
     low: int
@@ -136,8 +134,7 @@ def parse_version(text: str | None) -> Version:
     return version
 
 
-@dataclass(frozen=True, slots=True)
-class StepSize:
+class StepSize(NamedTuple):
     """What one step may hold."""
 
     max_num_batched_tokens: int

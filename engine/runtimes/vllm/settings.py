@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import AttentionKind, Direction, Subject
 from engine.budget.sequence_state import attention_kinds, layer_kinds, resolve_kv_dtype
@@ -40,8 +39,7 @@ _FITTING = -1
 """The ``max_model_len`` that asks for the longest that fits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """The deployment with every default in, and what the arithmetic needs of it."""
 
     deployment: Deployment
@@ -68,9 +66,8 @@ class Settings:
     def with_length(self, tokens: int) -> Settings:
         """The same once vLLM has found that ``tokens`` fit."""
         found = f"max_model_len {tokens:,}: the longest request that vLLM finds room for (-1)."
-        return replace(
-            self,
-            deployment=replace(self.deployment, max_model_len=tokens),
+        return self._replace(
+            deployment=self.deployment.with_(max_model_len=tokens),
             context=tokens,
             assumptions=(*self.assumptions, found),
         )
@@ -87,7 +84,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     fits_length = deployment.max_model_len == _FITTING
     if fits_length:
         _check_since("max_model_len -1", "max_model_len", cache_rules.AUTO_LENGTH, version)
-        deployment = replace(deployment, max_model_len=None)
+        deployment = deployment.with_(max_model_len=None)
     _check(model, deployment, machine)
     if deployment.kv_cache_memory_bytes is not None:
         name = "kv_cache_memory_bytes"
@@ -118,8 +115,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         warned.append(
             f"max_num_seqs is {rows}: of the {deployment.concurrency} requests the rest waits."
         )
-    filled = replace(
-        deployment,
+    filled = deployment.with_(
         runtime_version=deployment.runtime_version or rules.NEWEST,
         max_model_len=context,
         max_num_batched_tokens=tokens,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import AttentionKind, Subject, direction_of
 from engine.budget import sequence_state as state
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
     from engine.runtimes.vllm.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class StagePlan:
+class StagePlan(NamedTuple):
     """One pipeline stage, before it meets a device."""
 
     layers: range

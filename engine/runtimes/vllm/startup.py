@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import Subject
 from engine.budget.bounds import as_bound
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from engine.runtimes.vllm.graphs import Captures
 
 
-@dataclass(frozen=True, slots=True)
-class Startup:
+class Startup(NamedTuple):
     """The parts of one rank."""
 
     activations: Estimate

@@ -6,7 +6,6 @@ after the pool is taken, beside the budget.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -62,7 +61,7 @@ def decoding(step: Step, device: Device, requests: int) -> Estimate:
     """Activations while every request gets its next token; kept work areas stay."""
     rows = max(min(requests, step.rows or requests), 1)
     tokens = min(rows * (1 + step.drafts), step.tokens)
-    small = replace(step, tokens=tokens, rows=min(rows, step.rows), item=None)
+    small = step._replace(tokens=tokens, rows=min(rows, step.rows), item=None)
     peak = activations.alone(small, device)
     return total([peak, *workspaces.kept(step, device)])
 

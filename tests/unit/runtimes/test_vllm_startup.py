@@ -246,7 +246,7 @@ def test_that_an_indexer_asks_for_more_than_a_start_shows():
     attention = plain.spec.layers[1].attention
     assert attention is not None
     layer = replace(plain.spec.layers[1], attention=replace(attention, index_head_dim=128))
-    sparse = replace(plain, spec=replace(plain.spec, layers=(layer,)), tokens=16_384)
+    sparse = plain._replace(spec=replace(plain.spec, layers=(layer,)), tokens=16_384)
     (logits,) = (
         part
         for part in transients.sustained(sparse, H200, 48, 10_240)
@@ -254,7 +254,7 @@ def test_that_an_indexer_asks_for_more_than_a_start_shows():
     )
     assert logits.low_bytes <= 9.89 * GIB <= logits.high_bytes
     # 0.19 cuts them into 512 MiB, for which the profile run makes room.
-    later = transients.sustained(replace(sparse, version=(0, 19)), H200, 48, 10_240)
+    later = transients.sustained(sparse._replace(version=(0, 19)), H200, 48, 10_240)
     assert not any(part.label.startswith("index logits") for part in later)
 
 
