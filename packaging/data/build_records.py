@@ -26,6 +26,7 @@ from record_fields import REQUEST_OF, figures_of, whole_reason  # noqa: E402 - p
 from record_llama_cpp import runs, shapes  # noqa: E402
 from record_readings import KNOWN, LEFT_OUT, READINGS  # noqa: E402
 from record_readings_files import CALIBRATED, calibrated, strix  # noqa: E402
+from record_readings_forks import FORKS, FORKS_LEFT_OUT  # noqa: E402
 from record_readings_more import adapter, after_loading  # noqa: E402
 
 GIB = 2**30
@@ -37,8 +38,11 @@ FILES = {
     "transformers": "transformers",
     "mlx-lm": "mlx",
     "mlx-vlm": "mlx",
+    "ik_llama.cpp": "ik_llama_cpp",
 }
 """Engine of a record -> file of ours. Every other goes to ``others``, counted and not scored."""
+_READ = READINGS | FORKS
+_UNREAD = LEFT_OUT | FORKS_LEFT_OUT
 LLM_D = "https://github.com/llm-d/llm-d-planner (pull request 205)"
 OUT = ROOT / "tests" / "truth" / "records"
 
@@ -79,16 +83,17 @@ def converted(raw: dict[str, Any]) -> dict[str, Any]:
     """One record of the two corpora of text."""
     if raw["id"] in CALIBRATED:
         return overhead(raw)
-    reading = strix(raw) if raw["id"].startswith("strix-") else READINGS.get(raw["id"], {})
-    request = REQUEST_OF.get(raw["engine"], dict)(raw) | reading.get("request", {})
+    reading = strix(raw) if raw["id"].startswith("strix-") else _READ.get(raw["id"], {})
+    asked = REQUEST_OF[raw["engine"]](raw) if raw["engine"] in REQUEST_OF else {}
+    request = asked | reading.get("request", {})
     request = {k: v for k, v in request.items() if v is not None}
     model = reading.get("model") or raw.get("model")
     facts = reading.get("facts", {}) | adapter(raw)
     left_out = unscored(raw, request) | reading.get("left_out", {})
-    reason = LEFT_OUT.get(raw["id"]) or whole_reason(raw, model) or after_loading(raw)
+    reason = _UNREAD.get(raw["id"]) or whole_reason(raw, model) or after_loading(raw)
     if reason:
         left_out["*"] = reason
-    if model and "config" not in request:
+    if model and request and "config" not in request:
         request = {"model": model} | request
     return {
         "id": raw["id"],
@@ -163,8 +168,6 @@ def h100(row: dict[str, str]) -> dict[str, Any]:
     elif row["dtype"] == "torch.float32":
         request["weight_format"] = "fp32"
     left_out: dict[str, str] = {}
-    if row["launch_finished"] != "True":
-        left_out["*"] = "the start did not finish"
     if pp > 1:
         reason = "the log prints one stage's pool, and the poorest decides"
         left_out |= dict.fromkeys(("kv_pool", *KNOWN), reason)

@@ -127,7 +127,8 @@ VLLM: dict[str, dict[str, Any]] = {
     "fi-glm52-nvfp4-4xgb10-dcp4": _as("nvidia/GLM-5.2-NVFP4", weight_format="auto")
     | {"printed": {"kv_pool": [1_810_000_000, 0]}},
     "fi-qwen35-2b-util50": _as("Qwen/Qwen3.5-2B", runtime_version="0.19.0"),
-    "fi-phi4-gptq-util15": _as("microsoft/phi-4", **_GPTQ),
+    # A card of 79.25 GiB.
+    "fi-phi4-gptq-util15": _as("microsoft/phi-4", gpu="A100 80GB", **_GPTQ),
     "fi-llama31-8b-a10g": _but(_as(_LLAMA), UNSTATED, *SCRATCH),
     "fi-glm51-rocm-8x": _but(_as("zai-org/GLM-5.1"), FORMAT, "need of one request", "longest"),
     "fi-dsv4-flash-8xrtxpro5000": _as(
@@ -143,9 +144,9 @@ VLLM: dict[str, dict[str, Any]] = {
     "fi-qwen3-14b-fp8-4090": _but(
         _as("Qwen/Qwen3-14B", weight_format="fp8-block"), UNSTATED, *SCRATCH
     ),
-    "fi-qwen25-05b-4090": _but(
-        _as("Qwen/Qwen2.5-0.5B-Instruct", runtime_version="0.27.0"),
-        "no graph was captured, and why is not stated", "graphs",
+    # "0.0 GiB for CUDAGraph memory".
+    "fi-qwen25-05b-4090": _as(
+        "Qwen/Qwen2.5-0.5B-Instruct", runtime_version="0.27.0", enforce_eager=True
     ),
     # Their token line is concurrency times length, as since 0.20.1; one block of state a request,
     # as until 0.27.
@@ -155,7 +156,9 @@ VLLM: dict[str, dict[str, Any]] = {
     "fi-27b-fp8-l40s-975": _as(
         "Qwen/Qwen3.5-27B", weight_format="fp8-block", runtime_version="0.24.0", **OFF
     ),
-    "fi-48l-8kv-mi300x-tp2": _as("Qwen/Qwen2.5-14B-Instruct", runtime_version="0.9.2"),
+    "fi-48l-8kv-mi300x-tp2": _as(
+        "Qwen/Qwen2.5-14B-Instruct", runtime_version="0.9.2", gpu="MI300X"
+    ),
     "fi-granite4-h-1b": _as("ibm-granite/granite-4.0-h-1b"),
     # Loaded from "base" in a folder, by ``LLM`` and not a server: 8,192 tokens a step.
     "fi-qwen25-7b-32gb-v024": _as(
@@ -176,10 +179,15 @@ VLLM: dict[str, dict[str, Any]] = {
     # Of 2026, before a sliding layer had to hold two batches.
     "fi-gemma4-e2b-1kvhead": _as("google/gemma-4-E2B-it", runtime_version="0.24.0"),
     "fi-qwen35-08b-12gb": _as("Qwen/Qwen3.5-0.8B", **OFF),
-    "fi-llama3-8b-ascend-tp2pp2": _but(
-        _as("meta-llama/Meta-Llama-3-8B"), "Ascend's blocks hold 128 tokens", KNOWN[0]
+    "fi-llama3-8b-ascend-tp2pp2": _as("meta-llama/Meta-Llama-3-8B", block_size=128),
+    "v2-gaudi2-llama31-8b-util90": _but(
+        _as("meta-llama/Llama-3.1-8B", block_size=128), OWN_PLATFORM, "activations", *SCRATCH
     ),
-    "fi-gemma3-27b-rocm": _as("google/gemma-3-27b-it", runtime_version="0.11.0"),
+    # "192 GB class" of AMD's.
+    "fi-gemma3-27b-rocm": _as("google/gemma-3-27b-it", runtime_version="0.11.0", gpu="MI300X"),
+    "v2-qwen25-05b-navi-rocm": _but(
+        _as("Qwen/Qwen2.5-0.5B-Instruct", gpu="RX 9070 XT"), "the card is not named", *SCRATCH
+    ),
     "v2-r1-qwen3-8b-tp4-22gb": _as("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B"),
     # V0, as they say, which 0.7 is the last to take by itself. The first one's peak is of a forward
     # pass alone: fewer than 40 rows were sampled.
@@ -246,7 +254,6 @@ LEFT_OUT: dict[str, str] = {
     "v2-nemotron3-nano-omni-nvfp4-5090": NO_CONFIG,
     "v2-qwen38-cold-compile": "no model is named",
     "oom-h200-glm5-fp8-tp8": "a process that ran out of memory at a transient, not a start",
-    "v2-gaudi2-llama31-8b-util90": OWN_PLATFORM,
     "v2-tpu-qwen3-06b-tp4": OWN_PLATFORM,
 }
 """Record -> why none of it is scored."""

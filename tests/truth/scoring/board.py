@@ -21,6 +21,7 @@ FIGURES: dict[str, Callable[[Asked], Iterator[Score]]] = {
     "transformers": generated.scores,
     "llama.cpp": devices.scores,
     "ollama": devices.scores,
+    "ik_llama.cpp": devices.scores,
     "mlx": apple.scores,
 }
 """Runtime -> what of its records is scored."""

@@ -15,6 +15,7 @@ NAMES = (
     "sglang",
     "llama_cpp_devices",
     "ollama",
+    "ik_llama_cpp",
     "transformers",
     "mlx",
     "others",
