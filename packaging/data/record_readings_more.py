@@ -12,6 +12,8 @@ SHORT = "lengths of the prompts are not stated"
 NO_KEY = "a packing of the cache that is not planned"
 OLD_MASK = "a build before March 2025, which wrote its masks out"
 NO_ADAPTER = "the size of its adapter is not stated"
+IMAGE_FIRST = "its notebook answers a question about an image first, whose size is not stated"
+OWN_WIDTHS = "unsloth widens part of it to 32 bits on a card without BF16, which is not stated"
 OWN_CHECKPOINT = (
     "unsloth loads a 4-bit checkpoint of its own there; which modules it keeps in 16 bits is not "
     "stated"
@@ -100,11 +102,22 @@ _NOTEBOOK_MODELS: dict[str, str] = {
     "gemma3-270m": "google/gemma-3-270m-it",
     "magistral-24b-reasoning-conversational": "mistralai/Magistral-Small-2509",
     "lfm2-5-vl-1-6b-vision": "LiquidAI/LFM2.5-VL-1.6B",
+    "bge-m3": "BAAI/bge-m3",
 }
 """End of a notebook's name -> model, where its own name does not find it."""
-_SHORT_PROMPT = {"prompt_len": 30, "max_model_len": 90, "batch_size": 1}
+_OF_2023 = {"runtime_version": "4.36.0"}
+"""No release is stated: the oldest whose rules are known, of the same year."""
+_SHORT_PROMPT = _OF_2023 | {"prompt_len": 30, "max_model_len": 90, "batch_size": 1}
+# Earlier revisions of the same page say of these figures that 2,048 tokens were read and one made.
+_READ_2048 = _OF_2023 | {"prompt_len": 2048, "max_model_len": 2049}
+_QWEN_1 = "qwen1-{}-{}-gen2048"
 TRANSFORMERS: dict[str, dict[str, Any]] = {
     **{_NOTEBOOK + end: _as(model) for end, model in _NOTEBOOK_MODELS.items()},
+    **{
+        _QWEN_1.format(size, form): {"request": _READ_2048 if size in ("7b", "14b") else _OF_2023}
+        for size in ("1.8b", "7b", "14b", "72b")
+        for form in ("bf16", "int8", "int4")
+    },
     "tf-octocoder-int8": _as("bigcode/octocoder", **_SHORT_PROMPT),
     # Scales are packed again only where it is asked for.
     "tf-octocoder-nf4": _as("bigcode/octocoder", weight_format="nf4-plain", **_SHORT_PROMPT),
@@ -114,14 +127,19 @@ TRANSFORMERS_LEFT_OUT: dict[str, str] = {
     "unsloth-res-gemma3n-4b-vision": NO_CONFIG,
     "unsloth-res-pixtral-12b-vision": NO_CONFIG,
     "unsloth-res-modernbert": NO_CONFIG,
+    "unsloth-res-gemma3-270m": OWN_WIDTHS,
     "unsloth-res-gemma4-e2b-vision": "a stale output of its notebook, as the corpus says",
     "unsloth-res-lfm2-5-1-2b-text-completion": "a stale output of its notebook, as the corpus says",
 }
 
 
+_ADAPTERS = {"unsloth-res-bge-m3": 24 * 32 * (4 * 2 * 1024 + 2 * (1024 + 4096))}
+"""Parameters by a notebook's own settings: rank 32 on every linear layer of 24 blocks."""
+
+
 def adapter(raw: dict[str, Any]) -> dict[str, Any]:
     """The parameters of the adapters that a notebook had put on its model by then."""
-    count = raw.get("trainable_parameters")
+    count = _ADAPTERS.get(raw["id"], raw.get("trainable_parameters"))
     is_loaded = "reserved_after_load_gib" in raw["reported"]
     return {"adapter_parameters": count} if count and is_loaded else {}
 
@@ -129,10 +147,12 @@ def adapter(raw: dict[str, Any]) -> dict[str, Any]:
 def after_loading(raw: dict[str, Any]) -> str | None:
     """Why what a notebook reserved after loading cannot be compared; None where it can."""
     if "reserved_after_load_gib" in raw["reported"]:
-        if not raw.get("trainable_parameters"):
-            return NO_ADAPTER
         if raw["weight_format"] == "bnb-nf4":
             return OWN_CHECKPOINT
+        if raw["id"].endswith("-vision"):
+            return IMAGE_FIRST
+        if not adapter(raw):
+            return NO_ADAPTER
     return OWN_PLATFORM if raw["id"].startswith("hpu2-") else None
 
 

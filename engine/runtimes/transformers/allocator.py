@@ -6,9 +6,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.budget.sequence_state import CACHED, layer_kinds
-from engine.budget.weights import Split, layer_sizes
 from engine.devices.device import Vendor
 from engine.evidence import Basis, Estimate, exactly
+from engine.formats.dtypes import canonical, element_bytes
+from engine.formats.weights import FORMATS, is_quantised
 from engine.runtimes.transformers import releases
 from engine.units import MIB, align_up
 
@@ -59,21 +60,30 @@ def slack(cache: int, moving: Estimate) -> Estimate:
 
 
 def rounding(spec: ArchitectureSpec, weight_format: str, settings: Settings) -> Estimate | None:
-    """What quantised weights are rounded up by before 5.0; None where nothing is.
+    """What weights are rounded up by before 5.0; None where nothing is.
 
     Tensors that fill one large block leave no gaps. Before 5.0 that block was half as large as
     quantised weights: the other half came from segments of the allocator, whose rests of up to
-    1 MiB count as allocated.
+    1 MiB count as allocated. Before 4.50 all weights came from segments.
 
     Source:
         PyTorch 2.6 ``CUDACachingAllocator.cpp :: should_split``; Transformers 4.51.3
-        ``caching_allocator_warmup`` (factor 4). Qwen3-30B-A3B-FP8 on H20: 339 MiB.
+        ``caching_allocator_warmup`` (factor 4). Qwen3-30B-A3B-FP8 on H20: 339 MiB. Qwen 1 of
+        1.8B, 7B and 14B: within 20 MiB, where all weights come from segments.
     """
-    if settings.version >= releases.WHOLE_WARM_UP or not weight_format.startswith(_ROUNDED_UP):
+    if settings.version >= releases.WHOLE_WARM_UP:
+        return None
+    warms_up = settings.version >= releases.WARM_UP
+    if warms_up and not weight_format.startswith(_ROUNDED_UP):
         return None
     rest = _rest_bytes(spec, weight_format)
     if not rest:
         return None
+    if not warms_up:
+        return Estimate(
+            rest // 2, rest, rest, Basis.FITTED, "rests of the allocator's blocks", f"{rest:,} B",
+            "rounding",
+        )  # fmt: skip
     return Estimate(
         0, rest // 2, rest, Basis.FITTED,
         "rests of the allocator's blocks, of about half of the tensors",
@@ -94,13 +104,16 @@ def second_head(spec: ArchitectureSpec, weight_format: str, settings: Settings) 
 
 @lru_cache(maxsize=CACHED)
 def _rest_bytes(spec: ArchitectureSpec, weight_format: str) -> int:
-    sizes = layer_sizes(spec, Split(), weight_format)
+    """Rests of the matrices; scales are tensors of their own, too small to matter."""
+    chosen = FORMATS[weight_format]
+    plain_bits = 8 * element_bytes(chosen.dtype or canonical(spec.dtype) or "bfloat16")
     rest = 0
     for layer, count in layer_kinds(spec):
-        for tensor, size in zip(layer.tensors, sizes[id(layer)], strict=True):
+        for tensor in layer.tensors:
             if tensor.linear:
-                # The packed values; their scales are a tensor of their own, too small to matter.
-                each = size // tensor.copies // 2**10 * 2**10
+                packed = is_quantised(tensor, weight_format)
+                bits = chosen.value_bits if packed else plain_bits
+                each = tensor.elements // tensor.copies * bits // 8
                 rest += _unsplit(each) * tensor.copies * count
     return rest
 

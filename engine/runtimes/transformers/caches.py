@@ -31,7 +31,8 @@ _QUANTO_BITS = (2, 4)
 _HQQ_BITS = (1, 2, 3, 4, 8)
 _DEFAULT_BITS = 4
 RENEWED = frozenset({"qwen"})
-"""Types whose own code passes keys and values as tuples (``modeling_qwen.py`` of Qwen 1)."""
+"""Types whose own code passes keys and values as tuples in every release (``modeling_qwen.py`` of
+Qwen 1)."""
 _FP8_SCALES = 8
 """Two scales of 32 bits a layer."""
 ON_DEVICE = 2

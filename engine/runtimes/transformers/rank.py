@@ -13,7 +13,15 @@ from engine.devices.device import Vendor
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.weights import FORMATS
 from engine.runtimes import overheads
-from engine.runtimes.transformers import adapters, allocator, caches, peaks, releases, transients
+from engine.runtimes.transformers import (
+    adapters,
+    allocator,
+    caches,
+    kernels,
+    peaks,
+    releases,
+    transients,
+)
 from engine.runtimes.transformers.cache import state_bytes
 from engine.units import MIB
 
@@ -203,12 +211,15 @@ class Ranks:
         )
 
     def _before_5(self, weight_format: str, share: Share) -> list[Estimate]:
-        """What quantised weights took beyond their tensors before 5.0."""
+        """What weights took beyond their tensors before 5.0."""
         spec, settings = self.model.spec, self.settings
         parts: list[Estimate] = []
         rounded = allocator.rounding(spec, weight_format, settings)
         if rounded is not None:
             parts.append(_scaled(rounded, len(share.layers), len(spec.layers)))
+        buffers = kernels.buffers(spec, weight_format, settings.version)
+        if buffers is not None:
+            parts.append(buffers)
         head = allocator.second_head(spec, weight_format, settings)
         if head is not None and share is self.placement.devices[0]:
             parts.append(head)

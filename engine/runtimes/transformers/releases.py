@@ -1,7 +1,7 @@
 """Transformers' rules that changed between releases.
 
-Read in the wheels of 4.51.3, 4.55.4, 4.56.0, 4.57.6, 5.0.0, 5.10.0, 5.12.0 to 5.15.0, 5.20.0 to
-5.24.0: a rule holds from the first of them that has it.
+Read in the wheels of 4.36.2 to 4.51.3 (one of each), 4.53.3, 4.55.4, 4.56.0, 4.57.6, 5.0.0, 5.10.0,
+5.12.0 to 5.15.0, 5.20.0 to 5.24.0: a rule holds from the first of them that has it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,17 @@ LATENT_CACHE: Version = (5, 15)
 """``models/deepseek_v3``: the latent vector is cached; before, keys and values of every head."""
 CUT_WINDOWS: Version = (4, 56)
 """``cache_utils.py``: a dynamic cache keeps the window only; before, every token."""
+CACHE_OBJECTS: Version = (4, 42)
+"""``generation/utils.py``: the cache is one object that every step adds to, and a pass's outputs
+are let go of before the next; before, keys and values were passed as tuples."""
+LAST_LOGITS: Version = (4, 45)
+"""``generation/utils.py``: most classes make the logits of a prompt's last token only."""
+EVERY_LAST_LOGITS: Version = (5, 0)
+"""``models``: all but a few classes do."""
+WARM_UP: Version = (4, 50)
+"""``caching_allocator_warmup`` appeared."""
+GPTQMODEL: Version = (4, 49)
+"""``quantizers/quantizer_gptq.py``: GPTQ may run on GPTQModel's kernels; before, on AutoGPTQ's."""
 FP8_CACHE: Version = (5, 21)
 """``cache_utils.py :: Fp8QuantizedLayer``."""
 GPTQMODEL_FOR_AWQ: Version = (5, 0)

@@ -11,7 +11,8 @@ from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.weights import FORMATS
 from engine.runtimes import foreign
 from engine.runtimes.checks import check_devices, check_numbers, check_positions, check_splits
-from engine.runtimes.transformers import releases
+from engine.runtimes.loading import stored_format
+from engine.runtimes.transformers import kernels, logits, releases
 from engine.runtimes.transformers.cache import Form
 from engine.runtimes.transformers.caches import (
     CACHES,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
+    from engine.runtimes.transformers.kernels import Unpacked
+    from engine.runtimes.transformers.logits import Logits
     from engine.runtimes.transformers.releases import Version
 
 ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention")
@@ -51,6 +54,8 @@ class Settings:
     """Sequences at once: prompts times beams."""
     attention: str
     cache: Cache
+    logits: Logits
+    unpacked: Unpacked
     kv_dtype: str
     element_bytes: int
     held: Held
@@ -106,17 +111,29 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         batch_size=prompts,
         device_map=device_map,
     )
+    batch = prompts * (deployment.num_beams or 1)
+    chunk, prompt = (
+        min(deployment.prefill_chunk_size or prompt, prompt, context),
+        min(prompt, context),
+    )
+    width = element_bytes(dtype)
     return Settings(
         deployment=filled,
         version=version,
         context=context,
-        prompt=min(prompt, context),
-        chunk=min(deployment.prefill_chunk_size or prompt, prompt, context),
-        batch=prompts * (deployment.num_beams or 1),
+        prompt=prompt,
+        chunk=chunk,
+        batch=batch,
         attention=attention,
         cache=_cache(model, deployment, version, assumed, warned),
+        logits=logits.of_prompt(
+            model.spec.model_type, version, batch * model.spec.vocab_size, width, chunk, prompt
+        ),
+        unpacked=kernels.unpacked(
+            model.spec, _format_held(model, found), version, dtype, batch * chunk
+        ),
         kv_dtype=dtype,
-        element_bytes=element_bytes(dtype),
+        element_bytes=width,
         held=found,
         device_map=device_map,
         assumptions=tuple(assumed),
@@ -168,8 +185,10 @@ def _cache(
             raise DeploymentError(message, field="kv_cache_dtype")
         if deployment.kv_bits is not None:
             warned.append("kv_bits counts for a quantized cache only.")
-        renewed = model.spec.model_type in RENEWED
-        return Cache(form, is_offloaded="offloaded" in (name or ""), is_renewed=renewed)
+        offloaded = "offloaded" in (name or "")
+        in_tuples = version < releases.CACHE_OBJECTS or model.spec.model_type in RENEWED
+        renewed = in_tuples and not form.static and not offloaded
+        return Cache(form, is_offloaded=offloaded, is_renewed=renewed)
     check_quantised(model.spec)
     if deployment.kv_cache_dtype in _FP8_CACHES:
         if version < releases.FP8_CACHE:
@@ -214,6 +233,11 @@ def _choice(field: str, value: str | None, choices: tuple[str, ...]) -> None:
             "can."
         )
         raise DeploymentError(message, field=field)
+
+
+def _format_held(model: Model, found: Held) -> str:
+    name = found.weight_format
+    return stored_format(model) if name == AS_STORED else name
 
 
 def _dtype(model: Model, deployment: Deployment) -> str:

@@ -8,7 +8,7 @@ Source:
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import ModuleClass
 from engine.budget.model import Moments
@@ -57,13 +57,14 @@ def loading(model: Model, settings: Settings, adapter_bytes: int, tp: int) -> tu
     The allocator is warmed up with the weights' own size in one piece, which they then fill: that
     is no more than the weights.
     """
-    largest, matrix, experts = (size // tp for size in _largest(model.spec))
-    parts = [
-        _part(0, 32 * MIB, 64 * MIB, "segments not yet full"),
-        _part(0, matrix, _IN_FLIGHT * matrix, "tensors on their way"),
-    ]
+    largest, matrix, experts, head = _largest(model.spec, tp)
     stored, held = stored_format(model), settings.held
     packed = FORMATS.get(settings.deployment.weight_format)
+    turned = packed is not None and packed.name != stored
+    parts = [
+        _part(0, 32 * MIB, 64 * MIB, "segments not yet full"),
+        _part(0, matrix if turned else 0, _IN_FLIGHT * matrix, "tensors on their way"),
+    ]
     if held.unpacked_from:
         parts.append(
             _part(0, experts or largest, 2 * (experts or largest), "a layer being unpacked")
@@ -74,10 +75,11 @@ def loading(model: Model, settings: Settings, adapter_bytes: int, tp: int) -> tu
     elif experts and stored in _PLAIN and settings.version >= releases.JOINED_EXPERTS:
         parts.append(_part(0, experts, 2 * experts, "one layer's experts before they are joined"))
     elif packed is not None and packed.is_plain and packed.dtype != canonical(model.spec.dtype):
-        parts.append(_part(0, 0, largest, "a table being turned to another dtype"))
+        # The head comes last, when no room is left in the block that the allocator began with.
+        parts.append(_part(0, 0, head, "the head being turned to another dtype"))
     if adapter_bytes:
-        # Made in the base's 16 bits, then turned to 32: the first copies stay reserved.
-        parts.append(_part(0, adapter_bytes // 2, adapter_bytes // 2, "adapters in 16 bits"))
+        # Made in the base's 16 bits, then turned to 32: what is let go of is partly taken again.
+        parts.append(_part(0, adapter_bytes // 4, adapter_bytes // 2, "adapters in 16 bits"))
     return tuple(parts)
 
 
@@ -89,21 +91,27 @@ def _part(low: int, likely: int, high: int, label: str) -> Estimate:
     return Estimate(low, likely, high, Basis.ASSUMED, source, f"{likely:,} B", label)
 
 
-@lru_cache(maxsize=CACHED)
-def _largest(spec: ArchitectureSpec) -> tuple[int, int, int]:
-    """Bytes of the largest tensor, of the largest in a layer, and of a layer's experts, unpacked.
+class _Largest(NamedTuple):
+    """Bytes of the largest of each kind, unpacked; experts of a layer together."""
 
-    Experts count one by one as tensors.
-    """
+    tensor: int
+    matrix: int
+    """Of those in a layer."""
+    experts: int
+    head: int
+    """0 where the head is the embedding table."""
+
+
+@lru_cache(maxsize=CACHED)
+def _largest(spec: ArchitectureSpec, tp: int) -> _Largest:
+    """The largest tensors of one rank; experts count one by one as tensors."""
     width = element_bytes(canonical(spec.dtype) or "bfloat16")
     kinds = [layer for layer, _ in layer_kinds(spec)]
     matrix = max((t.elements // t.copies for layer in kinds for t in layer.tensors), default=0)
     single = max((t.elements // t.copies for t in spec.outer), default=0)
-    experts = max(
-        (
-            sum(t.elements for t in layer.tensors if t.module is ModuleClass.EXPERTS)
-            for layer in kinds
-        ),
-        default=0,
+    heads = (t.elements for t in spec.outer if t.module is ModuleClass.LM_HEAD)
+    experts = (
+        sum(t.elements for t in layer.tensors if t.module is ModuleClass.EXPERTS) for layer in kinds
     )
-    return max(single, matrix) * width, matrix * width, experts * width
+    found = (max(single, matrix), matrix, max(experts, default=0), max(heads, default=0))
+    return _Largest(*(elements * width // tp for elements in found))
