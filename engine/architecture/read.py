@@ -22,7 +22,7 @@ from engine.config.context import context_length
 from engine.config.defaults import NO_DEFAULTS
 from engine.config.facts import MissingFieldError, is_mapping, shown
 from engine.config.nesting import root_facts, text_facts
-from engine.config.quantisation import Stored, stored_format
+from engine.config.quantisation import TOWER_UNSAID, Stored, stored_format
 from engine.errors import ConfigError, UnknownArchitectureError
 
 if TYPE_CHECKING:
@@ -340,7 +340,11 @@ def _spec(
     doubts: tuple[Doubt, ...],
     sums: Mapping[str, int] | None,
 ) -> ArchitectureSpec:
-    in_doubt = any(doubt.subject is Subject.WEIGHTS for doubt in doubts)
+    # Whether a tower is quantised is a matter of its bytes: the parameters are known.
+    in_doubt = any(
+        doubt.subject is Subject.WEIGHTS and not doubt.reason.endswith(TOWER_UNSAID)
+        for doubt in doubts
+    )
     return ArchitectureSpec(
         model_type=text.model_type,
         layers=built.layers,

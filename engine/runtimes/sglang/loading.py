@@ -6,15 +6,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import AttentionKind, ModuleClass
+from engine.architecture.spec import ModuleClass
 from engine.budget.bounds import counted, least
 from engine.budget.model import Region, RegionBudget
-from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds
+from engine.budget.sequence_state import CACHED
 from engine.budget.weights import StageWeights, WeightLayout, parameters, weights
-from engine.evidence import Basis, Estimate, exactly, total
+from engine.devices.device import Vendor
+from engine.evidence import Basis, Estimate, total
 from engine.formats.weights import FORMATS
+from engine.runtimes.sglang import buffers
+from engine.runtimes.sglang.allocator import held_apart, rounding_bytes
 from engine.runtimes.sglang.parallel import stage_sizes
-from engine.units import MIB, align_up, ceil_div, format_gib
+from engine.units import align_up, format_gib
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -23,19 +26,9 @@ if TYPE_CHECKING:
     from engine.runtimes.sglang.settings import Settings
 
 _VOCAB_MULTIPLE = 64
-_NO_ROTARY = ("gpt2", "gpt_bigcode", "opt", "bloom", "mpt", "xglm", "biogpt", "falcon_mamba")
-_PARTLY_ROTARY = (
-    "phi_", "gpt_neox", "stablelm", "glm", "chatglm", "minimax", "qwen3_next", "qwen3_5",
-    "nemotron", "persimmon", "gptj", "codegen",
-)  # fmt: skip
-"""Types that turn a part of each head only; the part is not in the architecture."""
-_TWO_BASES = ("gemma3", "gemma4")
-"""Types whose sliding and full layers turn by different bases: two tables."""
-_ROTARY_BYTES = 4
-"""SGLang keeps cosines and sines in 32 bits on CUDA (``rotary_embedding.py``)."""
-_LEFT_ON_ONE = "eight starts on one device: 0 to 0.11 GiB more than tensors and rotary table"
-_LEFT_ON_SEVERAL = "two starts on four devices: 0.18 and 0.22 GiB more than their share"
-_LEFT_ELSEWHERE = "starts on MI355X and Intel: 0 to 0.5 GiB more than tensors and rotary table"
+_WHOLE_TOWERS = ("kimi_vl", "kimi_k25")
+"""Roots whose towers are plain linear layers (``kimi_vl_moonvit.py``)."""
+_ROUNDED = "PyTorch CUDACachingAllocator.cpp: segments in steps of 2 MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +45,9 @@ class Split:
     lora_rank: int
     element_bytes: int
     """Of the model's own dtype."""
-    is_cuda: bool
+    vendor: Vendor
+    shares_host: bool
+    """Whether the device's memory is the host's."""
 
 
 def split_of(model: Model, settings: Settings) -> Split:
@@ -68,7 +63,8 @@ def split_of(model: Model, settings: Settings) -> Split:
         deployment.max_loras,
         deployment.max_lora_rank,
         settings.element_bytes,
-        settings.is_cuda,
+        settings.vendor,
+        settings.shares_host,
     )
 
 
@@ -76,12 +72,9 @@ def split_of(model: Model, settings: Settings) -> Split:
 def loaded(model: Model, split: Split) -> tuple[tuple[range, RegionBudget], ...]:
     """Layers and weights of every pipeline stage."""
     found = weights(model, _layout(model.spec, split, split.tensor_parallel_size))
-    stages = found.stages
-    if split.attention_tp < split.tensor_parallel_size:
-        stages = _with_own_attention(model, split, found)
     return tuple(
         (stage.layers, _region(model, split, found, stage, index))
-        for index, stage in enumerate(stages)
+        for index, stage in enumerate(_cut_otherwise(model, split, found))
     )
 
 
@@ -101,21 +94,31 @@ def _layout(spec: ArchitectureSpec, split: Split, tp: int) -> WeightLayout:
     )
 
 
-def _with_own_attention(model: Model, split: Split, found: Weights) -> tuple[StageWeights, ...]:
-    """Under data-parallel attention a rank has its group's attention and the whole embedding."""
-    ours = weights(model, _layout(model.spec, split, split.attention_tp))
-    whole = weights(model, _layout(model.spec, split, 1))
-    merged: list[StageWeights] = []
-    for stage, attention, alone in zip(found.stages, ours.stages, whole.stages, strict=True):
-        by_module = dict(stage.by_module)
-        for module, source in (
-            (ModuleClass.ATTENTION, attention),
-            (ModuleClass.EMBEDDING, alone),
-        ):
-            if module in by_module:
-                by_module[module] = source.by_module.get(module, 0)
-        merged.append(replace(stage, by_module=by_module, size_bytes=sum(by_module.values())))
-    return tuple(merged)
+def _cut_otherwise(model: Model, split: Split, found: Weights) -> tuple[StageWeights, ...]:
+    """The stages, with what is cut into fewer parts than the rest.
+
+    Under data-parallel attention a rank has its group's attention and the whole embedding; some
+    towers are whole on every rank.
+    """
+    parts: dict[ModuleClass, int] = {}
+    if split.tensor_parallel_size > 1 and model.spec.root_type in _WHOLE_TOWERS:
+        parts[ModuleClass.VISION] = 1
+    if split.attention_tp < split.tensor_parallel_size:
+        parts |= {ModuleClass.ATTENTION: split.attention_tp, ModuleClass.EMBEDDING: 1}
+    stages = found.stages
+    for module, tp in parts.items():
+        own = weights(model, _layout(model.spec, split, tp)).stages
+        stages = tuple(
+            _replaced(stage, module, other) for stage, other in zip(stages, own, strict=True)
+        )
+    return stages
+
+
+def _replaced(stage: StageWeights, module: ModuleClass, other: StageWeights) -> StageWeights:
+    if module not in stage.by_module:
+        return stage
+    by_module = {**stage.by_module, module: other.by_module.get(module, 0)}
+    return replace(stage, by_module=by_module, size_bytes=sum(by_module.values()))
 
 
 def _region(
@@ -123,11 +126,15 @@ def _region(
 ) -> RegionBudget:
     spec = model.spec
     stored = counted(stage.size_bytes, found.direction, found.basis, found.source, label="tensors")
+    layers, name = stage.layers, found.weight_format
     further = (
-        _rotary_tables(spec, split),
-        _absorbed(spec, stage.layers, split, found),
-        _adapters(spec, stage.layers, split),
-        _left_behind(split),
+        _rounding(spec, layers, split, name),
+        buffers.rotary_tables(model, split),
+        buffers.absorbed(spec, layers, split, name),
+        buffers.group_indices(spec, layers, split, name),
+        buffers.adapters(spec, layers, split),
+        buffers.left_behind(split),
+        buffers.misread(split),
     )
     parts = [stored, *(part for part in further if part is not None)]
     formula = " + ".join(f"{part.likely_bytes:,} B ({part.label})" for part in parts)
@@ -147,73 +154,14 @@ def _region(
     return RegionBudget(Region.WEIGHTS, estimate, known_least, note, gap)
 
 
-def _rotary_tables(spec: ArchitectureSpec, split: Split) -> Estimate | None:
-    """Cosines and sines of every position, once for the whole model.
+def _rounding(spec: ArchitectureSpec, layers: range, split: Split, name: str) -> Estimate | None:
+    """What whole segments hold beyond the layers' matrices.
 
-    Llama-3.1-8B prints 15.02 GiB: 16,060,522,496 B of tensors and 131,072 × 128 × 4 B.
+    Intel's free memory is the total less what is allocated, so that none of it shows there.
     """
-    attention = next(iter(attention_kinds(spec)), None)
-    if attention is None or not spec.max_position_embeddings:
+    if split.vendor is Vendor.INTEL or name not in FORMATS:
         return None
-    if spec.model_type.startswith(_NO_ROTARY):
-        return None
-    width = attention.qk_rope_head_dim or attention.head_dim
-    positions = spec.max_position_embeddings
-    if spec.model_type.startswith(_TWO_BASES):
-        positions *= 2
-    each = _ROTARY_BYTES if split.is_cuda else split.element_bytes
-    size = positions * width * each
-    formula = f"{positions:,} positions × {width} × {each} B"
-    source, label = "SGLang layers/rotary_embedding.py", "rotary table"
-    if f"{spec.model_type}_".startswith(_PARTLY_ROTARY):
-        return Estimate(0, size // 2, size, Basis.ASSUMED, source, f"up to {formula}", label)
-    return exactly(size, Basis.EXACT, source, formula, label)
-
-
-def _absorbed(
-    spec: ArchitectureSpec, layers: range, split: Split, found: Weights
-) -> Estimate | None:
-    """MLA's up-projections, copied into the order in which decoding multiplies by them.
-
-    Source:
-        SGLang ``deepseek_common/deepseek_weight_loader.py``: ``w_kc`` and ``w_vc``.
-    """
-    size = 0
-    for layer, count in layer_kinds(spec, layers.start, layers.stop):
-        a = layer.attention
-        if a is not None and a.kind is AttentionKind.LATENT:
-            heads = ceil_div(a.num_attention_heads, split.attention_tp)
-            size += a.kv_lora_rank * heads * (a.qk_nope_head_dim + a.v_head_dim) * count
-    if not size:
-        return None
-    in_fp8 = found.weight_format.startswith("fp8")
-    likely = size if in_fp8 else 2 * size
-    source = "SGLang deepseek_weight_loader.py: w_kc and w_vc"
-    return Estimate(size, likely, 2 * size, Basis.FITTED, source, "", "absorbed projections")
-
-
-def _adapters(spec: ArchitectureSpec, layers: range, split: Split) -> Estimate | None:
-    if not split.loras:
-        return None
-    sizes = sum(
-        (ceil_div(t.shape[0], split.tensor_parallel_size) + t.shape[1]) * t.copies * count
-        for layer, count in layer_kinds(spec, layers.start, layers.stop)
-        for t in layer.tensors
-        if t.linear and len(t.shape) == 2
-    )
-    size = 2 * split.lora_rank * sizes * split.loras
-    source = "2 × rank × (rows + columns) of every linear layer × slots"
-    return Estimate(size // 2, size, size * 13 // 10, Basis.ASSUMED, source, "", "LoRA slots")
-
-
-def _left_behind(split: Split) -> Estimate:
-    """What loading leaves on the device beside tensors: kernels, handles, allocator rounding."""
-    low, likely, high, source = 0, 40, 150, _LEFT_ON_ONE
-    if not split.is_cuda:
-        low, likely, high, source = 0, 50, 600, _LEFT_ELSEWHERE
-    elif split.tensor_parallel_size > 1:
-        low, likely, high, source = 60, 200, 400, _LEFT_ON_SEVERAL
-    return Estimate(
-        low * MIB, likely * MIB, high * MIB, Basis.FITTED, source, f"{likely} MiB",
-        "left by loading",
-    )  # fmt: skip
+    cut = _layout(spec, split, split.tensor_parallel_size).split
+    size = rounding_bytes(held_apart(spec, layers, cut, name))
+    low = size if FORMATS[name].is_plain else 0
+    return Estimate(low, size, size, Basis.FITTED, _ROUNDED, "", "rounding")

@@ -126,6 +126,9 @@ INDEX_COUNTED = Since[bool](((0,), False), ((0, 5, 4), True))
 RAW_SPARSE_LATENTS = Since[bool](((0,), False), ((0, 5, 9), True))
 """Whether Blackwell's kernels keep FP8 latents beside an index plain (576 B), not packed (656)."""
 
+HOST_READ: Version = (0, 5, 4)
+"""Since when free memory is the host's on devices that share it."""
+
 TWO_POOLS: Mapping[str, Version] = {
     "gpt_oss": (0, 5, 8),
     "llama4": (0, 5, 8),

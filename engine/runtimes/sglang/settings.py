@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.spec import AttentionKind
 from engine.budget.sequence_state import attention_kinds, layer_kinds
 from engine.budget.weights import AS_STORED
-from engine.devices.device import Vendor
+from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.weights import FORMATS
@@ -61,7 +61,10 @@ class Settings:
     dtype: str
     """Of activations."""
     element_bytes: int
-    is_cuda: bool
+    vendor: Vendor
+    """Of the devices."""
+    shares_host: bool
+    """Whether SGLang reads the host's memory as the device's own."""
     radix: bool
     """Whether caches of finished requests are kept."""
     vision_mib: int
@@ -149,7 +152,8 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         kv_dtype=found,
         dtype=dtype,
         element_bytes=element_bytes(dtype),
-        is_cuda=is_cuda,
+        vendor=device.vendor,
+        shares_host=is_cuda and device.kind is DeviceKind.UNIFIED and version >= rules.HOST_READ,
         radix=radix,
         vision_mib=rules.VISION_CACHE_MIB.at(version) if has_tower(spec) else 0,
         drafts=deployment.speculative_tokens + 1 if deployment.speculative_tokens else 0,

@@ -140,9 +140,11 @@ def test_that_attention_split_by_data_replicates_attention() -> None:
     assert any("enable_dp_attention" in line for line in own.assumptions)
     assert len(own.ranks) == len(shared.ranks) == 8
     # 61 layers × (187.1 M of attention and 13.9 M of its index) in 8 bits: seven eighths more of
-    # what is split, and seven eighths of an embedding of 129,280 × 7,168 in 16 bits.
+    # what is split, and seven eighths of an embedding of 129,280 × 7,168 in 16 bits; and of the
+    # up-projections' copies in 16 bits: 61 × 128 heads × 512 × (128 + 128) × 2 B.
     more = likely(own, Region.WEIGHTS) - likely(shared, Region.WEIGHTS)
-    assert 9.5 * GIB < more < 11.5 * GIB
+    copies = 61 * 128 * 512 * 256 * 2 * 7 // 8
+    assert 8.7 * GIB < more - copies < 10.7 * GIB
 
 
 def test_that_copies_take_devices_of_their_own() -> None:
@@ -162,7 +164,8 @@ def test_that_states_share_the_room_with_the_pool() -> None:
     each = 36 * (64 * 64 * 128 * 4 + 4352 * 3 * 2)
     slots = rank.regions[Region.RECURRENT_STATE].estimate.likely_bytes // each - 1
     cache = likely(budget, Region.KV_CACHE)
-    assert slots * each == pytest.approx(0.9 * cache, rel=0.03)
+    # What is less than a whole state goes to the pool, and leaves the states' own part.
+    assert 0 <= 0.9 * cache - slots * each < 1.9 * each
     # Three states a request.
     assert budget.deployment.max_running_requests == slots // 3
     told = sized(
