@@ -105,6 +105,7 @@ _FORWARD_SOURCE = "fitted to six logged starts of 0.6 to 0.19 that peak in the f
 _SAMPLER_SOURCE = (
     "vLLM v1/sample, v1/worker/gpu/sample: 44 logged starts of 0.6 to 0.19 within 0.01 GiB"
 )
+_UNPACKED_FROM, _AWQ_MARLIN = 256, (0, 5, 4)
 _LATENT_TRIAL = Since[int](((0,), 128 * 1024), ((0, 11), 64 * 1024))
 """Most tokens of context whose keys and values latent attention unfolds at once."""
 
@@ -225,10 +226,49 @@ def _forward(step: Step, device: Device) -> Estimate:
         likely += more
         spread += more // 10
         formula += f" + {more / GIB:.2f} GiB of experts, index or unfolded context"
+    unpacked = _unpacked(step, device)
+    if unpacked.likely_bytes:
+        formula += f" + {unpacked.likely_bytes / MIB:,.0f} MiB of one matrix unpacked"
+    low, high = max(likely - spread, 0), likely + spread
     return Estimate(
-        max(likely - spread, 0), likely, likely + spread, Basis.FITTED, _FORWARD_SOURCE, formula,
+        low + unpacked.low_bytes,
+        likely + unpacked.likely_bytes,
+        high + unpacked.high_bytes,
+        Basis.FITTED,
+        _FORWARD_SOURCE,
+        formula,
         "peak of the forward pass",
-    )  # fmt: skip
+    )
+
+
+def _unpacked(step: Step, device: Device) -> Estimate:
+    """The widest matrix in 16 bits, which AWQ's own kernels write out for 256 tokens and more.
+
+    Marlin's, which take their place since Ampere and 0.5.4, do not, unless ``quantization`` "awq"
+    is asked for.
+
+    Source:
+        vLLM ``quantization/awq.py :: FP16_MATMUL_HEURISTIC_CONDITION`` and ``awq_marlin.py``.
+    """
+    size = 0
+    if step.weight_format.startswith("awq") and step.tokens >= _UNPACKED_FROM:
+        spec, tp = step.spec, step.tensor_parallel_size
+        size = spec.hidden_size * _widest(spec, tp) * step.element_bytes
+    own = step.version < _AWQ_MARLIN or 0 < device.compute_capability < 8
+    likely = size if own else 0
+    return Estimate(likely, likely, size, Basis.FITTED, "vLLM quantization/awq.py")
+
+
+@lru_cache(maxsize=CACHED)
+def _widest(spec: ArchitectureSpec, tp: int) -> int:
+    """Rows of the widest matrix of an MLP, gate and up joined."""
+    return max(
+        (
+            (2 if layer.gated_mlp else 1) * ceil_div(layer.intermediate_size, tp)
+            for layer, _ in layer_kinds(spec)
+        ),
+        default=0,
+    )
 
 
 def _unfolded(step: Step) -> int:

@@ -57,10 +57,11 @@ class Item:
         pixels = 2 * self.pixels if with_pixels else 0
         formula = f"{self.tokens:,} embeddings and the pixels of {self.count} items"
         size = embeddings + pixels
+        # Some processors hand pixels over in 32 bits, which are copied once more.
+        high = size * 21 // 20 + 8 * MIB + 2 * pixels
         return Estimate(
-            size * 19 // 20, size, size * 21 // 20 + 8 * MIB, Basis.FITTED, _SOURCE, formula,
-            "largest images",
-        )  # fmt: skip
+            size * 19 // 20, size, high, Basis.FITTED, _SOURCE, formula, "largest images"
+        )
 
     def peak(self, element_bytes: int) -> Estimate:
         """Peak of the encoder itself."""
@@ -82,6 +83,8 @@ class _Family(NamedTuple):
     values: int
     """Values of a patch that go in."""
     gated: bool = False
+    hidden: int = 3
+    """Hidden states of a row that are alive beside what its MLP widens it to and that once more."""
     levels: int = 1
     video_groups: int = 1
     """Most groups of frames of a video, each as large as the largest image."""
@@ -99,12 +102,13 @@ _FAMILIES: Mapping[str, _Family] = {
     "llama4": _Family(2466, 9809, 588),
     "qwen2_vl": _Family(16_384, 65_536, 1176, video_groups=7),
     "qwen2_5_vl": _Family(16_384, 65_536, 1176, gated=True, video_groups=7),
-    "qwen3_vl": _Family(16_384, 65_536, 1536, levels=4),
-    "qwen3_vl_moe": _Family(16_384, 65_536, 1536, levels=4),
-    "qwen3_5": _Family(16_384, 65_536, 1536),
-    "qwen3_5_moe": _Family(16_384, 65_536, 1536),
+    "qwen3_vl": _Family(16_384, 65_536, 1536, hidden=2, levels=4),
+    "qwen3_vl_moe": _Family(16_384, 65_536, 1536, hidden=2, levels=4),
+    "qwen3_5": _Family(16_384, 65_536, 1536, hidden=2),
+    "qwen3_5_moe": _Family(16_384, 65_536, 1536, hidden=2),
 }
-"""Type of the root -> its largest item at the processor's default limits."""
+"""Type of the root -> its largest item at the processor's default limits. Qwen3's block adds what
+its attention gives to its input and hands on the sum's norm: two are alive in the MLP."""
 
 
 @lru_cache(maxsize=CACHED)
@@ -120,7 +124,7 @@ def largest(model: Model, tokens: int, context: int) -> Item | None:
     if not any(t.module in (ModuleClass.VISION, ModuleClass.AUDIO) for t in spec.outer):
         return None
     family = _FAMILIES.get(spec.root_type or spec.model_type)
-    width = _width(model.config, gated=family.gated) if family else 0
+    width = _width(model.config, family) if family else 0
     if family is None or not width:
         return Item(1, 0, 0, 0, 0)
     groups = max(1, min((context - family.tokens) // family.tokens, family.video_groups))
@@ -132,8 +136,8 @@ def largest(model: Model, tokens: int, context: int) -> Item | None:
     )
 
 
-def _width(config: Mapping[str, object] | None, *, gated: bool) -> int:
-    """3 × hidden + 2 or 3 × the MLP's width of the tower; 0 where the config does not say."""
+def _width(config: Mapping[str, object] | None, family: _Family) -> int:
+    """Hidden states + 2 or 3 × the MLP's width of the tower; 0 where the config does not say."""
     tower = (config or {}).get("vision_config")
     if not isinstance(tower, Mapping):
         return 0
@@ -143,7 +147,7 @@ def _width(config: Mapping[str, object] | None, *, gated: bool) -> int:
     if not inner:
         ratio = facts.get("mlp_ratio")
         inner = round(hidden * ratio) if isinstance(ratio, int | float) else 4 * hidden
-    return 3 * hidden + (3 if gated else 2) * inner if hidden else 0
+    return family.hidden * hidden + (3 if family.gated else 2) * inner if hidden else 0
 
 
 def _number(facts: Mapping[str, object], name: str) -> int:

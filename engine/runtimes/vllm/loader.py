@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.architecture.spec import AttentionKind, ModuleClass
 from engine.budget.bounds import counted
 from engine.budget.sequence_state import CACHED, layer_kinds
+from engine.budget.sharding import VOCAB_MULTIPLE
 from engine.budget.weights import layer_sizes
+from engine.devices.device import Vendor
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.weights import FORMATS
+from engine.runtimes.vllm import buffers, cache_rules
 from engine.runtimes.vllm.drafting import draft_weights
 from engine.runtimes.vllm.rotary import rotary_table
 from engine.runtimes.vllm.rules import Since
@@ -43,6 +46,9 @@ class Loading(NamedTuple):
     draft: Model | None = None
     """A draft model of its own, on the last stage."""
     stages: int = 1
+    vendor: Vendor = Vendor.NVIDIA
+    tokens: int = 0
+    """``max_num_batched_tokens``."""
 
 
 def resident(model: Model, found: Weights, stage: StageWeights, loading: Loading) -> Estimate:
@@ -66,7 +72,7 @@ def _additions(
         # A packed matrix is several tensors, of which each is rounded for itself.
         packed = FORMATS[found.weight_format].bits < 8
         parts.append(replace(rounding, likely_bytes=0) if rounding and packed else rounding)
-    if found.quantised:
+    if found.quantised and cache_rules.LATENTS.at(loading.version):
         parts.append(_absorbed(spec, layers, loading.split, found.weight_format))
     if adapters:
         source = (
@@ -78,16 +84,45 @@ def _additions(
         tp = loading.split.tensor_parallel_size
         width = loading.element_bytes
         parts.append(draft_weights(model, loading.draft, tp, loading.stages, width))
+    is_last = layers.stop == len(spec.layers)
+    parts.append(buffers.of_model(model, loading.tokens, is_last=is_last))
+    if not is_last:
+        parts.append(_idle_head(spec, loading))
     if found.basis is not Basis.BOUND:
-        parts.append(_small(stage.size_bytes, found.quantised))
+        tp = loading.split.tensor_parallel_size
+        parts.append(buffers.small(model, stage.size_bytes, tp, quantised=found.quantised))
+        if found.weight_format.startswith("gptq"):
+            parts.append(buffers.zero_points(_packed_bytes(spec, found, layers, loading)))
+        if loading.vendor is Vendor.AMD:
+            parts.append(buffers.read_from_device(stage.size_bytes))
     return [part for part in parts if part is not None]
 
 
-def _small(size_bytes: int, quantised: bool) -> Estimate:  # noqa: FBT001 - a fact of the weights
-    """Buffers of layers and kernels, and small tensors rounded up, which nobody lists."""
-    source = "80 logged starts: at most 0.1 % more than their tensors, 0.5 % where quantised"
-    high = 16 * MIB + size_bytes // (200 if quantised else 1000)
-    return Estimate(0, 0, high, Basis.FITTED, source, "", "small buffers")
+_HEAD_ON_EVERY_STAGE = Since[tuple[str, ...]](((0,), ("deepseek_v2", "deepseek_v3")), ((0, 10), ()))
+"""Types whose head lies on every stage, used or not (``deepseek_v2.py``, ``deepseek_v3.py`` of
+0.6.6). The release of the change is not established."""
+
+
+def _idle_head(spec: ArchitectureSpec, loading: Loading) -> Estimate | None:
+    """A head on a stage before the last."""
+    if not spec.model_type.startswith(_HEAD_ON_EVERY_STAGE.at(loading.version)):
+        return None
+    tp = loading.split.tensor_parallel_size
+    words = align_up(spec.vocab_size, VOCAB_MULTIPLE) // tp
+    size = words * spec.hidden_size * loading.element_bytes
+    formula = f"{words:,} words × {spec.hidden_size:,} × {loading.element_bytes} B"
+    return exactly(size, Basis.EXACT, "vLLM deepseek_v3.py (0.6.6)", formula, "idle head")
+
+
+def _packed_bytes(spec: ArchitectureSpec, found: Weights, layers: range, loading: Loading) -> int:
+    """Bytes of the matrices of the layers."""
+    if found.weight_format not in FORMATS:
+        return 0
+    sizes = layer_sizes(spec, loading.split, found.weight_format)
+    return sum(
+        count * sum(n for t, n in zip(layer.tensors, sizes[id(layer)], strict=True) if t.linear)
+        for layer, count in layer_kinds(spec, layers.start, layers.stop)
+    )
 
 
 @lru_cache(maxsize=CACHED)

@@ -34,7 +34,7 @@ def _inside(version: Version, tp: int, pp: int, fast: bool, hopper: bool) -> Est
         span = rules.INSIDE_TENSOR_PARALLEL.at(version)
         known = rules.PARALLEL_ON_HOPPER.at(version)
         if not fast:
-            span = rules.Span(120 * MIB, 360 * MIB, span.high)
+            span = rules.PARALLEL_WITHOUT_LINKS.at(version) or span
     elif pp > 1:
         span = rules.INSIDE_PIPELINE
     else:

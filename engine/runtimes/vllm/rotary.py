@@ -37,6 +37,9 @@ _NONE = (
     "nemotron_h", "jamba", "whisper", "bert", "roberta", "xlm_roberta", "bart", "t5", "kimi_linear",
 )  # fmt: skip
 """Families whose layers in vLLM have no rotary table."""
+_TWO_IN_32_BITS = ("deepseek_v4",)
+"""Families with one table for plain layers and one for those that compress, both in 32 bits
+(``DeepseekV4ScalingRotaryEmbedding``, ``deepseek_v4/common/rope.py``)."""
 _UNTURNED = ("nope", "absolute", "alibi", "learned")
 _SECTIONS_FACTOR = 4
 """How many times as long the table is of models that turn by time, height and width
@@ -70,6 +73,9 @@ def rotary_table(model: Model, element_bytes: int) -> Estimate | None:
     if kind.startswith(_TWO_BASES):
         return _two_tables(spec, stated.positions, element_bytes)
     width = attention.qk_rope_head_dim or attention.head_dim
+    if kind.startswith(_TWO_IN_32_BITS):
+        formula = f"2 tables × {stated.positions:,} positions × {width} × 4 B"
+        return exactly(stated.positions * width * 8, Basis.EXACT, _SOURCE, formula, _LABEL)
     if attention.kind is not AttentionKind.LATENT:
         part = stated.part or next((p for k, p in _PARTS.items() if kind.startswith(k)), 1.0)
         width = round(width * part)

@@ -80,13 +80,19 @@ TEXT_ONLY = (0, 17)
 """The first version that takes ``language_model_only``."""
 
 INSIDE_SINGLE = Since[Span](
-    ((0,), _mib(20, 300, 1840)),
-    ((0, 7), _mib(20, 31, 95)),
+    ((0,), _mib(0, 100, 300)),
+    ((0, 2, 5), _mib(250, 700, 1840)),
+    ((0, 6, 4), _mib(250, 350, 1840)),
+    ((0, 6, 5), _mib(200, 280, 1840)),
+    ((0, 7), _mib(20, 31, 120)),
     ((0, 11), _mib(20, 133, 200)),
     ((0, 18), _mib(100, 256, 480)),
-    ((0, 27), _mib(100, 280, 620)),
+    ((0, 27), _mib(100, 150, 620)),
 )
-"""Memory outside PyTorch that grows during start-up and is charged to the budget, one GPU."""
+"""Memory outside PyTorch that grows during start-up and is charged to the budget, one GPU.
+
+Until 0.2.4 only what PyTorch had allocated counted; from then until 0.6 all that the device had
+lost, contexts and what the allocator held included (pull requests 2031 and 10511)."""
 
 INSIDE_ON_HOPPER = Since[Span | None](
     ((0,), None), ((0, 11), _mib(120, 133, 150)), ((0, 18), _mib(235, 256, 330)), ((0, 27), None)
@@ -94,13 +100,21 @@ INSIDE_ON_HOPPER = Since[Span | None](
 """The same on Hopper where it is better known: 29 starts, one of them at 470 MiB."""
 
 INSIDE_TENSOR_PARALLEL = Since[Span](
-    ((0,), _mib(120, 360, 3670)),
+    ((0,), _mib(0, 100, 600)),
+    ((0, 2, 5), _mib(600, 1500, 13_600)),
+    ((0, 6, 4), _mib(120, 360, 3670)),
     ((0, 7), _mib(120, 310, 1030)),
     ((0, 11), _mib(300, 558, 1030)),
     ((0, 18), _mib(300, 2130, 2270)),
 )
 """The same with tensor parallelism: collectives and their buffers. 2.06 to 2.21 GiB were read
-on H100 with 0.19; cards without NVLink took 0.12 to 0.55."""
+on H100 with 0.19. 0.2.5 lost 13.1 GiB on each of four A100 (pull request 2031)."""
+
+PARALLEL_WITHOUT_LINKS = Since[Span | None](
+    ((0,), None), ((0, 7), _mib(120, 164, 570)), ((0, 11), _mib(120, 360, 1030))
+)
+"""The same on cards without NVLink: 0.12 and 0.20 GiB were read with 0.7 and 0.8, up to 0.55
+later."""
 
 PARALLEL_ON_HOPPER = Since[Span | None](
     ((0,), None), ((0, 11), _mib(500, 558, 620)), ((0, 18), _mib(2050, 2136, 2270)), ((0, 27), None)

@@ -56,6 +56,8 @@ class Settings(NamedTuple):
     element_bytes: int
     capability: float
     """CUDA compute capability of the devices; 0 where there is none."""
+    vendor: Vendor
+    """Of the devices."""
     block_tokens: int
     """Tokens of a block where the model's attention asks for no other."""
     fits_length: bool
@@ -134,6 +136,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         dtype=dtype,
         element_bytes=element_bytes(dtype),
         capability=capability,
+        vendor=machine.slots[0].device.vendor,
         block_tokens=_block_tokens(machine.slots[0].device),
         fits_length=fits_length,
         assumptions=tuple(assumed),

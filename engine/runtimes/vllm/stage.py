@@ -105,7 +105,17 @@ def _stage_plan(
     stages = deployment.pipeline_parallel_size
     step = _step(model, settings, index, (stage.layers, found.weight_format), layout)
     draft = deployment.draft_model if index == stages - 1 else None
-    loading = Loading(split, width, capability, settings.version, adapters, draft, stages)
+    loading = Loading(
+        split,
+        width,
+        capability,
+        settings.version,
+        adapters,
+        draft,
+        stages,
+        settings.vendor,
+        settings.tokens,
+    )
     return StagePlan(
         layers=stage.layers,
         weights=_weights_region(model, weight_layout, index, loading),
