@@ -10,7 +10,8 @@ ANY_MAC = {"gpu": "M3 Ultra 512 GB"}
 """Where the Mac is not named: the peak of MLX does not depend on it."""
 SHORT = "lengths of the prompts are not stated"
 NO_KEY = "a packing of the cache that is not planned"
-OLD_MASK = "a build before March 2025, which wrote its masks out"
+LAST_LAYER = "mlx-vlm packs all but the last layer of it, and mlx-lm packs no cache with windows"
+SHORTER = "its prompt is called 128k, and its cache is one of 125,000 tokens"
 NO_ADAPTER = "the size of its adapter is not stated"
 IMAGE_FIRST = "its notebook answers a question about an image first, whose size is not stated"
 OWN_WIDTHS = "unsloth widens part of it to 32 bits on a card without BF16, which is not stated"
@@ -29,6 +30,26 @@ def _card(model: str, weight_format: str, **request: Any) -> dict[str, Any]:
     return found | {"left_out": {"peak": SHORT}}
 
 
+_Q8 = {"bits": 8, "group_size": 64}
+_GPT_OSS_20B_Q8: dict[str, Any] = {
+    "model_type": "gpt_oss", "vocab_size": 201088, "hidden_size": 2880, "intermediate_size": 2880,
+    "num_hidden_layers": 24, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64,
+    "num_local_experts": 32, "num_experts_per_tok": 4, "sliding_window": 128,
+    "max_position_embeddings": 131072, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+    "quantization": {
+        "mode": "mxfp4", "bits": 4, "group_size": 32, "lm_head": _Q8, "model.embed_tokens": _Q8,
+        **{
+            f"model.layers.{layer}.{module}": _Q8
+            for layer in range(24)
+            for module in (
+                "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+                "mlp.router",
+            )
+        },
+    },
+}  # fmt: skip
+"""What the name says: experts as OpenAI packed them, all else in 8 bits."""
+
 _CARDS = "rapidmlx-card-"
 MLX: dict[str, dict[str, Any]] = {
     f"{_CARDS}devstral-small-2-4bit": _card(
@@ -36,7 +57,9 @@ MLX: dict[str, dict[str, Any]] = {
     ),
     f"{_CARDS}glm-4.5-air-4bit": _card("zai-org/GLM-4.5-Air", "mlx-4bit"),
     f"{_CARDS}glm-4.7-flash-8bit": _card("zai-org/GLM-4.7-Flash", "mlx-8bit"),
-    f"{_CARDS}gpt-oss-20b-mxfp4-q8": _card("openai/gpt-oss-20b", "auto"),
+    f"{_CARDS}gpt-oss-20b-mxfp4-q8": _card(
+        "mlx-community/gpt-oss-20b-MXFP4-Q8", "auto", config=_GPT_OSS_20B_Q8
+    ),
     f"{_CARDS}hermes-3-llama-3.1-8b-4bit": _card("NousResearch/Hermes-3-Llama-3.1-8B", "mlx-4bit"),
     f"{_CARDS}minimax-m2.5-4bit": _card("MiniMaxAI/MiniMax-M2.5", "mlx-4bit"),
     f"{_CARDS}mistral-small-3.2-4bit": _card(
@@ -62,12 +85,8 @@ MLX: dict[str, dict[str, Any]] = {
     "rapidmlx-gemma4-26b-a4b-4-bit-4096": _as("google/gemma-4-26B-A4B-it"),
     "rapidmlx-qwen3.8-27b-4bit-mtp-mlx-1024": _as("Qwen/Qwen3.8-27B"),
     "rapidmlx-qwen3.8-27b-4bit-mtp-mlx-4096": _as("Qwen/Qwen3.8-27B"),
-    "mlxvlm-qwen3.5-4b-4bit-128k-none": _as("Qwen/Qwen3.5-4B", **ANY_MAC),
     "mlxvlm-gemma-4-31b-it-128k-none": _as("google/gemma-4-31B-it", **ANY_MAC),
     "mlxvlm-gemma4-26b-20k-none": _as("google/gemma-4-26B-A4B-it", **ANY_MAC),
-    "mlxvlm-gemma4-26b-20k-uniform-8bit": _as(
-        "google/gemma-4-26B-A4B-it", kv_bits=8, **ANY_MAC
-    ),
     **{
         f"mlx-granite42-3b-4bit-{prompt}": _as("ibm-granite/granite-4.2-3b", **ANY_MAC)
         for prompt in (102, 281, 653)
@@ -86,6 +105,8 @@ MLX_LEFT_OUT: dict[str, str] = {
     "mlxvlm-qwen3.5-4b-4bit-128k-turboquant": NO_KEY,
     "mlxvlm-gemma-4-31b-it-128k-turboquant": NO_KEY,
     "mlxvlm-gemma4-26b-20k-turboquant-3.5": NO_KEY,
+    "mlxvlm-gemma4-26b-20k-uniform-8bit": LAST_LAYER,
+    "mlxvlm-qwen3.5-4b-4bit-128k-none": SHORTER,
     "mlxvlm-gemma4-26b-bf16-peak": SHORT,
     "mlxvlm-diffusiongemma-bf16": NO_CONFIG,
 }
@@ -169,7 +190,7 @@ _PLAIN_LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
 SGLANG: dict[str, dict[str, Any]] = {
     "club3090-qwen36-27b-sglang-tp2": _as("Qwen/Qwen3.6-27B")
     | {"left_out": dict.fromkeys(SCRATCH, "its draft model is not described")},
-    "sglang-15909-qwen3-omni-30b-tp4": _as("Qwen/Qwen3-30B-A3B", runtime_version="0.5.6"),
+    "sglang-15909-qwen3-omni-30b-tp4": _as("Qwen/Qwen3-30B-A3B", runtime_version="0.5.7"),
     "sglang-11309-dsv32-with-indexer": _as(
         "deepseek-ai/DeepSeek-V3.2-Exp", weight_format="auto", enable_dp_attention=True,
         gpu="B200", runtime_version="0.5.4",
@@ -179,8 +200,8 @@ SGLANG: dict[str, dict[str, Any]] = {
         gpu="B200", runtime_version="0.5.3",
     ),
     "sglang-4760-llama31-8b-h100": _free(_PLAIN_LLAMA, 78.59, _H100),
-    "sglang-21348-qwen3-235b-fp8-h100x4": _as(
-        "Qwen/Qwen3-235B-A22B-FP8", weight_format="auto", gpu=_H100
+    "sglang-21348-qwen3-235b-fp8-h100x4": _as(  # Asked on 22 July 2025.
+        "Qwen/Qwen3-235B-A22B-FP8", weight_format="auto", gpu=_H100, runtime_version="0.4.9"
     ),
     "fi-sglang-kimi-k25-tp8": _free(
         "moonshotai/Kimi-K2.5", 283.6, "MI355X", weight_format="auto", runtime_version="0.5.8"
@@ -192,10 +213,13 @@ SGLANG: dict[str, dict[str, Any]] = {
     "fi-sglang-llama31-8b-24gb": _free(
         _PLAIN_LLAMA, 22.39, _CARD_24, runtime_version="0.4.9", chunked_prefill_size=2048
     ),
-    "fi-sglang-qwen25-05b-80gb": _free(
-        "Qwen/Qwen2.5-0.5B-Instruct", 78.43, _H100, max_total_tokens=20480
+    "fi-sglang-qwen25-05b-80gb": _free(  # Its log is of 4 February 2026.
+        "Qwen/Qwen2.5-0.5B-Instruct", 78.43, _H100, max_total_tokens=20480,
+        runtime_version="0.5.8", cuda_graph_max_bs=4, max_running_requests=128,
     ),
-    "fi-sglang-qwen3-32b-gke": _free("Qwen/Qwen3-32B", 17.40 + 61.07, _H100),
+    "fi-sglang-qwen3-32b-gke": _free(  # The deployment beside its page states these.
+        "Qwen/Qwen3-32B", 17.40 + 61.07, _H100, mem_fraction_static=0.9, max_model_len=8192
+    ),
     "fi-sglang-qwen3-06b-4gb": _free("Qwen/Qwen3-0.6B", 3.23, "Jetson Orin Nano 4GB"),
     "sgl-granite4-h-micro-16gb": _free(
         "ibm-granite/granite-4.0-h-micro", 15.24, _CARD_16, runtime_version="0.5.8"
@@ -206,10 +230,15 @@ SGLANG: dict[str, dict[str, Any]] = {
         "Qwen/Qwen2.5-7B-Instruct", 22.76, _CARD_24, runtime_version="0.4.2"
     ),
     "sgl-qwen35-4b-24gb": _free("Qwen/Qwen3.5-4B", 14.47 + 8.62, _CARD_24),
-    "sgl-ornith-9b-gb10": _free("Qwen/Qwen3.5-9B", 24.12 + 17.17, "GB10 (DGX Spark)"),
+    "sgl-ornith-9b-gb10": _free(
+        "Qwen/Qwen3.5-9B", 24.12 + 17.17, "GB10 (DGX Spark)", runtime_version="0.5.14"
+    ),
     "sgl-nemotronh-xpu-tp4": _as("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", gpu="Arc Pro B60")
     | {"left_out": dict.fromkeys(SCRATCH, "the share of the device is not stated")},
-    "sgl-qwen38-27b-eagle-v0517": _as("Qwen/Qwen3.8-27B", speculative_tokens=3),
+    "sgl-qwen38-27b-eagle-v0517": _as(  # Five steps, six tokens; the pool is the draft's too.
+        "Qwen/Qwen3.8-27B", speculative_tokens=5, max_running_requests=4, max_mamba_cache_size=43
+    )
+    | {"printed": {"kv_pool": [round(11.10 * 2**30), round(0.02 * 2**30)]}},
     "sgl-qwen2-32b-tp4-24gb": _free(
         "Qwen/Qwen2.5-32B-Instruct", 6.09 + 15.54, _CARD_24, runtime_version="0.4.3"
     ),
@@ -217,8 +246,13 @@ SGLANG: dict[str, dict[str, Any]] = {
         "Qwen/Qwen3-30B-A3B-Instruct-2507", 230.2 + 56.98, "MI355X", runtime_version="0.5.15"
     ),
     "sgl-qwen3-8b-b300": _free("Qwen/Qwen3-8B", 275.75, "B300", runtime_version="0.5.12"),
-    "sgl-15464-mimo-v2-flash-tp4": _as("XiaomiMiMo/MiMo-V2-Flash", runtime_version="0.5.6"),
-    "sgl-qwen35-27b-bf16-gb10": _free("Qwen/Qwen3.5-27B", 111.7, "GB10 (DGX Spark)"),
+    "sgl-15464-mimo-v2-flash-tp4": _as(
+        "XiaomiMiMo/MiMo-V2-Flash", gpu="B200", weight_format="auto"
+    ),
+    "sgl-qwen35-27b-bf16-gb10": _free(  # The page states these on the line before its log.
+        "Qwen/Qwen3.5-27B", 59.87 + 51.86, "GB10 (DGX Spark)", runtime_version="0.5.15",
+        mem_fraction_static=0.8, enable_prefix_caching=False,
+    ),
     "sgl-llama31-8b-spec-20480": _as(
         _PLAIN_LLAMA, max_total_tokens=20480, runtime_version="0.5.12"
     ),

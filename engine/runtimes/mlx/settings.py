@@ -169,7 +169,7 @@ def _packing(
     if start is None:
         start = rules.QUANTIZED_KV_START
         assumed.append(f"The cache is quantised from token {start:,} on, mlx-lm's default.")
-    return Packing(bits, group, start), _unpackable(spec, group)
+    return Packing(int(bits), group, start), _unpackable(spec, group)
 
 
 def _unpackable(spec: ArchitectureSpec, group: int) -> list[str]:

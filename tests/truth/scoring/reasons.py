@@ -8,19 +8,17 @@ if TYPE_CHECKING:
     from tests.truth.scoring.scores import Score
 
 REASONS: dict[tuple[str, str], str] = {
-    ("rapidmlx-card-gpt-oss-20b-mxfp4-q8", "active"): (
-        "its file holds all but the experts in 8 bits; the request is of OpenAI's, in 16"
-    ),
     ("rapidmlx-card-", "active"): "printed to a tenth of a GB, with the caches of its prompts",
     ("mlxvlm-gemma-4-31b-it-128k-none", "kv"): (
         "printed while the prompt was read, when a window holds the chunk too: 13.3 GB"
     ),
     ("mlxvlm-gemma-4-31b-it-128k-none", "peak"): "mlx-vlm, of an unnamed release",
-    ("mlxvlm-qwen3.5-4b-4bit-128k-none", "kv"): "the cache of 125,000 tokens and not of 131,072",
-    ("mlxvlm-qwen3.5-4b-4bit-128k-none", "peak"): "mlx-vlm holds the vision tower too",
-    ("mlxvlm-gemma4-26b-20k-uniform-8bit", "kv"): (
-        "mlx-vlm's own packing; mlx-lm quantises no cache of a model with windows"
+    ("qwen1-1.8b-int", "peak"): (
+        "a third copy of keys and values than a step holds, by its size; why is not known"
     ),
+    ("tf-octocoder-nf4", "peak"): "its class keeps a mask of 64 MiB, which is no weight",
+    ("tf-octocoder-int8", "peak"): "as loading peaked: what quantising holds is not known closer",
+    ("qwen3doc-tf-qwen3-", "end"): "what AutoAWQ and FP8 hold beside is fitted, and not known",
     ("mlx-pr40-mistral7b-before", "peak"): (
         "before March 2025 mask and scores were kept more than once, by how much is not known"
     ),

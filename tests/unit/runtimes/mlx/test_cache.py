@@ -96,3 +96,19 @@ def test_that_a_window_holds_the_chunk_that_is_read_too():
     # W - 1 of the tokens before and the chunk itself.
     assert cache.prompt_window_rows(1024, 18_432, 2048) == 3071
     assert cache.prompt_window_rows(1024, 0, 2048) == 2048
+
+
+def test_that_bits_stated_with_a_decimal_point_make_whole_bytes():
+    # 8 bits, and 32 for scale and bias of 64 values: 34 / 64 of the 16 bits that a value had.
+    config = CONFIGS["llama"] | {"model_type": "llama", "dtype": "bfloat16", "head_dim": 64}
+    model = read(RawModel(id="llama", source="tiny", config=config))
+    sizes = []
+    for bits in (None, 8.0):
+        plan = Deployment(
+            runtime="mlx", max_model_len=8192, prompt_len=8191, kv_bits=bits, quantized_kv_start=0
+        )
+        settings = settle(model, plan, machine(gpu(24.0)))
+        sizes.append(peaks.kv_bytes(model.spec, settings, range(len(model.spec.layers)), 1))
+    plain, packed = sizes
+    assert isinstance(packed, int)
+    assert packed * 64 == plain * 34
