@@ -20,6 +20,7 @@ from engine.errors import TelemetryError
 from engine.source.hub import HubClient
 from gui import example
 from gui.browser.view import BrowserView
+from gui.comparing import Comparing
 from gui.desk import Desk
 from gui.filing import Filing
 from gui.kit import fonts
@@ -32,6 +33,8 @@ from gui.kit.tasks import TaskRunner
 from gui.kit.theme import Theme, ThemeManager, palette, style_sheet
 from gui.live.view import HoldsView
 from gui.main_window import MainWindow
+from gui.sizing.compare_view import CompareView
+from gui.sizing.compare_view_model import CompareViewModel
 from gui.sizing.view import SizingView
 from gui.sizing.view_model import SizingViewModel
 from gui.verifying import Verifying
@@ -83,6 +86,9 @@ class App(QObject):
         self.model = SizingViewModel(self.runner, here, default_runtime, self)
         self.model.set_unit(self.settings.unit)
         self.view = SizingView(self.model, self.themes.current)
+        self.compare = CompareViewModel(self.runner, here, self)
+        self.compare_view = CompareView(self.compare)
+        self.view.tabs.add_page("Compare", self.compare_view, alone=True)
         self.holds = HoldsView()
         self.view.tabs.add_page("What holds it", self.holds)
         self.browser = BrowserView(self.runner, self.hub, self.themes.current)
@@ -96,6 +102,7 @@ class App(QObject):
         self.note = Notice("note", "check", "fits")
         for notice in (self.trouble, self.note, self.welcome):
             self.view.add_notice(notice)
+        self.comparing = Comparing(self)
         self.filing = Filing(self)
         self.desk = Desk(self)
         self.verifying = Verifying(self)
@@ -158,7 +165,7 @@ class App(QObject):
     def _on_theme_changed(self, theme: Theme) -> None:
         if theme is not self._dressed:
             self._dress(theme)
-        for part in (self.view, self.browser, self.holds, self.window):
+        for part in (self.view, self.browser, self.compare_view, self.holds, self.window):
             part.set_theme(theme)
         for notice in (self.trouble, self.note, self.welcome):
             notice.set_theme(theme)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from gui.kit.throttle import Debounce
 from gui.sizing import present
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
     from engine.devices.device import Slot as DeviceSlot
     from engine.telemetry.snapshot import TelemetrySnapshot
     from gui.app import App
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
     from gui.kit.settings import Settings
     from gui.sizing.view_model import State
 
-_HOLDS_TAB = 1
 _BADGE_PAUSE_MS = 80
 """The browser's badges are for the plan at which an edit comes to rest."""
 
@@ -46,8 +48,8 @@ class Desk(QObject):
         commands["search"].triggered.connect(self._on_search)
         commands["tabs"].triggered.connect(app.view.tabs.toggle)
         app.view.tabs.folded_changed.connect(self._on_tabs_folded)
-        commands["tab 1"].triggered.connect(self._on_first_tab)
-        commands["tab 2"].triggered.connect(self._on_second_tab)
+        for key, page in self._pages().items():
+            commands[key].triggered.connect(partial(app.view.tabs.open_page, page))
         for scheme in SCHEMES:
             commands[f"scheme {scheme}"].triggered.connect(self._on_scheme)
         commands[f"scheme {app.settings.scheme}"].setChecked(True)
@@ -225,13 +227,16 @@ class Desk(QObject):
             line.make_room()
 
     def _on_holders_counted(self, count: str) -> None:
-        self._app.view.tabs.tabs.set_count(_HOLDS_TAB, count)
+        self._app.view.tabs.set_count(self._app.holds, count)
 
-    def _on_first_tab(self) -> None:
-        self._app.view.tabs.open(0)
-
-    def _on_second_tab(self) -> None:
-        self._app.view.tabs.open(_HOLDS_TAB)
+    def _pages(self) -> dict[str, QWidget]:
+        """The tabs' pages by the command that opens each."""
+        app = self._app
+        return {
+            "tab regions": app.view.regions,
+            "tab compare": app.compare_view,
+            "tab holds": app.holds,
+        }
 
     def _on_scheme(self) -> None:
         commands = self._app.window.commands

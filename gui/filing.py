@@ -96,17 +96,17 @@ class Filing(QObject):
             app.trouble.report(error)
             return
         self._take_machine()
-        self._tell(f"Playing {path.name}", "F5 returns to this computer.")
+        self.tell(f"Playing {path.name}", "F5 returns to this computer.")
 
     def _on_replay_ended(self) -> None:
-        self._tell("The recording is over", "F5 returns to this computer.")
+        self.tell("The recording is over", "F5 returns to this computer.")
 
     def _on_record(self) -> None:
         app = self._app
         if app.watch.is_recording:
             path = app.watch.stop_recording()
             if path is not None:
-                self._tell(f"Recorded to {path}", written=path)
+                self.tell(f"Recorded to {path}", written=path)
             return
         app.window.commands["record"].setChecked(False)
         dialog = self._ask("Record to", _RECORDINGS, self._on_record_to)
@@ -154,7 +154,7 @@ class Filing(QObject):
         except (PlimsollError, OSError) as error:
             self._app.trouble.report(error)
             return
-        self._tell(f"Report written to {path}", written=path)
+        self.tell(f"Report written to {path}", written=path)
 
     def write_report(self, path: Path) -> None:
         """Write the report on the plan in force.
@@ -183,7 +183,8 @@ class Filing(QObject):
         document = compose(state.sizing, found, about, recorded)
         write_pdf(document, path, self._page())
 
-    def _tell(self, line: str, second: str = "", *, written: Path | None = None) -> None:
+    def tell(self, line: str, second: str = "", *, written: Path | None = None) -> None:
+        """Say what was done; a file that was ``written`` can be opened from there."""
         self._written = written
         self._open_button.setVisible(written is not None)
         self._app.note.tell(line, second)
@@ -199,7 +200,7 @@ class Filing(QObject):
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(markdown(self._app.model.state))
-        self._tell("Copied as Markdown")
+        self.tell("Copied as Markdown")
 
     def _on_copy_hardware(self) -> None:
         report = plain.to_dict(self._app.model.state.here)

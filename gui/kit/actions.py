@@ -49,8 +49,9 @@ COMMANDS = (
     Command("search", "&View", "&Find a model", "Ctrl+F"),
     Command("browser", "&View", "&Models", "Ctrl+B", checkable=True),
     Command("tabs", "&View", "Figures &below the picture", "Ctrl+J", checkable=True),
-    Command("tab 1", "&View", "&Regions", "Ctrl+1"),
-    Command("tab 2", "&View", "What &holds it", "Ctrl+2"),
+    Command("tab regions", "&View", "&Regions", "Ctrl+1"),
+    Command("tab compare", "&View", "Co&mpare", "Ctrl+3"),
+    Command("tab holds", "&View", "What &holds it", "Ctrl+4"),
     Command("next area", "&View", "&Next area", "F6"),
     Command(
         "scheme system", "&View", "As the s&ystem", group="scheme", checkable=True, section=True
@@ -74,6 +75,9 @@ COMMANDS = (
         "now", "&Plan", "Beside what runs &now", group="baseline", checkable=True, section=True
     ),
     Command("emptied", "&Plan", "As if nothing else &ran", group="baseline", checkable=True),
+    Command(
+        "compare", "&Plan", "Add to com&pare", "Ctrl+D", "Put this plan beside others", section=True
+    ),
     Command("verify", "&Plan", "&Verify the parameters…", section=True),
     Command("measure", "&Plan", "&Measure this computer again", "F5", section=True),
     Command("about", "&Help", "&About Plimsoll", role=QAction.MenuRole.AboutRole),

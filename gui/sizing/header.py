@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _GAP = 3
 """More room between icon and words than the style leaves."""
-_INKS = {"circle-dot": "over", "scale": "text.secondary"}
+_INKS = {"circle-dot": "over", "scale": "text.secondary", "columns-3": "text.secondary"}
 
 
 class HeaderBar(Ground):
@@ -41,11 +41,17 @@ class HeaderBar(Ground):
         self._theme: Theme | None = None
 
     def add_action_button(
-        self, action: QAction, picture: str, text: str, *, beside_facts: bool = False
+        self,
+        action: QAction,
+        picture: str,
+        text: str,
+        *,
+        beside_facts: bool = False,
+        flat: bool = False,
     ) -> QPushButton:
         """Put a button for ``action`` at the right end, or a flat one beside the facts."""
         button = QPushButton(text)
-        if beside_facts:
+        if beside_facts or flat:
             button.setProperty("role", "flat")
         button.setObjectName(f"{action.objectName()} button")
         button.setIconSize(QSize(15 + _GAP, 15))

@@ -138,6 +138,7 @@ class TabPanel(QWidget):
         self._fold.clicked.connect(self.toggle)
         self._is_folded = False
         self._floats = False
+        self._alone: set[QWidget] = set()
         self._theme: Theme | None = None
         strip = Ground(window=True)
         self._strip_row = QHBoxLayout(strip)
@@ -162,10 +163,25 @@ class TabPanel(QWidget):
         """Whether only the strip is to be seen."""
         return self._is_folded
 
-    def add_page(self, title: str, page: QWidget) -> None:
-        """Append a tab."""
+    @property
+    def wants_all(self) -> bool:
+        """Whether the open page stands in the picture's place."""
+        return not self._is_folded and self.stack.currentWidget() in self._alone
+
+    def add_page(self, title: str, page: QWidget, *, alone: bool = False) -> None:
+        """Append a tab. ``alone``: its page is a picture of its own, and takes the other's room."""
+        if alone:
+            self._alone.add(page)
         self.stack.addWidget(page)
         self.tabs.addTab(title)
+
+    def open_page(self, page: QWidget) -> None:
+        """Show ``page``, unfolded."""
+        self.open(self.stack.indexOf(page))
+
+    def set_count(self, page: QWidget, count: str) -> None:
+        """Show ``count`` beside the title of ``page``."""
+        self.tabs.set_count(self.stack.indexOf(page), count)
 
     def add_tool(self, tool: QWidget) -> None:
         """Put a control at the right end of the strip."""

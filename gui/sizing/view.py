@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, Signal
 from PySide6.QtWidgets import QGraphicsOpacityEffect, QSplitter, QVBoxLayout, QWidget
 from typing_extensions import override
 
@@ -91,11 +91,14 @@ class SizingView(Ground):
         outer.addWidget(self.remark)
         outer.addWidget(Hairline())
         outer.addWidget(self.splitter, 1)
+        for part in (self.splitter, self.verdict):
+            part.installEventFilter(self)
 
     def _connect(self) -> None:
         self._model.changed.connect(self.show_state)
         self.strip.refused.connect(self._on_refused)
         self.tabs.folded_changed.connect(self._on_folded_changed)
+        self.tabs.current_changed.connect(self._on_page_changed)
         self.regions.region_selected.connect(self.picture.select_region)
         self.regions.region_selected.connect(self.region_selected)
         self.rank.picked.connect(self.regions.set_rank)
@@ -185,16 +188,36 @@ class SizingView(Ground):
         super().resizeEvent(event)
         self._place_pages()
 
+    @override
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        # A notice that goes, or a verdict of more lines, moves what the floating page leaves free.
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Move):
+            self._place_pages()
+        return super().eventFilter(watched, event)
+
     def _place_pages(self) -> None:
         if self._is_low and not self.tabs.is_folded:
             bottom = self.height() - self.tabs.strip_height
-            height = min(_TABS_HEIGHT - self.tabs.strip_height, bottom - self.splitter.y())
+            room = bottom - self.splitter.y()
+            height = min(_TABS_HEIGHT - self.tabs.strip_height, room)
+            if self.tabs.wants_all:
+                height = room - self.verdict.height()
             self.tabs.float_at(QPoint(0, bottom - height), QSize(self.width(), height))
 
     def _share_height(self) -> None:
+        alone = self.tabs.wants_all and not self._is_low
+        self.picture.setVisible(not alone)
+        if alone:
+            self.splitter.setSizes([1, self.splitter.height() - 1])
+            return
         low = self._is_low or self.tabs.is_folded
         tabs = self.tabs.strip_height if low else _TABS_HEIGHT
         self.splitter.setSizes([max(1, self.splitter.height() - tabs), tabs])
+
+    def _on_page_changed(self) -> None:
+        if self.picture.isHidden() != (self.tabs.wants_all and not self._is_low):
+            self._share_height()
+        self._place_pages()
 
     def _on_folded_changed(self, folded: bool) -> None:  # noqa: FBT001 - a signal's argument
         if not self._laying_out:

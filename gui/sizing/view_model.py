@@ -124,6 +124,13 @@ class SizingViewModel(QObject):
         plan, notes = adapted(plan, model)
         self._answer(replace(self.state, model=model, plan=plan, notes=notes, sizing=None))
 
+    def open(self, model: Model, plan: Plan) -> None:
+        """Put a plan that was kept in force, undoably where it is for the same model."""
+        if model is self.state.model:
+            self._push(plan, "kept plan")
+        else:
+            self._answer(replace(self.state, model=model, plan=plan, notes=(), sizing=None))
+
     def set_here(self, here: Machine) -> None:
         """Take a new measurement of this computer."""
         self._answer(replace(self.state, here=here))

@@ -201,8 +201,15 @@ def test_that_shortcuts_reach_their_place(app, qtbot):
     assert app.model.state.context == 2 * context
     qtbot.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert app.model.state.context == context
-    qtbot.keyClick(window, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(window, Qt.Key.Key_4, Qt.KeyboardModifier.ControlModifier)
     assert app.holds.isVisible()
+    qtbot.keyClick(window, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(window, Qt.Key.Key_3, Qt.KeyboardModifier.ControlModifier)
+    assert app.compare_view.isVisible()
+    assert app.view.picture.isHidden()
+    assert len(app.compare.entries) == 1
+    qtbot.keyClick(window, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
+    assert app.view.picture.isVisible()
     qtbot.keyClick(window, Qt.Key.Key_L, Qt.KeyboardModifier.ControlModifier)
     assert app.view.strip.context.hasFocus()
 

@@ -1,0 +1,69 @@
+"""The command that puts a plan beside others, and what the comparison hands back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Slot
+from PySide6.QtGui import QGuiApplication
+
+from gui.sizing.comparison import MOST
+
+if TYPE_CHECKING:
+    from gui.app import App
+    from gui.sizing.comparison import Entry, Pinned
+    from gui.sizing.view_model import State
+
+_FULL = f"{MOST} plans are compared already: remove one first"
+
+
+class Comparing(QObject):
+    """Connects the plan in force with the plans that were put aside."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self._app = app
+        self._action = app.window.commands["compare"]
+        self._tip = self._action.toolTip()
+        self._action.triggered.connect(self._on_add)
+        app.view.header.add_action_button(self._action, "columns-3", "Add to compare", flat=True)
+        app.compare.changed.connect(self._on_changed)
+        app.compare_view.add_wanted.connect(self._on_add)
+        app.compare_view.open_wanted.connect(self._on_open)
+        app.compare_view.copy_wanted.connect(self._on_copy)
+        app.model.changed.connect(self._on_state_changed)
+
+    @Slot()
+    def _on_add(self) -> None:
+        app = self._app
+        if app.compare.add(app.model.state):
+            count = len(app.compare.entries)
+            hint = "Change the plan and add it again." if count == 1 else ""
+            app.filing.tell(f"Plan {'ABCDEF'[count - 1]} is kept under Compare", hint)
+        elif not app.compare.is_full:
+            app.filing.tell("This plan is among the compared ones already")
+
+    @Slot(object)
+    def _on_changed(self, entries: tuple[Entry, ...]) -> None:
+        self._app.view.tabs.set_count(self._app.compare_view, str(len(entries) or ""))
+        self._allow(self._app.model.state)
+
+    @Slot(object)
+    def _on_state_changed(self, state: State) -> None:
+        self._app.compare.set_here(state.here)
+        self._app.compare_view.set_unit(state.unit)
+        self._allow(state)
+
+    def _allow(self, state: State) -> None:
+        is_full = self._app.compare.is_full
+        self._action.setEnabled(state.sizing is not None and not state.is_stale and not is_full)
+        self._action.setToolTip(_FULL if is_full else self._tip)
+
+    @Slot(object)
+    def _on_open(self, pinned: Pinned) -> None:
+        self._app.model.open(pinned.model, pinned.plan)
+
+    @Slot(str)
+    def _on_copy(self, text: str) -> None:
+        QGuiApplication.clipboard().setText(text)
+        self._app.filing.tell("Copied as Markdown")

@@ -1,0 +1,119 @@
+"""The plans that are compared: put aside, reordered, and sized anew with the machine."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from engine.errors import PlimsollError
+from engine.fit.solve import limits
+from engine.sizing import size
+from gui.kit.latest import LatestOnly
+from gui.kit.messages import sentence
+from gui.sizing.comparison import MOST, Entry, Pinned
+from gui.sizing.plan import machine_for
+
+if TYPE_CHECKING:
+    from engine.cancel import CancelToken
+    from engine.devices.device import Machine
+    from engine.fit.solve import Limits
+    from gui.kit.tasks import TaskRunner
+    from gui.sizing.view_model import State
+
+_log = logging.getLogger("plimsoll.gui")
+
+
+class CompareViewModel(QObject):
+    """Up to six plans in an order; the first is the one that the others differ from."""
+
+    changed = Signal(object)
+    """The entries, in order."""
+
+    def __init__(self, runner: TaskRunner, here: Machine, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._here = here
+        self.entries: tuple[Entry, ...] = ()
+        self._search = LatestOnly(runner, self)
+        self._search.succeeded.connect(self._on_found)
+        self._search.failed.connect(self._on_failed)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further plan has room."""
+        return len(self.entries) >= MOST
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is still being worked out."""
+        return not self._search.is_busy
+
+    def add(self, state: State) -> bool:
+        """Put the plan in force aside. Returns whether it wasn't among them already."""
+        if state.model is None or self.is_full:
+            return False
+        pinned = Pinned(state.model, state.plan)
+        if any(entry.pinned == pinned for entry in self.entries):
+            return False
+        self._publish((*self.entries, self._entry(pinned)))
+        return True
+
+    def remove(self, index: int) -> None:
+        """Drop one plan."""
+        if 0 <= index < len(self.entries):
+            self._publish(self.entries[:index] + self.entries[index + 1 :])
+
+    def move(self, index: int, to: int) -> None:
+        """Put plan ``index`` at place ``to``."""
+        if index == to or not (0 <= index < len(self.entries) and 0 <= to < len(self.entries)):
+            return
+        rest = [*self.entries]
+        rest.insert(to, rest.pop(index))
+        self._publish(tuple(rest))
+
+    def set_here(self, here: Machine) -> None:
+        """Size the plans for this computer anew after a measurement."""
+        if here != self._here:
+            self._here = here
+            self._publish(tuple(self._entry(entry.pinned) for entry in self.entries))
+
+    def _entry(self, pinned: Pinned) -> Entry:
+        try:
+            machine = machine_for(pinned.plan, self._here)
+            return Entry(pinned, size(pinned.model, pinned.plan.deployment, machine))
+        except PlimsollError as error:
+            return Entry(pinned, None, sentence(error))
+
+    def _publish(self, entries: tuple[Entry, ...]) -> None:
+        self.entries = entries
+        self.changed.emit(entries)
+        waiting = [entry for entry in entries if entry.limits is None and entry.sizing is not None]
+        if not waiting:
+            self._search.cancel()
+            return
+
+        def search(token: CancelToken) -> dict[int, Limits]:
+            found: dict[int, Limits] = {}
+            for entry in waiting:
+                token.raise_if_cancelled()
+                if entry.sizing is not None:
+                    machine = entry.sizing.budget.machine
+                    plan = entry.pinned.plan.deployment
+                    found[id(entry)] = limits(entry.pinned.model, plan, machine)
+            return found
+
+        self._search.submit(search)
+
+    @Slot(object)
+    def _on_found(self, found: dict[int, Limits]) -> None:
+        self.entries = tuple(
+            replace(entry, limits=found[id(entry)]) if id(entry) in found else entry
+            for entry in self.entries
+        )
+        self.changed.emit(self.entries)
+
+    @Slot(object)
+    def _on_failed(self, error: BaseException) -> None:
+        _log.error("the limits of a comparison could not be worked out", exc_info=error)

@@ -1,0 +1,233 @@
+"""Plans side by side: what each is called, what differs from the first, and its figures. No Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.budget.model import Region
+from engine.runtimes import registry
+from engine.runtimes.loading import loaded
+from gui.kit import format as fmt
+from gui.kit.charts.captions import drawn_bytes, needed_bytes
+from gui.sizing.markdown import escaped
+from gui.sizing.plan import format_label, short_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from engine.architecture.model import Model
+    from engine.budget.model import RankBudget
+    from engine.fit.solve import Limits
+    from engine.sizing import Sizing
+    from engine.units import UnitSystem
+    from gui.sizing.plan import Plan
+
+MOST = 6
+"""Plans that can be compared at once."""
+_LETTERS = "ABCDEF"
+_COLUMNS = (
+    ("State", Region.RECURRENT_STATE),
+    ("Activations", Region.ACTIVATIONS),
+    ("Graphs", Region.CUDA_GRAPHS),
+    ("Runtime", Region.RUNTIME),
+    ("Slack", Region.ALLOCATOR),
+    ("Headroom", Region.HEADROOM),
+    ("Others", Region.FOREIGN),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A plan that was put aside."""
+
+    model: Model
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """A plan with its answer on the machine as it is now."""
+
+    pinned: Pinned
+    sizing: Sizing | None
+    problem: str = ""
+    """Why there is no answer."""
+    limits: Limits | None = None
+    """None while they are searched."""
+
+    @property
+    def rank(self) -> RankBudget | None:
+        """The rank that binds: the one to look at."""
+        if self.sizing is None:
+            return None
+        bound = self.sizing.verdict.binding_rank
+        return next((r for r in self.sizing.budget.ranks if r.rank == bound), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A part of a plan's name, and whether it differs from the first plan's."""
+
+    text: str
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of the table of figures."""
+
+    letter: str
+    cells: tuple[Word, ...]
+
+
+def letter(index: int) -> str:
+    """``A`` for the first plan."""
+    return _LETTERS[index]
+
+
+def names(entries: Sequence[Entry]) -> list[tuple[tuple[Word, ...], ...]]:
+    """Three lines a plan: model; formats and load; runtime and device."""
+    told = [_parts(entry) for entry in entries]
+    loads = {(entry.pinned.plan.deployment.concurrency, _context(entry)) for entry in entries}
+    shown: list[tuple[tuple[Word, ...], ...]] = []
+    for parts in told:
+        model, weights, cache, load, runtime, device = (
+            Word(text, text != first) for text, first in zip(parts, told[0], strict=True)
+        )
+        second = (weights, cache) if len(loads) == 1 else (weights, cache, load)
+        shown.append(((model,), second, (runtime, device)))
+    return shown
+
+
+def _parts(entry: Entry) -> tuple[str, ...]:
+    """Model, weights, cache, load, runtime, device."""
+    model, plan = entry.pinned.model, entry.pinned.plan
+    asked = plan.deployment
+    runtime = registry.get(asked.runtime)
+    settled = entry.sizing.budget.deployment if entry.sizing else asked
+    weights = asked.weight_format
+    if weights == "auto":
+        weights = loaded(model, asked.runtime).name
+    cache = settled.cache_type_k or settled.kv_cache_dtype
+    if cache == "auto":
+        cache = model.spec.kv_cache_dtype or model.spec.dtype
+    version = short_version(asked.runtime_version or runtime.versions[0])
+    context = _context(entry)
+    tokens = fmt.count(context) if context else "its own context"
+    return (
+        model.id.rsplit("/", 1)[-1],
+        format_label(weights),
+        f"KV {format_label(cache)}",
+        f"{tokens} {fmt.TIMES} {asked.concurrency}",
+        f"{runtime.label} {version}",
+        _device(entry),
+    )
+
+
+def _context(entry: Entry) -> int | None:
+    chosen = entry.pinned.plan.deployment.max_model_len
+    if chosen is None and entry.sizing:
+        return entry.sizing.budget.deployment.max_model_len
+    return chosen
+
+
+def _device(entry: Entry) -> str:
+    plan, count = entry.pinned.plan, entry.pinned.plan.deployment.ranks
+    slots = entry.sizing.budget.machine.slots if entry.sizing else ()
+    name = plan.device or (slots[0].device.name if slots else "this computer")
+    shown = f"{count} {fmt.TIMES} {name}" if count > 1 else name
+    return f"{shown}, emptied" if plan.emptied and plan.device is None else shown
+
+
+def load_words(entries: Sequence[Entry]) -> str:
+    """What all plans share of tokens and requests, for the line below the table."""
+    loads = {(_context(entry), entry.pinned.plan.deployment.concurrency) for entry in entries}
+    if len(loads) != 1:
+        return "Bold: differs from plan A."
+    context, concurrency = loads.pop()
+    tokens = f"{fmt.count(context)} tokens" if context else "their own context"
+    return f"Bold: differs from plan A. All plans: {tokens}, {concurrency} at once."
+
+
+def headings(entries: Sequence[Entry], unit: UnitSystem) -> tuple[str, ...]:
+    """The table's columns."""
+    columns = [name for name, _ in _columns(entries)]
+    return (f"Plan, {unit.value}", "Weights", "KV needed", "KV reserved", *columns, "Load line")
+
+
+def lines(entries: Sequence[Entry], unit: UnitSystem) -> tuple[Line, ...]:
+    """The table: the fullest rank of every plan, region by region."""
+    if not entries:
+        return ()
+    columns = _columns(entries)
+    rows = [_cells(entry, columns, unit) for entry in entries]
+    return tuple(
+        Line(letter(i), tuple(Word(c, c != first) for c, first in zip(row, rows[0], strict=True)))
+        for i, row in enumerate(rows)
+    )
+
+
+def _columns(entries: Iterable[Entry]) -> list[tuple[str, Region]]:
+    """Recurrent state has a column only where some plan has any."""
+    ranks = [entry.rank for entry in entries]
+    has_state = any(rank and drawn_bytes(rank, Region.RECURRENT_STATE) for rank in ranks)
+    return [column for column in _COLUMNS if has_state or column[1] != Region.RECURRENT_STATE]
+
+
+def _cells(
+    entry: Entry, columns: Sequence[tuple[str, Region]], unit: UnitSystem
+) -> tuple[str, ...]:
+    rank = entry.rank
+    if rank is None:
+        return (fmt.DASH,) * (len(columns) + 4)
+    cache = rank.regions[Region.KV_CACHE].estimate.likely_bytes
+    sizes = [
+        drawn_bytes(rank, Region.WEIGHTS),
+        needed_bytes(rank) if rank.has_pool else cache,
+        cache,
+        *(drawn_bytes(rank, region) for _, region in columns),
+        rank.slot.device.allocatable.likely_bytes,
+    ]
+    return tuple(fmt.size_number(size, unit) if size else fmt.DASH for size in sizes)
+
+
+def limits_words(entry: Entry) -> tuple[str, str]:
+    """Longest context and most at once; dashes while they are searched."""
+    found = entry.limits
+    longest = found.max_context if found else None
+    most = found.max_concurrency if found else None
+    return (
+        fmt.DASH if longest is None else fmt.count(longest),
+        fmt.DASH if most is None else fmt.count(most),
+    )
+
+
+def markdown(entries: Sequence[Entry], unit: UnitSystem) -> str:
+    """The comparison as one Markdown table."""
+    heads = (
+        unit.value,
+        "Plan",
+        "Verdict",
+        "Longest context",
+        "Most at once",
+        *headings(entries, unit)[1:],
+    )
+    rows = [f"| {' | '.join(heads)} |", f"|{'---|' * 3}{'---:|' * (len(heads) - 3)}"]
+    figures = lines(entries, unit)
+    for entry, words, line in zip(entries, names(entries), figures, strict=True):
+        named = "; ".join(", ".join(word.text for word in part) for part in words)
+        verdict = entry.sizing.verdict.headline if entry.sizing else entry.problem
+        cells = (line.letter, named, verdict, *limits_words(entry), *(w.text for w in line.cells))
+        rows.append(f"| {' | '.join(escaped(cell) for cell in cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def sentence(entry: Entry, words: tuple[tuple[Word, ...], ...], index: int) -> str:
+    """The plan for those who hear it."""
+    named = ", ".join(word.text for part in words for word in part)
+    verdict = entry.sizing.verdict.headline if entry.sizing else entry.problem
+    longest, most = limits_words(entry)
+    return (
+        f"Plan {letter(index)}: {named}. {verdict}. Longest context {longest}, most at once {most}."
+    )
