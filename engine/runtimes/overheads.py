@@ -25,6 +25,8 @@ _DECODE_ON_STRIX = (
     "eight models on a Strix Halo under ROCm, driver counters: 146 to 150 MiB beside the buffers "
     "and their page tables"
 )
+_OF_SERVERS = (8.0, 9.0, 10.0, 10.3)
+"""Compute capabilities of A100, H100, B200 and B300: libraries bring more kernels for them."""
 _PAGE_BYTES, _ENTRY_BYTES = 4096, 8
 _RADEON = "read on three Radeon cards under ROCm: 164 to 254 MiB"
 
@@ -127,25 +129,27 @@ def page_tables(device: Device, backend: str, held_bytes: int) -> Estimate:
 
 def torch_process(device: Device) -> Estimate:
     """Context and library workspaces of one PyTorch process on one GPU."""
-    return _torch(device.vendor, device.kind, device.sm_count)
+    for_servers = device.compute_capability in _OF_SERVERS
+    return _torch(device.vendor, device.kind, device.sm_count, for_servers)
 
 
 @lru_cache(maxsize=256)
-def _torch(vendor: Vendor, kind: DeviceKind, sm_count: int) -> Estimate:
+def _torch(vendor: Vendor, kind: DeviceKind, sm_count: int, for_servers: bool) -> Estimate:  # noqa: FBT001 - cache key
     base = _context(vendor, kind, sm_count)
     if vendor is not Vendor.NVIDIA or kind is DeviceKind.HOST:
         return base
-    source = (
-        "PyTorch processes on T4 (96 to 133 MiB), L4 (263), RTX 5090 (502), A100 80GB (522) and "
-        "H100 (754): context × 1.1, up to 350 MiB more"
-    )
+    source = "PyTorch processes on T4 (96 to 133 MiB), L4 (263) and RTX 5090 (502): context × 1.1"
+    low, tenths = base.likely_bytes * 5 // 8, 11
+    if for_servers:
+        source = "PyTorch processes on A100 80GB (522 MiB) and H100 (754): context × 1.7"
+        low, tenths = base.likely_bytes, 17
     return Estimate(
-        base.likely_bytes * 5 // 8,
-        base.likely_bytes * 11 // 10,
+        low,
+        base.likely_bytes * tenths // 10,
         base.likely_bytes + 350 * MIB,
         Basis.FITTED,
-        source,
-        f"1.1 × {base.likely_bytes // MIB} MiB",
+        f"{source}, at most 350 MiB more than it",
+        f"{tenths / 10} × {base.likely_bytes // MIB} MiB",
         "context and libraries",
     )
 

@@ -19,6 +19,8 @@ REASONS: dict[tuple[str, str], str] = {
     ("tf-octocoder-nf4", "peak"): "its class keeps a mask of 64 MiB, which is no weight",
     ("tf-octocoder-int8", "peak"): "as loading peaked: what quantising holds is not known closer",
     ("qwen3doc-tf-qwen3-", "end"): "what AutoAWQ and FP8 hold beside is fitted, and not known",
+    ("cal-m5-c", ""): "a device that was all but full; what the 495 MiB were is not known",
+    ("cal-6800-vulkan", ""): "725 and 728 MiB on two cards; what they were is not known",
     ("mlx-pr40-mistral7b-before", "peak"): (
         "before March 2025 mask and scores were kept more than once, by how much is not known"
     ),

@@ -139,6 +139,13 @@ def test_that_a_pytorch_process_takes_what_was_read(name: str, mib: int):
     assert holds(overheads.torch_process(catalogue.find(name)), mib)
 
 
+@pytest.mark.parametrize(("name", "mib"), [("A100 80GB", 522), ("H100 SXM 80GB", 754)])
+def test_that_a_card_for_servers_takes_more_than_its_context(name: str, mib: int) -> None:
+    found = overheads.torch_process(catalogue.find(name))
+    assert holds(found, mib)
+    assert found.likely_bytes == pytest.approx(mib * MIB, rel=0.15)
+
+
 def test_that_collectives_follow_the_links():
     h200, l40s = catalogue.find("H200"), catalogue.find("L40S")
     assert overheads.collectives(h200, 1).high_bytes == 0
