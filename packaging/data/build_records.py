@@ -23,9 +23,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from record_fields import REQUEST_OF, figures_of, whole_reason  # noqa: E402 - path is set above
+from record_general import card_for, free_before, model_name, unread  # noqa: E402
 from record_llama_cpp import runs, shapes  # noqa: E402
 from record_readings import KNOWN, LEFT_OUT, READINGS  # noqa: E402
-from record_readings_files import CALIBRATED, calibrated, strix  # noqa: E402
+from record_readings_files import CALIBRATED, STRIX_MODELS, calibrated, strix  # noqa: E402
 from record_readings_forks import FORKS, FORKS_LEFT_OUT  # noqa: E402
 from record_readings_more import adapter, after_loading  # noqa: E402
 
@@ -83,13 +84,17 @@ def converted(raw: dict[str, Any]) -> dict[str, Any]:
     """One record of the two corpora of text."""
     if raw["id"] in CALIBRATED:
         return overhead(raw)
-    reading = strix(raw) if raw["id"].startswith("strix-") else _READ.get(raw["id"], {})
+    is_strix = any(map(raw["id"].startswith, STRIX_MODELS))
+    reading = strix(raw) if is_strix else _READ.get(raw["id"], {})
     asked = REQUEST_OF[raw["engine"]](raw) if raw["engine"] in REQUEST_OF else {}
     request = asked | reading.get("request", {})
     request = {k: v for k, v in request.items() if v is not None}
-    model = reading.get("model") or raw.get("model")
-    facts = reading.get("facts", {}) | adapter(raw)
-    left_out = unscored(raw, request) | reading.get("left_out", {})
+    model = reading.get("model") or model_name(raw)
+    facts = free_before(raw) | reading.get("facts", {}) | adapter(raw)
+    if "free_before_bytes" in facts and "gpu" not in request:
+        request["gpu"] = card_for(facts["free_before_bytes"])
+    found = reading.get("left_out", {}) if reading else unread(raw, request)
+    left_out = unscored(raw, request) | found
     reason = _UNREAD.get(raw["id"]) or whole_reason(raw, model) or after_loading(raw)
     if reason:
         left_out["*"] = reason
@@ -168,6 +173,8 @@ def h100(row: dict[str, str]) -> dict[str, Any]:
     elif row["dtype"] == "torch.float32":
         request["weight_format"] = "fp32"
     left_out: dict[str, str] = {}
+    if row["quant"] == "mxfp4":
+        left_out["load peak"] = "read before the experts are laid out anew"
     if pp > 1:
         reason = "the log prints one stage's pool, and the poorest decides"
         left_out |= dict.fromkeys(("kv_pool", *KNOWN), reason)
@@ -176,6 +183,7 @@ def h100(row: dict[str, str]) -> dict[str, Any]:
         weights = row["load_gib"]  # This log mixes two stages: 4.26 loaded, 3.28 charged.
     printed = {
         "weights": gib(weights),
+        "load peak": gib(row["load_peak_gib"]),
         "activations": gib(row["act_peak_gib"]),
         "non_torch": gib(row["non_torch_gib"]),
         "graphs": gib(row["cudagraph_gib"]),

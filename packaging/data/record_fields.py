@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from record_general import file_mix, flags
+
 GIB = 2**30
 MIB = 2**20
 GB = 10**9
@@ -113,6 +115,10 @@ def served(raw: dict[str, Any]) -> dict[str, Any]:
     release = version[1] if version and not version[1].startswith("20") else None
     if release is None and raw["engine"] == "sglang":
         release = _sglang_release(raw)
+    if release is None:
+        # A day, and the line of releases in brackets.
+        line = re.search(r"\(.*?\b(0\.\d+)\b", raw.get("engine_version") or "")
+        release = f"{line[1]}.0" if line else None
     if release is not None:
         request["runtime_version"] = release
     request |= {ours: raw[theirs] for theirs, ours in _SHARED.items() if raw.get(theirs)}
@@ -124,18 +130,7 @@ def served(raw: dict[str, Any]) -> dict[str, Any]:
     request["weight_format"] = weight_format(raw)
     cache = (raw.get("kv_dtype") or "auto").split(" ")[0]
     request["kv_cache_dtype"] = "auto" if cache in ("auto", "16-bit") else cache
-    flags = " ".join(raw.get("other_flags") or [])
-    if "enable_prefix_caching" in flags or "--enable-prefix-caching" in flags:
-        request["enable_prefix_caching"] = True
-    found = re.search(r"(?:speculative|MTP).*?n=(\d+)", flags)
-    if found:
-        request["speculative_tokens"] = int(found[1])
-    rank = re.search(r"max_lora_rank (\d+)", flags)
-    if rank:
-        request |= {"max_loras": 1, "max_lora_rank": int(rank[1])}
-    if "enable-expert-parallel" in flags:
-        request["enable_expert_parallel"] = True
-    return request
+    return request | flags(raw)
 
 
 def generated(raw: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +167,7 @@ def on_apple(raw: dict[str, Any]) -> dict[str, Any]:
 
 def of_files(raw: dict[str, Any]) -> dict[str, Any]:
     """The request of a record of llama.cpp or Ollama."""
-    request: dict[str, Any] = {"runtime": raw["engine"]}
+    request: dict[str, Any] = {"runtime": raw["engine"], "weight_format": file_mix(raw)}
     stated = re.match(r"b\d{4,5}\b|\d+\.\d+\.\d+\b", raw.get("engine_version") or "")
     if stated:
         request["runtime_version"] = stated[0]
@@ -226,9 +221,11 @@ def weight_format(raw: dict[str, Any]) -> str | None:
     """Our name of a record's format; None where it says nothing."""
     text = (raw.get("weight_format") or "").split(" ")[0]
     if text.startswith("gguf"):
-        return None
+        return file_mix(raw)
     if text == "bnb-int8":
         return "int8"
+    if "native" in (raw.get("weight_format") or ""):
+        return "auto"  # The checkpoint says it.
     return _WEIGHTS.get(text, text) or None
 
 
