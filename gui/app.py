@@ -92,6 +92,7 @@ class App(QObject):
         self.holds = HoldsView()
         self.view.tabs.add_page("What holds it", self.holds)
         self.browser = BrowserView(self.runner, self.hub, self.themes.current)
+        self.browser.model.restore_order(self.settings.order, self.settings.turned_orders)
         stack = self.model.undo_stack
         undo, redo = stack.createUndoAction(self), stack.createRedoAction(self)
         undo.setShortcut("Ctrl+Z")

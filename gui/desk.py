@@ -92,6 +92,8 @@ class Desk(QObject):
             tabs_folded=app.view.folded_by_user,
             geometry=bytes(app.window.saveGeometry().data()),
             splitters=app.window.splitter_states(),
+            order=app.browser.model.state.wanted.sort.value,
+            turned_orders=app.browser.model.turned_orders,
         )
 
     def welcome(self) -> None:

@@ -10,11 +10,13 @@ if TYPE_CHECKING:
 
 EXPAND = (
     "safetensors", "gguf", "config", "gated", "downloads", "likes", "lastModified", "pipeline_tag",
+    "tags",
 )  # fmt: skip
 """Asked for with each page, so that a row needs no request of its own."""
 
 _PLAIN_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 """Of one weight, where an element is a weight."""
+_LICENCE = "license:"
 _MAX_COUNT = 10**15
 
 
@@ -38,6 +40,8 @@ class HubModel:
     last_modified: str
     """ISO 8601, as stated; empty where unknown."""
     pipeline_tag: str
+    licence: str = ""
+    """As its page states it; empty where it states none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,7 @@ def model_from(item: object) -> HubModel | None:
         likes=_count(fields.get("likes")),
         last_modified=_text(fields.get("lastModified")),
         pipeline_tag=_text(fields.get("pipeline_tag")),
+        licence=_licence(fields.get("tags")),
     )
 
 
@@ -108,6 +113,17 @@ def _object(value: object) -> Mapping[str, object]:
 
 def _text(value: object) -> str:
     return value[:200] if isinstance(value, str) else ""
+
+
+def _licence(tags: object) -> str:
+    """The licence that the Hub makes a tag of: ``license:apache-2.0``."""
+    names = cast("list[object]", tags) if isinstance(tags, list) else []
+    stated = (_text(name).removeprefix(_LICENCE) for name in names[:200] if _is_licence(name))
+    return next(stated, "")
+
+
+def _is_licence(tag: object) -> bool:
+    return isinstance(tag, str) and tag.startswith(_LICENCE)
 
 
 def _count(value: object) -> int | None:

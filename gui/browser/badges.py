@@ -7,10 +7,12 @@ to be painted, for some milliseconds at each of its callbacks.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
 
+from engine.budget.weights import WeightLayout, weights
 from engine.errors import PlimsollError
 from engine.fit.verdict import Fit
 from engine.runtimes import registry
@@ -32,6 +34,7 @@ _log = logging.getLogger("plimsoll.gui")
 
 SLICE_MS = 8
 """Half a frame; the longest single sizing comes on top of it."""
+_AS_STORED = WeightLayout(with_mtp=True)
 _GGUF_RUNTIME = "llama.cpp"
 _ALL_ON_GPU = {"vllm", "transformers"}
 """Runtimes that put no weights elsewhere by themselves."""
@@ -63,6 +66,12 @@ class BadgeQueue(QObject):
         self._plan = (deployment, machine)
         self._timer.start()
 
+    def add(self, rows: Sequence[Row]) -> None:
+        """Work out ``rows`` too, after those that wait."""
+        if self._plan is not None:
+            self._waiting = [*reversed(rows), *self._waiting]
+            self._timer.start()
+
     def stop(self) -> None:
         """Drop everything."""
         self._waiting = []
@@ -88,13 +97,23 @@ def badge_for(row: Row, deployment: Deployment, machine: Machine) -> Badge:
     """The badge of one row; whatever is wrong with a model makes it unknown, not an error."""
     if row.model is None:
         return _unread(row, deployment, machine)
+    stored = None
     try:
-        return _sized(row.model(), deployment, machine)
+        model = row.model()
+        stored = stored_bytes(model)
+        return replace(_sized(model, deployment, machine), weight_bytes=stored)
     except PlimsollError as error:
-        return Badge(Fit.UNKNOWN, None, "Unknown", sentence(error))
+        return Badge(Fit.UNKNOWN, None, "Unknown", sentence(error), stored)
     except Exception as error:  # noqa: BLE001 - one odd model must not take the list with it
         _log.exception("no badge for %s", row.key)
-        return Badge(Fit.UNKNOWN, None, "Unknown", sentence(error))
+        return Badge(Fit.UNKNOWN, None, "Unknown", sentence(error), stored)
+
+
+def stored_bytes(model: Model) -> int:
+    """Bytes of all weights of ``model`` as they are stored."""
+    if model.stored is not None:
+        return model.stored.size_bytes
+    return sum(stage.size_bytes for stage in weights(model, _AS_STORED).stages)
 
 
 def _unread(row: Row, deployment: Deployment, machine: Machine) -> Badge:

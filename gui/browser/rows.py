@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from PySide6.QtCore import (
     QAbstractListModel,
@@ -22,7 +22,7 @@ from engine.units import UnitSystem, format_bytes
 from gui.kit.format import margin, tokens_short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from engine.architecture.model import Model
     from engine.cancel import CancelToken
@@ -70,8 +70,18 @@ class Row:
     gated: bool | None = None
     stored_bytes: int | None = None
     """Of its weights on the Hub, where only that is known."""
+    takes: tuple[str, ...] = ()
+    """What it takes in: ``Text``, ``Images``, ``Sound``; empty where that isn't known."""
+    licence: str = ""
+    updated: str = ""
+    """When its repository changed last, ISO 8601."""
     model: Callable[[], Model] | None = field(repr=False, default=None)
     """Gives what can be sized without asking anybody; None where nothing is known here."""
+
+    @property
+    def weight_bytes(self) -> int | None:
+        """Of its weights as stored, without reading anything."""
+        return self.size_bytes or self.stored_bytes
 
     def facts(self) -> str:
         """``8.0 B  BF16  128k``: what is known, in the order of the drawing."""
@@ -96,6 +106,8 @@ class Badge:
     word: str
     """Shown in place of a margin: ``Unknown``, ``Context 4k``, ``Size it``."""
     reason: str
+    weight_bytes: int | None = None
+    """Of its weights as stored; None where they were not read."""
 
     def text(self, system: UnitSystem) -> str:
         """``+1.3 GiB``, or the word."""
@@ -123,6 +135,21 @@ _SCALES = (
 """Unit, the least number that is written in it, decimals, letter."""
 
 
+class ShownRows(Protocol):
+    """Rows in the order of the list."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Row: ...
+
+    def place(self, key: str) -> int | None:
+        """Where ``key`` stands; None where it isn't shown."""
+        ...
+
+    def continues(self, other: ShownRows) -> bool:
+        """Whether it is ``other`` with more rows at its end."""
+        ...
+
+
 class RowModel(QAbstractListModel):
     """The rows in the order given; knows nothing of filters or sorting."""
 
@@ -131,31 +158,26 @@ class RowModel(QAbstractListModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._rows: Sequence[Row] = ()
-        self._places: dict[str, int] = {}
+        self._rows: ShownRows | None = None
         self._badges: Mapping[str, Badge] = {}
         self._chosen = ""
         self._unit = UnitSystem.BINARY
         self._has_more = False
 
     @property
-    def rows(self) -> Sequence[Row]:
-        """What is shown."""
+    def rows(self) -> ShownRows | None:
+        """What is shown; None before anything is."""
         return self._rows
 
-    def set_rows(self, rows: Sequence[Row], *, has_more: bool = False) -> None:
+    def set_rows(self, rows: ShownRows, *, has_more: bool = False) -> None:
         """Show ``rows``: more of the same are appended, anything else replaces them."""
-        kept = len(self._rows)
-        grows = 0 < kept < len(rows) and all(
-            a.key == b.key for a, b in zip(self._rows, rows, strict=False)
-        )
+        grows = self._rows is not None and rows.continues(self._rows)
         self._has_more = has_more
         if grows:
-            self.beginInsertRows(NO_PARENT, kept, len(rows) - 1)
+            self.beginInsertRows(NO_PARENT, self.rowCount(), len(rows) - 1)
         else:
             self.beginResetModel()
         self._rows = rows
-        self._places = {row.key: n for n, row in enumerate(rows)}
         if grows:
             self.endInsertRows()
         else:
@@ -164,7 +186,8 @@ class RowModel(QAbstractListModel):
     def set_badges(self, badges: Mapping[str, Badge], changed: Iterable[str]) -> None:
         """Show ``badges``; only the rows in ``changed`` are painted anew."""
         self._badges = badges
-        places = sorted(self._places[key] for key in changed if key in self._places)
+        found = (self.place(key) for key in changed)
+        places = sorted(place for place in found if place is not None)
         first = 0
         for n, place in enumerate(places):
             if n + 1 == len(places) or places[n + 1] != place + 1:
@@ -175,7 +198,7 @@ class RowModel(QAbstractListModel):
         """Write margins in ``unit``."""
         self._unit = unit
         if self._rows:
-            self._tell(0, len(self._rows) - 1)
+            self._tell(0, self.rowCount() - 1)
 
     def set_chosen(self, model_id: str) -> None:
         """Mark the model that is in the window now.
@@ -184,20 +207,21 @@ class RowModel(QAbstractListModel):
         """
         for name in (self._chosen, model_id):
             self._chosen = name
-            place = self._places.get(self._chosen_key)
+            place = self.place(self._chosen_key)
             if place is not None:
                 self._tell(place, place)
 
     @property
     def _chosen_key(self) -> str:
-        return self._chosen if self._chosen in self._places else self._chosen.partition(":")[0]
+        is_shown = self.place(self._chosen) is not None
+        return self._chosen if is_shown else self._chosen.partition(":")[0]
 
     def _tell(self, first: int, last: int) -> None:
         self.dataChanged.emit(self.index(first), self.index(last))
 
     def place(self, key: str) -> int | None:
         """Row number of ``key``; None where it isn't shown."""
-        return self._places.get(key)
+        return None if self._rows is None else self._rows.place(key)
 
     @property
     def unit(self) -> UnitSystem:
@@ -206,11 +230,11 @@ class RowModel(QAbstractListModel):
 
     @override
     def rowCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(self._rows)
+        return 0 if parent.isValid() or self._rows is None else len(self._rows)
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        if not index.isValid() or index.row() >= len(self._rows):
+        if not index.isValid() or self._rows is None or index.row() >= len(self._rows):
             return None
         row = self._rows[index.row()]
         badge = self._badges.get(row.key)

@@ -7,11 +7,13 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from engine.architecture.read import read
+from engine.architecture.spec import ModuleClass
 from engine.errors import PlimsollError
 from engine.source import catalogue, files, local
 from engine.source.resolve import resolve
 from engine.text import printable
 from gui.browser import listing
+from gui.browser.filters import IMAGES, SOUND, TEXT
 from gui.browser.rows import Row
 
 if TYPE_CHECKING:
@@ -26,6 +28,28 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 64
 """Models of the Hub whose headers are kept for their badges."""
+_TAKES: dict[str, tuple[str, ...]] = {
+    "text": (TEXT,),
+    "embedding": (TEXT,),
+    "image-text": (TEXT, IMAGES),
+    "audio-text": (TEXT, SOUND),
+    "text-generation": (TEXT,),
+    "text2text-generation": (TEXT,),
+    "feature-extraction": (TEXT,),
+    "sentence-similarity": (TEXT,),
+    "text-classification": (TEXT,),
+    "text-ranking": (TEXT,),
+    "fill-mask": (TEXT,),
+    "image-text-to-text": (TEXT, IMAGES),
+    "video-text-to-text": (TEXT, IMAGES),
+    "visual-question-answering": (TEXT, IMAGES),
+    "audio-text-to-text": (TEXT, SOUND),
+    "any-to-any": (TEXT, IMAGES, SOUND),
+    "automatic-speech-recognition": (SOUND,),
+    "audio-classification": (SOUND,),
+    "image-classification": (IMAGES,),
+}
+"""By the catalogue's modality and by the Hub's task; of other tasks it isn't known."""
 
 
 def catalogue_row(entry: CatalogueEntry) -> Row:
@@ -40,6 +64,8 @@ def catalogue_row(entry: CatalogueEntry) -> Row:
         context=entry.max_position_embeddings,
         downloads=entry.downloads,
         gated=entry.gated,
+        takes=_TAKES[entry.modality],
+        licence=entry.licence or "",
         model=partial(_catalogue_model, entry),
     )
 
@@ -67,6 +93,9 @@ def hub_row(found: HubModel, hub: HubClient) -> Row:
         downloads=found.downloads,
         gated=found.gated,
         stored_bytes=found.stored_bytes,
+        takes=_TAKES[entry.modality] if entry else _TAKES.get(found.pipeline_tag, ()),
+        licence=found.licence,
+        updated=found.last_modified,
         model=partial(_catalogue_model, entry) if entry else None,
     )
 
@@ -114,8 +143,16 @@ def _with_model(row: Row, model: Model) -> Row:
         parameters=model.parameters,
         weight_format=listing.format_label(stored),
         context=model.spec.max_position_embeddings,
+        takes=row.takes or _taken_in(model),
         model=lambda: model,
     )
+
+
+def _taken_in(model: Model) -> tuple[str, ...]:
+    """What the model's parts take in: text, and what it has a tower for."""
+    parts = {tensor.module for tensor in model.spec.outer}
+    towers = ((ModuleClass.VISION, IMAGES), (ModuleClass.AUDIO, SOUND))
+    return (TEXT, *(word for module, word in towers if module in parts))
 
 
 def remembering(row: Row, memory: dict[str, RawModel]) -> Row:

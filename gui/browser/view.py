@@ -19,7 +19,16 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from gui.browser.delegate import RowDelegate
-from gui.browser.listing import SIZES, Filters, Sort
+from gui.browser.filters import (
+    ANY,
+    FORMATS,
+    HIDES_WHAT_DOESNT_FIT,
+    SIZES,
+    UNKNOWN,
+    Filters,
+    Group,
+)
+from gui.browser.listing import Sort
 from gui.browser.parts import MessagePanel, SearchField
 from gui.browser.rows import ROW_ROLE, Choice, Row, RowModel, Source
 from gui.browser.view_model import BrowserViewModel, State
@@ -45,6 +54,8 @@ if TYPE_CHECKING:
 
 _GAP = 2
 """More room between the check mark and its word than the style leaves."""
+_BEHIND_MORE = frozenset(Group) - {Group.FIT, Group.PARAMETERS, Group.FORMAT}
+"""Filters that only the expanded browser shows."""
 DOWN, UP = "\N{DOWNWARDS ARROW}", "\N{UPWARDS ARROW}"
 _SOURCES = (
     ("Catalogue", Source.CATALOGUE),
@@ -72,6 +83,8 @@ class BrowserView(Ground):
 
     chosen = Signal(object)
     """A ``Choice``."""
+    more_wanted = Signal()
+    """All filters and figures are asked for."""
 
     def __init__(
         self, runner: TaskRunner, hub: HubClient, theme: Theme, parent: QWidget | None = None
@@ -90,8 +103,15 @@ class BrowserView(Ground):
         self._fits.setIconSize(QSize(12 + _GAP, 12))
         self._fits.setStyleSheet("QToolButton { padding: 0 4px; }")
         self._fits.setToolTip("Hide models that don't fit the plan; unknown ones stay")
-        self._sizes = self._menu_chip("Size", "sizes", tuple(text for text, _, _ in SIZES))
-        self._formats = self._menu_chip("Format", "formats", ())
+        self._sizes = self._menu_chip("Size", "sizes", tuple(text for text, _ in SIZES))
+        self._formats = self._menu_chip(
+            "Format", "formats", tuple(text for text in FORMATS if text != UNKNOWN)
+        )
+        self._only_one(self._menu_of(self._sizes))
+        self._more = self._chip("More", "more")
+        self._more.setCheckable(True)
+        self._more.setToolTip("All filters, and every model with its figures (Ctrl+Shift+F)")
+        self._chips = (self._fits, self._sizes, self._formats, self._more)
         self._summary = ElidedLabel("caption", name="summary")
         self._order = self._sort_button()
         self.rows = RowModel(self)
@@ -127,8 +147,15 @@ class BrowserView(Ground):
         for choice in choices:
             action = QAction(choice, menu)
             action.setCheckable(True)
-            action.toggled.connect(self._on_filter_toggled)
+            action.triggered.connect(self._on_filter_chosen)
             menu.addAction(action)
+
+    def _only_one(self, menu: QMenu) -> None:
+        """Let one choice of ``menu`` be checked, or none."""
+        group = QActionGroup(menu)
+        group.setExclusionPolicy(QActionGroup.ExclusionPolicy.ExclusiveOptional)
+        for action in menu.actions():
+            group.addAction(action)
 
     def _sort_button(self) -> QToolButton:
         button = QToolButton()
@@ -158,7 +185,7 @@ class BrowserView(Ground):
         top.addWidget(self.sources)
         chips = QHBoxLayout()
         chips.setSpacing(6)
-        for chip in (self._fits, self._sizes, self._formats):
+        for chip in self._chips:
             chips.addWidget(chip)
         chips.addStretch(1)
         top.addLayout(chips)
@@ -191,7 +218,8 @@ class BrowserView(Ground):
         self.search.returnPressed.connect(self.model.submit)
         self.search.left_downwards.connect(self._on_left_downwards)
         self.sources.picked.connect(self.model.set_source)
-        self._fits.clicked.connect(self._on_filter_toggled)
+        self._fits.clicked.connect(self._on_fits)
+        self._more.clicked.connect(self._on_more)
         self.list.clicked.connect(self._on_row)
         self.list.entered_row.connect(self._on_row)
         self.rows.more_wanted.connect(self.model.fetch_more)
@@ -235,11 +263,11 @@ class BrowserView(Ground):
         self.message.set_theme(theme)
         ground = theme.colors["surface.window"]
         self.list.setStyleSheet(f"QListView {{ background: {ground}; }}")
-        for chip in (self._fits, self._sizes, self._formats):
+        for chip in self._chips:
             chip.setFixedHeight(theme.size("chip"))
         self.sources.setFixedHeight(theme.size("control"))
         # A widget with a style sheet of its own doesn't follow the application's font.
-        for button in (self._fits, self._sizes, self._formats, *self.sources.buttons):
+        for button in (*self._chips, *self.sources.buttons):
             button.setFont(theme.font("small"))
         self.search.setFont(theme.font("body"))
         self._order.setFont(theme.font("caption"))
@@ -257,13 +285,7 @@ class BrowserView(Ground):
         for button, (text, source) in zip(self.sources.buttons, _SOURCES, strict=True):
             number = state.counts.get(source)
             button.setText(text if number is None else f"{text} {count(number)}")
-        filters = state.wanted.filters
-        self._fits.setChecked(filters.fits_here)
-        ink = self._theme.color("accent.text" if filters.fits_here else "text.tertiary")
-        self._fits.setIcon(icon("check", ink, 12, _GAP))
-        self._sizes.setChecked(bool(filters.sizes))
-        self._formats.setChecked(bool(filters.formats))
-        self._offer_formats()
+        self._show_filters(state.wanted.filters)
         self._summary.set_text(state.summary)
         arrow = DOWN if state.wanted.descending else UP
         self._order.setText(f"{state.wanted.sort.value} {arrow}")
@@ -275,6 +297,22 @@ class BrowserView(Ground):
         if state.message is not None:
             self.message.show_message(state.message)
         self._stack.setCurrentWidget(self.message if state.message else self.list)
+
+    def _show_filters(self, filters: Filters) -> None:
+        fits_here = HIDES_WHAT_DOESNT_FIT in filters.hidden
+        self._fits.setChecked(fits_here)
+        ink = self._theme.color("accent.text" if fits_here else "text.tertiary")
+        self._fits.setIcon(icon("check", ink, 12, _GAP))
+        self._sizes.setChecked(filters.narrows(Group.PARAMETERS))
+        self._formats.setChecked(filters.narrows(Group.FORMAT))
+        self._more.setChecked(any(map(filters.narrows, _BEHIND_MORE)))
+        self._more.setIcon(icon("list-filter", self._theme.color("text.secondary"), 12, _GAP))
+        spans = dict(SIZES)
+        for action in self._menu_of(self._sizes).actions():
+            action.setChecked(spans[action.text()] == filters.parameters)
+        is_narrow = filters.narrows(Group.FORMAT)
+        for action in self._menu_of(self._formats).actions():
+            action.setChecked(is_narrow and not filters.hides(Group.FORMAT, action.text()))
 
     def _show_rows(self, state: State) -> None:
         """Take over the rows; the keyboard's place is kept by the key of its row."""
@@ -290,13 +328,6 @@ class BrowserView(Ground):
     @Slot(object)
     def _on_badges(self, made: object) -> None:
         self.rows.set_badges(self.model.badges, cast("dict[str, object]", made).keys())
-
-    def _offer_formats(self) -> None:
-        menu = self._menu_of(self._formats)
-        known = {action.text() for action in menu.actions()}
-        new = tuple(text for text in self.model.formats() if text not in known)
-        if new:
-            self._fill(menu, new)
 
     # --- what the user does
 
@@ -314,12 +345,23 @@ class BrowserView(Ground):
             self.list.setFocus(Qt.FocusReason.TabFocusReason)
 
     @Slot()
-    def _on_filter_toggled(self) -> None:
-        self.model.set_filters(
-            Filters(
-                self._fits.isChecked(), self._checked(self._sizes), self._checked(self._formats)
-            )
-        )
+    def _on_fits(self) -> None:
+        filters = self.model.state.wanted.filters
+        shown = not self._fits.isChecked()
+        self.model.set_filters(filters.with_shown(*HIDES_WHAT_DOESNT_FIT, shown=shown))
+
+    @Slot()
+    def _on_filter_chosen(self) -> None:
+        filters = self.model.state.wanted.filters
+        sizes = self._checked(self._sizes)
+        chosen = next((span for text, span in SIZES if text in sizes), ANY)
+        formats = filters.with_only(Group.FORMAT, self._checked(self._formats), FORMATS)
+        self.model.set_filters(formats.with_(parameters=chosen))
+
+    @Slot()
+    def _on_more(self) -> None:
+        self._more.setChecked(any(map(self.model.state.wanted.filters.narrows, _BEHIND_MORE)))
+        self.more_wanted.emit()
 
     def _menu_of(self, chip: QToolButton) -> QMenu:
         return cast("QMenu", chip.findChild(QMenu))

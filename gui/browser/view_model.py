@@ -14,14 +14,16 @@ from engine.source.resolve import nearest
 from engine.units import UnitSystem
 from gui.browser import listing, sources
 from gui.browser.badges import BadgeQueue
-from gui.browser.listing import Filters, Sort, Wanted
+from gui.browser.columns import Columns
+from gui.browser.filters import ALL, Filters, Group
+from gui.browser.listing import Sort, Wanted
 from gui.browser.rows import Badge, Choice, Row, Source
 from gui.kit.latest import LatestOnly
 from gui.kit.messages import sentence
 from gui.kit.throttle import Debounce
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from engine.deployment.spec import Deployment
@@ -29,13 +31,25 @@ if TYPE_CHECKING:
     from engine.source.hub import HubClient
     from engine.source.hub_models import HubPage
     from engine.source.raw import RawModel
+    from gui.browser.columns import Arranged
     from gui.kit.tasks import TaskRunner
 
 TYPING_PAUSE_MS = 250
 SEARCH, AGAIN, LOOK, SHOW_ALL = "Search the Hub", "Try again", "Look again", "Show all"
 """Words on the button of a message."""
-ALL = Filters(fits_here=False)
-"""Filters that let everything through."""
+NOTHING = Columns(())
+LOOSEN = {
+    Group.FIT: "Show what doesn’t fit",
+    Group.PARAMETERS: "Any number of parameters",
+    Group.WEIGHTS: "Any stored size",
+    Group.FORMAT: "Any weight format",
+    Group.CONTEXT: "Any context",
+    Group.TAKES: "Whatever it takes in",
+    Group.ACCESS: "Open and gated",
+    Group.AUTHOR: "Any author",
+    Group.LICENCE: "Any licence",
+}
+"""Words on the button that loosens one filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +70,7 @@ class State:
     source: Source = Source.CATALOGUE
     query: str = ""
     wanted: Wanted = field(default_factory=Wanted)
-    rows: Sequence[Row] = ()
+    rows: Arranged = field(default_factory=lambda: NOTHING.arranged("", Wanted()))
     has_more: bool = False
     counts: Mapping[Source, int] = field(default_factory=dict[Source, int])
     """Known numbers only."""
@@ -84,10 +98,11 @@ class BrowserViewModel(QObject):
         self._badges: dict[Source, dict[str, Badge]] = {source: {} for source in Source}
         self._hub = hub
         self._plan: tuple[Deployment, Machine] | None = None
-        self._all: dict[Source, tuple[Row, ...]] = {
-            Source.CATALOGUE: tuple(sources.catalogue_row(entry) for entry in catalogue.entries())
+        self._all: dict[Source, Columns] = {
+            Source.CATALOGUE: Columns(sources.catalogue_row(e) for e in catalogue.entries())
         }
         self._read: dict[str, RawModel] = {}
+        self._turned: set[Sort] = set()
         self._summaries: dict[Source, str] = {}
         self._page: HubPage | None = None
         self._asked = ""
@@ -113,6 +128,7 @@ class BrowserViewModel(QObject):
             LOOK: self.refresh_local,
             SHOW_ALL: partial(self.set_filters, ALL),
         }
+        self._acts |= {words: partial(self._loosen, group) for group, words in LOOSEN.items()}
         self._typing = Debounce(TYPING_PAUSE_MS, self._on_typing_paused, self)
         self._publish()
 
@@ -169,13 +185,38 @@ class BrowserViewModel(QObject):
     def set_sort(self, sort: Sort) -> None:
         """Sort by something else; the same again turns the order round."""
         wanted = self.state.wanted
-        turned = not wanted.descending if sort is wanted.sort else sort is not Sort.NAME
-        self._want(replace(wanted, sort=sort, descending=turned))
+        if sort is wanted.sort:
+            self._turned ^= {sort}
+        self._want(replace(wanted, sort=sort, descending=self._descends(sort)))
+
+    def restore_order(self, sort: str, turned: Collection[str]) -> None:
+        """Sort as last time.
+
+        Args:
+            sort: the value of a ``Sort``; another text changes nothing.
+            turned: those of the orders that were turned round.
+        """
+        self._turned = {known for known in Sort if known.value in turned}
+        known = sort if sort in set(Sort) else self.state.wanted.sort
+        self._want(
+            replace(self.state.wanted, sort=Sort(known), descending=self._descends(Sort(known)))
+        )
+
+    @property
+    def turned_orders(self) -> tuple[str, ...]:
+        """The orders that the user turned round."""
+        return tuple(sort.value for sort in Sort if sort in self._turned)
+
+    def _descends(self, sort: Sort) -> bool:
+        return sort.is_descending_first ^ (sort in self._turned)
+
+    def _loosen(self, group: Group) -> None:
+        self.set_filters(self.state.wanted.filters.without(group))
 
     def choose(self, key: str) -> None:
         """Open a row."""
         self._opening = ""
-        row = next((r for r in self.state.rows if r.key == key), None)
+        row = self.columns.get(key)
         if row is not None:
             self.set_chosen(key)
             self.chosen.emit(Choice(row.key, row.fetch))
@@ -194,10 +235,10 @@ class BrowserViewModel(QObject):
         if page is not None and page.has_more and not self._search.is_busy:
             self._search.submit(partial(sources.ask, self._hub, self._asked, page))
 
-    def formats(self) -> tuple[str, ...]:
-        """Weight formats among the rows of this source, by name."""
-        rows = self._all.get(self.state.source, ())
-        return tuple(sorted({row.weight_format for row in rows if row.weight_format}))
+    @property
+    def columns(self) -> Columns:
+        """All rows of the source that is shown."""
+        return self._all.get(self.state.source, NOTHING)
 
     def count_local(self) -> None:
         """Look for models on this computer once, in the background, so that they are counted."""
@@ -236,16 +277,18 @@ class BrowserViewModel(QObject):
         self._publish()
 
     def _learn(self, key: str, raw: RawModel) -> None:
-        row = next((r for r in self._all.get(Source.HUB, ()) if r.key == key), None)
+        row = self._all.get(Source.HUB, NOTHING).get(key)
         if row is not None and row.model is None:
             self._learning.submit(lambda _token: sources.learned(row, raw))
 
     @Slot(object)
     def _on_learned(self, row: Row) -> None:
-        rows = self._all.get(Source.HUB, ())
-        self._all[Source.HUB] = tuple(row if old.key == row.key else old for old in rows)
+        found = self._all.get(Source.HUB, NOTHING)
+        if row.key not in found.places:
+            return
+        found.replace(row)
         if self.state.source is Source.HUB:
-            self._start_badges()
+            self._queue.add((row,))
         self._publish()
 
     def _want(self, wanted: Wanted) -> None:
@@ -270,14 +313,15 @@ class BrowserViewModel(QObject):
     def _start_badges(self) -> None:
         if self._plan is None:
             return
-        shown = {row.key for row in self.state.rows}
-        rows = self._all.get(self.state.source, ())
+        shown = self.state.rows
         # What the user looks at comes first.
-        self._queue.start(sorted(rows, key=lambda r: r.key not in shown), *self._plan)
+        rows = sorted(self.columns.rows, key=lambda row: shown.place(row.key) is None)
+        self._queue.start(rows, *self._plan)
 
     @Slot(object)
     def _on_badges(self, made: dict[str, Badge]) -> None:
         self._badges[self.state.source].update(made)
+        self.columns.set_badges(made)
         self.badges_changed.emit(made)
 
     # --- the Hub
@@ -298,14 +342,18 @@ class BrowserViewModel(QObject):
 
     @Slot(object)
     def _on_page(self, page: HubPage) -> None:
-        known = self._all.get(Source.HUB, ())
-        seen = {row.key for row in known}
-        found = (sources.hub_row(m, self._hub) for m in page.models if m.id not in seen)
-        new = [sources.remembering(row, self._read) for row in found]
+        found = self._all.setdefault(Source.HUB, Columns(()))
+        rows = (sources.hub_row(model, self._hub) for model in page.models)
+        new = tuple(
+            sources.remembering(row, self._read) for row in rows if row.key not in found.places
+        )
+        found.extend(new)
+        # A model that an earlier search brought has its badge, if it is for this plan.
+        found.set_badges(self._badges[Source.HUB])
         self._page, self._trouble = page, None
-        self._all[Source.HUB] = (*known, *new)
-        self._start_badges()
         self._publish()
+        if self.state.source is Source.HUB and self._plan is not None:
+            self._queue.add(new) if self._queue.is_busy else self._queue.start(new, *self._plan)
 
     @Slot(object)
     def _on_search_failed(self, error: BaseException) -> None:
@@ -316,8 +364,7 @@ class BrowserViewModel(QObject):
 
     @Slot(object)
     def _on_local(self, found: object) -> None:
-        rows = cast("tuple[Row, ...]", found)
-        self._all[Source.LOCAL] = rows
+        self._all[Source.LOCAL] = Columns(cast("tuple[Row, ...]", found))
         if self.state.source is Source.LOCAL:
             self._start_badges()
         self._publish()
@@ -327,11 +374,11 @@ class BrowserViewModel(QObject):
     @Slot()
     def _publish(self) -> None:
         state = self.state
-        everything = self._all.get(state.source, ())
+        everything = self.columns.rows
         # The Hub has searched; narrowing its answer again would hide what it found otherwise.
         query = "" if state.source is Source.HUB else state.query
-        rows = listing.arranged(everything, self.badges, query, state.wanted)
-        counts = {k: len(v) for k, v in self._all.items() if k is not Source.HUB}
+        rows = self.columns.arranged(query, state.wanted)
+        counts = {k: len(v.rows) for k, v in self._all.items() if k is not Source.HUB}
         has_more = state.source is Source.HUB and bool(self._page and self._page.has_more)
         is_busy = {
             Source.CATALOGUE: False,
@@ -345,7 +392,7 @@ class BrowserViewModel(QObject):
             has_more=has_more,
             is_busy=is_busy,
             summary=self._summary(everything, has_more=has_more),
-            message=None if rows or is_busy else self._message(everything),
+            message=None if rows or is_busy else self._message(rows),
         )
         self.changed.emit(self.state)
 
@@ -360,12 +407,12 @@ class BrowserViewModel(QObject):
             everything, {}, source, None, has_more
         )
 
-    def _message(self, everything: Sequence[Row]) -> Message:
+    def _message(self, rows: Arranged) -> Message:
         state = self.state
-        if state.source is Source.HUB:
+        if state.source is Source.HUB and not rows.answering:
             return self._hub_message()
         query = state.query.strip()
-        if not everything:
+        if not self.columns.rows:
             where = "the caches of Hugging Face, Ollama, LM Studio and llama.cpp"
             detail = f"Looked in {where}. Open a file or folder with Ctrl+O, or drop it here."
             return Message("No models found on this computer", detail, LOOK, "hard-drive")
@@ -375,20 +422,19 @@ class BrowserViewModel(QObject):
                 return Message("This is open in the window", detail, picture="check")
             detail = "It reads like a path, a link, or a config, not like a word to search for."
             return Message("Press Enter to open this", detail, picture="search")
-        if query and not listing.arranged(everything, self.badges, query, Wanted(ALL)):
+        if query and not rows.answering:
             near = ", ".join(name.rsplit("/", 1)[-1] for name in nearest(query))
             detail = f"Nearest: {near}" if near else "Nothing here is called like that."
             return Message("No model of this name", detail, SEARCH, "search")
-        return Message(
-            *listing.nothing_fits(everything, self.badges, state.wanted.filters, state.unit),
-            SHOW_ALL,
-            "list-filter",
-        )
+        filters = state.wanted.filters
+        title, detail, group = listing.nothing_left(rows, self.badges, filters, state.unit)
+        action = SHOW_ALL if group is None else LOOSEN[group]
+        return Message(title, detail, action, "list-filter")
 
     def _hub_message(self) -> Message:
         trouble = self._trouble
         if isinstance(trouble, HubOfflineError) or self._hub.offline:
-            count = len(self._all[Source.CATALOGUE])
+            count = len(self._all[Source.CATALOGUE].rows)
             detail = sentence(trouble) if trouble else "Offline mode is on; nothing was sent."
             return Message(f"Off-line, catalogue of {count}", detail, AGAIN, "cloud-off")
         if trouble is not None:

@@ -46,6 +46,10 @@ class Settings:
     geometry: bytes = b""
     splitters: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     last_folder: str = ""
+    order: str = ""
+    """Order of the browser's list; empty for the first."""
+    turned_orders: tuple[str, ...] = ()
+    """Orders whose direction was turned round."""
     python: str = ""
     """The Python chosen to build models with; empty to look for one."""
 
@@ -129,16 +133,27 @@ def _settings(values: Mapping[str, object]) -> Settings:
     for name in ("welcome_closed", "tabs_folded"):
         if isinstance(values.get(name), bool):
             found[name] = values[name]
-    for name in ("last_folder", "python"):
+    for name in ("last_folder", "python", "order"):
         path = values.get(name)
         if isinstance(path, str) and len(path) <= _TEXT_LIMIT and path.isprintable():
             found[name] = path
+    found["turned_orders"] = _texts(values.get("turned_orders"), 20)
     found["geometry"] = _blob(values.get("geometry"))
     blobs = values.get("splitters")
     if isinstance(blobs, dict):
         pairs = cast("dict[str, object]", blobs)
         found["splitters"] = {k: _blob(v) for k, v in list(pairs.items())[:20]}
     return Settings(**found)
+
+
+def _texts(value: object, most: int) -> tuple[str, ...]:
+    """The texts of a list, those left out that can't be meant."""
+    items = cast("list[object]", value)[:most] if isinstance(value, list) else []
+    return tuple(
+        item
+        for item in items
+        if isinstance(item, str) and 0 < len(item) <= _TEXT_LIMIT and item.isprintable()
+    )
 
 
 def _blob(value: object) -> bytes:

@@ -4,7 +4,9 @@ from PySide6.QtCore import QModelIndex, Qt
 from engine.fit.verdict import Fit
 from engine.units import GIB, UnitSystem
 from gui.browser import listing
-from gui.browser.listing import Filters, Sort, Wanted
+from gui.browser.columns import Columns
+from gui.browser.filters import ALL, FORMATS, Filters, Group, Span, format_class
+from gui.browser.listing import Sort, Wanted
 from gui.browser.rows import BADGE_ROLE, Badge, Row, RowModel, parameters_short
 
 
@@ -13,15 +15,35 @@ def row(key, **facts):
 
 
 ROWS = (
-    row("a/small", parameters=10**9, weight_format="BF16", context=8192, downloads=5),
-    row("b/Large", parameters=70 * 10**9, weight_format="FP8", context=131072, downloads=50),
-    row("c/odd", weight_format="BF16"),
-)
+    row(
+        "a/small", parameters=10**9, weight_format="BF16", context=8192, downloads=5, gated=False,
+        stored_bytes=60 * GIB, takes=("Text",), licence="mit", updated="2025-03-21T09:30:00.000Z",
+    ),
+    row(
+        "b/Large", parameters=70 * 10**9, weight_format="FP8", context=131072, downloads=50,
+        stored_bytes=2 * GIB, takes=("Text", "Images"), licence="gemma", gated=True,
+    ),
+    row("c/odd", updated="2024-12-01T00:00:00.000Z"),
+)  # fmt: skip
 BADGES = {
     "a/small": Badge(Fit.FITS, 3 * GIB, "", "Fits."),
     "b/Large": Badge(Fit.DOES_NOT_FIT, -120 * GIB, "", "Doesn't fit."),
     "c/odd": Badge(Fit.UNKNOWN, None, "Unknown", "Its type is not known."),
 }
+
+
+def columns(rows=ROWS, badges=BADGES):
+    made = Columns(rows)
+    made.set_badges(badges)
+    return made
+
+
+def shown(*rows):
+    return Columns(rows).arranged("", Wanted(ALL))
+
+
+def arranged(query="", wanted=None, badges=BADGES):
+    return columns(badges=badges).arranged(query, wanted or Wanted())
 
 
 def keys(rows):
@@ -36,20 +58,22 @@ def model(qtmodeltester):
 
 
 def test_that_the_model_keeps_qts_rules_while_rows_come_grow_and_go(model, qtbot):
-    model.set_rows(ROWS[:1], has_more=True)
+    known = Columns(ROWS[:1])
+    model.set_rows(known.arranged("", Wanted(ALL)), has_more=True)
     model.set_badges(BADGES, BADGES)
+    known.extend(ROWS[2:])
     with qtbot.waitSignal(model.rowsInserted):
-        model.set_rows(ROWS)
+        model.set_rows(known.arranged("", Wanted(ALL)))
     with qtbot.waitSignal(model.modelReset):
-        model.set_rows(ROWS[1:])
+        model.set_rows(known.arranged("odd", Wanted(ALL)))
     model.set_chosen("c/odd")
     model.set_unit(UnitSystem.DECIMAL)
-    model.set_rows(())
+    model.set_rows(shown())
     assert model.rowCount() == 0
 
 
 def test_that_badges_repaint_only_the_rows_that_have_one(model):
-    model.set_rows(ROWS)
+    model.set_rows(columns().arranged("", Wanted(ALL, Sort.MARGIN)))
     told = []
     model.dataChanged.connect(lambda first, last, _roles: told.append((first.row(), last.row())))
     model.set_badges(BADGES, ["a/small", "c/odd", "elsewhere"])
@@ -58,18 +82,18 @@ def test_that_badges_repaint_only_the_rows_that_have_one(model):
 
 
 def test_that_a_row_is_spoken_with_its_verdict_in_words(model):
-    model.set_rows(ROWS)
+    model.set_rows(columns().arranged("", Wanted(ALL, Sort.MARGIN)))
     model.set_badges(BADGES, BADGES)
     spoken = [model.index(n).data(Qt.ItemDataRole.AccessibleTextRole) for n in range(3)]
     assert spoken == [
         "small, a, 1.0 B, BF16, 8k, fits, +3.0 GiB",
         "Large, b, 70.0 B, FP8, 128k, doesn't fit, \N{MINUS SIGN}120 GiB",
-        "odd, c, BF16, unknown",
+        "odd, c, unknown",
     ]
 
 
 def test_that_the_tooltip_has_exact_bytes_and_no_steering_characters(model):
-    model.set_rows((row("a/x\u202ey", parameters=8_030_261_248),))
+    model.set_rows(shown(row("a/x\u202ey", parameters=8_030_261_248)))
     model.set_badges({"a/x\u202ey": BADGES["a/small"]}, ())
     tip = model.index(0).data(Qt.ItemDataRole.ToolTipRole)
     assert "8,030,261,248 parameters" in tip
@@ -79,7 +103,7 @@ def test_that_the_tooltip_has_exact_bytes_and_no_steering_characters(model):
 
 def test_that_the_end_of_a_page_asks_for_the_next_once():
     model = RowModel()
-    model.set_rows(ROWS, has_more=True)
+    model.set_rows(shown(*ROWS), has_more=True)
     asked = []
     model.more_wanted.connect(lambda: asked.append(1))
     assert model.canFetchMore(QModelIndex())
@@ -109,17 +133,24 @@ def test_that_parameters_are_written_short(number, text):
 
 
 def test_that_unknown_rows_stay_when_only_fitting_ones_are_wanted():
-    assert keys(listing.arranged(ROWS, BADGES, "", Wanted())) == ["a/small", "c/odd"]
-    everything = Wanted(Filters(fits_here=False))
-    assert keys(listing.arranged(ROWS, BADGES, "", everything)) == ["b/Large", "a/small", "c/odd"]
+    assert keys(arranged()) == ["a/small", "c/odd"]
+    assert keys(arranged(wanted=Wanted(ALL))) == ["b/Large", "a/small", "c/odd"]
 
 
 def test_that_the_model_in_the_window_stays_in_the_list():
-    assert "b/Large" in keys(listing.arranged(ROWS, BADGES, "", Wanted(chosen="b/Large")))
+    assert "b/Large" in keys(arranged(wanted=Wanted(chosen="b/Large")))
+
+
+def test_that_the_model_in_the_window_alone_is_no_answer():
+    wanted = Wanted(Filters(parameters=Span(2, 3)), chosen="b/Large")
+    wanted_known = Wanted(
+        wanted.filters.with_shown(Group.PARAMETERS, "Unknown", shown=False), chosen="b/Large"
+    )
+    assert keys(arranged(wanted=wanted_known)) == []
 
 
 def test_that_a_row_not_yet_worked_out_is_not_hidden():
-    assert len(listing.arranged(ROWS, {}, "", Wanted())) == 3
+    assert len(arranged(badges={})) == 3
 
 
 @pytest.mark.parametrize(
@@ -131,34 +162,114 @@ def test_that_a_row_not_yet_worked_out_is_not_hidden():
         (Sort.NAME, True, "a c b"),
         (Sort.PARAMETERS, True, "b a c"),
         (Sort.PARAMETERS, False, "a b c"),
+        (Sort.WEIGHTS, True, "a b c"),
+        (Sort.WEIGHTS, False, "b a c"),
+        (Sort.CONTEXT, True, "b a c"),
+        (Sort.UPDATED, True, "a c b"),
+        (Sort.UPDATED, False, "c a b"),
         (Sort.MARGIN, True, "a b c"),
         (Sort.MARGIN, False, "b a c"),
     ],
 )
 def test_that_what_is_unknown_comes_last_whatever_the_order(sort, descending, order):
-    wanted = Wanted(Filters(fits_here=False), sort, descending)
-    found = listing.arranged(ROWS, BADGES, "", wanted)
+    found = arranged(wanted=Wanted(ALL, sort, descending))
     assert " ".join(r.key[0] for r in found) == order
 
 
+def test_that_equal_rows_stay_as_their_source_has_them():
+    same = [row(f"{letter}/m", parameters=7) for letter in "cab"]
+    for descending in (True, False):
+        found = Columns(same).arranged("", Wanted(ALL, Sort.PARAMETERS, descending))
+        assert keys(found) == ["c/m", "a/m", "b/m"]
+
+
 def test_that_all_words_of_the_query_have_to_be_there_in_any_order():
-    everything = Wanted(Filters(fits_here=False))
-    assert keys(listing.arranged(ROWS, BADGES, "LARGE b/", everything)) == ["b/Large"]
-    assert listing.arranged(ROWS, BADGES, "large small", everything) == ()
+    assert keys(arranged("LARGE b/", Wanted(ALL))) == ["b/Large"]
+    assert keys(arranged("large small", Wanted(ALL))) == []
 
 
-def test_that_size_and_format_leave_the_unknown_in():
-    sizes = Filters(fits_here=False, sizes=frozenset({"Up to 4 B"}))
-    assert keys(listing.arranged(ROWS, BADGES, "", Wanted(sizes))) == ["a/small", "c/odd"]
-    formats = Filters(fits_here=False, formats=frozenset({"FP8"}))
-    assert keys(listing.arranged(ROWS, BADGES, "", Wanted(formats))) == ["b/Large"]
+UNKNOWN_IN = (
+    (ALL.with_(parameters=Span(1, 4 * 10**9)), Group.PARAMETERS, ["a/small", "c/odd"]),
+    (ALL.with_(weights=Span(1, 50 * GIB)), Group.WEIGHTS, ["b/Large", "c/odd"]),
+    (ALL.with_only(Group.FORMAT, ["FP8"], FORMATS), Group.FORMAT, ["b/Large", "c/odd"]),
+    (ALL.with_(context=100_000), Group.CONTEXT, ["b/Large", "c/odd"]),
+    (ALL.with_(takes=frozenset({"Images"})), Group.TAKES, ["b/Large", "c/odd"]),
+    (ALL.with_shown(Group.ACCESS, "Gated", shown=False), Group.ACCESS, ["a/small", "c/odd"]),
+    (ALL.with_(licence="mit"), Group.LICENCE, ["a/small", "c/odd"]),
+)
+
+
+@pytest.mark.parametrize(
+    ("filters", "group", "left"), UNKNOWN_IN, ids=[g for _, g, _ in UNKNOWN_IN]
+)
+def test_that_a_filter_leaves_the_unknown_in_until_its_own_box_is_off(filters, group, left):
+    assert sorted(keys(arranged(wanted=Wanted(filters)))) == left
+    known = filters.with_shown(group, "Unknown", shown=False)
+    assert sorted(keys(arranged(wanted=Wanted(known)))) == left[:1]
+    assert len(arranged(wanted=Wanted(known.without(group)))) == 3
+
+
+def test_that_an_author_is_one_of_those_in_the_list():
+    assert keys(arranged(wanted=Wanted(ALL.with_(author="b")))) == ["b/Large"]
+    assert keys(arranged(wanted=Wanted(ALL.with_(author="nobody")))) == []
+
+
+def test_that_each_choice_is_counted_among_what_the_other_filters_leave():
+    everything = arranged(wanted=Wanted(ALL))
+    assert everything.counts(Group.FIT) == {
+        "Fits": 1, "Tight": 0, "Doesn\N{RIGHT SINGLE QUOTATION MARK}t fit": 1, "Unknown": 1,
+    }  # fmt: skip
+    assert everything.counts(Group.TAKES) == {"Text": 2, "Images": 1, "Sound": 0, "Unknown": 1}
+    assert everything.counts(Group.PARAMETERS) == {"Unknown": 1}
+    assert everything.counts(Group.AUTHOR) == {"Unknown": 0, "a": 1, "b": 1, "c": 1}
+    # What doesn't fit is hidden, and its own count says how many that are; the gated one is it.
+    fitting = arranged()
+    assert fitting.counts(Group.FIT) == everything.counts(Group.FIT)
+    assert fitting.counts(Group.ACCESS) == {"Open": 1, "Gated": 0, "Unknown": 1}
 
 
 def test_that_a_list_without_a_fit_names_the_nearest():
-    over = {"b/Large": BADGES["b/Large"], "a/small": Badge(Fit.DOES_NOT_FIT, -GIB // 2, "", "")}
-    title, detail = listing.nothing_fits(ROWS, over, Filters(), UnitSystem.BINARY)
-    assert title == "None of 3 fits"
-    assert detail == "Nearest: small, 0.5 GiB over"
+    over = {
+        "b/Large": BADGES["b/Large"],
+        "a/small": Badge(Fit.DOES_NOT_FIT, -GIB // 2, "", ""),
+        "c/odd": Badge(Fit.DOES_NOT_FIT, None, "Too large", ""),
+    }
+    found = listing.nothing_left(arranged(badges=over), over, Filters(), UnitSystem.BINARY)
+    assert found == ("None of 3 fits", "Nearest: small, 0.5 GiB over", Group.FIT)
+
+
+def test_that_the_one_filter_to_loosen_is_named():
+    filters = ALL.with_(context=200_000).with_shown(Group.CONTEXT, "Unknown", shown=False)
+    found = listing.nothing_left(
+        arranged(wanted=Wanted(filters)), BADGES, filters, UnitSystem.BINARY
+    )
+    assert found == (
+        "None of 3 passes the filters",
+        "Nearest: Large, 128k context. Kept out by: Context at least",
+        Group.CONTEXT,
+    )
+
+
+def test_that_filters_which_only_together_keep_all_out_are_said_to_do_so():
+    filters = ALL.with_(author="nobody", parameters=Span(2, 3))
+    filters = filters.with_shown(Group.PARAMETERS, "Unknown", shown=False)
+    found = listing.nothing_left(
+        arranged(wanted=Wanted(filters)), BADGES, filters, UnitSystem.BINARY
+    )
+    assert found[2] is None
+
+
+@pytest.mark.parametrize(
+    ("label", "kind"),
+    [
+        ("BF16", "BF16, F16"), ("F32", "BF16, F16"), ("FP8", "FP8"), ("F8_E4M3", "FP8"),
+        ("MXFP4", "4-bit"), ("NVFP4", "4-bit"), ("AWQ int4", "4-bit"), ("GPTQ", "4-bit"),
+        ("Q4_K_M", "GGUF"), ("IQ2_XXS", "GGUF"), ("GGUF", "GGUF"), ("Q8_0", "GGUF"),
+        ("INT8", "8-bit integers"), ("BITNET", "Other"), ("", "Unknown"),
+    ],
+)  # fmt: skip
+def test_that_a_weight_format_is_of_one_class(label, kind):
+    assert format_class(label) == kind
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from engine.sizing import size
 from engine.source import catalogue
 from engine.source.hub import HubClient
 from engine.units import UnitSystem
+from gui.browser.filters import ALL, Group, Span
 from gui.browser.rows import BADGE_ROLE, CHOSEN_ROLE, ROW_ROLE, Source
 from gui.browser.view import BrowserView
 from gui.kit.tasks import TaskRunner
@@ -226,7 +227,7 @@ def test_that_the_hub_is_asked_for_what_is_typed_once_the_typing_pauses(open_bro
 
 def test_that_the_end_of_the_list_brings_the_next_page(open_browser, qtbot, hub):
     view = open_browser()
-    view.model.set_filters(view.model.state.wanted.filters.__class__(fits_here=False))
+    view.model.set_filters(ALL)
     view.model.search_hub()
     settle(qtbot, view)
     assert len(shown(view)) >= 50
@@ -423,11 +424,11 @@ def test_that_check_marks_of_a_menu_narrow_the_list_and_light_their_chip(open_br
     for name, words_of in (("formats", "FP8"), ("sizes", "Up to 4 B")):
         menu = view.findChild(QMenu, f"{name} menu")
         action = next(a for a in menu.actions() if a.text() == words_of)
-        action.setChecked(True)
+        action.trigger()
         chip = view.findChild(QToolButton, name)
         assert chip.isChecked()
         assert 0 < len(shown(view)) < len(catalogue.entries())
-        action.setChecked(False)
+        action.trigger()
         assert not chip.isChecked()
         assert len(shown(view)) == len(catalogue.entries())
 
@@ -474,3 +475,59 @@ def test_that_an_opened_path_no_longer_asks_for_enter(open_browser):
     assert view.model.state.message.title == "This is open in the window"
     view.search.setText("/somewhere/other.gguf")
     assert view.model.state.message.title == "Press Enter to open this"
+
+
+def choose(view, menu, words_of):
+    actions = view.findChild(QMenu, f"{menu} menu").actions()
+    next(a for a in actions if a.text() == words_of).trigger()
+
+
+def test_that_one_size_takes_the_place_of_another_and_two_formats_add_up(open_browser):
+    view = open_browser()
+    choose(view, "sizes", "Up to 4 B")
+    choose(view, "sizes", "Over 130 B")
+    sizes = [catalogue.find(key).parameters for key in shown(view)]
+    assert min(sizes) >= 130 * 10**9
+    choose(view, "sizes", "Over 130 B")
+    choose(view, "formats", "FP8")
+    few = len(shown(view))
+    choose(view, "formats", "4-bit")
+    labels = {view.list.model().index(n).data(ROW_ROLE).weight_format for n in range(few)}
+    assert len(shown(view)) > few
+    assert "BF16" not in labels
+
+
+def test_that_a_chip_is_lit_by_a_filter_set_elsewhere(open_browser):
+    view = open_browser()
+    assert not view.findChild(QToolButton, "more").isChecked()
+    view.model.set_filters(ALL.with_(parameters=Span(10**9, 9 * 10**10), context=8192))
+    assert view.findChild(QToolButton, "sizes").isChecked()
+    assert view.findChild(QToolButton, "more").isChecked()
+    assert not view.findChild(QToolButton, "fits here").isChecked()
+
+
+def test_that_filters_which_leave_nothing_offer_the_one_to_loosen(open_browser, qtbot):
+    view = open_browser()
+    view.model.set_filters(ALL.with_(context=2**30, author="Qwen"))
+    known = ALL.with_(context=2**30, author="Qwen").with_shown(
+        Group.CONTEXT, "Unknown", shown=False
+    )
+    view.model.set_filters(known)
+    assert words(view).startswith("None of 483 passes the filters | Nearest: ")
+    assert view.message.button.text() == "Any context"
+    qtbot.mouseClick(view.message.button, Qt.MouseButton.LeftButton)
+    assert {key.split("/")[0] for key in shown(view)} == {"Qwen"}
+
+
+def test_that_an_order_keeps_its_direction_while_another_is_looked_at(open_browser):
+    view = open_browser()
+    actions = {a.text(): a for a in view.findChild(QToolButton, "order").findChild(QMenu).actions()}
+    for name in ("Parameters", "Parameters", "Name", "Parameters"):
+        actions[name].trigger()
+    assert not view.model.state.wanted.descending
+    assert view.model.turned_orders == ("Parameters",)
+    again = open_browser()
+    again.model.restore_order("Parameters", view.model.turned_orders)
+    assert shown(again) == shown(view)
+    again.model.restore_order("nonsense", ("nonsense",))
+    assert again.model.state.wanted.sort == "Parameters"

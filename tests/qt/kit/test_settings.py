@@ -20,6 +20,8 @@ KEPT = Settings(
     geometry=b"\x00\x01\xff",
     splitters={"a": b"\x02", "b": b""},
     last_folder="/models",
+    order="Parameters",
+    turned_orders=("Name", "Parameters"),
     python="/opt/torch/bin/python",
 )
 

@@ -11,6 +11,7 @@ from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton
 
 from engine.units import UnitSystem
+from gui.browser.listing import Sort
 from gui.kit.actions import COMMANDS
 from gui.kit.settings import FILE_NAME, Settings
 
@@ -315,3 +316,15 @@ def test_that_the_notes_of_the_first_start_go_at_the_first_change_of_the_plan(ap
     assert app.view.picture.is_explaining
     app.model.edit("context", max_model_len=4096)
     assert not app.view.picture.is_explaining
+
+
+def test_that_the_lists_order_and_direction_are_there_again_at_the_next_start(app, start, qtbot):
+    for _ in range(2):
+        app.browser.model.set_sort(Sort.PARAMETERS)
+    app.window.close()
+    again = start()
+    assert (
+        again.browser.findChild(QToolButton, "order")
+        .text()
+        .startswith("Parameters \N{UPWARDS ARROW}")
+    )

@@ -36,6 +36,7 @@ def test_that_one_request_brings_all_facts_of_a_page(hub):
             gated="auto",
             facts={
                 "downloads": 5, "likes": 3, "pipeline_tag": "text-generation",
+                "tags": [7, "vllm", "license:apache-2.0", "license:mit"],
                 "safetensors": {"parameters": {"BF16": 2167371072, "U8": 118244966400}},
                 "config": {
                     "model_type": "gpt_oss", "quantization_config": {"quant_method": "mxfp4"}
@@ -55,6 +56,7 @@ def test_that_one_request_brings_all_facts_of_a_page(hub):
     found = {m.id: m for m in page.models}
     packed = found["openai/gpt-oss-120b"]
     assert (packed.parameters, packed.weight_format, packed.gated) == (None, "MXFP4", True)
+    assert (packed.licence, found["org/oss-bare"].licence) == ("apache-2.0", "")
     listed = found["org/oss-gguf"]
     assert (listed.parameters, listed.weight_format, listed.context) == (10**9, "GGUF", 4096)
     full = found["org/oss-plain"]
