@@ -183,6 +183,11 @@ def _free(model: str, free_gib: float, gpu: str, **request: Any) -> dict[str, An
     return found | {"facts": {"free_before_bytes": round(free_gib * 2**30)}}
 
 
+def _gib(size: float, within: float = 0.005) -> list[int]:
+    """A printed size: bytes, and half a unit of its last digit."""
+    return [round(size * 2**30), round(within * 2**30)]
+
+
 _H100, _CARD_24, _CARD_16 = "H100 SXM 80GB", "RTX 4090", "RTX 4060 Ti 16GB"
 """Cards of the class that a record names by its size."""
 SCRATCH = ("kv_pool", "tokens from scratch")
@@ -198,7 +203,9 @@ SGLANG: dict[str, dict[str, Any]] = {
     "sglang-11309-dsv32-before": _as(
         "deepseek-ai/DeepSeek-V3.2-Exp", weight_format="auto", enable_dp_attention=True,
         gpu="B200", runtime_version="0.5.3",
-    ),
+    )
+    # Printed without its index; the page states what it is with it.
+    | {"printed": {"kv_pool": _gib(65.49)}},
     "sglang-4760-llama31-8b-h100": _free(_PLAIN_LLAMA, 78.59, _H100),
     "sglang-21348-qwen3-235b-fp8-h100x4": _as(  # Asked on 22 July 2025.
         "Qwen/Qwen3-235B-A22B-FP8", weight_format="auto", gpu=_H100, runtime_version="0.4.9"
@@ -216,7 +223,8 @@ SGLANG: dict[str, dict[str, Any]] = {
     "fi-sglang-qwen25-05b-80gb": _free(  # Its log is of 4 February 2026.
         "Qwen/Qwen2.5-0.5B-Instruct", 78.43, _H100, max_total_tokens=20480,
         runtime_version="0.5.8", cuda_graph_max_bs=4, max_running_requests=128,
-    ),
+    )
+    | {"printed": {"kv_pool": _gib(0.12 + 0.12, 0.01)}},
     "fi-sglang-qwen3-32b-gke": _free(  # The deployment beside its page states these.
         "Qwen/Qwen3-32B", 17.40 + 61.07, _H100, mem_fraction_static=0.9, max_model_len=8192
     ),
@@ -233,19 +241,23 @@ SGLANG: dict[str, dict[str, Any]] = {
     "sgl-ornith-9b-gb10": _free(
         "Qwen/Qwen3.5-9B", 24.12 + 17.17, "GB10 (DGX Spark)", runtime_version="0.5.14"
     ),
-    "sgl-nemotronh-xpu-tp4": _as("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", gpu="Arc Pro B60")
-    | {"left_out": dict.fromkeys(SCRATCH, "the share of the device is not stated")},
+    "sgl-nemotronh-xpu-tp4": _free(  # The page lists the flags of this start.
+        "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", 7.95 + 14.76, "Arc Pro B60",
+        mem_fraction_static=0.85, page_size=64, enable_prefix_caching=False,
+    ),
     "sgl-qwen38-27b-eagle-v0517": _as(  # Five steps, six tokens; the pool is the draft's too.
         "Qwen/Qwen3.8-27B", speculative_tokens=5, max_running_requests=4, max_mamba_cache_size=43
     )
-    | {"printed": {"kv_pool": [round(11.10 * 2**30), round(0.02 * 2**30)]}},
+    | {"printed": {"kv_pool": _gib(10.44 + 0.66, 0.02)}},
     "sgl-qwen2-32b-tp4-24gb": _free(
         "Qwen/Qwen2.5-32B-Instruct", 6.09 + 15.54, _CARD_24, runtime_version="0.4.3"
     ),
     "sgl-18263-qwen3-30b-aiter": _free(
         "Qwen/Qwen3-30B-A3B-Instruct-2507", 230.2 + 56.98, "MI355X", runtime_version="0.5.15"
     ),
-    "sgl-qwen3-8b-b300": _free("Qwen/Qwen3-8B", 275.75, "B300", runtime_version="0.5.12"),
+    "sgl-qwen3-8b-b300": _free(  # More is free than a B300 has: a GB300.
+        "Qwen/Qwen3-8B", 275.75, "GB300", runtime_version="0.5.12"
+    ),
     "sgl-15464-mimo-v2-flash-tp4": _as(
         "XiaomiMiMo/MiMo-V2-Flash", gpu="B200", weight_format="auto"
     ),

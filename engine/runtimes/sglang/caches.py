@@ -9,86 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, Direction, Doubt, Subject
 from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds, token_bytes
-from engine.devices.device import Vendor
-from engine.errors import DeploymentError
-from engine.formats.dtypes import canonical
 from engine.runtimes.kept import doubts_in
 from engine.runtimes.sglang import rules
+from engine.runtimes.sglang.kv_dtypes import FOUR_BITS
 from engine.units import align_up, ceil_div
 
 if TYPE_CHECKING:
-    from engine.architecture.model import Model
     from engine.architecture.spec import ArchitectureSpec, AttentionSpec
-    from engine.devices.device import Device
     from engine.runtimes.sglang.rules import Version
-
-KV_DTYPES = ("auto", "bf16", "fp8_e4m3", "fp8_e5m2", "mxfp8", "nvfp4", "fp4_mx_block16")
-"""SGLang's choices, ``auto`` (the model's own dtype) first."""
-_SPELLINGS = {"bfloat16": "bf16", "fp8": "fp8_e4m3", "fp4_e2m1": "fp4_mx_block16"}
-_FP4 = ("nvfp4", "fp4_mx_block16")
-_PAIRS_ONLY = ("mxfp8",)
-
-
-def kv_dtype(
-    model: Model, asked: str, dtype: str, version: Version, device: Device, assumed: list[str]
-) -> str:
-    """The KV dtype in force; ``fp8_ds_mla`` where FP8 latents are packed with scales.
-
-    Raises:
-        DeploymentError: SGLang has no such dtype, or not for this model.
-    """
-    name = _SPELLINGS.get(asked, asked)
-    if name not in KV_DTYPES:
-        message = f"{asked!r} is no KV cache dtype of SGLang; it takes {', '.join(KV_DTYPES)}."
-        raise DeploymentError(message, field="kv_cache_dtype")
-    kinds = attention_kinds(model.spec)
-    latent = any(a.kind is AttentionKind.LATENT for a in kinds)
-    sparse = latent and any(a.index_head_dim for a in kinds)
-    if latent and name in _PAIRS_ONLY:
-        message = f"{name} keeps keys and values; this model keeps latent vectors (MLA)."
-        raise DeploymentError(message, field="kv_cache_dtype")
-    if name == "auto":
-        name, why = _default(model, dtype, device, sparse=sparse)
-        assumed.append(f"KV cache in {name}: {why}.")
-    if sparse and name == "fp8_e4m3" and not _keeps_plain(version, device):
-        return "fp8_ds_mla"
-    return name
-
-
-def architectural(spec: ArchitectureSpec, name: str) -> str:
-    """A dtype as wide as SGLang's ``name`` by which a sequence's least is counted."""
-    if name in _FP4:
-        latent = any(a.kind is AttentionKind.LATENT for a in attention_kinds(spec))
-        return "nvfp4_ds_mla" if latent else "nvfp4"
-    return "fp8" if name == "mxfp8" else name
-
-
-def _default(model: Model, dtype: str, device: Device, *, sparse: bool) -> tuple[str, str]:
-    if sparse:
-        new = device.vendor is Vendor.NVIDIA and device.compute_capability >= 10
-        return "fp8_e4m3" if new else "bf16", "SGLang's default for this model on this device"
-    own = canonical(dtype) or "bfloat16"
-    stated = model.spec.kv_cache_dtype
-    if stated is not None and stated.startswith("fp8") and _is_modelopt(model):
-        return "fp8_e4m3", "as the checkpoint asks"
-    return own, "the model's own dtype"
-
-
-def _is_modelopt(model: Model) -> bool:
-    """Only what ModelOpt writes (``kv_cache_quant_algo``) changes SGLang's default."""
-    stated = model.config.get("quantization_config") if model.config is not None else None
-    if not isinstance(stated, dict):
-        return True
-    return cast("dict[str, object]", stated).get("quant_method") in (None, "modelopt")
-
-
-def _keeps_plain(version: Version, device: Device) -> bool:
-    known = rules.RAW_SPARSE_LATENTS.at(version)
-    return known and device.vendor is Vendor.NVIDIA and device.compute_capability >= 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +48,12 @@ class PoolLayout:
     """Tokens of that pool for one of the other."""
     window: int
     page: int
-    uncounted_cell: int = 0
-    """Bytes of a token that are held beside, though the pool is sized without them."""
+    counted_cell: float | None = None
+    """What SGLang divides the room by, where it is not what a token really takes."""
 
     @property
     def cell(self) -> float:
-        """Bytes that the pool is divided by."""
+        """Bytes that a token takes."""
         if not self.full_cell:
             return self.sliding_cell
         return self.full_cell + self.ratio * self.sliding_cell
@@ -130,6 +62,11 @@ class PoolLayout:
         """Tokens that a pool holds, in whole pages."""
         return int(max(pool_bytes, 0) // self.cell) // self.page * self.page
 
+    def tokens_for(self, room_bytes: int) -> int:
+        """Tokens that SGLang makes a pool for in that much room, in whole pages."""
+        counted = self.cell if self.counted_cell is None else self.counted_cell
+        return int(max(room_bytes, 0) // counted) // self.page * self.page
+
     def sliding_tokens(self, tokens: int) -> int:
         """Tokens of the sliding layers' pool beside ``tokens`` of the other."""
         return int(tokens * self.ratio) // self.page * self.page
@@ -137,7 +74,7 @@ class PoolLayout:
     def size_bytes(self, tokens: int) -> int:
         """Bytes that are held for ``tokens``, and for the page that is never given out."""
         whole = tokens + self.page
-        held = whole * (self.full_cell + self.uncounted_cell)
+        held = whole * self.full_cell
         if not self.sliding_cell:
             return held
         beside = self.sliding_tokens(tokens) if self.full_cell else tokens
@@ -157,7 +94,7 @@ class PoolLayout:
         """What one request of ``each`` tokens holds."""
         own = align_up(each, self.page)
         kept = min(own, align_up(self.window + self.page, self.page))
-        return own * (self.full_cell + self.uncounted_cell) + kept * self.sliding_cell
+        return own * self.full_cell + kept * self.sliding_cell
 
 
 @lru_cache(maxsize=CACHED)
@@ -176,20 +113,63 @@ def pool_layout(
     alike = not apart and not _has_state(spec)
     sizes = [_token_bytes(a, rule) - _index_bytes(a) for a, _ in kinds]
     widest = max(sizes)
-    full = sliding = index = window = 0
+    full = sliding = window = 0
+    layers = _Layers()
     for (attention, count), size in zip(kinds, sizes, strict=True):
         if apart and attention.kind in (AttentionKind.SLIDING, AttentionKind.CHUNKED):
             sliding += size * count
+            layers.sliding += count
             window = max(window, attention.window)
         else:
-            full += (widest if alike else size) * count
-        index += _index_bytes(attention) * count
-    uncounted = 0 if rules.INDEX_COUNTED.at(rule.version) else index
-    full += index - uncounted
+            full += (widest if alike else size) * count + _index_bytes(attention) * count
+            layers.full += count
+    drafts = 0
     if rule.with_drafts and stop == len(spec.layers):
-        full += sum(_token_bytes(a, rule) for a in spec.mtp_attentions)
-    ratio = _ratio(spec, rule) if sliding else 0.0
-    return PoolLayout(full, sliding, ratio, window, rule.page, uncounted)
+        drafts = sum(_token_bytes(a, rule) for a in spec.mtp_attentions)
+    found = PoolLayout(
+        full + drafts, sliding, _ratio(spec, rule) if sliding else 0.0, window, rule.page
+    )
+    twice = sliding and rules.covers(rules.SLIDING_COUNTED_TWICE, spec.model_type, rule.version)
+    counted = _counted_twice(found, layers) if twice else _counted_less(kinds, rule, full + drafts)
+    return found if counted == found.cell else replace(found, counted_cell=counted)
+
+
+@dataclass(slots=True)
+class _Layers:
+    full: int = 0
+    sliding: int = 0
+
+
+def _counted_less(
+    kinds: tuple[tuple[AttentionSpec, int], ...], rule: CacheRule, full: int
+) -> float | None:
+    """What a token counts beside an index where not all of it does; None where all does.
+
+    Latents packed with scales counted as plain ones until 0.5.17, the index not at all until
+    0.5.4.
+    """
+    if not any(a.index_head_dim for a, _ in kinds):
+        return None
+    less = 0
+    for attention, count in kinds:
+        if rule.kv_dtype == "fp8_ds_mla" and not rules.PACKED_COUNTED.at(rule.version):
+            plain = token_bytes(attention, "fp8_e4m3", rule.attention_tp)
+            less += (_token_bytes(attention, rule) - plain) * count
+        if not rules.INDEX_COUNTED.at(rule.version):
+            less += _index_bytes(attention) * count
+    return full - less if less else None
+
+
+def _counted_twice(found: PoolLayout, layers: _Layers) -> float:
+    """A full layer's bytes for every layer, and the sliding layers' once more.
+
+    Source:
+        SGLang 0.5.8 ``model_runner_kv_cache_mixin.py :: get_cell_size_per_token``,
+        ``set_num_tokens_hybrid_swa``; mended by pull request 18039.
+    """
+    count = layers.full + layers.sliding
+    every = found.full_cell // max(layers.full, 1) * count + found.sliding_cell
+    return every * (found.ratio * layers.sliding + layers.full) / count
 
 
 def _counted(
@@ -219,10 +199,10 @@ def _token_bytes(attention: AttentionSpec, rule: CacheRule) -> int:
     if dtype == "mxfp8":
         size = token_bytes(attention, "fp8", tp)
         return size + size // 32
-    if attention.kind is AttentionKind.LATENT and dtype in _FP4:
+    if attention.kind is AttentionKind.LATENT and dtype in FOUR_BITS:
         width = attention.kv_lora_rank + attention.qk_rope_head_dim
         return width // 2 + width // 16 + _index_bytes(attention)
-    return token_bytes(attention, "nvfp4" if dtype in _FP4 else dtype, tp)
+    return token_bytes(attention, "nvfp4" if dtype in FOUR_BITS else dtype, tp)
 
 
 def _index_bytes(attention: AttentionSpec) -> int:

@@ -66,7 +66,7 @@ def share_factor(backend: str, context: int, version: Version) -> float:
     return _AITER_SHARE if applies else 1.0
 
 
-def page_tokens(spec: ArchitectureSpec, backend: str, device: Device) -> int:
+def page_tokens(spec: ArchitectureSpec, backend: str, device: Device, version: Version) -> int:
     """Tokens of a page: 1 unless the kernels take no other size.
 
     Source:
@@ -77,8 +77,9 @@ def page_tokens(spec: ArchitectureSpec, backend: str, device: Device) -> int:
     if any(a.compression for a in kinds):
         return 256
     if any(a.index_head_dim for a in kinds):
-        latent = any(a.kind is AttentionKind.LATENT for a in kinds)
-        return 64 if latent else 128
+        if not any(a.kind is AttentionKind.LATENT for a in kinds):
+            return 128
+        return rules.ROCM_INDEX_PAGE.at(version) if device.vendor is Vendor.AMD else 64
     if backend == "trtllm":
         return 64
     return 128 if device.vendor is Vendor.INTEL else 1

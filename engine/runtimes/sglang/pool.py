@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from engine.budget import sequence_state as state
 from engine.evidence import Basis, total
 from engine.runtimes.sglang import rules, work
-from engine.runtimes.sglang.caches import CacheRule, architectural, cache_doubts, pool_layout
+from engine.runtimes.sglang.caches import CacheRule, cache_doubts, pool_layout
+from engine.runtimes.sglang.kv_dtypes import architectural
 from engine.runtimes.sglang.loading import loaded, split_of
 from engine.runtimes.sglang.states import slot_bytes, states
 from engine.units import GIB, MIB
@@ -141,7 +142,7 @@ def pool_of(
         # States and pool share the room by a ratio: so they share what is not known of it.
         part = rest[1] / raw[1]
         rest = [int(size * part) for size in raw]
-    tokens = [_tokens(settings, found, given if given is not None else size) for size in rest]
+    tokens = [_tokens(settings, found, size) for size in rest]
     names = f"{share:.3g} × {free[1] / GIB:.2f} − {(free[1] - left[1]) / GIB:.2f}"
     if counted:
         names += f" − {counted / GIB:.2f} of states"
@@ -162,13 +163,16 @@ def pool_of(
     )
 
 
-def _tokens(settings: Settings, found: tuple[Stage, ...], size: int) -> int:
+def _tokens(settings: Settings, found: tuple[Stage, ...], room: int) -> int:
     """Tokens of the pool: as few as the stage has for which they are dearest."""
-    counts = [s.layout.tokens(size) for s in found if s.layout is not None]
-    if not counts:
+    layouts = [stage.layout for stage in found if stage.layout is not None]
+    if not layouts:
         return 0
-    tokens, asked = min(counts), settings.deployment.max_total_tokens
-    if asked is not None and settings.deployment.kv_pool_bytes is None:
+    given, asked = settings.deployment.kv_pool_bytes, settings.deployment.max_total_tokens
+    if given is not None:
+        return min(layout.tokens(given) for layout in layouts)
+    tokens = min(layout.tokens_for(room) for layout in layouts)
+    if asked is not None:
         tokens = min(tokens, asked // settings.page * settings.page)
     return tokens
 

@@ -123,6 +123,9 @@ INDEX_COUNTED = Since[bool](((0,), False), ((0, 5, 4), True))
 """Whether the keys of a sparse indexer count when the pool is sized. In 0.5.3 they came on top
 (54.5 GiB printed, 65.5 held: pull request 11309)."""
 
+PACKED_COUNTED = Since[bool](((0,), False), ((0, 5, 17), True))
+"""Whether FP8 latents packed with scales count as wide as they are when the pool is sized."""
+
 RAW_SPARSE_LATENTS = Since[bool](((0,), False), ((0, 5, 9), True))
 """Whether Blackwell's kernels keep FP8 latents beside an index plain (576 B), not packed (656)."""
 
@@ -153,6 +156,10 @@ SLIDING_RATIOS: Mapping[str, float] = {"inkling": 0.1, "deepseek_v4": 0.1}
 SLIDING_AS_FULL: Mapping[str, Version] = {"mimo_v2": (0, 5, 8)}
 """How a type begins -> until when its two pools had as many tokens (a log of December 2025)."""
 
+SLIDING_COUNTED_TWICE: Mapping[str, tuple[Version, Version]] = {"mimo_v2": ((0, 5, 8), (0, 5, 9))}
+"""How a type begins -> the releases, from one to before another, that counted its sliding layers
+among the full ones too (pull request 18039)."""
+
 STATE_RATIO = 0.9
 """Default ``mamba_full_memory_ratio``."""
 STATES_BY_RATIO = Since[bool](((0,), False), ((0, 5, 4), True))
@@ -168,10 +175,19 @@ UNTRACKED_STATES = frozenset({"lfm2", "lfm2_moe"})
 REQUESTS_BY_TOKENS = Since[bool](((0,), False), ((0, 5, 9), True))
 """Whether there are never more requests than half of the pool's tokens."""
 
+ROCM_INDEX_PAGE = Since[int](((0,), 64), ((0, 5, 8), 1), ((0, 5, 12), 64))
+"""Tokens of a page beside an index on ROCm: since 0.5.12 where its Triton is 3.5 or newer."""
+
 FLASH_ON_HOPPER = Since[bool](((0,), False), ((0, 4, 6), True))
 """Whether FlashAttention 3 is the default there; before, FlashInfer."""
 TENSORRT_ON_BLACKWELL = Since[bool](((0,), False), ((0, 5, 8), True))
 """Whether TensorRT-LLM's kernels, in pages of 64, are the default on data-centre Blackwell."""
+
+
+def covers(types: Mapping[str, tuple[Version, Version]], model_type: str, version: Version) -> bool:
+    """Whether ``types`` has ``model_type`` in releases that ``version`` is one of."""
+    found = starts_with(model_type, types)
+    return found is not None and found[0] <= version < found[1]
 
 
 def starts_with(model_type: str, types: Mapping[str, T]) -> T | None:

@@ -9,7 +9,7 @@ from engine.budget.model import Budget, SequenceState
 from engine.budget.weights import AS_STORED
 from engine.formats.weights import FORMATS
 from engine.runtimes.sglang import rules
-from engine.runtimes.sglang.caches import KV_DTYPES, architectural
+from engine.runtimes.sglang.kv_dtypes import KV_DTYPES, architectural
 from engine.runtimes.sglang.pool import pool_of, room_of, stages
 from engine.runtimes.sglang.rank import Need, Place, rank_budget
 from engine.runtimes.sglang.settings import Settings, settle
@@ -109,7 +109,7 @@ def _sequence_state(
     if not layouts:
         return SequenceState(least, held, 0, formula=formula)
     layout = max(layouts, key=lambda one: one.cell)
-    growth = layout.full_cell + layout.uncounted_cell
+    growth = layout.full_cell
     if layout.sliding_cell and context < layout.window:
         growth += layout.sliding_cell
     given = settings.deployment.kv_pool_bytes

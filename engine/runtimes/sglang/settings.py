@@ -15,8 +15,8 @@ from engine.formats.weights import FORMATS
 from engine.runtimes import foreign
 from engine.runtimes.checks import check_numbers, check_positions, check_splits, working_sizes
 from engine.runtimes.sglang import fraction, rules
-from engine.runtimes.sglang.caches import kv_dtype
 from engine.runtimes.sglang.kernels import attention_backend, page_tokens, share_factor
+from engine.runtimes.sglang.kv_dtypes import kv_dtype
 from engine.runtimes.sglang.parallel import Parallel, parallel
 from engine.runtimes.sglang.vision import has_tower, tower
 from engine.units import MIB
@@ -147,7 +147,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         decode_max_bs=0 if deployment.enforce_eager else batch,
         prefill_buckets=buckets,
         fraction=share,
-        page=deployment.page_size or page_tokens(spec, backend, device),
+        page=deployment.page_size or page_tokens(spec, backend, device, version),
         backend=backend,
         kv_dtype=found,
         dtype=dtype,

@@ -58,13 +58,41 @@ def test_that_latents_are_whole_on_every_rank() -> None:
     assert layout(spec, tp=8, kv_dtype="fp8_e4m3").cell == 61 * 576
 
 
-def test_that_keys_of_an_index_count_since_0_5_4() -> None:
+@pytest.mark.parametrize(
+    ("version", "counted"),
+    [
+        # Pull request 11309 printed 1,462,784 tokens before it and 975,424 with it: of what is
+        # held, 656 B and an index of 132, the first counted 576, the second 576 and the index.
+        ((0, 5, 3), 576), ((0, 5, 4), 576 + 132), ((0, 5, 16), 576 + 132), ((0, 5, 17), 656 + 132),
+    ],
+)  # fmt: skip
+def test_that_packed_latents_and_their_index_were_counted_by_and_by(
+    version: tuple[int, ...], counted: int
+) -> None:
     spec = of_catalogue("deepseek-ai/DeepSeek-V3.2-Exp")
-    packed = layout(spec, kv_dtype="fp8_ds_mla", page=64, version=(0, 5, 4))
-    assert (packed.cell, packed.uncounted_cell) == (61 * (656 + 132), 0)
-    before = layout(spec, kv_dtype="fp8_ds_mla", page=64, version=(0, 5, 3))
-    assert (before.cell, before.uncounted_cell) == (61 * 656, 61 * 132)
-    assert before.size_bytes(640) == (640 + 64) * 61 * 788
+    found = layout(spec, kv_dtype="fp8_ds_mla", page=64, version=version)
+    assert found.cell == 61 * (656 + 132)
+    assert found.size_bytes(640) == (640 + 64) * 61 * 788
+    assert found.tokens_for(61 * counted * 640) == 640
+    assert found.tokens_for(61 * counted * 640 - 1) == 640 - 64
+
+
+def test_that_plain_latents_beside_an_index_count_in_full() -> None:
+    spec = of_catalogue("deepseek-ai/DeepSeek-V3.2-Exp")
+    found = layout(spec, page=64, version=(0, 5, 9))
+    assert found.tokens_for(61 * (1152 + 132) * 64) == 64
+
+
+def test_that_one_release_counted_sliding_layers_twice() -> None:
+    # Pull request 18039: MiMo-V2-Flash on four cards, a full layer of 640 B and a sliding one of
+    # 1,280 in each of 48 and 39 layers; the tokens of all layers are then shared by 0.8 to 1.
+    spec = of_catalogue("XiaomiMiMo/MiMo-V2-Flash")
+    counted = (48 * 640 + 39 * 1280) * (0.8 * 39 + 9) / 48
+    faulty = layout(spec, tp=4, version=(0, 5, 8))
+    assert faulty.tokens_for(round(counted * 1000) + 1) == 1000
+    mended = layout(spec, tp=4, version=(0, 5, 9))
+    assert mended.tokens_for(round((9 * 640 + 0.8 * 39 * 1280) * 1000) + 1) == 1000
+    assert faulty.cell == mended.cell
 
 
 def test_that_every_layer_counts_where_there_is_one_pool() -> None:
