@@ -125,7 +125,7 @@ def served(raw: dict[str, Any]) -> dict[str, Any]:
     if raw.get("enforce_eager") is False:
         request["enforce_eager"] = False
     request |= device(raw)
-    ranks = raw.get("tp", 1) * raw.get("pp", 1)
+    ranks = (raw.get("tp") or 1) * (raw.get("pp") or 1)
     request["gpu_count"] = max(raw.get("gpu_count") or 1, ranks)
     request["weight_format"] = weight_format(raw)
     cache = (raw.get("kv_dtype") or "auto").split(" ")[0]
@@ -148,7 +148,7 @@ def generated(raw: dict[str, Any]) -> dict[str, Any]:
     if length:
         request["max_model_len"] = length
         request["prompt_len"] = raw.get("prompt_tokens")
-        request["batch_size"] = raw.get("batch_size", 1)
+        request["batch_size"] = raw.get("batch_size") or 1
     request["attn_implementation"] = raw.get("attn_implementation")
     return request
 

@@ -41,36 +41,39 @@ def board(runtimes: Iterable[str] = ()) -> Board:
     scores: list[Score] = []
     missed: list[Missed] = []
     for record in records():
-        if wanted and record.runtime not in wanted:
-            continue
-        found = _scored(record)
-        if isinstance(found, Missed):
-            missed.append(found)
-            continue
-        scores += [score for score in found if score.figure not in record.left_out]
-        gone = [*left_out(record), *unscored(record, found)]
-        if not found and not gone:
-            gone.append(Missed(record.id, record.runtime, "*", "it states no figure"))
-        missed += gone
+        if not wanted or record.runtime in wanted:
+            found, gone = scored(record)
+            scores += found
+            missed += gone
     if not wanted or "llama.cpp" in wanted:
         scores += gguf.scores()
     return Board(tuple(scores), tuple(missed))
 
 
-def _scored(record: Record) -> list[Score] | Missed:
-    def missed(reason: str) -> Missed:
-        return Missed(record.id, record.runtime, "*", reason)
+def scored(record: Record) -> tuple[list[Score], list[Missed]]:
+    """The scores of one record, and every figure of it that has none with the reason."""
+
+    def missed(reason: str) -> tuple[list[Score], list[Missed]]:
+        return [], [Missed(record.id, record.runtime, "*", reason)]
 
     if "*" in record.left_out:
         return missed(record.left_out["*"])
+    try:
+        found = _scores(record)
+    except PlimsollError as error:
+        return missed(f"no answer: {error.message}")
+    if found is None:
+        return missed("a runtime that is not planned yet")
+    gone = [*left_out(record), *unscored(record, found)]
+    kept = [score for score in found if score.figure not in record.left_out]
+    return (kept, gone) if kept or gone else missed("it states no figure")
+
+
+def _scores(record: Record) -> list[Score] | None:
+    """None where the runtime is not planned."""
     if "overhead" in record.facts:
         return [overhead.score(record)]
     figures = FIGURES.get(record.runtime)
     if figures is None or not is_offered(record.runtime):
-        return missed("a runtime that is not planned yet")
-    try:
-        asked = ask(record)
-        found = list(figures(asked))
-    except PlimsollError as error:
-        return missed(f"no answer: {error.message}")
-    return found
+        return None
+    return list(figures(ask(record)))

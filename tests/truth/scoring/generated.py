@@ -64,6 +64,6 @@ def _score(asked: Asked, figure: str, ours: tuple[float, float, float], law: str
         within,
         is_region=True,
         traits=traits(asked) | {str(record.request.get("weight_format"))},
-        release=release_of(record.request.get("runtime_version", record.version)),
+        release=release_of(record.request.get("runtime_version") or record.version),
         law=law,
     )
