@@ -231,8 +231,11 @@ def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, unit: UnitSystem) 
         return f"{label}’s rules for this device are not known; {taken}."
     if fit is not Fit.DOES_NOT_FIT:
         share = f", {_one(cache, unit)} of it for {tokens}" if cache else ""
+        loading = loading_bytes(rank) - rank.slot.foreign.likely_bytes
+        most = _one(max(loading, held), unit)
+        first = f"; {most} for a moment while it loads" if most != _one(held, unit) else ""
         note = "" if fit is Fit.FITS else _why_tight(rank, unit)
-        return f"{label} takes {_one(held, unit)}{share}.{note}"
+        return f"{label} takes {_one(held, unit)}{share}{first}.{note}"
     room = rank.slot.device.allocatable.likely_bytes - rank.slot.foreign.likely_bytes
     alone = rank.slot.foreign.basis is Basis.ASSUMED
     there = f"the device has {_one(room, unit)}" if alone else f"{_one(room, unit)} are left"

@@ -89,7 +89,7 @@ def decoding(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> Estima
     if settings.cache.is_renewed:
         copied, more = _renewed_bytes(layers, settings, tp)
         # Qwen 1 of 1.8B held a third copy in 4 and 8 bits; why is not known.
-        repeated = copied + more // 2
+        repeated = copied + more * 9 // 8
         formula = f"every layer's keys and values made anew: {copied:,} B"
     if settings.cache.is_quantised:
         formula = f"the longest layer's keys and values unpacked and copied: {copied:,} B"

@@ -71,7 +71,7 @@ def loading(model: Model, settings: Settings, adapter_bytes: int, tp: int) -> tu
         )
     elif packed is not None and not packed.is_plain and packed.name != stored:
         text = "full-precision modules being quantised"
-        parts.append(_part(0, matrix, 2 * largest, text))
+        parts.append(_part(0, matrix, 2 * matrix, text))
     elif experts and stored in _PLAIN and settings.version >= releases.JOINED_EXPERTS:
         parts.append(_part(0, experts, 2 * experts, "one layer's experts before they are joined"))
     elif packed is not None and packed.is_plain and packed.dtype != canonical(model.spec.dtype):

@@ -405,6 +405,18 @@ def test_that_a_load_that_needs_more_than_the_plan_has_to_fit() -> None:
     assert "unpacked copy" in verdict.detail
 
 
+def test_that_a_plan_which_loads_with_more_than_it_keeps_says_so() -> None:
+    # A copy of 2 GiB beside 14.96 GiB of weights and 0.41 GiB of the process, for a moment.
+    plan = Deployment(runtime="transformers", max_model_len=16)
+    budget = size(model("Llama-3.1-8B"), plan, machine(RTX_4090)).budget
+    copy = exactly(2 * GIB, Basis.FITTED, "given by the test", label="unpacked copy")
+    rank = replace(budget.ranks[0], moments=Moments(load=(copy,)))
+    verdict = judge(replace(budget, ranks=(rank,)))
+    assert verdict.fit is Fit.FITS
+    assert "17.4 GiB for a moment while it loads" in verdict.detail
+    assert "while it loads" not in judge(budget).detail
+
+
 def test_that_what_comes_with_the_first_requests_makes_a_plan_tight() -> None:
     budget = size(model("Llama-3.1-8B"), Deployment(max_model_len=4096), machine(RTX_4090)).budget
     assert judge(budget).fit is Fit.FITS
