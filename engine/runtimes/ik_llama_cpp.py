@@ -85,14 +85,17 @@ def settled(budget: Budget) -> Budget:
 
 def _padded(budget: Budget) -> Iterator[RankBudget]:
     """The ranks, with the padding of quantised keys on a GPU."""
-    spec, type_k = budget.model.spec, (budget.deployment.cache_type_k or "f16").upper()
+    spec, plan = budget.model.spec, budget.deployment
+    type_k = (plan.cache_type_k or "f16").upper()
+    # Without flash attention a cache is one long row, which needs no padding.
+    is_padded = _is_whole(budget) and TYPES[type_k].is_quantised and bool(plan.flash_attn)
     heads = {a.head_dim for layer in spec.layers if (a := layer.attention) is not None}
     rest = CUDA_ROW_ELEMENTS - max(heads, default=0) % CUDA_ROW_ELEMENTS
     size = align_up(row_bytes(type_k, rest), CUDA_ALIGNMENT)
     caches = [rank.regions[Region.KV_CACHE].estimate for rank in budget.ranks]
     held = sum(cache.likely_bytes for cache in caches)
     for rank, cache in zip(budget.ranks, caches, strict=True):
-        if not _is_whole(budget) or not TYPES[type_k].is_quantised or rank is budget.ranks[-1]:
+        if not is_padded or rank is budget.ranks[-1]:
             yield rank
             continue
         layers = round(len(spec.layers) * cache.likely_bytes / held)

@@ -7,7 +7,8 @@ from typing import Any
 MIB = 2**20
 _STRIX = {"gpu": "Ryzen AI Max+ 395 128 GB", "gpu_count": 1, "n_parallel": 1}
 UNKNOWN_MIX = "the mix of its file is not stated"
-OVERRIDDEN = "tensors are placed by hand"
+OLD = "a build of 2024, older than any whose compute buffers were read"
+BLAS = "a build with BLAS, whose buffers are not planned"
 
 STRIX_MODELS = {
     "strix-shisa-v2-llama3-1-8b": ("meta-llama/Llama-3.1-8B", "Q4_K_M"),
@@ -46,6 +47,19 @@ MODEL = "printed model buffers"
 COMPUTE = "printed compute buffers"
 CACHE = "printed cache and state buffers"
 
+
+def _with_blas(**request: Any) -> dict[str, Any]:
+    """A file of 6.57 bits in four parts.
+
+    A "CPU" buffer beside the pinned one tells of BLAS, which takes the logits of a whole batch.
+    """
+    found = _as(
+        "Qwen/Qwen3-235B-A22B", "Q6_K", n_parallel=1, gpu_count=1, runtime_version="b5250",
+        **request,
+    )  # fmt: skip
+    return found | {"left_out": {MODEL: UNKNOWN_MIX, COMPUTE: BLAS}}
+
+
 # Where a record states a day or a month and no build, the build is the one of that day.
 FILES: dict[str, dict[str, Any]] = {
     "lc-llama4-scout-vulkan-2xd700-256k": _but(
@@ -54,7 +68,7 @@ FILES: dict[str, dict[str, Any]] = {
             offload_kqv=False, backend="vulkan", gpu_total_bytes=6 * 2**30, gpu_count=2,
             flash_attn="off", n_parallel=1, runtime_version="b5100",
         ),
-        UNKNOWN_MIX, MODEL,
+        UNKNOWN_MIX, MODEL, COMPUTE,
     ),
     "lc-mistral-nemo-class-rocm-cpuonly": _as(
         "Qwen/Qwen3-14B", "Q8_0", n_gpu_layers=0, gpu="RX 7900 XTX", gpu_count=1, n_parallel=1,
@@ -69,24 +83,33 @@ FILES: dict[str, dict[str, Any]] = {
         # Its lines are of 2026; a mask in f32 was handed over until June.
         runtime_version="b8300",
     ),
-    "ik-030-qwen3-235b-a22b-128k": _but(
-        _as("Qwen/Qwen3-235B-A22B", "Q6_K", n_gpu_layers=0, n_parallel=1, runtime_version="b5250"),
-        UNKNOWN_MIX, MODEL,
-    ),
-    "ik-031-qwen3-235b-a22b-128k": _but(
-        _as("Qwen/Qwen3-235B-A22B", "Q6_K", n_gpu_layers=-2, n_cpu_moe=94, gpu_count=1,
-            n_parallel=1, runtime_version="b5250"),
-        UNKNOWN_MIX, MODEL,
-    ),
+    "ik-030-qwen3-235b-a22b-128k": _with_blas(n_gpu_layers=0),
+    "ik-031-qwen3-235b-a22b-128k": _with_blas(n_gpu_layers=-2, n_cpu_moe=94),
     "ik-044-meta-llama-3-1-8b-instruct": _as(
         "meta-llama/Llama-3.1-8B-Instruct", "Q4_0", n_gpu_layers=-2, backend="vulkan", n_parallel=1,
         runtime_version="b5770",
     ),
-    "lc-6122-command-r-2gpu": _as(
+    "lc-6122-command-r-2gpu": _but(
+        _as(
         # "Q4": of all mixes, both of its cards fit one.
         "CohereForAI/c4ai-command-r-v01", "Q4_K_S", n_gpu_layers=-2, tensor_split=[12, 29],
         gpu="RTX 4070 Ti + RTX 3090 Ti", n_parallel=1, flash_attn="off",
         runtime_version="b2400",
+        ),
+        OLD, COMPUTE,
+    ),
+    "lc-12728-dsv2-vulkan-4k": _as(
+        "deepseek-ai/DeepSeek-V2", "Q4_K_M", n_gpu_layers=-2, gpu_total_bytes=2**39, gpu_count=1,
+        backend="vulkan", n_parallel=1, runtime_version="b5040",
+    ),
+    "lc-deepseek671b-rocm8-8k": _but(
+        _as(
+            "deepseek-ai/DeepSeek-R1", "Q4_K_M", n_gpu_layers=-2, gpu_total_bytes=64 * 2**30,
+            gpu_count=8, n_parallel=4, sched_spread=True, flash_attn="off",
+            # Ollama hands on how many layers each takes.
+            tensor_split=[8] * 6 + [7] * 2, runtime_version="0.5.11",
+        ),
+        "a runner of Ollama's own, before llama-server", COMPUTE,
     ),
     "lc2-qwen3-30b-partial-30of49": _as(
         "Qwen/Qwen3-30B-A3B", "Q4_K_M", n_gpu_layers=30, gpu_total_bytes=24 * 2**30, gpu_count=1
@@ -104,10 +127,8 @@ FILES: dict[str, dict[str, Any]] = {
 FILES_LEFT_OUT: dict[str, str] = {
     "lc-qwen35-35b-5060ti-fit-100k": "a dry run whose context is not stated",
     "lc-yi34b-q4km-4090-2k-2023": "a build of 2023, whose rules are not planned",
-    "lc-12728-dsv2-vulkan-4k": "a build before latents were kept, whose rule is not planned",
     "lc-19437-qwen3-coder-next-1080ti": "one of several cards that are not named",
     "lc2-dsv4-64k-swa": "one of several caches of its model, the others are not printed",
-    "lc-deepseek671b-rocm8-8k": "a build before latents were kept, whose rule is not planned",
     "lc-ollama-phi2-7900xtx-2k": "a build of early 2024, whose rules are not planned",
     "lc-17482-qwen38-27b-3090-breakdown": "its context and its file's mix are not stated",
     "ol-10740-qwen3-32b-q6-32k-3x3090": "a figure for three cards together, rounded to a GiB",

@@ -87,6 +87,11 @@ class Build:
         return 4 if self.number >= 7079 else 1
 
     @property
+    def shares_context(self) -> bool:
+        """Whether slots of one cache may each use all of it (with #16736); before, equal parts."""
+        return self.number >= 7079
+
+    @property
     def offloads_by_itself(self) -> bool:
         """Whether all layers go to the GPU without ``-ngl``; before, none did."""
         return self.fits_context

@@ -64,7 +64,7 @@ class Graph:
 
     def token_ids(self) -> int:
         """Token ids: stay on the host."""
-        return 8 * self.settings.tokens
+        return (8 if self.settings.build.scatters_rows else 4) * self.settings.tokens
 
     def per_layer_inputs(self) -> int:
         """Per-layer embeddings of the micro-batch (Gemma 3n, Gemma 4 E models)."""
@@ -79,7 +79,8 @@ class Graph:
             size += 4 * tokens * (4 if shape.architecture.startswith(_FOUR_POSITIONS) else 1)
         if shape.architecture in _SCALE_INPUT:
             size += 4 * tokens
-        size += 8 * tokens + align_up(4 * self.settings.outputs, alignment)
+        size += 8 * tokens if self.settings.build.scatters_rows else 0
+        size += align_up(4 * self.settings.outputs, alignment)
         if shape.is_hybrid:
             size += align_up(4 * self.settings.slots, alignment)
         return size
@@ -145,6 +146,34 @@ class Graph:
         if mask < queries or not self.settings.offload_kqv:
             return 2
         return 1 if mask < 2 * self.unit else 0
+
+    @property
+    def attends_on_host(self) -> bool:
+        """Whether attention is computed where the caches are, on the CPU.
+
+        Without flash attention its result is bound to the CPU then (``llama-context.cpp``,
+        graph_get_cb, ``kqv_merged_cont``).
+        """
+        return not self.settings.offload_kqv and not self.settings.flash
+
+    def scores(self) -> int:
+        """What attention multiplies out beside a GPU, where that is done on the host."""
+        if not self.attends_on_host:
+            return 0
+        return 4 * self.settings.tokens * self.shape.n_head * self.settings.n_ctx_seq
+
+    def device_inputs(self) -> int:
+        """Inputs that a GPU has, with the masks that it makes of them."""
+        size = self.inputs(CUDA_ALIGNMENT) + self.cast_masks()
+        if self.attends_on_host:
+            size -= self.mask(CacheKind.FULL) + self.mask(CacheKind.SLIDING)
+        return size
+
+    def device_layers(self, *, cuda: bool) -> int:
+        """The largest phase inside a layer on a GPU that shares the graph with the host."""
+        if self.attends_on_host:
+            return max(self._dense(cuda=cuda), self._experts(), self._alive)
+        return self.layers(cuda=cuda)
 
     def layers(self, *, cuda: bool) -> int:
         """The largest phase inside a layer."""
@@ -263,6 +292,10 @@ class Graph:
             convolved = (2 * tokens + 3 * slots) * conv
             return self._alive + 4 * (convolved + tokens * ssm.inner + 2 * slots * whole)
         return 0
+
+    def holes(self) -> int:
+        """What is free again when the logits are made, whether or not they find room in it."""
+        return 0 if self.settings.build.keeps_inputs else self.inputs() + self.cast_masks()
 
     def on_host(self) -> int:
         """The CPU's buffer when no GPU takes part."""

@@ -259,7 +259,8 @@ def _mla(meta: Metadata) -> Mla | None:
     rank = meta.number("attention.kv_lora_rank")
     rope = meta.number("rope.dimension_count")
     has_q_rank = bool(meta.number("attention.q_lora_rank"))
-    return Mla(rank, rope, max(key_length - rope, 0), has_q_rank)
+    value = meta.number("attention.value_length_mla")
+    return Mla(rank, rope, max(key_length - rope, 0), has_q_rank, value)
 
 
 def _dense_width(meta: Metadata, by_name: Mapping[str, GgufTensor]) -> int:

@@ -133,7 +133,13 @@ def _width(attentions: list[AttentionSpec], *, sliding: bool) -> int:
 def _mla(attentions: list[AttentionSpec]) -> Mla | None:
     for a in attentions:
         if a.kind is AttentionKind.LATENT:
-            return Mla(a.kv_lora_rank, a.qk_rope_head_dim, a.qk_nope_head_dim, a.q_lora_rank > 0)
+            return Mla(
+                a.kv_lora_rank,
+                a.qk_rope_head_dim,
+                a.qk_nope_head_dim,
+                a.q_lora_rank > 0,
+                a.v_head_dim,
+            )
     return None
 
 

@@ -89,10 +89,11 @@ def _older_pipeline(graph: Graph, used: list[int], copies: int) -> dict[int, int
 
 
 def _cache_on_host(graph: Graph, used: list[int], *, cuda: bool) -> dict[int, int]:
-    """All layers on GPUs, all caches on the host (``--no-kv-offload``): no mask on the GPU."""
-    inputs = graph.inputs(CUDA_ALIGNMENT) + graph.cast_masks()
-    peak = max(graph.logits(cuda=cuda), inputs + graph.layers(cuda=cuda))
-    return {HOST: graph.pinned(), **dict.fromkeys(used, peak + graph.per_layer_inputs())}
+    """All layers on GPUs, all caches on the host (``--no-kv-offload``)."""
+    inputs = graph.device_inputs()
+    peak = max(graph.logits(cuda=cuda), inputs + graph.device_layers(cuda=cuda))
+    held = peak + graph.per_layer_inputs()
+    return {HOST: graph.pinned() + graph.scores(), **dict.fromkeys(used, held)}
 
 
 def _split(graph: Graph, placement: Placement, used: list[int], *, cuda: bool) -> dict[int, int]:
@@ -102,16 +103,17 @@ def _split(graph: Graph, placement: Placement, used: list[int], *, cuda: bool) -
         host = graph.token_ids() + graph.inputs() + graph.layers(cuda=False) + graph.unit
         held = {HOST: host}
         for device in used:
-            held[device] = graph.layers(cuda=cuda)
+            held[device] = graph.device_layers(cuda=cuda)
         if logits:
             held[placement.output] = max(held[placement.output], logits - 3 * graph.unit)
         return held
-    held = {HOST: graph.pinned()}
+    held = {HOST: graph.pinned() + graph.scores()}
+    inputs = graph.device_inputs()
     for device in used:
-        held[device] = graph.inputs(CUDA_ALIGNMENT) + graph.cast_masks() + graph.layers(cuda=cuda)
+        held[device] = inputs + graph.device_layers(cuda=cuda)
     first = used[0]
     copied = max(_copied_weights(graph), _copied_cache(graph, placement))
-    held[first] = max(held[first], graph.inputs(CUDA_ALIGNMENT) + copied)
+    held[first] = max(held[first], inputs - graph.cast_masks() + copied)
     if logits:
         alone = len(used) == 1
         held[placement.output] = max(
@@ -136,7 +138,7 @@ def _copied_weights(graph: Graph) -> int:
 def _copied_cache(graph: Graph, placement: Placement) -> int:
     """K and V of a layer whose cache is on the host, copied for the GPU's attention."""
     shape = graph.shape
-    if shape.is_hybrid or shape.mla is not None:
+    if shape.is_hybrid or shape.mla is not None or graph.attends_on_host:
         return 0
     on_host = {b for b, d in zip(shape.blocks, placement.blocks, strict=True) if d == HOST}
     largest = max(

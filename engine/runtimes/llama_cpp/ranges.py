@@ -36,13 +36,20 @@ _SPLIT = _Spread(2, 0.10, 8, 0.30)
 
 
 def compute(
-    likely_bytes: int, unit_bytes: int, *, is_plain: bool, is_split: bool, doubtful: bool
+    likely_bytes: int,
+    unit_bytes: int,
+    *,
+    holes_bytes: int,
+    is_plain: bool,
+    is_split: bool,
+    doubtful: bool,
 ) -> Estimate:
     """A compute buffer with its range.
 
     Args:
         likely_bytes: by the phase table.
         unit_bytes: one hidden state of the micro-batch.
+        holes_bytes: what older builds may have to count beside the logits.
         is_plain: dense or MoE attention model without recurrent state.
         is_split: the graph is split between devices.
         doubtful: the architecture is not understood.
@@ -50,6 +57,7 @@ def compute(
     spread = _SPLIT if is_split else _PLAIN if is_plain else _HYBRID
     below = round(spread.units_below * unit_bytes + spread.share_below * likely_bytes)
     above = round(spread.units_above * unit_bytes + spread.share_above * likely_bytes)
+    above = max(above, holes_bytes)
     if not likely_bytes:
         return exactly(0, Basis.EXACT, "no graph runs there", label="compute buffer")
     return Estimate(

@@ -239,6 +239,7 @@ class Ranks:
             ranges.compute(
                 plan.compute[device],
                 plan.graph.unit,
+                holes_bytes=plan.graph.holes(),
                 is_plain=not self.shape.is_hybrid and not self.shape.per_layer_embedding,
                 is_split=bool(plan.placement.devices) and not whole,
                 doubtful=bool(self.doubts),

@@ -14,6 +14,7 @@ from engine.formats.mixes import FOR_FEW_BITS, MIXES
 from engine.runtimes import foreign
 from engine.runtimes.llama_cpp import from_gguf, from_spec
 from engine.runtimes.llama_cpp import plan as plans
+from engine.runtimes.llama_cpp.builds import build_of, note
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.plan import Plan, gpu_slots, plan
 from engine.runtimes.llama_cpp.regions import Ranks
@@ -64,6 +65,8 @@ class LlamaCpp:
             deployment = deployment.with_(n_gpu_layers=None)
         mix = _mix(model, deployment.weight_format)
         shape = _shape(model, mix)
+        if not build_of(deployment.runtime_version).absorbs_latent:
+            shape = shape.whole_heads
         if not shape.blocks or not shape.weights.tensors:
             raise DeploymentError(
                 f"{model.id} has no layers that llama.cpp could load.", field="runtime"
@@ -230,10 +233,7 @@ def _assumptions(
             f"Converted and quantised to {shape.file_type} by llama.cpp's own tools without an "
             "importance matrix; published files may choose other types."
         )
-    if deployment.runtime_version is None:
-        notes.append(
-            "llama.cpp b11549; in b11434 only some compute buffers differ, by 40 MiB at most."
-        )
+    notes.append(note(settings.build, is_default=deployment.runtime_version is None))
     if slots and deployment.n_gpu_layers is None:
         notes.append(
             "All layers on the GPU; where they don't fit, llama.cpp's --fit moves some to the host."

@@ -93,8 +93,9 @@ def chosen_cells(deployment: Deployment) -> int | None:
     if deployment.max_model_len is None:
         return None if build.fits_context or deployment.n_ctx == 0 else OLD_DEFAULT_CONTEXT
     slots, unified = _slots(deployment, build, [])
-    # Slots with caches of their own take equal parts, however few of them are used.
-    return deployment.max_model_len * (min(deployment.concurrency, slots) if unified else slots)
+    # Slots that do not share take equal parts, however few of them are used.
+    shares = unified and build.shares_context
+    return deployment.max_model_len * (min(deployment.concurrency, slots) if shares else slots)
 
 
 def settle(
@@ -152,16 +153,26 @@ def settle(
         mmap=deployment.mmap,
         n_cpu_moe=deployment.n_cpu_moe,
         n_gpu_layers=deployment.n_gpu_layers,
-        context=_per_request(deployment, total, per_stream, unified=unified),
+        context=_per_request(deployment, total, per_stream, slots, build, unified=unified),
         concurrency=deployment.concurrency,
         drafted=deployment.speculative_tokens,
     ), tuple(notes)
 
 
-def _per_request(deployment: Deployment, total: int, per_stream: int, *, unified: bool) -> int:
+def _per_request(
+    deployment: Deployment,
+    total: int,
+    per_stream: int,
+    slots: int,
+    build: Build,
+    *,
+    unified: bool,
+) -> int:
     if deployment.max_model_len is not None and not deployment.n_ctx:
         return deployment.max_model_len
-    return max(total // deployment.concurrency, 1) if unified else min(total, per_stream)
+    if not unified:
+        return min(total, per_stream)
+    return max(total // (deployment.concurrency if build.shares_context else slots), 1)
 
 
 def _given(value: int | None, default: int, name: str, notes: list[str]) -> int:

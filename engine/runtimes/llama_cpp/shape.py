@@ -6,7 +6,7 @@ Read from a GGUF header (``from_gguf``) or worked out from an architecture (``fr
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -63,6 +63,8 @@ class Mla:
     rope: int
     nope: int
     has_q_rank: bool
+    value: int = 0
+    """Width of one head's values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,20 @@ class Shape:
     def keeps_entries(self) -> bool:
         """Whether some layers keep compressed entries: every slot has its own caches then."""
         return any(b.entries for b in self.kinds)
+
+    @cached_property
+    def whole_heads(self) -> Shape:
+        """The model with the keys and values of every head cached, as before latents were."""
+        if self.mla is None:
+            return self
+        key = self.mla.nope + self.mla.rope
+        k_width, v_width = self.n_head * key, self.n_head * self.mla.value
+        blocks = tuple(
+            block if block.cache is CacheKind.NONE
+            else replace(block, k_width=k_width, v_width=v_width)
+            for block in self.blocks
+        )  # fmt: skip
+        return replace(self, blocks=blocks, mla=None, head_dim=key, head_dim_swa=key)
 
     @cached_property
     def kind_counts(self) -> Mapping[Block, int]:

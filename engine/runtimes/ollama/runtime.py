@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 _FIRST_WITH_LLAMA_SERVER = (0, 30)
 """Release 0.30.0 of June 2026; 0.24 still logs runners of its own."""
+_BUNDLED = (
+    ((0,), "b2400"),
+    ((0, 5), "b4900"),
+    ((0, 7), "b5350"),
+    (_FIRST_WITH_LLAMA_SERVER, "b10500"),
+)
+"""Release -> about the build of llama.cpp that it and those after it come with, by their days."""
 _SOURCE = "Ollama 0.33"
 
 
@@ -96,6 +103,7 @@ class _Launch:
             n_batch=tokens,
             n_ubatch=asked.n_ubatch or tokens,
             mmap=asked.mmap and self._is_mapped(chosen, predicted),
+            runtime_version=_bundled(_version(asked.runtime_version)),
             **self._cache_types(),
         )
         machine = self.machine
@@ -225,6 +233,11 @@ def _version(text: str | None) -> tuple[int, ...]:
             field="runtime_version",
         )
     return tuple(int(part) for part in found.groups(default="0"))
+
+
+def _bundled(version: tuple[int, ...]) -> str:
+    """The build of llama.cpp that comes with a release."""
+    return next(build for since, build in reversed(_BUNDLED) if version >= since)
 
 
 def _doubts(model: Model, deployment: Deployment, version: tuple[int, ...]) -> tuple[Doubt, ...]:

@@ -24,6 +24,13 @@ REASONS: dict[tuple[str, str], str] = {
     ("mlx-pr40-mistral7b-before", "peak"): (
         "before March 2025 mask and scores were kept more than once, by how much is not known"
     ),
+    ("ik-044-meta-llama-3-1-8b-instruct", "printed compute buffers"): (
+        "its masks found no room below the logits under Vulkan, as they do elsewhere; not known why"
+    ),
+    ("lc-12728-dsv2-vulkan-4k", "printed compute buffers"): (
+        "latent attention with whole heads, of which no other buffer was read: 1.4 % off"
+    ),
+    ("strix-", "card"): "what Vulkan's driver maps beside the buffers, read and not derived",
 }
 """(start of a record's name, figure or ``""`` for all) -> why."""
 UNEXPLAINED = "not explained yet"

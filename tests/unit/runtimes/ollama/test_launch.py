@@ -278,7 +278,7 @@ def test_that_every_figure_beneath_is_llama_servers_own() -> None:
         published("Llama-3.1-8B"),
         Deployment(
             runtime="llama.cpp", weight_format="Q4_K_M", max_model_len=8192, n_parallel=2,
-            n_batch=1024, n_ubatch=1024,
+            n_batch=1024, n_ubatch=1024, runtime_version="b10500",
         ),
         _machine(24),
     )  # fmt: skip
