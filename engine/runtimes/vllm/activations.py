@@ -49,6 +49,8 @@ class Step(NamedTuple):
     """Whether hidden states go to another stage."""
     drafts: int
     """Speculative tokens of a request."""
+    draft_layers: int
+    """Of the prediction blocks, or of a draft model of its own."""
     capability: float
     """CUDA compute capability of the first device, which decides the runner for all."""
     layers: range

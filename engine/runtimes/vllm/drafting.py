@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from engine.deployment.spec import Deployment
 
 _SOURCE, _LABEL = "vLLM v1/spec_decode/llm_base_proposer.py", "draft model"
-_READERS = "_draft"
-"""How the types of drafts end that read the hidden states of their target."""
 
 
 def check_draft(deployment: Deployment) -> None:
@@ -65,7 +63,8 @@ def _is_upper(doubt: Doubt) -> bool:
 
 
 def _reads(draft: Model) -> bool:
-    return draft.spec.model_type.endswith(_READERS)
+    """Whether the draft reads the hidden states of its target, and is no model of its own."""
+    return bool(draft.spec.draft)
 
 
 @lru_cache(maxsize=CACHED)

@@ -166,8 +166,8 @@ def memory(step: Step, sizes: Captures, device: Device) -> Estimate:
         each *= _UNPACKED
     kinds = layer_kinds(spec, step.layers.start, step.layers.stop)
     weight = sum(count * (law.states if layer.state else 1.0) for layer, count in kinds)
-    if step.drafts and step.last_stage:
-        weight += len(spec.mtp_attentions)
+    if step.last_stage:
+        weight += step.draft_layers
     nodes = each * weight * graphs * MIB
     pool = law.pool * _pool_bytes(step, sizes, device)
     constant = law.constant * GIB * graphs / _FITTED_GRAPHS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +16,7 @@ from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.weights import FORMATS
 from engine.runtimes.vllm import buffers, cache_rules
 from engine.runtimes.vllm.drafting import draft_weights
+from engine.runtimes.vllm.fused import fused_sizes
 from engine.runtimes.vllm.rotary import rotary_table
 from engine.runtimes.vllm.rules import Since
 from engine.units import MIB, align_up, ceil_div
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from engine.budget.sharding import Split
     from engine.budget.weights import StageWeights, Weights
     from engine.runtimes.vllm.rules import Version
-
-_JOINED = re.compile(r"\b(?:q|k|v|gate|up)_proj\b")
 
 
 class Loading(NamedTuple):
@@ -135,7 +133,7 @@ def _rounding(spec: ArchitectureSpec, fmt: str, layers: range, loading: Loading)
     """
     sizes = layer_sizes(spec, loading.split, fmt)
     size = sum(
-        count * sum(_rest(n) for n in _fused(layer, sizes[id(layer)]))
+        count * sum(_rest(n) for n in fused_sizes(layer, sizes[id(layer)]))
         for layer, count in layer_kinds(spec, layers.start, layers.stop)
     )
     if not size:
@@ -147,21 +145,6 @@ def _rounding(spec: ArchitectureSpec, fmt: str, layers: range, loading: Loading)
 def _rest(size_bytes: int) -> int:
     rest = -size_bytes % (2 * MIB)
     return rest if size_bytes >= 10 * MIB and rest <= MIB else 0
-
-
-def _fused(layer: LayerSpec, sizes: list[int]) -> list[int]:
-    """Bytes of the matrices of a layer as vLLM joins them: q, k and v; gate and up."""
-    joined: dict[str, int] = {}
-    for tensor, size in zip(layer.tensors, sizes, strict=True):
-        if tensor.linear:
-            name = _joined(tensor.name)
-            joined[name] = joined.get(name, 0) + size
-    return list(joined.values())
-
-
-@lru_cache(maxsize=CACHED)
-def _joined(name: str) -> str:
-    return _JOINED.sub(lambda found: "qkv" if found[0][0] in "qkv" else "gate_up", name)
 
 
 class _Padding(NamedTuple):

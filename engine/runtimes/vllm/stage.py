@@ -22,6 +22,7 @@ from engine.runtimes.vllm.drafting import draft_doubts
 from engine.runtimes.vllm.encoders import largest
 from engine.runtimes.vllm.layout import PoolLayout, PoolRule, RequestRule
 from engine.runtimes.vllm.loader import Loading, resident
+from engine.runtimes.vllm.loading import transients
 from engine.runtimes.vllm.overheads import sampler_buffers
 from engine.runtimes.vllm.parallel import (
     has_experts,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.architecture.spec import Direction, Doubt
     from engine.budget.weights import StageWeights, Weights
+    from engine.deployment.spec import Deployment
     from engine.evidence import Estimate
     from engine.runtimes.vllm.settings import Settings
 
@@ -46,6 +48,8 @@ class StagePlan(NamedTuple):
 
     layers: range
     weights: RegionBudget
+    loading: tuple[Estimate, ...]
+    """Beside the weights at the worst moment of loading them."""
     step: Step
     """What its largest step is; a device decides what that takes."""
     layout: PoolLayout | None
@@ -119,6 +123,7 @@ def _stage_plan(
     return StagePlan(
         layers=stage.layers,
         weights=_weights_region(model, weight_layout, index, loading),
+        loading=transients(model, stage.layers, found.weight_format, loading),
         step=step,
         layout=layout,
         buffers=_buffers(step, layout, settings.context),
@@ -165,6 +170,7 @@ def _step(
         last_stage=index == stages - 1,
         passes_on=stages > 1,
         drafts=deployment.speculative_tokens,
+        draft_layers=_draft_layers(model, deployment),
         capability=settings.capability,
         layers=layers,
         captures_graphs=not deployment.enforce_eager,
@@ -179,6 +185,14 @@ def _buffers(step: Step, layout: PoolLayout | None, context: int) -> Estimate | 
         return None
     tables = layout.num_groups * ceil_div(context, layout.block_size)
     return sampler_buffers(step.spec.vocab_size, step.rows, tables)
+
+
+def _draft_layers(model: Model, deployment: Deployment) -> int:
+    """Layers that draft, beside the model's own."""
+    if not deployment.speculative_tokens:
+        return 0
+    draft = deployment.draft_model
+    return len(draft.spec.layers if draft else model.spec.mtp_attentions)
 
 
 def pool_rule(model: Model, settings: Settings) -> PoolRule:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
 from engine.evidence import total
+from engine.runtimes.vllm.loading import LAID_OUT
 from engine.runtimes.vllm.rules import GRAPHS_INSIDE, parse_version
 from tests.truth.scoring.scores import Score, law_of, span
 from tests.truth.scoring.versions import range_of, release_of
@@ -88,6 +89,7 @@ def _regions(rank: RankBudget) -> dict[str, Estimate]:
     whole = (r.estimate for kind, r in rank.regions.items() if kind is not Region.HEADROOM)
     return {
         "weights": weights,
+        "load peak": total([weights, *(p for p in rank.moments.load if p.label != LAID_OUT)]),
         "activations": rank.regions[Region.ACTIVATIONS].estimate,
         "graphs": rank.regions[Region.CUDA_GRAPHS].estimate,
         "graphs_estimated": rank.regions[Region.CUDA_GRAPHS].estimate,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,11 +10,14 @@ import pytest
 from engine.architecture.read import read
 from engine.budget.model import Region
 from engine.deployment.spec import Deployment
+from engine.devices.device import Vendor
 from engine.runtimes.registry import get
 from engine.source.raw import RawModel
-from tests.helpers.published import CONFIGS, gpu, machine
+from tests.helpers.published import CONFIGS, H100, MIB, gpu, machine, model
 
 if TYPE_CHECKING:
+    from engine.budget.model import RankBudget
+    from engine.devices.device import Device
     from engine.evidence import Estimate
 
 
@@ -138,3 +142,147 @@ def test_that_latents_are_projected_by_copies_only_where_theirs_are_packed() -> 
     found = parts(config, weight_format="fp8-block", num_gpu_blocks_override=1000)
     assert found["absorbed projections"].likely_bytes == 2_046_820_352
     assert "absorbed projections" not in parts(config, num_gpu_blocks_override=1000)
+
+
+V4: dict[str, Any] = {
+    "model_type": "deepseek_v4", "vocab_size": 129_280, "hidden_size": 4096,
+    "num_hidden_layers": 4, "num_attention_heads": 64, "head_dim": 512, "qk_rope_head_dim": 64,
+    "q_lora_rank": 1024, "o_lora_rank": 1024, "o_groups": 8, "sliding_window": 128,
+    "compress_ratios": [0, 0, 4, 128, 0], "index_head_dim": 128, "index_n_heads": 64,
+    "index_topk": 512, "n_routed_experts": 8, "moe_intermediate_size": 2048, "hc_mult": 4,
+    "num_experts_per_tok": 6, "n_shared_experts": 1, "max_position_embeddings": 1_048_576,
+    "torch_dtype": "bfloat16",
+}  # fmt: skip
+
+
+def test_that_deepseek_v4_turns_by_two_tables_in_32_bits() -> None:
+    # DeepseekV4ScalingRotaryEmbedding: one for plain layers, one for those that compress.
+    assert table(V4) == 2 * 1_048_576 * 64 * 4
+
+
+def test_that_buffers_of_a_step_lie_in_the_figure_for_the_weights() -> None:
+    # 512 chosen keys of 4 bytes a token, and four streams of 4,096 in 16 bits for a draft.
+    found = parts(V4, max_num_batched_tokens=2048)["step buffers"]
+    assert found.likely_bytes == 2048 * (512 * 4 + 4 * 4096 * 2)
+    assert "step buffers" not in parts(LLAMA)
+
+
+def test_that_rocm_s_figure_is_read_from_the_device() -> None:
+    # Five starts on AMD's cards print more than their tensors: 0.99 GiB for 0.924 of them, 51.79
+    # for 51.44, 13.99 for 13.95.
+    amd = replace(gpu(192.0, "MI300X"), vendor=Vendor.AMD)
+    chosen = Deployment(max_model_len=1024)
+    rank = get("vllm").plan(model("Qwen2-0.5B"), chosen, machine(amd)).ranks[0]
+    found = {p.label: p for p in rank.regions[Region.WEIGHTS].estimate.parts}
+    held = found["held by the allocator"]
+    assert held.low_bytes == 0
+    assert 0 < held.likely_bytes < 66 * MIB < held.high_bytes
+    assert "held by the allocator" not in parts(LLAMA)
+
+
+def test_that_marlin_may_drop_zero_points() -> None:
+    # 6,979,321,856 weights in groups of 128 with half a byte each: 27.3 MB, the distance between
+    # the symmetric and the asymmetric packing of Llama-3.1-8B that were printed (29 MB).
+    dropped = parts(LLAMA, weight_format="gptq-int4-no-order")["zero points dropped"]
+    assert dropped.low_bytes == pytest.approx(-6_979_321_856 // 128 // 2, rel=0.01)
+    assert dropped.likely_bytes == dropped.high_bytes == 0
+    assert "zero points dropped" not in parts(LLAMA, weight_format="awq-int4")
+
+
+def test_that_a_head_lay_on_every_stage_once() -> None:
+    config = CONFIGS["Kimi-K2"] | {"num_hidden_layers": 4, "n_routed_experts": 8}
+    settings = {"pipeline_parallel_size": 2, "num_gpu_blocks_override": 1000}
+    idle = parts(config, runtime_version="0.6.6", **settings)["idle head"]
+    assert idle.likely_bytes == 163_840 * 7168 * 2
+    assert "idle head" not in parts(config, runtime_version="0.19.0", **settings)
+    assert "idle head" not in parts(LLAMA, runtime_version="0.6.6", **settings)
+
+
+def planned(name: str, device: Device = H100, **settings: Any) -> RankBudget:
+    plan = Deployment(max_model_len=8192, **settings)
+    return get("vllm").plan(model(name), plan, machine(device, plan.ranks)).ranks[0]
+
+
+def passing(name: str, device: Device = H100, **settings: Any) -> dict[str, Estimate]:
+    return {part.label: part for part in planned(name, device, **settings).moments.load}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "more"),
+    [
+        # "Peak GPU memory usage while loading weights" less what lay there after, GiB, of 0.19.
+        ("Llama-3.1-8B", {}, 0.06),
+        ("Llama-3.1-8B", {"weight_format": "fp32"}, 0.12),
+        ("Llama-3.1-8B", {"weight_format": "fp8"}, 0.19),
+        ("Llama-3.3-70B-FP8", {"tensor_parallel_size": 2}, 0.14),
+        ("Qwen2.5-7B", {}, 0.06),
+        ("Qwen2.5-72B", {"tensor_parallel_size": 4}, 0.13),
+        ("Qwen3-30B-A3B", {}, 0.03),
+        ("gemma-2-27b", {}, 0.07),
+        ("gemma-3-12b", {}, 1.94),
+        ("gemma-3-4b", {}, 1.30),
+    ],
+)
+def test_that_loading_peaks_as_the_log_says(
+    name: str, settings: dict[str, Any], more: float
+) -> None:
+    found = passing(name, runtime_version="0.19.0", max_num_batched_tokens=8192, **settings)
+    likely = sum(part.likely_bytes for part in found.values()) / 2**30
+    assert likely == pytest.approx(more, abs=0.025)
+
+
+def test_that_a_model_quantised_on_the_way_lay_there_whole_once() -> None:
+    def more(version: str) -> int:
+        found = passing("Llama-3.1-8B", runtime_version=version, weight_format="fp8")
+        return found["weights in 16 bits"].likely_bytes
+
+    # 6,979,321,856 weights in layers, 2 bytes each until all are there and 1 after; 0.13 and 0.14
+    # held both (pull request 31914).
+    assert more("0.12.0") == pytest.approx(6_979_321_856, rel=0.03)
+    assert more("0.14.0") == 2 * 6_979_321_856
+    streamed = passing("Llama-3.1-8B", runtime_version="0.19.0", weight_format="fp8")
+    # The widest matrix, gate and up: 28,672 × 4,096.
+    assert streamed["a matrix in 16 bits"].likely_bytes == pytest.approx(28_672 * 4096, rel=0.01)
+    # A file that is stored so is not quantised.
+    stored = passing("Llama-3.3-70B-FP8", runtime_version="0.12.0", tensor_parallel_size=2)
+    assert "weights in 16 bits" not in stored
+
+
+def test_that_packed_weights_are_laid_out_anew_layer_by_layer() -> None:
+    found = passing("Llama-3.1-8B", weight_format="awq-int4")["a layer laid out anew"]
+    # 28,672 × 4,096 in 4 bits, and two bytes and a half for each group of 128.
+    assert found.likely_bytes == 28_672 * 4096 * (0.5 + 2.5 / 128)
+    assert "a layer laid out anew" not in passing("Llama-3.1-8B")
+    # Before 0.8 no runner kept embeddings.
+    assert "input buffer" not in passing("Llama-3.1-8B", runtime_version="0.7.3")
+
+
+def test_that_awq_s_own_kernels_unpack_the_widest_matrix() -> None:
+    def activations(device: Device, **settings: Any) -> Estimate:
+        chosen = {"runtime_version": "0.7.3", "max_num_seqs": 8, "weight_format": "awq-int4"}
+        rank = planned("Llama-3.1-8B", device, **(chosen | settings))
+        return rank.regions[Region.ACTIVATIONS].estimate
+
+    matrix = 28_672 * 4096 * 2
+    turing, ampere = gpu(14.74, "T4", capability=7.5), gpu(23.58, "RTX 3090", capability=8.6)
+    plain = activations(turing, weight_format="gptq-int4")
+    assert activations(turing).likely_bytes - plain.likely_bytes == matrix
+    # Marlin's kernels take their place since Ampere, unless AWQ's own are asked for.
+    marlin = activations(ampere)
+    plain = activations(ampere, weight_format="gptq-int4")
+    assert marlin.likely_bytes == plain.likely_bytes
+    assert marlin.high_bytes - plain.high_bytes == matrix
+    assert activations(turing, max_num_batched_tokens=255).likely_bytes < matrix
+
+
+def test_that_cards_without_links_take_less_for_collectives() -> None:
+    def inside(version: str) -> Estimate:
+        card = gpu(14.74, "T4", capability=7.5)
+        rank = planned("Llama-3.2-3B", card, runtime_version=version, tensor_parallel_size=2)
+        found = rank.regions[Region.RUNTIME].estimate.parts
+        return next(p for p in found if p.label == "collectives, workspaces")
+
+    # 0.12 GiB on two T4 with 0.7 and 0.20 on four cards of 22 GB with 0.8.
+    assert inside("0.7.1").low_bytes / 2**30 < 0.12
+    assert inside("0.8.5").high_bytes / 2**30 > 0.20
+    assert inside("0.7.1").likely_bytes == pytest.approx(0.16 * 2**30, abs=2 * MIB)

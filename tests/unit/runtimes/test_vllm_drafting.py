@@ -1,0 +1,173 @@
+"""A draft model of its own beside its target, by hand arithmetic."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from engine.architecture.model import GgufTensor
+from engine.architecture.read import read
+from engine.budget.model import Region
+from engine.cancel import CancelToken
+from engine.contract.desk import Desk
+from engine.contract.request import parse
+from engine.deployment.spec import Deployment
+from engine.errors import DeploymentError
+from engine.runtimes.registry import get
+from engine.source.raw import RawModel
+from tests.helpers.published import CONFIGS, H100, machine, model
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.architecture.model import Model
+    from engine.budget.model import Budget
+    from engine.evidence import Estimate
+
+EAGLE3 = {
+    "architectures": ["Eagle3DraftModel"], "speculators_model_type": "eagle3",
+    "draft_vocab_size": 32_000, "norm_before_residual": True,
+    "speculators_config": {"algorithm": "eagle3", "verifier": {"name_or_path": "org/target"}},
+    "transformer_layer_config": {
+        "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 1,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+        "intermediate_size": 14_336, "vocab_size": 128_256, "tie_word_embeddings": False,
+        "torch_dtype": "bfloat16", "max_position_embeddings": 131_072,
+    },
+}  # fmt: skip
+"""RedHatAI/Llama-3.1-8B-Instruct-speculator.eagle3: 950,186,496 elements."""
+TABLE = 128_256 * 4096 * 2
+
+
+def eagle() -> Model:
+    return read(RawModel(id="e3", source="published dimensions", config=EAGLE3))
+
+
+def budget(draft: Model | None, target: str = "Llama-3.1-8B", **settings: Any) -> Budget:
+    chosen: dict[str, Any] = {"max_model_len": 8192, "speculative_tokens": 3} | settings
+    plan = replace(Deployment(**chosen), draft_model=draft)
+    return get("vllm").plan(model(target), plan, machine(H100, plan.ranks))
+
+
+def part(found: Budget, rank: int = 0) -> Estimate | None:
+    parts = found.ranks[rank].regions[Region.WEIGHTS].estimate.parts
+    return next((p for p in parts if p.label == "draft model"), None)
+
+
+def test_that_a_small_model_drafts_with_tables_and_cache_of_its_own() -> None:
+    found = budget(model("Llama-3.2-1B"))
+    drafted = part(found)
+    # 1,235,814,400 parameters, and 131,072 positions × 64: its heads are narrower than its
+    # target's, so that the rotary table is its own.
+    assert drafted is not None
+    assert drafted.likely_bytes == 2 * (1_235_814_400 + 131_072 * 64)
+    # 16 tokens in 32 layers of 8 heads of 128, and in 16 layers of 8 heads of 64.
+    assert found.sequence_state.bytes_per_block == 16 * (32 * 4096 + 16 * 2048)
+    alone = budget(None, speculative_tokens=0).sequence_state
+    assert alone.bytes_per_block == 16 * 32 * 4096
+
+
+def test_that_a_small_model_is_cut_as_its_target() -> None:
+    found = budget(model("Llama-3.2-1B"), tensor_parallel_size=2)
+    drafted = part(found, 1)
+    # Norms are copied: 33 of 2,048 elements. The rotary table is whole.
+    matrices = 1_235_814_400 - 33 * 2048
+    assert drafted is not None
+    assert drafted.likely_bytes == 2 * (matrices // 2 + 33 * 2048 + 131_072 * 64)
+    assert found.sequence_state.bytes_per_block == 16 * (32 * 4096 + 16 * 2048) // 2
+
+
+def test_that_an_eagle_head_takes_its_target_s_embeddings_where_it_may_hold_none() -> None:
+    drafted = part(budget(eagle()))
+    # 950,186,496 elements as published, of which d2t holds 32,000 of 8 bytes and t2d 128,256 of 1.
+    own = 2 * (950_186_496 - 32_000 - 128_256) + 8 * 32_000 + 128_256
+    assert drafted is not None
+    assert drafted.low_bytes == drafted.likely_bytes == own - TABLE
+    assert drafted.high_bytes == own
+    # One layer more of the target's own kind.
+    assert budget(eagle()).sequence_state.bytes_per_block == 16 * 33 * 4096
+
+
+def test_that_an_eagle_head_keeps_its_embeddings_on_another_stage() -> None:
+    found = budget(eagle(), pipeline_parallel_size=2)
+    assert part(found, 0) is None
+    drafted = part(found, 1)
+    assert drafted is not None
+    assert drafted.likely_bytes == drafted.high_bytes
+    assert drafted.likely_bytes > TABLE
+
+
+def test_that_an_eagle_head_keeps_embeddings_of_another_width() -> None:
+    found = part(budget(eagle(), "Llama-3.1-70B", tensor_parallel_size=4))
+    assert found is not None
+    assert found.low_bytes == found.high_bytes
+
+
+def test_that_the_draft_runs_out_of_the_pool_s_room() -> None:
+    alone, both = budget(None, speculative_tokens=0), budget(model("Llama-3.2-1B"))
+    pools = [b.ranks[0].regions[Region.KV_CACHE].estimate.likely_bytes for b in (alone, both)]
+    drafted = part(both)
+    assert drafted is not None
+    assert pools[0] - pools[1] >= drafted.likely_bytes
+
+
+def test_that_graphs_are_captured_of_the_draft_s_layers_too() -> None:
+    alone, both = (
+        budget(draft, max_num_seqs=64).ranks[0].regions[Region.CUDA_GRAPHS].estimate
+        for draft in (None, model("Llama-3.2-1B"))
+    )
+    # 32 layers and 16: half as many nodes again, beside what does not follow from layers.
+    assert alone.likely_bytes < both.likely_bytes < 1.5 * alone.likely_bytes
+
+
+def test_that_a_draft_of_its_own_leaves_the_model_s_blocks_out() -> None:
+    layers = {"num_hidden_layers": 4, "n_routed_experts": 8, "num_nextn_predict_layers": 1}
+    config = CONFIGS["Kimi-K2"] | layers
+    target = read(RawModel(id="x", source="published dimensions", config=config))
+    plan = Deployment(max_model_len=8192, speculative_tokens=1)
+    plans = (plan, replace(plan, draft_model=model("Llama-3.2-1B")))
+    own, other = (get("vllm").plan(target, each, machine(H100)) for each in plans)
+    assert part(own) is None
+    assert part(other) is not None
+    tensors = [
+        b.ranks[0].regions[Region.WEIGHTS].estimate.parts[0].likely_bytes for b in (own, other)
+    ]
+    # The block: experts, shared expert, attention, norms and a projection of 2 × 7,168 to 7,168.
+    assert tensors[0] - tensors[1] > 2 * (9 * 3 * 7168 * 2048 + 2 * 7168**2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"speculative_tokens": 0}, "speculative_tokens"),
+        ({"draft": "gguf"}, "draft_model"),
+        # 14 heads of Qwen2-0.5B do not divide by 4.
+        ({"draft": "Qwen2-0.5B", "tensor_parallel_size": 4}, "draft_model"),
+    ],
+)
+def test_that_a_draft_that_cannot_run_is_refused(settings: dict[str, Any], field: str) -> None:
+    name = settings.pop("draft", "Llama-3.2-1B")
+    drafts = model("Llama-3.2-1B" if name == "gguf" else name)
+    if name == "gguf":
+        entry = GgufTensor("output.weight", "Q4_K", (256, 256), 36_864)
+        drafts = replace(drafts, gguf_tensors=(entry,))
+    with pytest.raises(DeploymentError) as refused:
+        budget(drafts, **settings)
+    assert refused.value.field == field
+
+
+def test_that_the_request_s_word_for_a_draft_finds_it(tmp_path: Path) -> None:
+    for name, config in (("target", CONFIGS["Llama-3.1-8B"]), ("draft", CONFIGS["Llama-3.2-1B"])):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    request = {
+        "model": str(tmp_path / "target"), "draft_model": str(tmp_path / "draft"),
+        "speculative_tokens": 3, "max_model_len": 8192, "gpu": "H100 SXM 80GB",
+    }  # fmt: skip
+    plan = Desk(CancelToken()).plan(parse(request))
+    assert plan.deployment.draft_model is not None
+    assert plan.deployment.draft_model.spec.parameters == 1_235_814_400
