@@ -231,7 +231,7 @@ def _about_source(model: Model) -> tuple[str, ...]:
 
 def _named(name: str | None, total_bytes: int | None) -> Device:
     if total_bytes is None:
-        return catalogue.find(name or "")
+        return catalogue.named(name or "")[0]
     like = catalogue.match(name, total_bytes) if name else None
     return catalogue.custom(total_bytes, name or "", like)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -12,13 +13,14 @@ from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
 from engine.errors import DeviceError
 from engine.evidence import Basis, Estimate, exactly
 from engine.text import printable
-from engine.units import GIB, TIB
+from engine.units import GIB, TIB, parse_bytes
 from resources import data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 MAX_DEVICES = 1024
+_MEMORY = re.compile(r"\d{1,6}(?:\.\d{1,3})? ?(?:GB|GiB)")
 _MAX_TOTAL_BYTES = 1024 * TIB
 
 
@@ -168,7 +170,9 @@ def mixed(devices: Sequence[Device]) -> Machine:
 
 
 def named(text: str) -> tuple[Device, ...]:
-    """The devices of ``RTX 4090 + 2 x RTX 3060``: names of the catalogue, in rank order.
+    """The devices of ``RTX 4090 + 2 x RTX 3060``, in rank order.
+
+    Each is a name of the catalogue, or memory alone (``24 GB``).
 
     Raises:
         DeviceError: a name is in no catalogue, or fits several sizes.
@@ -176,8 +180,28 @@ def named(text: str) -> tuple[Device, ...]:
     found: list[Device] = []
     for part in text.split(" + "):
         count, name = _counted(part.strip())
-        found += [find(name)] * count
+        size_bytes = _memory_alone(name)
+        found += [custom(size_bytes, f"{name} device") if size_bytes else find(name)] * count
     return tuple(found)
+
+
+def planned(text: str, ranks: int) -> Machine:
+    """The machine that a person means by ``text``.
+
+    Args:
+        text: a list as ``named`` reads it, or one device without a count.
+        ranks: how many there are where ``text`` doesn't say.
+
+    Raises:
+        DeviceError: a name is in no catalogue, or fits several sizes.
+    """
+    found = named(text)
+    return mixed(found) if lists(text) else machine(found[0], ranks)
+
+
+def _memory_alone(text: str) -> int:
+    """Bytes of ``24 GB`` or ``40 GiB``; 0 for anything else."""
+    return parse_bytes(text) if _MEMORY.fullmatch(text) else 0
 
 
 def lists(text: str) -> bool:

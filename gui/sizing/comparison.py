@@ -134,10 +134,11 @@ def _context(entry: Entry) -> int | None:
 
 def _device(entry: Entry) -> str:
     plan, count = entry.pinned.plan, entry.pinned.plan.deployment.ranks
-    slots = entry.sizing.budget.machine.slots if entry.sizing else ()
-    name = plan.device or (slots[0].device.name if slots else "this computer")
+    if plan.device is not None:
+        return entry.sizing.budget.machine.name if entry.sizing else plan.device
+    name = entry.sizing.budget.machine.slots[0].device.name if entry.sizing else "this computer"
     shown = f"{count} {fmt.TIMES} {name}" if count > 1 else name
-    return f"{shown}, emptied" if plan.emptied and plan.device is None else shown
+    return f"{shown}, emptied" if plan.emptied else shown
 
 
 def load_words(entries: Sequence[Entry]) -> str:

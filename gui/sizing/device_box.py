@@ -9,6 +9,8 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent, QStandardItem, Q
 from PySide6.QtWidgets import QComboBox, QCompleter, QLineEdit, QListView, QWidget
 from typing_extensions import override
 
+from engine.devices import catalogue
+from engine.errors import DeviceError
 from gui.kit.controls import SizedCombo
 from gui.kit.icons import icon
 from gui.kit.shortcuts import leave_to_window
@@ -146,12 +148,10 @@ class DeviceBox(SizedCombo):
             return True
         if event.key() not in _ENTER or self._is_highlighted():
             return False
-        meant = self._found.meant()
-        if meant is None:
-            self._refuse()
-        else:
+        if self._take(self._edit.text().strip()):
             self._popup.hide()
-            self._pick(self._name_at(meant))
+        else:
+            self._refuse()
         return True
 
     def _is_highlighted(self) -> bool:
@@ -217,9 +217,7 @@ class DeviceBox(SizedCombo):
             return
         # The list writes the entry that one goes over into the field.
         self._found.look_for(text)
-        meant = self._found.meant()
-        if meant is not None:
-            self._pick(self._name_at(meant))
+        if self._take(text):
             return
         self._refuse()
         if self._found.rows() and self._edit.hasFocus():
@@ -228,7 +226,25 @@ class DeviceBox(SizedCombo):
         else:
             self._reset_text()
 
+    def _take(self, text: str) -> bool:
+        """Pick the one device that is meant, a list of devices with counts, or memory alone."""
+        meant = self._found.meant()
+        if meant is not None:
+            self._pick(self._name_at(meant))
+            return True
+        try:
+            catalogue.named(text)
+        except DeviceError:
+            return False
+        self._pick(text)
+        return True
+
     def _refuse(self) -> None:
         text = self._edit.text().strip()[:40]
-        reason = "Several devices match" if self._found.rows() else "No device is called"
-        self.refused.emit(f"{reason} \u201c{text}\u201d: pick one from the list.")
+        if self._found.rows():
+            self.refused.emit(f"Several devices match \u201c{text}\u201d: pick one from the list.")
+        else:
+            self.refused.emit(
+                f"No device is called \u201c{text}\u201d: pick one from the list, or type its "
+                "memory (24 GB) or several cards (RTX 4090 + 2 x RTX 3060 12GB)."
+            )

@@ -27,7 +27,7 @@ class Plan:
 
     deployment: Deployment
     device: str | None = None
-    """Catalogue name; None is this computer."""
+    """A device of the catalogue, memory alone, or a list with counts; None is this computer."""
     emptied: bool = False
     """Whether to count the device as if nothing else ran on it."""
 
@@ -45,14 +45,14 @@ def first_plan(runtime: str) -> Plan:
 
 
 def machine_for(plan: Plan, here: Machine) -> Machine:
-    """Where the plan runs: this computer, or as many of a catalogue device as it has ranks.
+    """Where the plan runs: this computer, a list of devices, or one device as often as ranks.
 
     Raises:
         DeviceError: no device of that name.
     """
     if plan.device is None:
         return here.emptied() if plan.emptied else here
-    return catalogue.machine(catalogue.find(plan.device), plan.deployment.ranks)
+    return catalogue.planned(plan.device, plan.deployment.ranks)
 
 
 def adapted(plan: Plan, model: Model) -> tuple[Plan, tuple[str, ...]]:

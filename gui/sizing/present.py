@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.devices import catalogue
 from engine.devices.device import DeviceKind
 from engine.evidence import Basis
 from engine.fit.judge import judge
@@ -137,8 +138,10 @@ def where(state: State) -> str:
 
 
 def device_name(state: State) -> str:
-    """``RTX 4090`` or ``4 × L40S``."""
+    """``RTX 4090``, ``4 × L40S`` or ``RTX 4090 + 2 × RTX 3060``."""
     machine = state.machine or state.here
+    if state.plan.device is not None and catalogue.lists(state.plan.device):
+        return machine.name
     name = machine.slots[0].device.name
     count = max(1, state.plan.deployment.ranks)
     return f"{count} {fmt.TIMES} {name}" if count > 1 else name

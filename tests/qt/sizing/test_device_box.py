@@ -155,8 +155,18 @@ def test_that_down_after_an_unknown_name_chooses_nothing(box, picked, refusals, 
     assert picked == []
     _press(qtbot, box, Qt.Key.Key_Return)
     assert picked == []
-    assert refusals == ["No device is called “abacus”: pick one from the list."]
+    assert len(refusals) == 1
+    assert refusals[0].startswith("No device is called “abacus”: pick one from the list, or type")
     assert box.lineEdit().text() == f"{HERE}, this computer"
+
+
+@pytest.mark.parametrize("text", ["24 GB", "RTX 4090 + 2 x RTX 3060 12GB", "2 x RTX 3090"])
+def test_that_memory_alone_and_lists_are_taken_as_typed(box, picked, refusals, qtbot, text):
+    _click(qtbot, box)
+    _type(qtbot, box, text)
+    _press(qtbot, box, Qt.Key.Key_Return)
+    assert picked == [text]
+    assert not any(refusals)
 
 
 def test_that_a_new_sample_leaves_what_is_being_typed_alone(box, picked, qtbot):

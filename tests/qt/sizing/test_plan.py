@@ -10,7 +10,7 @@ from engine.architecture.model import Model
 from engine.architecture.read import specify
 from engine.deployment.spec import Deployment
 from engine.runtimes import registry
-from gui.sizing.plan import Plan, format_choices, with_runtime
+from gui.sizing.plan import Plan, first_plan, format_choices, machine_for, with_runtime
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama",
@@ -49,3 +49,11 @@ def test_that_another_runtime_starts_without_settings_it_does_not_have() -> None
     )
     changed = with_runtime(Plan(offloaded), "vllm", None, None).deployment
     assert changed == Deployment(runtime="vllm", max_model_len=4096)
+
+
+def test_that_a_list_of_devices_is_the_machine_whatever_the_ranks(here):
+    plan = first_plan("llama.cpp").with_(device="RTX 4090 + 2 x RTX 3060 12GB")
+    found = machine_for(plan, here)
+    names = [slot.device.name for slot in found.slots]
+    assert names == ["RTX 4090", "RTX 3060 12GB", "RTX 3060 12GB"]
+    assert not found.is_here

@@ -68,9 +68,10 @@ def test_that_the_load_line_tells_the_peak_of_every_phase(view, loaded):
     assert [text.split(",")[0].removeprefix("Peak in ") for text in peaks] == [
         "load", "prefill", "decode", "sustained",
     ]  # fmt: skip
-    regions = loaded.state.sizing.budget.ranks[0].regions
+    rank = loaded.state.sizing.budget.ranks[0]
     held = (Region.WEIGHTS, Region.RUNTIME, Region.FOREIGN)
-    load = sum(regions[region].estimate.likely_bytes for region in held)
+    load = sum(rank.regions[region].estimate.likely_bytes for region in held)
+    load += sum(transient.likely_bytes for transient in rank.moments.load)
     assert f"{load / 2**30:.2f} GiB" in peaks[0]
 
 

@@ -287,6 +287,15 @@ def test_that_a_machine_may_hold_different_devices():
     assert catalogue.mixed(catalogue.named("2x RTX 4090")).name == "2 × RTX 4090"
 
 
+def test_that_memory_alone_is_a_device_too():
+    (card,) = catalogue.named("24 GB")
+    assert card.total_bytes == 24 * 10**9
+    assert card.allocatable.likely_bytes == 24 * 10**9
+    assert catalogue.planned("40 GiB", 2).slots[1].device.total_bytes == 40 * 2**30
+    both = catalogue.planned("RTX 4090 + 2 x 16 GiB", 1)
+    assert [slot.device.total_bytes // 2**30 for slot in both.slots] == [23, 16, 16]
+
+
 def test_that_a_count_alone_is_a_list_too():
     assert catalogue.lists("2 x RTX 3090")
     assert not catalogue.lists("RTX 3090")
