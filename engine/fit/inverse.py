@@ -97,6 +97,36 @@ def inverse(model: Model, deployment: Deployment, machine: Machine) -> tuple[Ans
     return tuple(answer for answer in answers if answer is not None)
 
 
+def smaller_cache(
+    model: Model, deployment: Deployment, machine: Machine
+) -> tuple[str, Deployment] | None:
+    """The next rung of the KV ladder below the plan's own: its name, and the plan with it.
+
+    None where the runtime takes no smaller one.
+
+    Raises:
+        DeploymentError: the deployment itself is impossible.
+    """
+    runtime = registry.get(deployment.runtime)
+    own = runtime.plan(model, deployment, machine)
+    ladder = _KV_LADDERS.get(registry.family(deployment.runtime), {})
+    names = list(ladder)
+    current = own.deployment.cache_type_k or own.deployment.kv_cache_dtype
+    below = names[names.index(current) + 1 :] if current in names else names
+    for name in below:
+        plan = deployment.with_(**ladder[name])
+        try:
+            found = runtime.plan(model, plan, machine)
+        except DeploymentError:
+            continue
+        pairs = zip(found.ranks, own.ranks, strict=True)
+        if not found.refusals and any(
+            a.needed.likely_bytes < b.needed.likely_bytes for a, b in pairs
+        ):
+            return name, plan
+    return None
+
+
 class _Search:
     """The questions about one plan."""
 

@@ -1,0 +1,140 @@
+"""The plans that differ from one in context and requests only, and what part of them to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor, log2, nan
+from typing import TYPE_CHECKING
+
+from engine.errors import DeploymentError
+from engine.fit import solve
+from engine.fit.judge import certain_margin, judge, rank_margin
+from engine.fit.verdict import Fit
+from engine.runtimes import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.architecture.model import Model
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine
+
+_LEAST_CONTEXT = 1024
+_LONGEST_SHOWN = 2**20
+"""Where the axis ends for models that state no longest context."""
+_LEAST_TOP = 64
+_HIGHEST_TOP = 1024
+
+
+def nothing() -> None:
+    """Nobody asks to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """What part of the plane is shown; both axes are logarithmic and begin and end in a plan."""
+
+    least_context: int
+    most_context: int
+    most_requests: int
+    """The other end is a single request."""
+
+
+def axes(model: Model, deployment: Deployment, machine: Machine) -> Axes:
+    """Axes on which the plan has a place and, where there is one, the limit too.
+
+    They do not depend on the plan's context and requests as long as these lie within.
+
+    Raises:
+        DeploymentError: the deployment itself is impossible.
+    """
+    plane = Plane(model, deployment, machine, nothing)
+    settled = plane.runtime.plan(model, deployment, machine).deployment
+    context = settled.max_model_len or _LEAST_CONTEXT
+    longest = solve.longest_context(model, deployment, machine)
+    if model.spec.max_position_embeddings is None:
+        longest = min(longest, _LONGEST_SHOWN)
+    most = max(2, longest, context)
+    usual = _LEAST_CONTEXT if most >= 8 * _LEAST_CONTEXT else max(1, most // 16)
+    least = 2 ** floor(log2(min(usual, context)))
+    middle = round((least * most) ** 0.5)
+    one, two = plane.margin(middle, 1), plane.margin(middle, 2)
+    runs = 1 + one / (one - two) if one > two else 1
+    top = 2 ** ceil(log2(min(max(_LEAST_TOP, 2 * runs), _HIGHEST_TOP)))
+    return Axes(least, most, max(2, min(top, plane.most_requests), settled.concurrency))
+
+
+class Plane:
+    """The plans that differ from one in context and requests only, each planned once."""
+
+    def __init__(
+        self, model: Model, deployment: Deployment, machine: Machine, check: Callable[[], None]
+    ) -> None:
+        self.model, self.machine, self._check = model, machine, check
+        self.runtime = registry.get(deployment.runtime)
+        # A total of llama.cpp's would pin what varies here.
+        self._plan = deployment.with_(n_ctx=None, batch_size=None)
+        self.most_requests = solve.most_requests(model, deployment, machine)
+        self._margins: dict[tuple[int, int], tuple[float, float, float]] = {}
+
+    def margin(self, context: int, requests: int) -> float:
+        """The likely margin in bytes; NaN where the runtime refuses the plan."""
+        return self._margins_of(context, requests)[0]
+
+    def most_margin(self, context: int, requests: int) -> float:
+        """The most that a plan in doubt can have to spare."""
+        return self._margins_of(context, requests)[1]
+
+    def sure_margin(self, context: int, requests: int) -> float:
+        """The least that a plan in doubt has to spare; NaN where something isn't counted."""
+        return self._margins_of(context, requests)[2]
+
+    def _margins_of(self, context: int, requests: int) -> tuple[float, float, float]:
+        key = (context, requests)
+        if key not in self._margins:
+            self._check()
+            self._margins[key] = self._planned(context, requests)
+        return self._margins[key]
+
+    def _planned(self, context: int, requests: int) -> tuple[float, float, float]:
+        if requests > self.most_requests:
+            return nan, nan, nan
+        plan = self._plan.with_(max_model_len=context, concurrency=requests)
+        try:
+            found = self.runtime.plan(self.model, plan, self.machine)
+        except DeploymentError:
+            return nan, nan, nan
+        if found.refusals:
+            return nan, nan, nan
+        margins = [rank_margin(rank) for rank in found.ranks]
+        likely = min(margin.likely_bytes for margin in margins)
+        if not found.doubts:
+            return likely, likely, likely
+        most = min(certain_margin(found, rank).likely_bytes for rank in found.ranks)
+        sure = min(margin.worst_bytes for margin in margins) if found.is_complete else nan
+        return likely, most, sure
+
+    def doubt(self, shown: Axes) -> tuple[str, bool]:
+        """Why there are plans without a certain margin, and whether bounds are known of them.
+
+        Empty and True where every margin is certain.
+
+        Raises:
+            DeploymentError: the deployment itself is impossible.
+        """
+        for context in (shown.least_context, shown.most_context):
+            plan = self._plan.with_(max_model_len=context, concurrency=1)
+            try:
+                found = self.runtime.plan(self.model, plan, self.machine)
+            except DeploymentError:
+                if context == shown.least_context:
+                    raise
+                continue
+            if found.doubts:
+                return found.bounds[0], True
+            verdict = judge(found)
+            if verdict.fit is Fit.UNKNOWN:
+                return verdict.detail, False
+            if found.refusals and context == shown.least_context:
+                return found.refusals[0], False
+        return "", True
