@@ -249,6 +249,7 @@ def _product(attention: AttentionSpec, where: str, per_token: int) -> str:
     return f"{twice}{before}{some} × {widths} × {width} B{of_keys}"
 
 
+@lru_cache(maxsize=CACHED)
 def constant_bytes(
     spec: ArchitectureSpec, first: int = 0, stop: int | None = None, tp: int = 1, dtype: str = ""
 ) -> int:
@@ -280,18 +281,36 @@ def rank_bytes(
     spec: ArchitectureSpec, kv_dtype: str, context: int, layers: range, tp: int, dtype: str = ""
 ) -> int:
     """The least that a sequence of ``context`` tokens needs of one rank, unrounded."""
-    kept = sum(
-        _kept_bytes(attention, kv_dtype, context, tp) * count
-        for attention, count in attention_counts(spec, layers.start, layers.stop)
-    )
-    return kept + constant_bytes(spec, layers.start, layers.stop, tp, dtype)
+    size = constant_bytes(spec, layers.start, layers.stop, tp, dtype)
+    for cost in _costs(spec, kv_dtype, layers.start, layers.stop, tp):
+        size += kept_tokens(cost.attention, context) * cost.token_bytes
+        size += context // cost.ratio * cost.entry_bytes
+    return size
 
 
-def _kept_bytes(attention: AttentionSpec, kv_dtype: str, context: int, tp: int) -> int:
-    """What one cache has to keep of ``context`` on one rank: its window, and entries beside it."""
-    size = kept_tokens(attention, context) * token_bytes(attention, kv_dtype, tp)
-    found = attention.compression
-    return size + (context // found.ratio * entry_bytes(attention, found, kv_dtype) if found else 0)
+class _Cost(NamedTuple):
+    """What all caches of one kind keep on one rank: its window, and entries beside it."""
+
+    attention: AttentionSpec
+    token_bytes: int
+    entry_bytes: int = 0
+    ratio: int = 1
+    """Tokens that an entry stands for."""
+
+
+@lru_cache(maxsize=CACHED)
+def _costs(
+    spec: ArchitectureSpec, kv_dtype: str, first: int, stop: int, tp: int
+) -> tuple[_Cost, ...]:
+    costs: list[_Cost] = []
+    for attention, count in attention_counts(spec, first, stop):
+        cost = _Cost(attention, token_bytes(attention, kv_dtype, tp) * count)
+        found = attention.compression
+        if found is not None:
+            entry = entry_bytes(attention, found, kv_dtype) * count
+            cost = cost._replace(entry_bytes=entry, ratio=found.ratio)
+        costs.append(cost)
+    return tuple(costs)
 
 
 def token_growth_bytes(
@@ -299,12 +318,9 @@ def token_growth_bytes(
 ) -> int:
     """What one more token costs one rank at ``context``; of an entry for several, its share."""
     grown = 0
-    for attention, count in attention_counts(spec, layers.start, layers.stop):
-        tokens = kept_tokens(attention, context + 1) - kept_tokens(attention, context)
-        grown += tokens * token_bytes(attention, kv_dtype, tp) * count
-        found = attention.compression
-        if found is not None:
-            grown += ceil_div(entry_bytes(attention, found, kv_dtype) * count, found.ratio)
+    for cost in _costs(spec, kv_dtype, layers.start, layers.stop, tp):
+        tokens = kept_tokens(cost.attention, context + 1) - kept_tokens(cost.attention, context)
+        grown += tokens * cost.token_bytes + ceil_div(cost.entry_bytes, cost.ratio)
     return grown
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, Direction, Doubt, Subject
-from engine.budget.sequence_state import attention_kinds, layer_kinds
+from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec, AttentionSpec
@@ -34,6 +35,7 @@ _READ_ANEW = frozenset({"t5", "mt5", "umt5"})
 """Encoder-decoders whose cross-attention works its keys out anew for every token in llama.cpp."""
 
 
+@lru_cache(maxsize=CACHED)
 def doubts_in(
     spec: ArchitectureSpec, runtime: str, *, packs_entries: bool = False
 ) -> tuple[Doubt, ...]:

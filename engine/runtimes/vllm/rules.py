@@ -7,6 +7,7 @@ change is not established, the entry says so and the range covers both sides.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from engine.errors import DeploymentError
@@ -131,6 +132,7 @@ SLACK = _mib(0, 128, 620)
 """What the caching allocator holds without using it."""
 
 
+@lru_cache(maxsize=64)
 def parse_version(text: str | None) -> Version:
     """``"0.8.5.post1"`` -> ``(0, 8, 5)``; None means the newest.
 

@@ -189,10 +189,12 @@ def _check_expert_parallel(spec: ArchitectureSpec, deployment: Deployment) -> No
     Source:
         vLLM ``config/model.py :: _verify_with_expert_parallelism``.
     """
+    if not deployment.enable_expert_parallel:
+        return
     # What is not counted, or counted by another type's rule, may be experts.
     in_doubt = spec.direction(Subject.WEIGHTS) in (Direction.LOWER, Direction.EITHER)
     has_experts = any(layer.moe is not None for layer, _ in layer_kinds(spec))
-    if deployment.enable_expert_parallel and not (has_experts or in_doubt):
+    if not (has_experts or in_doubt):
         message = "enable_expert_parallel takes a mixture of experts; this model has no experts."
         raise DeploymentError(message, field="enable_expert_parallel")
 
