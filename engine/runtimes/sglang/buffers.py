@@ -155,4 +155,5 @@ def misread(split: Split) -> Estimate | None:
     if not split.shares_host:
         return None
     source = "two starts on GB10: 0.48 GiB less and 0.78 GiB more than what was allocated"
-    return Estimate(-700 * MIB, 0, 1000 * MIB, Basis.FITTED, source, "", "the host's own memory")
+    low, likely, high = (size * MIB for size in (-700, 150, 1000))
+    return Estimate(low, likely, high, Basis.FITTED, source, "150 MiB", "the host's own memory")

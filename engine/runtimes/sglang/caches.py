@@ -16,6 +16,7 @@ from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds, t
 from engine.runtimes.kept import doubts_in
 from engine.runtimes.sglang import rules
 from engine.runtimes.sglang.kv_dtypes import FOUR_BITS
+from engine.runtimes.sglang.vision import doubts_of
 from engine.units import align_up, ceil_div
 
 if TYPE_CHECKING:
@@ -238,7 +239,8 @@ def cache_doubts(
         version: the release.
         drafting: whether prediction blocks are loaded.
     """
-    found = doubts_in(spec, "SGLang")
+    settled = set(spec.doubts).difference(doubts_of(spec))
+    found = tuple(doubt for doubt in doubts_in(spec, "SGLang") if doubt not in settled)
     if drafting and spec.uncounted_mtp:
         reason = "speculation loads prediction blocks of a layout that is not known: not counted"
         subjects = (Subject.WEIGHTS, Subject.SEQUENCE_STATE)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import ModuleClass
+from engine.architecture.spec import ModuleClass, Subject, direction_of
 from engine.budget.bounds import counted, least
 from engine.budget.model import Region, RegionBudget
 from engine.budget.sequence_state import CACHED
@@ -17,6 +17,7 @@ from engine.formats.weights import FORMATS
 from engine.runtimes.sglang import buffers
 from engine.runtimes.sglang.allocator import held_apart, rounding_bytes
 from engine.runtimes.sglang.parallel import stage_sizes
+from engine.runtimes.sglang.vision import doubts_of, has_plain_tower
 from engine.units import align_up, format_gib
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from engine.runtimes.sglang.settings import Settings
 
 _VOCAB_MULTIPLE = 64
-_WHOLE_TOWERS = ("kimi_vl", "kimi_k25")
-"""Roots whose towers are plain linear layers (``kimi_vl_moonvit.py``)."""
 _ROUNDED = "PyTorch CUDACachingAllocator.cpp: segments in steps of 2 MiB"
 
 
@@ -72,6 +71,8 @@ def split_of(model: Model, settings: Settings) -> Split:
 def loaded(model: Model, split: Split) -> tuple[tuple[range, RegionBudget], ...]:
     """Layers and weights of every pipeline stage."""
     found = weights(model, _layout(model.spec, split, split.tensor_parallel_size))
+    if found.direction and not direction_of(doubts_of(model.spec), Subject.WEIGHTS):
+        found = found._replace(direction=None, basis=Basis.EXACT)
     return tuple(
         (stage.layers, _region(model, split, found, stage, index))
         for index, stage in enumerate(_cut_otherwise(model, split, found))
@@ -101,7 +102,7 @@ def _cut_otherwise(model: Model, split: Split, found: Weights) -> tuple[StageWei
     towers are whole on every rank.
     """
     parts: dict[ModuleClass, int] = {}
-    if split.tensor_parallel_size > 1 and model.spec.root_type in _WHOLE_TOWERS:
+    if split.tensor_parallel_size > 1 and has_plain_tower(model.spec):
         parts[ModuleClass.VISION] = 1
     if split.attention_tp < split.tensor_parallel_size:
         parts |= {ModuleClass.ATTENTION: split.attention_tp, ModuleClass.EMBEDDING: 1}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from engine.architecture.spec import Subject, direction_of
 from engine.budget.bounds import as_bound, counted, least, no_state
 from engine.budget.model import Moments, RankBudget, Region, RegionBudget
-from engine.devices.device import Vendor
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes.sglang import kernels, work
 from engine.runtimes.sglang.fraction import step_tokens
+from engine.runtimes.sglang.graphs import Captures, cuda_graphs
 from engine.runtimes.sglang.vision import has_tower
 from engine.units import GIB, MIB
 
@@ -119,11 +119,15 @@ def _outside(model: Model, settings: Settings, pool: Pool, stage: Stage, slot: S
         attention_tp=settings.parallel.attention_tp,
         has_tower=has_tower(spec),
     )
-    buckets = settings.prefill_buckets
-    captures = work.Captures(
-        len(stage.layers), settings.decode_max_bs, buckets, settings.version_is_stated
+    captures = Captures(
+        len(stage.layers),
+        settings.decode_max_bs,
+        settings.prefill_buckets,
+        deployment.ranks,
+        settings.vendor,
+        settings.shares_host,
+        settings.version_is_stated,
     )
-    graphs = work.cuda_graphs(spec, captures)
     requests = pool.running
     runtime = [
         work.request_tables(requests, settings.context, settings.drafts),
@@ -131,9 +135,9 @@ def _outside(model: Model, settings: Settings, pool: Pool, stage: Stage, slot: S
             spec, settings.backend, requests, settings.context, settings.parallel.attention_tp
         ),
     ]
-    if slot.device.vendor is not Vendor.NVIDIA:
-        graphs = exactly(0, Basis.ASSUMED, "not known for this device") if not buckets else graphs
-    return _Outside(work.activations(spec, step), work.decoding(spec, step), graphs, runtime)
+    return _Outside(
+        work.activations(spec, step), work.decoding(spec, step), cuda_graphs(captures), runtime
+    )
 
 
 def _graphs_note(settings: Settings) -> str:

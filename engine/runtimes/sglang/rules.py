@@ -111,7 +111,29 @@ PREFILL_GRAPHS = Since[bool](((0,), False), ((0, 5, 10), True))
 
 PREFILL_GRAPHS_BESIDE_DRAFTS = Since[bool](((0,), False), ((0, 5, 12), True))
 PREFILL_GRAPHS_WIDELY = Since[bool](((0,), False), ((0, 5, 14), True))
-"""Whether also with adapters and with attention split by data."""
+"""Whether also with adapters, an index and attention split by data."""
+
+PREFILL_GRAPHS_OF_TOWERS: Mapping[str, Version] = {
+    "cohere2_vision": (0, 5, 14),
+    "minimax_m3": (0, 5, 14),
+    "qwen3_5": (0, 5, 16),
+    "kimi_k25": (0, 5, 16),
+    "kimi_k3": (0, 5, 19),
+    "muse_glimmer": (0, 5, 19),
+    "paddleocr_vl": (0, 5, 19),
+    "qwen4_exp": (0, 5, 23),
+}
+"""How a root with a tower begins -> since when its prefill steps have graphs; others have none
+(``model_config.py :: multimodal_breakable_cuda_graph_supported_model_archs`` and its like)."""
+NO_PREFILL_GRAPHS = ("qwen3_next", "bailing", "llada")
+"""Types without graphs of prefill steps until 0.5.14, like all with an index."""
+NO_PREFILL_GRAPHS_ON_TENSORRT = frozenset({"deepseek_v3", "kimi_k2"})
+TENSORRT_WITHOUT_PREFILL_GRAPHS: Version = (0, 5, 15)
+"""Types of ``DeepseekV3ForCausalLM``, and since when they have none on TensorRT-LLM's kernels."""
+LATENT_PREFILL_GRAPHS = Since[int](((0,), 2048), ((0, 5, 23), 8192))
+"""Tokens of the largest prefill step with a graph of a model that keeps latent vectors."""
+GRAPHS_WITHIN_CONTEXT = Since[bool](((0,), False), ((0, 5, 14), True), ((0, 5, 17), False))
+"""Whether a context that is given bounds the prefill steps with graphs."""
 
 DRAFT_RESERVE_GIB = Since[int](((0,), 2), ((0, 5, 10), 4), ((0, 5, 14), 0))
 """What a draft model adds to the reserve; since 0.5.14 its weights count as weights."""

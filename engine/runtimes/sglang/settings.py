@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
-from engine.budget.sequence_state import attention_kinds, layer_kinds
+from engine.budget.sequence_state import attention_kinds
 from engine.budget.weights import AS_STORED
 from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
@@ -15,6 +15,7 @@ from engine.formats.weights import FORMATS
 from engine.runtimes import foreign
 from engine.runtimes.checks import check_numbers, check_positions, check_splits, working_sizes
 from engine.runtimes.sglang import fraction, rules
+from engine.runtimes.sglang.graphs import prefill_steps
 from engine.runtimes.sglang.kernels import attention_backend, page_tokens, share_factor
 from engine.runtimes.sglang.kv_dtypes import kv_dtype
 from engine.runtimes.sglang.parallel import Parallel, parallel
@@ -34,8 +35,6 @@ _NO_DRAFT = (
     "speculative_tokens: the config states no prediction layers; the memory of a draft model is "
     "not counted."
 )
-_TURNED_OFF = ("kda",)
-"""Kinds of state beside which prefill steps get no graphs (``cuda_graph_hook.py``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     buckets = 0
     is_cuda = device.vendor is Vendor.NVIDIA
     if is_cuda and not deployment.enforce_eager:
-        buckets = _prefill_buckets(spec, deployment, version, split, chunk)
+        buckets = prefill_steps(spec, deployment, version, split, chunk, backend)
     load = fraction.Load(
         version=version,
         device_mib=device_mib,
@@ -220,40 +219,6 @@ def _steps(
         if not deployment.enforce_eager:
             assumed.append(f"cuda_graph_max_bs {batch:,}, SGLang's default for this device.")
     return chunk if chunk > 0 else _WHOLE_PROMPTS, batch
-
-
-def _prefill_buckets(
-    spec: ArchitectureSpec, deployment: Deployment, version: Version, split: Parallel, chunk: int
-) -> int:
-    """Prefill steps that get a graph.
-
-    Source:
-        SGLang 0.5.10 ``server_args.py`` and 0.5.23 ``cuda_graph_hook.py``: what turns them off.
-    """
-    narrow = not rules.PREFILL_GRAPHS_WIDELY.at(version)
-    kinds = {layer.state.kind for layer, _ in layer_kinds(spec) if layer.state is not None}
-    off = (
-        not rules.PREFILL_GRAPHS.at(version)
-        or deployment.pipeline_parallel_size > 1
-        or has_tower(spec)
-        or any(a.compression for a in attention_kinds(spec))
-        or not kinds.isdisjoint(_TURNED_OFF)
-        or (narrow and (split.attention_dp > 1 or deployment.max_loras > 0))
-        or (deployment.speculative_tokens > 0 and not beside_drafts(version))
-    )
-    if off:
-        return 0
-    most = fraction.step_tokens(chunk)
-    if is_latent(spec):
-        most = min(most, 8192 if rules.PREFILL_GRAPHS_WIDELY.at(version) else 2048)
-    if deployment.max_total_tokens is not None:
-        most = min(most, deployment.max_total_tokens)
-    return fraction.prefill_buckets(most)
-
-
-def beside_drafts(version: Version) -> bool:
-    """Whether prefill steps keep their graphs beside speculation."""
-    return rules.PREFILL_GRAPHS_BESIDE_DRAFTS.at(version)
 
 
 def _share(model: Model, deployment: Deployment, load: fraction.Load, assumed: list[str]) -> float:

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, cast
 from engine.architecture.spec import ModuleClass
 from engine.budget.sequence_state import CACHED
 from engine.config.defaults import NO_DEFAULTS, class_defaults
+from engine.config.quantisation import TOWER_UNSAID
 from engine.runtimes.sglang.fraction import Tower
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.architecture.model import Model
-    from engine.architecture.spec import ArchitectureSpec
+    from engine.architecture.spec import ArchitectureSpec, Doubt
     from engine.config.defaults import ClassDefaults
 
 _KEY = "vision_config"
+_PLAIN_TOWERS = ("kimi_vl", "kimi_k25")
+"""Roots whose towers are PyTorch's own linear layers (``kimi_vl_moonvit.py``)."""
 _PARAMETERS_A_LAYER = 12
 """Of a tower's layer, in squares of its width."""
 _USUAL = Tower()
@@ -26,6 +29,18 @@ _USUAL = Tower()
 def has_tower(spec: ArchitectureSpec) -> bool:
     """Whether the model reads images or sound."""
     return any(t.module in (ModuleClass.VISION, ModuleClass.AUDIO) for t in spec.outer)
+
+
+def has_plain_tower(spec: ArchitectureSpec) -> bool:
+    """Whether its tower is neither cut over ranks nor quantised, whatever the rest is."""
+    return spec.root_type in _PLAIN_TOWERS
+
+
+def doubts_of(spec: ArchitectureSpec) -> tuple[Doubt, ...]:
+    """The model's doubts as they stand in SGLang."""
+    if not has_plain_tower(spec):
+        return spec.doubts
+    return tuple(doubt for doubt in spec.doubts if not doubt.reason.endswith(TOWER_UNSAID))
 
 
 @lru_cache(maxsize=CACHED)

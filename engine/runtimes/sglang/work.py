@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from engine.architecture.spec import AttentionKind
 from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds
 from engine.devices.device import Vendor
-from engine.evidence import Basis, Estimate, exactly, total
+from engine.evidence import Basis, Estimate, total
 from engine.runtimes import overheads
-from engine.runtimes.sglang.fraction import decode_sizes
 from engine.units import MIB, ceil_div
 
 if TYPE_CHECKING:
@@ -22,9 +21,6 @@ _CLOSED_FORM = (
     "closed form: 3 hidden states and the widest point of a layer, as measured of vLLM; no start "
     "of SGLang states its own"
 )
-_DECODE_GRAPHS = "six starts: 0.03 to 0.13 GiB, growing with layers and hardly with sizes"
-_STATE_GRAPHS = "two starts of recurrent models on GB10: 1.26 and 1.38 GiB with their kernels"
-_PREFILL_GRAPHS = "2.84 GiB for 64 layers and 58 sizes (SGLang 0.5.19)"
 _EXTRA_COLUMNS = 4
 """Of a request's row beside the context (``allocation_sizing.py``)."""
 _START = "free memory before loading: 0.4 to 0.7 GiB less than the device's on one rank"
@@ -112,44 +108,6 @@ def index_logits(spec: ArchitectureSpec, tokens: int, context: int, live: int) -
     source = "one out-of-memory message of GLM-5; other kernels cut the work up"
     formula = f"{tokens:,} × {context:,} tokens × 4 B"
     return Estimate(0, likely, high, Basis.ASSUMED, source, formula, "scores of the index")
-
-
-@dataclass(frozen=True, slots=True)
-class Captures:
-    """The CUDA graphs of one stage."""
-
-    layers: int
-    decode_max_bs: int
-    prefill_buckets: int
-    surely: bool
-    """Whether prefill steps surely have graphs: which they have hangs on the release."""
-
-
-@lru_cache(maxsize=CACHED)
-def cuda_graphs(spec: ArchitectureSpec, captures: Captures) -> Estimate:
-    """Graphs of decoding and, where they are captured, of prefill steps."""
-    layers, buckets = captures.layers, captures.prefill_buckets
-    if not captures.decode_max_bs and not buckets:
-        return exactly(0, Basis.EXACT, "no CUDA graphs")
-    parts: list[Estimate] = []
-    if captures.decode_max_bs:
-        likely = 20 * MIB + 5 * MIB * layers // 2
-        formula = f"20 + 2.5 × {layers} layers MiB ({decode_sizes(captures.decode_max_bs)} sizes)"
-        high, source = likely * 2, _DECODE_GRAPHS
-        if any(layer.state is not None for layer, _ in layer_kinds(spec)):
-            high, source = 1500 * MIB, f"{_DECODE_GRAPHS}; {_STATE_GRAPHS}"
-        parts.append(Estimate(likely // 2, likely, high, Basis.FITTED, source, formula, "decoding"))
-    if buckets:
-        least = 8 * MIB * buckets
-        likely = max(3 * MIB * layers * buckets // 4, least)
-        low = least if captures.surely else 0
-        formula = f"0.75 MiB × {layers} layers × {buckets} sizes"
-        parts.append(
-            Estimate(
-                low, likely, likely * 4 // 3, Basis.ASSUMED, _PREFILL_GRAPHS, formula, "prefill"
-            )
-        )
-    return total(parts)
 
 
 def request_tables(requests: int, context: int, drafts: int) -> Estimate:

@@ -200,7 +200,9 @@ def test_that_a_release_not_stated_may_have_no_prefill_graphs() -> None:
     open_, stated = plan(), plan(runtime_version="0.5.23")
     graphs = [b.ranks[0].regions[Region.CUDA_GRAPHS].estimate for b in (open_, stated)]
     assert graphs[0].likely_bytes == graphs[1].likely_bytes
-    assert graphs[0].low_bytes + 58 * 8 * MIB == graphs[1].low_bytes
+    # 58 sizes of 32 layers at 0.75 MiB, of which 0.45 at the least.
+    surely = 32 * 58 * 3 * MIB // 4 * 9 // 20
+    assert graphs[0].low_bytes + surely == graphs[1].low_bytes
 
 
 @pytest.mark.parametrize(
