@@ -157,6 +157,9 @@ def on_apple(raw: dict[str, Any]) -> dict[str, Any]:
     """The request of a record of MLX."""
     request: dict[str, Any] = {"runtime": "mlx", "weight_format": weight_format(raw)}
     request |= device(raw)
+    release = re.search(r"mlx-lm (\d+\.\d+\.\d+)", raw.get("engine_version") or "")
+    if release:
+        request["runtime_version"] = release[1]
     prompt, answer = raw.get("prompt_tokens"), raw.get("generated_tokens")
     if prompt:
         request |= {"max_model_len": prompt + (answer or 1), "prompt_len": prompt}
