@@ -16,7 +16,7 @@ from tests.truth.scoring.records import Record
 from tests.truth.scoring.scores import Missed, Score, law_of
 from tests.truth.scoring.tables import percentile, rows
 from tests.truth.scoring.unscored import left_out, unscored
-from tests.truth.scoring.versions import range_of, release_of
+from tests.truth.scoring.versions import range_of, release_of, version_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,16 +109,25 @@ def test_that_a_bar_of_records_wants_every_integer_of_a_record() -> None:
         ("vllm", "0.33.0", "0.20 to 0.33"),
         ("vllm", "2026-04-03", "not stated"),
         ("vllm", "", "not stated"),
-        ("mlx", "whatever", "all"),
+        ("vllm", "b5000", "not stated"),
+        ("sglang", "2026.10", "not stated"),
+        ("llama.cpp", "b5863 (a4575513), llama-bench", "b4798 to b5912"),
+        ("transformers", "4.51.3", "4"),
+        ("ollama", "0.5.11", "all"),
     ],
 )
 def test_the_range_that_a_version_falls_into(runtime: str, version: str, name: str) -> None:
     assert range_of(runtime, version) == name
 
 
+def test_that_a_release_is_found_among_other_words() -> None:
+    assert version_of(record(version="mlx 0.32.1, mlx-lm 0.31.3")) == "0.31"
+    assert version_of(record(version="0.8", request={"runtime_version": "0.8.5"})) == "0.8.5"
+
+
 def test_that_patches_of_a_release_stand_together() -> None:
     assert {release_of("0.8.5.post1"), release_of("v0.8.1")} == {"0.8"}
-    assert release_of("b11549") == "b11549"
+    assert release_of("b11549") == release_of("b11549 (xllamacpp)") == "b11549"
     assert release_of("") == "not stated"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Region
 from engine.evidence import total
 from tests.truth.scoring.scores import Score, law_of, span
-from tests.truth.scoring.versions import release_of
+from tests.truth.scoring.versions import range_of, release_of, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ def scores(asked: Asked) -> Iterator[Score]:
             yield Score(
                 record.id,
                 record.runtime,
-                "all",
+                range_of(record.runtime, version_of(record)),
                 asked.plan.model.spec.model_type,
                 figure,
                 wanted,
@@ -49,6 +49,6 @@ def scores(asked: Asked) -> Iterator[Score]:
                 high,
                 within,
                 is_region=True,
-                release=release_of(record.version),
+                release=release_of(version_of(record)),
                 law=law_of([found]),
             )

@@ -11,7 +11,7 @@ from engine.evidence import total
 from engine.runtimes.llama_cpp import shape_of
 from engine.units import MIB
 from tests.truth.scoring.scores import Score, law_of, span
-from tests.truth.scoring.versions import release_of
+from tests.truth.scoring.versions import range_of, release_of, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,11 +107,12 @@ def _total(asked: Asked, rank: RankBudget) -> Score:
 
 
 def _score(asked: Asked, figure: str, printed: tuple[float, float], ours: Estimate) -> Score:
-    record = asked.record
+    record, version = asked.record, version_of(asked.record)
+    builds = range_of(record.runtime, version)
     return Score(
         record.id,
         record.runtime,
-        "real devices",
+        "real devices" if builds == "all" else f"real devices, {builds}",
         asked.plan.model.spec.model_type,
         figure,
         printed[0],
@@ -119,6 +120,6 @@ def _score(asked: Asked, figure: str, printed: tuple[float, float], ours: Estima
         printed[1],
         is_region=True,
         traits=frozenset({"device"}),
-        release=release_of(record.version),
+        release=release_of(version),
         law=law_of([ours]),
     )

@@ -9,7 +9,7 @@ from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes.transformers.adapters import KEPT_BYTES
 from tests.truth.scoring.scores import Score, law_of, span
 from tests.truth.scoring.served import traits
-from tests.truth.scoring.versions import release_of
+from tests.truth.scoring.versions import range_of, release_of, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ def _score(asked: Asked, figure: str, ours: tuple[float, float, float], law: str
     return Score(
         record.id,
         record.runtime,
-        "all",
+        range_of(record.runtime, version_of(record)),
         asked.plan.model.spec.model_type,
         figure,
         wanted,
@@ -64,6 +64,6 @@ def _score(asked: Asked, figure: str, ours: tuple[float, float, float], law: str
         within,
         is_region=True,
         traits=traits(asked) | {str(record.request.get("weight_format"))},
-        release=release_of(record.request.get("runtime_version") or record.version),
+        release=release_of(version_of(record)),
         law=law,
     )

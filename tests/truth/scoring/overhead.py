@@ -8,7 +8,7 @@ from engine.devices import catalogue
 from engine.evidence import total
 from engine.runtimes import overheads, platforms
 from tests.truth.scoring.scores import Score, law_of, span
-from tests.truth.scoring.versions import release_of
+from tests.truth.scoring.versions import release_of, version_of
 
 if TYPE_CHECKING:
     from engine.evidence import Estimate
@@ -35,7 +35,7 @@ def score(record: Record) -> Score:
         *span(ours),
         within,
         is_region=True,
-        release=release_of(record.version),
+        release=release_of(version_of(record)),
         law=law_of([ours]),
     )
 

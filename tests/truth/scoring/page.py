@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 from tests.truth.scoring.bars import all_bars
 from tests.truth.scoring.crossed import lines as crossed
 from tests.truth.scoring.reasons import UNEXPLAINED, reason_for
-from tests.truth.scoring.tables import percent, row, rows, worst_of
-from tests.truth.scoring.words import figure_name, in_order, reasons, runtime_name, shown
+from tests.truth.scoring.tables import percent, percentile, row, rows, worst_of
+from tests.truth.scoring.words import GIB, figure_name, in_order, reasons, runtime_name, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,6 +40,11 @@ a fact in `tests/truth/records` with the page that it comes from.
 `python -m tests.truth --write` writes this page, and a test keeps it current. No row gets worse
 without a line in `tests/truth/baseline.tsv` that says why.
 """
+GLANCE = """\
+## At a glance
+
+By how much the regions of a budget (weights, cache, activations …) are off, one by one.
+"""
 BARS = """\
 What we set ourselves before measuring. The llama.cpp buffers are many and exact, so the last rows
 come twice: over all regions, and over those of logs and real devices alone."""
@@ -62,7 +68,7 @@ Records and figures that have no row above, and why. A record may be scored in p
 def page(board: Board) -> str:
     """The text of the page."""
     bars = all_bars(board.scores)
-    parts = [HEAD, "## At a glance\n", *_glance(board), *_bars(bars)]
+    parts = [HEAD, GLANCE, *_glance(board), *_bars(bars)]
     for runtime in in_order(score.runtime for score in board.scores):
         parts += ["", *_section(board, runtime)]
     parts += ["", "## Held out\n", HELD_OUT, "", *_held_out(board)]
@@ -71,15 +77,16 @@ def page(board: Board) -> str:
 
 
 def _glance(board: Board) -> Iterator[str]:
-    yield "| runtime | records | figures | exact | median | p95 | inside | width |"
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|"
+    yield "| runtime | records | regions | off, middle | off, p95 | inside | width |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
     for runtime in in_order(score.runtime for score in board.scores):
-        mine = [score for score in board.scores if score.runtime == runtime]
-        all_of_it = row(runtime, "all", "", mine)
-        cells = (all_of_it.median, all_of_it.p95, all_of_it.inside, all_of_it.width)
+        mine = [score for score in board.scores if score.runtime == runtime and score.is_region]
+        off = sorted(score.off / GIB for score in mine)
+        whole = row(runtime, "all", "", mine)
         yield (
             f"| {runtime_name(runtime)} | {len({s.record for s in mine}):,} | {len(mine):,} |"
-            f" {all_of_it.exact:,} | " + " | ".join(percent(cell, 1) for cell in cells) + " |"
+            f" {median(off):.3f} GiB | {percentile(off, 0.95):.2f} GiB |"
+            f" {percent(whole.inside, 1)} | {percent(whole.width, 1)} |"
         )
 
 

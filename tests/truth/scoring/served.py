@@ -11,7 +11,7 @@ from engine.evidence import total
 from engine.runtimes.vllm.loading import LAID_OUT
 from engine.runtimes.vllm.rules import GRAPHS_INSIDE, parse_version
 from tests.truth.scoring.scores import Score, law_of, span
-from tests.truth.scoring.versions import range_of, release_of
+from tests.truth.scoring.versions import range_of, release_of, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -132,7 +132,7 @@ def _made(
     is_region: bool,
 ) -> Score:
     record = asked.record
-    version = record.request.get("runtime_version", record.version)
+    version = version_of(record)
     return Score(
         record.id,
         record.runtime,
@@ -182,12 +182,13 @@ def _need(asked: Asked) -> Score:
 
 def _need_bytes(asked: Asked, length: int) -> int:
     """What one request of ``length`` tokens takes of the pool of one rank."""
-    budget = asked.again(max_model_len=length).budget
-    need = budget.sequence_state.reserved_bytes_per_sequence
-    if asked.record.facts.get("whole_need"):
-        # One refusal of a pipeline, by 0.15, counts all stages together: a fault of its own.
-        need *= budget.deployment.pipeline_parallel_size
-    return need
+    if not asked.record.facts.get("whole_need"):
+        state = asked.again(max_model_len=length).budget.sequence_state
+        return state.reserved_bytes_per_sequence
+    # One refusal of a pipeline, by 0.15, counts all stages together: a fault of its own.
+    even = asked.again(max_model_len=length, pp_layer_partition=None).budget
+    need = even.sequence_state.reserved_bytes_per_sequence
+    return need * even.deployment.pipeline_parallel_size
 
 
 def _longest(asked: Asked, pool_bytes: float, within: float) -> Score:

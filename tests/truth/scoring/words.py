@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,6 +37,18 @@ _FIGURES = {
     "max_concurrency from a known pool": "concurrency from a known pool",
     "longest": "longest request from a known pool",
     "need": "need of one request",
+    "kv_tokens": "tokens",
+    "kv_blocks": "blocks",
+    "max_concurrency": "concurrency",
+    "kv_keys": "keys of the cache",
+    "state_conv": "recurrent states",
+    "state_ssm": "recurrent states",
+    "draft_weights": "weights of a draft",
+    "free_before_load": "free memory",
+    "free_after_load": "free memory",
+    "free_after_pool": "free memory",
+    "outside_allocator": "outside PyTorch's allocator",
+    "process": "whole process",
 }
 """Figure -> how it is called, where that is not its own name."""
 GIB = 2**30
@@ -70,15 +81,15 @@ def shown(value: float) -> str:
 
 def reasons(missed: Iterable[Missed]) -> list[tuple[str, str, str, int]]:
     """(runtime, reason, what is missing, records), in the order of the page."""
-    figures: dict[tuple[str, str], Counter[str]] = {}
+    figures: dict[tuple[str, str], set[str]] = {}
     records: dict[tuple[str, str], set[str]] = {}
     for one in missed:
         key = one.runtime, one.reason
         name = "all" if one.figure == "*" else figure_name(one.figure)
-        figures.setdefault(key, Counter())[name] += 1
+        figures.setdefault(key, set()).add(name)
         records.setdefault(key, set()).add(one.record)
     order = {name: number for number, name in enumerate(in_order(key[0] for key in figures))}
     return [
-        (key[0], key[1], ", ".join(sorted(figures[key])), len(records[key]))
+        (key[0], key[1], "; ".join(sorted(figures[key])), len(records[key]))
         for key in sorted(figures, key=lambda key: (order[key[0]], key[1]))
     ]
