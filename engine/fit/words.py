@@ -119,9 +119,25 @@ def _tokens(budget: Budget) -> str:
     if budget.ranks[0].has_pool and deployment.live_tokens is not None:
         room = "" if deployment.live_tokens >= context else f" (max_model_len {context:,})"
         return f"{deployment.live_tokens:,} live tokens{room}"
-    if deployment.concurrency == 1:
-        return f"{context:,} tokens"
-    return f"{deployment.concurrency} × {context:,} tokens"
+    at_once = _at_once(budget)
+    return f"{context:,} tokens" if at_once == 1 else f"{at_once} × {context:,} tokens"
+
+
+def _at_once(budget: Budget) -> int:
+    """Requests that run at once: with llama.cpp, those beyond its slots wait."""
+    deployment = budget.deployment
+    slots = deployment.n_parallel if budget.llama_cpp is not None else None
+    return min(deployment.concurrency, slots or deployment.concurrency)
+
+
+def _queue(budget: Budget) -> str:
+    """Who waits where there are fewer slots than requests; empty where nobody does."""
+    at_once = _at_once(budget)
+    waiting = budget.deployment.concurrency - at_once
+    if not waiting:
+        return ""
+    runs = "One request runs" if at_once == 1 else f"{at_once} requests run"
+    return f" {runs} at a time: the other {'one waits' if waiting == 1 else f'{waiting} wait'}."
 
 
 def _pool_detail(
@@ -235,7 +251,7 @@ def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, unit: UnitSystem) 
         most = _one(max(loading, held), unit)
         first = f"; {most} for a moment while it loads" if most != _one(held, unit) else ""
         note = "" if fit is Fit.FITS else _why_tight(rank, unit)
-        return f"{label} takes {_one(held, unit)}{share}{first}.{note}"
+        return f"{label} takes {_one(held, unit)}{share}{first}.{_queue(budget)}{note}"
     room = rank.slot.device.allocatable.likely_bytes - rank.slot.foreign.likely_bytes
     alone = rank.slot.foreign.basis is Basis.ASSUMED
     there = f"the device has {_one(room, unit)}" if alone else f"{_one(room, unit)} are left"

@@ -186,7 +186,7 @@ class Ranks:
     def _kv(self, devices: tuple[int, ...]) -> RegionBudget:
         plan, settings = self.plan, self.plan.settings
         size = sum(plan.kv[d] for d in devices)
-        minimum = self.least_kv_bytes(devices, settings.concurrency)
+        minimum = self.least_kv_bytes(devices, settings.at_once)
         types = f"K {settings.type_k.lower()}, V {settings.type_v.lower()}"
         formula = self.kv_formula(devices)
         doubted = direction_of(self.doubts, Subject.SEQUENCE_STATE)
@@ -217,7 +217,7 @@ class Ranks:
         settings = self.plan.settings
         size = sum(self.plan.state[d] for d in devices)
         slots = settings.slots
-        minimum = size // slots * min(settings.concurrency, slots)
+        minimum = size // slots * settings.at_once
         doubted = direction_of(self.doubts, Subject.SEQUENCE_STATE)
         if not size:
             nothing = exactly(0, Basis.EXACT, "no layer on this device keeps a recurrent state")

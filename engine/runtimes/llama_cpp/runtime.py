@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from engine.budget.model import RankBudget
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine, Slot
+    from engine.runtimes.llama_cpp.settings import Settings
     from engine.runtimes.llama_cpp.shape import Shape
 
 _SAME = {"bf16": "BF16", "fp16": "F16", "fp32": "F32", "mxfp4": "MXFP4_MOE"}
@@ -199,7 +200,7 @@ def _sequence_state(
     states = sum(planned.state.values()) // settings.slots
     return SequenceState(
         architecture_bytes_per_sequence=ranks.least_kv_bytes(everywhere, 1) + states,
-        reserved_bytes_per_sequence=fullest.needed.likely_bytes // max(settings.concurrency, 1),
+        reserved_bytes_per_sequence=fullest.needed.likely_bytes // settings.at_once,
         bytes_per_token=ranks.growth_bytes(devices),
         pool_bytes=sum(planned.kv[device] for device in devices),
         pool_tokens=settings.n_ctx,
@@ -254,6 +255,10 @@ def _assumptions(
     return tuple(notes)
 
 
+def _slots_of(settings: Settings) -> str:
+    return "1 slot" if settings.slots == 1 else f"{settings.slots} slots"
+
+
 def _warnings(shape: Shape, planned: Plan, deployment: Deployment) -> tuple[str, ...]:
     settings = planned.settings
     found = foreign.warnings(deployment, "llama.cpp")
@@ -271,14 +276,16 @@ def _warnings(shape: Shape, planned: Plan, deployment: Deployment) -> tuple[str,
             f"{settings.context:,} tokens are more than the {shape.context_length:,} that the "
             "model was trained on."
         )
-    if settings.context * settings.concurrency > settings.n_ctx:
+    if settings.context * settings.at_once > settings.n_ctx:
         found.append(
-            f"{settings.concurrency} requests of {settings.context:,} tokens don't fit the "
+            f"{settings.at_once} requests of {settings.context:,} tokens don't fit the "
             f"{settings.n_ctx:,} cells at once: the last ones wait."
         )
-    if settings.concurrency > settings.slots:
-        slots = "1 slot serves" if settings.slots == 1 else f"{settings.slots} slots serve"
-        found.append(f"{slots} {settings.concurrency} requests in turn.")
+    waiting = settings.concurrency - settings.at_once
+    if waiting > 0:
+        runs = "One request runs" if settings.at_once == 1 else f"{settings.at_once} requests run"
+        rest = "the other one waits" if waiting == 1 else f"the other {waiting} wait"
+        found.append(f"{runs} at a time ({_slots_of(settings)}): {rest}.")
     if deployment.ranks > 1:
         found.append(
             "llama.cpp has no tensor or pipeline parallel sizes: it spreads layers over all GPUs."

@@ -66,6 +66,11 @@ class Settings:
     """Tokens guessed ahead for every request (MTP or a draft model)."""
 
     @property
+    def at_once(self) -> int:
+        """Requests that run at once; further ones wait for a slot."""
+        return min(self.concurrency, self.slots)
+
+    @property
     def is_quantised(self) -> bool:
         """Whether K or V is stored in blocks."""
         return TYPES[self.type_k].is_quantised or TYPES[self.type_v].is_quantised
@@ -172,7 +177,8 @@ def _per_request(
         return deployment.max_model_len
     if not unified:
         return min(total, per_stream)
-    return max(total // (deployment.concurrency if build.shares_context else slots), 1)
+    at_once = min(deployment.concurrency, slots)
+    return max(total // (at_once if build.shares_context else slots), 1)
 
 
 def _given(value: int | None, default: int, name: str, notes: list[str]) -> int:

@@ -135,7 +135,7 @@ def _prompts(shape: Shape, settings: Settings, cache_ram_bytes: int) -> Estimate
     """Prompts that gave way to others: one for each request, up to what the server allows."""
     if not settings.build.keeps_prompts or not cache_ram_bytes or shape.is_encoder:
         return None
-    likely = settings.concurrency * state_bytes(shape, settings, settings.context)
+    likely = settings.at_once * state_bytes(shape, settings, settings.context)
     return Estimate(
         0, min(likely, cache_ram_bytes), cache_ram_bytes, Basis.ASSUMED, _PROMPTS_SOURCE,
         f"one more prompt a request, up to {cache_ram_bytes / GIB:g} GiB",
@@ -160,7 +160,7 @@ def _checkpoints(shape: Shape, settings: Settings) -> Estimate | None:
     if not most or not snapshot:
         return None
     taken = min(ceil_div(settings.context, _CHECKPOINT_STEP) + _AT_THE_END, most)
-    slots = min(settings.concurrency, settings.slots)
+    slots = settings.at_once
     return Estimate(
         0, slots * taken * snapshot, slots * most * snapshot, Basis.ASSUMED, _CHECKPOINTS_SOURCE,
         f"{slots} × {taken} snapshots × {snapshot:,} B", "context checkpoints in RAM",

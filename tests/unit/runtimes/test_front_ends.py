@@ -81,7 +81,7 @@ def test_that_slots_grow_with_the_requests_where_the_program_adds_them() -> None
 def test_that_koboldcpp_serves_one_request_after_the_other() -> None:
     budget = _plan("koboldcpp", max_model_len=8192, concurrency=4)
     assert budget.deployment.n_parallel == 1
-    assert "1 slot serves 4 requests in turn." in budget.warnings
+    assert "One request runs at a time (1 slot): the other 3 wait." in budget.warnings
     plan = Deployment(runtime="koboldcpp", max_model_len=8192)
     assert limits(model("Llama-3.1-8B"), plan, HERE).max_concurrency == 1
 
