@@ -59,7 +59,7 @@ def rank_budget(
             f"{settings.tokens:,} tokens a step, {settings.rows:,} sampled rows",
         ),
         Region.CUDA_GRAPHS: _graphs_region(settings, start, slot.device),
-        Region.RUNTIME: _runtime_region(_on(slot.device, runtime)),
+        Region.RUNTIME: _runtime_region(_on(slot.device, runtime), slot.device),
         Region.ALLOCATOR: RegionBudget(
             Region.ALLOCATOR, beside.slack, 0, "Held but unused, outside the budget"
         ),
@@ -116,10 +116,11 @@ def _beside(
 ) -> _Beside:
     """Context and collectives must fit beside the share; libraries and slack take what is left."""
     device, ranks = slot.device, settings.deployment.ranks
-    context = device_overheads.context(device)
-    firm = [context]
-    if ranks > 1:
-        firm.append(device_overheads.collectives(device, ranks))
+    firm: list[Estimate] = []
+    if not rules.CONTEXT_CHARGED.at(settings.version):
+        firm.append(device_overheads.context(device))
+        if ranks > 1:
+            firm.append(device_overheads.collectives(device, ranks))
     if buffers and not rules.BUFFERS_CHARGED.at(settings.version):
         firm.append(buffers)
     allocatable = device.allocatable.likely_bytes
@@ -259,9 +260,10 @@ def _graphs_region(settings: Settings, start: Startup, device: Device) -> Region
     return RegionBudget(Region.CUDA_GRAPHS, _on(device, start.graphs), 0, note)
 
 
-def _runtime_region(runtime: Estimate) -> RegionBudget:
+def _runtime_region(runtime: Estimate, device: Device) -> RegionBudget:
     parts = [f"{p.label} {_gib(p.likely_bytes)}" for p in runtime.parts if p.likely_bytes]
-    return RegionBudget(Region.RUNTIME, runtime, runtime.parts[0].likely_bytes, ", ".join(parts))
+    known = min(device_overheads.context(device).likely_bytes, runtime.likely_bytes)
+    return RegionBudget(Region.RUNTIME, runtime, known, ", ".join(parts))
 
 
 def _headroom(settings: Settings, beside: _Beside, runtime: Estimate) -> RegionBudget:

@@ -88,12 +88,17 @@ INSIDE_SINGLE = Since[Span](
     ((0, 7), _mib(20, 31, 120)),
     ((0, 11), _mib(20, 133, 200)),
     ((0, 18), _mib(100, 256, 480)),
-    ((0, 27), _mib(100, 150, 620)),
+    ((0, 27), _mib(100, 200, 620)),
 )
 """Memory outside PyTorch that grows during start-up and is charged to the budget, one GPU.
 
-Until 0.2.4 only what PyTorch had allocated counted; from then until 0.6 all that the device had
-lost, contexts and what the allocator held included (pull requests 2031 and 10511)."""
+Until 0.2.4 only what PyTorch had allocated counted; from then until 0.6.4 all that the device had
+lost (``CONTEXT_CHARGED``)."""
+
+CONTEXT_CHARGED = Since[bool](((0,), False), ((0, 2, 5), True), ((0, 6, 5), False))
+"""Whether the growth is all that the device has lost since before the process: context, collectives
+and what the allocator holds (pull requests 2031 and 10511). A card of Yi-34B under 0.5.4 holds 0.9
+of itself without graphs, and no more."""
 
 INSIDE_ON_HOPPER = Since[Span | None](
     ((0,), None), ((0, 11), _mib(120, 133, 150)), ((0, 18), _mib(235, 256, 330)), ((0, 27), None)

@@ -286,3 +286,13 @@ def test_that_cards_without_links_take_less_for_collectives() -> None:
     assert inside("0.7.1").low_bytes / 2**30 < 0.12
     assert inside("0.8.5").high_bytes / 2**30 > 0.20
     assert inside("0.7.1").likely_bytes == pytest.approx(0.16 * 2**30, abs=2 * MIB)
+
+
+def test_that_contexts_lay_in_the_growth_once() -> None:
+    def labels(version: str) -> set[str]:
+        plan = Deployment(max_model_len=4096, runtime_version=version)
+        rank = get("vllm").plan(model("Llama-2-7b"), plan, machine(H100)).ranks[0]
+        return {part.label for part in rank.regions[Region.RUNTIME].estimate.parts}
+
+    for version, apart in (("0.2.4", True), ("0.2.5", False), ("0.6.4", False), ("0.6.5", True)):
+        assert ("CUDA context" in labels(version)) is apart

@@ -237,8 +237,8 @@ def test_that_buffers_of_the_second_runner_count_from_0_27_on():
         return taken + known.regions[Region.KV_CACHE].estimate.likely_bytes
 
     # 0.25 runs the second runner too, but reads only what PyTorch tells of its own. Beside the
-    # buffers 0.27 grew by about 150 MiB in two starts, what came before by 256 MiB.
-    assert pool("0.25.0") - pool("0.27.0") == pytest.approx(bytes_of_rows - 106 * MIB, abs=MIB)
+    # buffers 0.27 grew by about 200 MiB in two starts, what came before by 256 MiB.
+    assert pool("0.25.0") - pool("0.27.0") == pytest.approx(bytes_of_rows - 56 * MIB, abs=MIB)
 
 
 def test_that_an_indexer_asks_for_more_than_a_start_shows():
