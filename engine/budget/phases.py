@@ -146,7 +146,10 @@ def _sustained_driver(transients: tuple[Estimate, ...]) -> str:
 def _worst(transients: tuple[Estimate, ...]) -> str:
     """The largest of what comes on top, by name and size."""
     found = largest(transients)
-    return f"{_lowered(found.label)} ({format_gib(found.likely_bytes)})" if found else ""
+    if found is None:
+        return ""
+    size = format_gib(found.likely_bytes or found.high_bytes)
+    return f"{_lowered(found.label)} ({size if found.likely_bytes else f'up to {size}'})"
 
 
 def _lowered(text: str) -> str:

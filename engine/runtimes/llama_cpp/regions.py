@@ -15,7 +15,7 @@ from engine.runtimes.llama_cpp import ranges, transients
 from engine.runtimes.llama_cpp.buffers import groups, kv_formula
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.shape import CacheKind
-from engine.units import ceil_div
+from engine.units import GIB, ceil_div
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -27,6 +27,8 @@ _WEIGHTS_SOURCE = "llama.cpp b11434 llama-model.cpp, load_tensors"
 _CACHE_SOURCE = "llama.cpp b11434 llama-kv-cache.cpp and llama-kv-cache-iswa.cpp"
 _STATE_SOURCE = "llama.cpp b11434 llama-memory-recurrent.cpp"
 _OUTPUT_SOURCE = "llama.cpp b11434 llama-context.cpp, output_reserve"
+_SYSTEM_BYTES = 4 * GIB
+"""What a system takes of the RAM beside a GPU that shares it."""
 _Q8_K_BYTES, _Q8_K_ELEMENTS = TYPES["Q8_K"].size_bytes, TYPES["Q8_K"].elements
 
 
@@ -40,17 +42,30 @@ class Ranks:
     cache_ram_bytes: int = 0
     """Most that the server keeps of earlier prompts."""
 
-    def gpu(self, rank: int, slot: Slot, *, with_host: bool) -> RankBudget:
-        """A GPU; with the host's part too where they share one memory."""
-        plan = self.plan
-        devices = (rank, HOST) if with_host else (rank,)
-        held = sum(plan.projected(device) for device in devices)
-        runtime = ranges.device_runtime(slot.device, plan.settings.backend, held)
-        moments = transients.on_gpu(self.shape, plan, slot.device)
-        if with_host:
-            kept = self._in_ram(beside_gpu=True)
-            moments = Moments(kept.load, sustained=(*moments.sustained, *kept.sustained))
+    def gpu(self, rank: int, slot: Slot) -> RankBudget:
+        """A GPU with memory of its own."""
+        return self._rank(rank, slot, (rank,), *self._beside(slot, (rank,)))
+
+    def shared(self, rank: int, slot: Slot, ram_bytes: int) -> RankBudget:
+        """A GPU that shares the RAM, with the host's part.
+
+        Of what comes in RAM later, only that counts here which RAM beyond the GPU's line has no
+        room for, beside the system.
+        """
+        devices = (rank, HOST)
+        runtime, moments = self._beside(slot, devices)
+        line = slot.device.allocatable.likely_bytes
+        beyond = max(ram_bytes - line - _SYSTEM_BYTES, 0)
+        kept = self._in_ram(beside_gpu=True)
+        coming = tuple(transients.less(estimate, beyond) for estimate in kept.sustained)
+        moments = Moments(kept.load, sustained=(*moments.sustained, *coming))
         return self._rank(rank, slot, devices, runtime, moments)
+
+    def _beside(self, slot: Slot, devices: tuple[int, ...]) -> tuple[Estimate, Moments]:
+        """Context, libraries and page tables of a GPU; what comes there with the first prompt."""
+        held = sum(self.plan.projected(device) for device in devices)
+        runtime = ranges.device_runtime(slot.device, self.plan.settings.backend, held)
+        return runtime, transients.on_gpu(self.shape, self.plan, slot.device)
 
     def host(self, rank: int, slot: Slot, *, beside_gpu: bool) -> RankBudget:
         """The machine's own RAM."""

@@ -142,8 +142,8 @@ def _ranks(
     if not slots:
         return (ranks.host(0, machine.host, beside_gpu=False),)
     if slots[0].device.kind is DeviceKind.UNIFIED and len(slots) == 1:
-        return (ranks.gpu(0, slots[0], with_host=True),)
-    gpus = [ranks.gpu(i, slot, with_host=False) for i, slot in enumerate(slots)]
+        return (ranks.shared(0, slots[0], machine.host.device.total_bytes),)
+    gpus = [ranks.gpu(i, slot) for i, slot in enumerate(slots)]
     return (*gpus, ranks.host(len(gpus), machine.host, beside_gpu=True))
 
 

@@ -6,6 +6,7 @@ prompts, and what the server keeps of prompts in RAM.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Moments
@@ -117,6 +118,15 @@ def on_host(shape: Shape, plan: Plan, *, beside_gpu: bool, cache_ram_bytes: int)
         )
     kept = (_prompts(shape, settings, cache_ram_bytes), _checkpoints(shape, settings))
     return Moments(tuple(load), sustained=tuple(e for e in kept if e is not None))
+
+
+def less(estimate: Estimate, room_bytes: int) -> Estimate:
+    """What of ``estimate`` has no place in ``room_bytes`` elsewhere."""
+    low, likely, high = (
+        max(size - room_bytes, 0)
+        for size in (estimate.low_bytes, estimate.likely_bytes, estimate.high_bytes)
+    )
+    return replace(estimate, low_bytes=low, likely_bytes=likely, high_bytes=high)
 
 
 def state_bytes(shape: Shape, settings: Settings, tokens: int) -> int:
