@@ -46,8 +46,14 @@ GLANCE = """\
 By how much the regions of a budget (weights, cache, activations …) are off, one by one.
 """
 BARS = """\
-What we set ourselves before measuring. The llama.cpp buffers are many and exact, so the last rows
-come twice: over all regions, and over those of logs and real devices alone."""
+What we set ourselves before measuring.
+
+- **dense**: no layer has experts or a recurrent state. *Rows* are the starts of vLLM 0.11 to 0.19
+  that one project logged on an H100 with every setting; any log adds starts of all sorts of cards,
+  whose settings are known as far as their pages state them.
+- A known pool is met by a record if all its integers are right, a run's compute buffers if each is.
+- The last rows come twice, since llama.cpp's own runs are many: over all regions, and over those of
+  logs and real devices alone."""
 HELD_OUT = """\
 Most of a budget follows from a runtime's source and is scored as it is. Some constants no source
 states: what libraries hold, what a graph costs. They were fitted to records, and records are what

@@ -26,6 +26,8 @@ _OF_ALL = {"kv_pool", "card"}
 """Figures that every constant of a release moves."""
 _BY_RELEASE = {"non_torch", "consumed"}
 """Figures with one constant per range of releases."""
+_TABLES = ("h100/", "sweep/")
+"""Starts that one project logged on one card, with every setting: rows, where others are logs."""
 _STATES = {"state_conv", "state_ssm"}
 _COUNTS = ("kv_blocks", "kv_tokens", "max_concurrency")
 
@@ -100,13 +102,15 @@ def _regions(rank: RankBudget) -> dict[str, Estimate]:
 
 
 def traits(asked: Asked) -> frozenset[str]:
-    """What bars ask of a record: plain or quantised weights, a dense model."""
+    """What bars ask of a record: plain or quantised weights, a dense model, a row of a table."""
     spec = asked.plan.model.spec
     chosen = asked.sizing.budget.deployment.weight_format
     stored = spec.weight_format if chosen == "auto" else chosen
     found = {"16-bit" if stored in ("bf16", "fp16", "fp32") else "quantised"}
     if all(layer.moe is None and layer.state is None for layer in spec.layers):
         found.add("dense")
+    if asked.record.id.startswith(_TABLES):
+        found.add("row")
     return frozenset(found)
 
 
