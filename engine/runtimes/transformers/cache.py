@@ -7,6 +7,7 @@ Source:
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ from engine.formats.kv import head_bytes, side_bytes
 from engine.units import ceil_div
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.architecture.spec import AttentionSpec, Compression, LayerSpec, StateSpec
 
 _MODEL_DTYPE = frozenset({"cca", "lightning", "xlstm"})
@@ -38,6 +41,12 @@ class Form:
 
 
 GROWING = Form()
+
+
+def kinds(layers: Sequence[LayerSpec]) -> list[tuple[LayerSpec, int]]:
+    """Every layer that differs, and how many there are of it."""
+    counts = Counter(map(id, layers))
+    return [(layer, counts[key]) for key, layer in {id(one): one for one in layers}.items()]
 
 
 def layer_bytes(

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
 from engine.errors import DeploymentError
-from engine.runtimes.transformers.cache import GROWING, Form, attention_bytes, kept_tokens
+from engine.runtimes.transformers.cache import (
+    GROWING,
+    Form,
+    attention_bytes,
+    kept_tokens,
+    kinds,
+)
 from engine.units import ceil_div
 
 if TYPE_CHECKING:
@@ -116,18 +122,18 @@ def held(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> Held:
     """The cache of ``layers``, on their device and in RAM."""
     cache = settings.cache
     if not cache.is_offloaded:
-        kinds = _kinds(layers, settings, tp)
-        size = sum(each * count for (_, each), count in kinds.items()) * settings.batch
-        return Held(size, 0, _formula(kinds, settings.batch, size))
+        found = _kinds(layers, settings, tp)
+        size = sum(each * count for (_, each), count in found.items()) * settings.batch
+        return Held(size, 0, _formula(found, settings.batch, size))
     stays, moves = 0, list[int]()
-    for layer in layers:
+    for layer, count in kinds(layers):
         for attention in _attentions(layer):
             size = _attention_bytes(attention, settings, tp) * settings.batch
             # A static cache in RAM leaves its windows on the device: they are small.
             if cache.form.static and attention.window and attention.kind is not AttentionKind.CROSS:
-                stays += size
+                stays += size * count
             else:
-                moves.append(size)
+                moves += [size] * count
     moves.sort(reverse=True)
     here = moves[:ON_DEVICE]
     text = f"{len(here)} of {len(moves)} layers on the device: {sum(here):,} B"
@@ -167,21 +173,20 @@ def _attention_bytes(attention: AttentionSpec, settings: Settings, tp: int) -> i
 def _kinds(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> Counter[tuple[int, int]]:
     """(tokens kept, bytes of them) of every cache, counted."""
     found: Counter[tuple[int, int]] = Counter()
-    for layer, count in Counter(map(id, layers)).items():
-        one = next(each for each in layers if id(each) == layer)
-        for attention in _attentions(one):
+    for layer, count in kinds(layers):
+        for attention in _attentions(layer):
             tokens = kept_tokens(attention, settings.context, settings.cache.form)
             size = _attention_bytes(attention, settings, tp)
             found[tokens * attention.caches, size] += count
     return found
 
 
-def _formula(kinds: Counter[tuple[int, int]], batch: int, size: int) -> str:
+def _formula(found: Counter[tuple[int, int]], batch: int, size: int) -> str:
     """The sum as a calculation, one term per kind of layer."""
     many = "1 sequence" if batch == 1 else f"{batch:,} sequences"
     parts = [
         f"{count} layers × {_kept(tokens, each)} × {many}"
-        for (tokens, each), count in kinds.items()
+        for (tokens, each), count in found.items()
     ]
     return " + ".join(parts) + f" = {size:,} B" if parts else ""
 

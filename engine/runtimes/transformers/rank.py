@@ -22,7 +22,7 @@ from engine.runtimes.transformers import (
     releases,
     transients,
 )
-from engine.runtimes.transformers.cache import state_bytes
+from engine.runtimes.transformers.cache import kinds, state_bytes
 from engine.units import MIB
 
 if TYPE_CHECKING:
@@ -64,10 +64,7 @@ class Ranks:
         constant, constant_note = self._state(layers, tp)
         runtime, runtime_note = _runtime(slot)
         adapted = self._adapter_bytes(len(layers))
-        minimum = settings.batch * sum(
-            state.rank_bytes(spec, settings.kv_dtype, settings.context, range(at, at + 1), tp)
-            for at in computes
-        )
+        minimum = settings.batch * self._least_bytes(computes, tp)
         doubted = spec.direction(Subject.SEQUENCE_STATE)
         entries = (
             self._weights(share, len(layers), adapted, on_loan=rank == 0),
@@ -142,6 +139,20 @@ class Ranks:
     def _layers(self, indices: tuple[int, ...]) -> list[LayerSpec]:
         return [self.model.spec.layers[at] for at in indices]
 
+    def _least_bytes(self, computes: tuple[int, ...], tp: int) -> int:
+        """What the architecture keeps of one sequence in these layers."""
+        spec, settings = self.model.spec, self.settings
+        alike: dict[int, list[int]] = {}
+        for at in computes:
+            alike.setdefault(id(spec.layers[at]), []).append(at)
+        return sum(
+            state.rank_bytes(
+                spec, settings.kv_dtype, settings.context, range(places[0], places[0] + 1), tp
+            )
+            * len(places)
+            for places in alike.values()
+        )
+
     def _adapter_bytes(self, layers: int) -> int:
         """Of the adapters' parameters the part of so many layers."""
         deployment, spec = self.settings.deployment, self.model.spec
@@ -176,8 +187,11 @@ class Ranks:
     def _state(self, layers: list[LayerSpec], tp: int) -> tuple[Estimate, str]:
         spec, batch = self.model.spec, self.settings.batch
         doubted = spec.direction(Subject.SEQUENCE_STATE)
-        states = (layer.state for layer in layers if layer.state is not None)
-        size = batch * sum(state_bytes(each, spec.dtype, tp) for each in states)
+        size = batch * sum(
+            state_bytes(layer.state, spec.dtype, tp) * count
+            for layer, count in kinds(layers)
+            if layer.state is not None
+        )
         if not size:
             return no_state(doubted)
         return counted(size, doubted, Basis.EXACT, "constant per sequence"), f"{batch} sequences"

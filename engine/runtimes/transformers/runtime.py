@@ -8,7 +8,7 @@ from engine.budget import sequence_state as state
 from engine.budget.model import Budget, SequenceState
 from engine.budget.weights import AS_STORED
 from engine.runtimes.transformers import caches, releases
-from engine.runtimes.transformers.cache import growth_bytes
+from engine.runtimes.transformers.cache import growth_bytes, kinds
 from engine.runtimes.transformers.placement import NOT_SPREAD, Placement, place
 from engine.runtimes.transformers.rank import Ranks
 from engine.runtimes.transformers.settings import FORMATS_LOADED, Settings, settle
@@ -104,10 +104,8 @@ def _growth(model: Model, settings: Settings, placement: Placement, fullest: Ran
     computes = layers if fullest.rank else (*layers, *placement.away)
     cache = settings.cache
     plain = sum(
-        growth_bytes(
-            model.spec.layers[at], settings.context, settings.kv_dtype, tp=tp, form=cache.form
-        )
-        for at in computes
+        growth_bytes(layer, settings.context, settings.kv_dtype, tp=tp, form=cache.form) * count
+        for layer, count in kinds([model.spec.layers[at] for at in computes])
     )
     if cache.is_quantised:
         return plain * cache.group_bytes // (caches.GROUP * settings.element_bytes)
