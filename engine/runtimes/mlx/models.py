@@ -6,9 +6,11 @@ Source:
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
+from engine.budget.sequence_state import CACHED
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec, AttentionSpec
@@ -105,6 +107,11 @@ def window_of(spec: ArchitectureSpec, attention: AttentionSpec, max_kv_size: int
         return 0
     if not makes_own_caches(spec):
         return max_kv_size
-    if spec.model_type in _BY_LAYER_TYPES and all(a.window for a in spec.attentions):
+    if spec.model_type in _BY_LAYER_TYPES and attention.window and _is_windowed(spec):
         return 0
     return attention.window
+
+
+@lru_cache(maxsize=CACHED)
+def _is_windowed(spec: ArchitectureSpec) -> bool:
+    return all(attention.window for attention in spec.attentions)
