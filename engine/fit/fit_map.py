@@ -51,6 +51,19 @@ class FitMap:
     """Why some margins, or all, are not known; empty where all are."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MarginTable:
+    """Margins at whole octaves, each of one plan.
+
+    Shapes:
+        ``margins``: requests × contexts; bytes, NaN as in ``FitMap``.
+    """
+
+    contexts: tuple[int, ...]
+    requests: tuple[int, ...]
+    margins: tuple[tuple[float, ...], ...]
+
+
 def fit_map(
     model: Model,
     deployment: Deployment,
@@ -109,6 +122,35 @@ def limit(
     plane = Plane(model, deployment, machine, check)
     unknown, _ = plane.doubt(shown)
     return () if unknown else limit_line(plane, shown)
+
+
+def margin_table(
+    model: Model,
+    deployment: Deployment,
+    machine: Machine,
+    shown: Axes,
+    check: Callable[[], None] = nothing,
+) -> MarginTable:
+    """The map in figures: for those who read it, or hear it.
+
+    Raises:
+        DeploymentError: the deployment itself is impossible.
+    """
+    plane = Plane(model, deployment, machine, check)
+    _, is_bounded = plane.doubt(shown)
+    contexts = octaves(shown.least_context, shown.most_context)
+    requests = octaves(1, shown.most_requests)
+    margins = tuple(
+        tuple(plane.certain(tokens, number) if is_bounded else nan for tokens in contexts)
+        for number in requests
+    )
+    return MarginTable(contexts, requests, margins)
+
+
+def octaves(least: int, most: int) -> tuple[int, ...]:
+    """``least``, twice that and so on, and ``most``."""
+    doubled = (least << n for n in range((most // least).bit_length()))
+    return tuple(dict.fromkeys((*doubled, most)))
 
 
 def _places(least: int, most: int, part: float = 0.5) -> Iterator[float]:

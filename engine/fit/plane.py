@@ -89,6 +89,16 @@ class Plane:
         """The least that a plan in doubt has to spare; NaN where something isn't counted."""
         return self._margins_of(context, requests)[2]
 
+    def certain(self, context: int, requests: int) -> float:
+        """The margin, of a plan in doubt only as far as it is certain, else NaN.
+
+        Too much even at the least is certain, and so is room even at the most.
+        """
+        likely, most, sure = self._margins_of(context, requests)
+        if likely == most == sure:
+            return likely
+        return most if most < 0 else sure if sure >= 0 else nan
+
     def _margins_of(self, context: int, requests: int) -> tuple[float, float, float]:
         key = (context, requests)
         if key not in self._margins:

@@ -13,7 +13,7 @@ from engine.architecture.spec import Direction, Doubt, Subject
 from engine.deployment.spec import Deployment
 from engine.fit import solve
 from engine.fit.curve import curve
-from engine.fit.fit_map import CELLS, FitMap, fit_map, limit
+from engine.fit.fit_map import CELLS, FitMap, fit_map, limit, margin_table, octaves
 from engine.fit.inverse import smaller_cache
 from engine.fit.limit_line import roundest
 from engine.fit.plane import axes
@@ -238,3 +238,27 @@ def test_that_the_roundest_number_is_found() -> None:
     assert roundest(1025, 1100) == 1088
     assert roundest(7, 7) == 7
     assert roundest(64, 100) == 64
+
+
+def test_that_the_table_holds_a_plan_in_every_field() -> None:
+    plan = Deployment(max_model_len=8192, concurrency=4)
+    found = margin_table(LLAMA, plan, HERE, axes(LLAMA, plan, HERE))
+    assert found.contexts == tuple(2**n for n in range(10, 18))
+    assert found.requests == (1, 2, 4, 8, 16, 32, 64)
+    for row, requests in zip(found.margins, found.requests, strict=True):
+        for margin, tokens in zip(row, found.contexts, strict=True):
+            alone = plan.with_(max_model_len=tokens, concurrency=requests)
+            assert margin == solve.margin_bytes(LLAMA, alone, HERE)
+
+
+def test_that_octaves_end_where_the_axis_ends() -> None:
+    assert octaves(1, 6) == (1, 2, 4, 6)
+    assert octaves(1024, 40_960) == (1024, 2048, 4096, 8192, 16_384, 32_768, 40_960)
+
+
+@pytest.mark.parametrize("direction", [Direction.LOWER, Direction.EITHER])
+def test_that_a_table_of_what_is_not_known_promises_nothing(direction: Direction) -> None:
+    known = doubted("Llama-3.1-8B", Subject.WEIGHTS, direction)
+    plan = Deployment(max_model_len=8192)
+    found = margin_table(known, plan, HERE, axes(known, plan, HERE))
+    assert not any(margin >= 0 for row in found.margins for margin in row)
