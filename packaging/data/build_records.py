@@ -134,6 +134,8 @@ def unscored(raw: dict[str, Any], request: dict[str, Any]) -> dict[str, str]:
     if raw["engine"] == "vllm" and "gpu_memory_utilization" not in request:
         reason = "the share of the device is not stated"
         found |= dict.fromkeys(("kv_pool", "concurrency from scratch"), reason)
+        if "nvidia_smi_used_mib" in raw["reported"]:
+            found["card"] = reason
     elif raw["engine"] == "vllm" and not request.keys() & {"gpu", "gpu_total_bytes"}:
         reason = "the card is not named"
         found |= dict.fromkeys(("kv_pool", "concurrency from scratch"), reason)
