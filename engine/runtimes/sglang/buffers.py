@@ -104,11 +104,17 @@ def group_indices(
     Marlin's drop them where columns are in order; Kimi-K2.5 on eight MI355X holds 1.3 GiB of them.
 
     Source:
-        SGLang ``compressed_tensors_wNa16_moe.py :: CompressedTensorsWNA16TritonMoE``: two 32-bit
-        tables of every expert's inputs, for each of its two products.
+        SGLang ``compressed_tensors_wNa16_moe.py :: CompressedTensorsWNA16TritonMoE``.
     """
-    if split.vendor is not Vendor.AMD or not weight_format.startswith("w4a16"):
+    size = index_bytes(spec, layers, split)
+    if split.vendor is not Vendor.AMD or not weight_format.startswith("w4a16") or not size:
         return None
+    source = "SGLang compressed_tensors_wNa16_moe.py: g_idx and g_idx_sort_indices"
+    return exactly(size, Basis.EXACT, source, "", "group indices")
+
+
+def index_bytes(spec: ArchitectureSpec, layers: range, split: Split) -> int:
+    """Two 32-bit tables of every expert's inputs, for each of its two products, on one rank."""
     size, ranks = 0, split.tensor_parallel_size
     for layer, count in layer_kinds(spec, layers.start, layers.stop):
         moe = layer.moe
@@ -117,8 +123,7 @@ def group_indices(
             if split.enable_expert_parallel:
                 experts, inner = ceil_div(experts, ranks), moe.moe_intermediate_size
             size += 2 * 4 * experts * (spec.hidden_size + inner) * count
-    source = "SGLang compressed_tensors_wNa16_moe.py: g_idx and g_idx_sort_indices"
-    return exactly(size, Basis.EXACT, source, "", "group indices") if size else None
+    return size
 
 
 def adapters(spec: ArchitectureSpec, layers: range, split: Split) -> Estimate | None:

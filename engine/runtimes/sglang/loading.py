@@ -23,6 +23,7 @@ from engine.units import align_up, format_gib
 if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.architecture.spec import ArchitectureSpec
+    from engine.budget.sharding import Split as Cut
     from engine.budget.weights import Weights
     from engine.runtimes.sglang.settings import Settings
 
@@ -95,6 +96,11 @@ def _layout(spec: ArchitectureSpec, split: Split, tp: int) -> WeightLayout:
     )
 
 
+def cut_of(spec: ArchitectureSpec, split: Split) -> Cut:
+    """How the tensors of one stage are cut over its ranks."""
+    return _layout(spec, split, split.tensor_parallel_size).split
+
+
 def _cut_otherwise(model: Model, split: Split, found: Weights) -> tuple[StageWeights, ...]:
     """The stages, with what is cut into fewer parts than the rest.
 
@@ -162,7 +168,6 @@ def _rounding(spec: ArchitectureSpec, layers: range, split: Split, name: str) ->
     """
     if split.vendor is Vendor.INTEL or name not in FORMATS:
         return None
-    cut = _layout(spec, split, split.tensor_parallel_size).split
-    size = rounding_bytes(held_apart(spec, layers, cut, name))
+    size = rounding_bytes(held_apart(spec, layers, cut_of(spec, split), name))
     low = size if FORMATS[name].is_plain else 0
     return Estimate(low, size, size, Basis.FITTED, _ROUNDED, "", "rounding")

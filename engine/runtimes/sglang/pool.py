@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget import sequence_state as state
+from engine.budget.weights import AS_STORED
 from engine.evidence import Basis, total
+from engine.runtimes.loading import stored_format
 from engine.runtimes.sglang import rules, work
 from engine.runtimes.sglang.caches import CacheRule, cache_doubts, pool_layout
 from engine.runtimes.sglang.kv_dtypes import architectural
 from engine.runtimes.sglang.loading import loaded, split_of
 from engine.runtimes.sglang.states import slot_bytes, states
+from engine.runtimes.sglang.transients import while_loading
 from engine.units import GIB, MIB
 
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ class Stage:
     slot_bytes: int
     """Recurrent state of one sequence."""
     least_per_request_bytes: int
+    loading: tuple[Estimate, ...]
+    """Beside the weights at the worst moment of loading them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,9 @@ def stages(model: Model, settings: Settings, tokens: int) -> tuple[Stage, ...]:
         with_drafts=settings.drafts > 0,
     )
     plain = architectural(spec, settings.kv_dtype)
+    split = split_of(model, settings)
+    chosen = split.weight_format
+    stored = stored_format(model) if chosen == AS_STORED else chosen
     return tuple(
         Stage(
             layers,
@@ -96,8 +104,9 @@ def stages(model: Model, settings: Settings, tokens: int) -> tuple[Stage, ...]:
             pool_layout(spec, layers.start, layers.stop, rule),
             slot_bytes(spec, layers.start, layers.stop, settings.dtype, tp),
             state.rank_bytes(spec, plain, tokens, layers, tp, settings.dtype),
+            while_loading(model, layers, split, stored),
         )
-        for layers, region in loaded(model, split_of(model, settings))
+        for layers, region in loaded(model, split)
     )
 
 

@@ -12,6 +12,7 @@ from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes.sglang import kernels, work
 from engine.runtimes.sglang.fraction import step_tokens
 from engine.runtimes.sglang.graphs import Captures, cuda_graphs
+from engine.runtimes.sglang.transients import index_logits
 from engine.runtimes.sglang.vision import has_tower
 from engine.units import GIB, MIB
 
@@ -83,14 +84,14 @@ def rank_budget(
         regions,
         needed,
         has_pool=stage.layout is not None,
-        moments=Moments(decode=outside.decoding, sustained=_sustained(model, settings, need)),
+        moments=Moments(stage.loading, outside.decoding, _sustained(model, settings, need)),
     )
 
 
 def _sustained(model: Model, settings: Settings, need: Need) -> tuple[Estimate, ...]:
     """What comes with the first requests."""
     live = need.requests * need.tokens
-    scores = work.index_logits(model.spec, step_tokens(settings.chunk), need.tokens, live)
+    scores = index_logits(model.spec, step_tokens(settings.chunk), need.tokens, live)
     found = [] if scores is None else [scores]
     if settings.vision_mib:
         size = settings.vision_mib * MIB

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.budget import sequence_state as state
@@ -49,17 +50,20 @@ class Sglang:
         tp = settings.deployment.tensor_parallel_size
         pools: list[Pool] = []
         budgets: list[RankBudget] = []
+        # Equal devices are one object: each is worked out once.
+        free = {id(slot): room_of(slot, settings) for slot in machine.slots}
         for replica in range(settings.parallel.replicas):
             slots = machine.slots[replica * ranks : (replica + 1) * ranks]
-            rooms = [(found[i // tp], room_of(slot, settings)) for i, slot in enumerate(slots)]
+            rooms = [(found[i // tp], free[id(slot)]) for i, slot in enumerate(slots)]
             pool = pool_of(model, settings, found, rooms)
             pools.append(pool)
-            budgets += [
-                rank_budget(
-                    model, settings, pool, need, Place(replica * ranks + i, slot, stage, room)
-                )
-                for i, (slot, (stage, room)) in enumerate(zip(slots, rooms, strict=True))
-            ]
+            known: dict[tuple[int, int], RankBudget] = {}
+            for i, (slot, (stage, room)) in enumerate(zip(slots, rooms, strict=True)):
+                key, rank = (id(slot), i // tp), replica * ranks + i
+                if key not in known:
+                    place = Place(rank, slot, stage, room)
+                    known[key] = rank_budget(model, settings, pool, need, place)
+                budgets.append(replace(known[key], rank=rank))
         poorest = min(pools, key=lambda pool: pool.tokens)
         filled = settings.deployment.with_(
             max_running_requests=poorest.running * settings.parallel.attention_dp,

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind
-from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds
+from engine.budget.sequence_state import CACHED, layer_kinds
 from engine.devices.device import Vendor
 from engine.evidence import Basis, Estimate, total
 from engine.runtimes import overheads
@@ -95,19 +95,6 @@ def decoding(spec: ArchitectureSpec, step: Step) -> Estimate:
     return Estimate(
         likely // 2, likely, likely * 3 // 2, Basis.ASSUMED, _CLOSED_FORM, formula, "one step"
     )
-
-
-def index_logits(spec: ArchitectureSpec, tokens: int, context: int, live: int) -> Estimate | None:
-    """Scores by which a sparse indexer selects: one for every new token and every token kept.
-
-    GLM-5 on eight H200 asked for 9.89 GiB with some fifty requests of 10,000 tokens.
-    """
-    if not any(a.index_head_dim for a in attention_kinds(spec)):
-        return None
-    likely, high = tokens * context * 4, tokens * max(live, context) * 4
-    source = "one out-of-memory message of GLM-5; other kernels cut the work up"
-    formula = f"{tokens:,} × {context:,} tokens × 4 B"
-    return Estimate(0, likely, high, Basis.ASSUMED, source, formula, "scores of the index")
 
 
 def request_tables(requests: int, context: int, drafts: int) -> Estimate:
