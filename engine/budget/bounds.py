@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from engine.architecture.spec import Direction
 from engine.evidence import Basis, Estimate, exactly
@@ -43,6 +44,7 @@ def least(size_bytes: int, direction: Direction | None) -> int | None:
     return size_bytes if direction in (None, Direction.LOWER) else None
 
 
+@cache
 def no_state(direction: Direction | None) -> tuple[Estimate, str]:
     """Nothing kept for a sequence, and the words for it; at least nothing where it isn't known."""
     if direction is Direction.LOWER:

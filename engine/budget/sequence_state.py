@@ -174,6 +174,7 @@ def _attention_counts(
     return tuple(counts.items())
 
 
+@lru_cache(maxsize=CACHED)
 def attention_kinds(spec: ArchitectureSpec) -> tuple[AttentionSpec, ...]:
     """The distinct attentions of the layers that keep a cache, in layer order."""
     return tuple(attention for attention, _ in attention_counts(spec))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _WIDTHS = {
     "float64": 8,
     "float32": 4,
@@ -45,6 +47,7 @@ _ALIASES = {
 }
 
 
+@lru_cache(maxsize=256)
 def canonical(name: str) -> str | None:
     """The PyTorch name of a dtype: ``BF16`` and ``torch.bfloat16`` are ``bfloat16``."""
     lowered = name.lower().removeprefix("torch.")
@@ -52,6 +55,7 @@ def canonical(name: str) -> str | None:
     return resolved if resolved in _WIDTHS else None
 
 
+@lru_cache(maxsize=256)
 def element_bytes(name: str) -> int:
     """Bytes of one element.
 

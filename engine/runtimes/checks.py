@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, ModuleClass
@@ -50,6 +51,7 @@ _SHARES = {
 """Shares and ratios, and the most they may be."""
 
 
+@lru_cache(maxsize=64)
 def check_numbers(deployment: Deployment) -> None:
     """Refuse counts that are zero, negative or absurd.
 

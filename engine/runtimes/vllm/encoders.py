@@ -24,6 +24,7 @@ from engine.units import GIB, MIB
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
+    from engine.architecture.spec import ArchitectureSpec
 
 _SOURCE = "vLLM profile_run with the largest items; Gemma 3 4B and 12B within 0.01 GiB"
 _UNKNOWN = "Gemma 3 holds 0.18 GiB more, Qwen2.5-VL 2 GiB more than text alone"
@@ -121,7 +122,7 @@ def largest(model: Model, tokens: int, context: int) -> Item | None:
         context: ``max_model_len``, which limits the frames of a video.
     """
     spec = model.spec
-    if not any(t.module in (ModuleClass.VISION, ModuleClass.AUDIO) for t in spec.outer):
+    if not _has_tower(spec):
         return None
     family = _FAMILIES.get(spec.root_type or spec.model_type)
     width = _width(model.config, family) if family else 0
@@ -134,6 +135,11 @@ def largest(model: Model, tokens: int, context: int) -> Item | None:
     return Item(
         count, whole * family.tokens, patches, patches * family.values, width, family.levels
     )
+
+
+@lru_cache(maxsize=CACHED)
+def _has_tower(spec: ArchitectureSpec) -> bool:
+    return any(t.module in (ModuleClass.VISION, ModuleClass.AUDIO) for t in spec.outer)
 
 
 def _width(config: Mapping[str, object] | None, family: _Family) -> int:

@@ -63,6 +63,7 @@ def layers_per_stage(
     return asked
 
 
+@lru_cache(maxsize=CACHED)
 def has_experts(spec: ArchitectureSpec) -> bool:
     """Whether some layer chooses among experts."""
     return any(layer.moe for layer, _ in layer_kinds(spec))

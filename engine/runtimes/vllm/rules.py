@@ -47,10 +47,12 @@ class Since(Generic[T]):
 
     def at(self, version: Version) -> T:
         """The value in force at ``version``."""
-        if version not in self._known:
+        try:
+            return self._known[version]
+        except KeyError:
             found = next(value for since, value in reversed(self._entries) if since <= version)
             self._known[version] = found
-        return self._known[version]
+            return found
 
 
 class Span(NamedTuple):

@@ -16,7 +16,7 @@ from engine.runtimes.vllm.parallel import in_doubt
 from engine.runtimes.vllm.rank import Need, rank_budget
 from engine.runtimes.vllm.settings import Settings, settle
 from engine.runtimes.vllm.speculation import opened
-from engine.runtimes.vllm.stage import request_rule, runtime_doubts, stage_plans
+from engine.runtimes.vllm.stage import runtime_doubts, stage_plans
 from engine.runtimes.vllm.start import longest, pools, refusals
 from engine.units import ceil_div
 
@@ -116,15 +116,13 @@ def _sequence_state(
         return SequenceState(least, 0, 0, formula=formula)
     stage, pool = min(held, key=lambda entry: entry[1].blocks)
     blocks, layout = pool.blocks, pool.layout
-    rule = request_rule(model, settings)
-    per_request = layout.blocks_per_request(context, rule)
-    printed = layout.printed_blocks(context, rule)
+    printed = layout.printed_blocks(context, stage.request)
     return SequenceState(
         architecture_bytes_per_sequence=least,
-        reserved_bytes_per_sequence=per_request * layout.bytes_per_block,
+        reserved_bytes_per_sequence=stage.blocks_at_most * layout.bytes_per_block,
         bytes_per_token=ceil_div(
             state.token_growth_bytes(spec, settings.kv_dtype, context, stage.layers, tp),
-            rule.context_parallel,
+            stage.request.context_parallel,
         ),
         pool_bytes=pool.size_bytes,
         num_blocks=blocks,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import AttentionKind, Direction, Subject
@@ -117,7 +118,8 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         warned.append(
             f"max_num_seqs is {rows}: of the {deployment.concurrency} requests the rest waits."
         )
-    filled = deployment.with_(
+    filled = _filled(
+        deployment,
         runtime_version=deployment.runtime_version or rules.NEWEST,
         max_model_len=context,
         max_num_batched_tokens=tokens,
@@ -142,6 +144,12 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         assumptions=tuple(assumed),
         warnings=tuple(warned),
     )
+
+
+# A list of models is gone through with one plan, which most of them fill alike.
+@lru_cache(maxsize=64)
+def _filled(deployment: Deployment, **defaults: object) -> Deployment:
+    return deployment.with_(**defaults)
 
 
 def _check_since(what: str, field: str, since: Version, version: Version) -> None:

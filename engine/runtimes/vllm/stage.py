@@ -57,6 +57,7 @@ class StagePlan(NamedTuple):
     """Persistent buffers of model runner 2: in the share since 0.27, beside it before."""
     equation: str
     """The least of one request, whole model."""
+    request: RequestRule
     blocks_per_request: int
     """Of a request that holds what the plan says."""
     blocks_at_most: int
@@ -128,6 +129,7 @@ def _stage_plan(
         layout=layout,
         buffers=_buffers(step, layout, settings.context),
         equation=state.sequence_equation(spec, settings.kv_dtype, tokens, settings.dtype),
+        request=request,
         blocks_per_request=layout.blocks_per_request(tokens, request) if layout else 0,
         blocks_at_most=layout.blocks_per_request(settings.context, request) if layout else 0,
         least_per_request_bytes=state.rank_bytes(

@@ -61,11 +61,13 @@ def refusals(model: Model, settings: Settings, held: list[Pool]) -> tuple[str, .
     """Why this release does not start where every rank has room for a longest request."""
     if not held:
         return ()
-    request = request_rule(model, settings)
-    if not all(_passes(settings, pool, settings.context, request) for pool in held):
+    reasons = (_too_much_for_one_stage(model, settings, held), _too_many_rows(settings, held))
+    found = tuple(reason for reason in reasons if reason)
+    if not found:
         return ()
-    found = (_too_much_for_one_stage(model, settings, held), _too_many_rows(settings, held))
-    return tuple(text for text in found if text)
+    request = request_rule(model, settings)
+    has_room = all(_passes(settings, pool, settings.context, request) for pool in held)
+    return found if has_room else ()
 
 
 def _passes(settings: Settings, pool: Pool, tokens: int, request: RequestRule) -> bool:
@@ -98,8 +100,10 @@ def _whole(model: Model, settings: Settings, held: list[Pool]) -> Pool | None:
 
 def _too_much_for_one_stage(model: Model, settings: Settings, held: list[Pool]) -> str:
     whole = _whole(model, settings, held) if _checks_whole(settings) else None
+    if whole is None:
+        return ""
     request = request_rule(model, settings)
-    if whole is None or _passes(settings, whole, settings.context, request):
+    if _passes(settings, whole, settings.context, request):
         return ""
     layout = whole.layout
     needed = layout.blocks_per_request(settings.context, request) * layout.bytes_per_block

@@ -102,7 +102,7 @@ def _context_workspace(step: Step) -> Estimate | None:
 
 def _index_logits(step: Step, requests: int, tokens: int) -> Estimate | None:
     """Scores of every token of a step against every key of the requests in it."""
-    if not workspaces.index_width(step) or step.version >= _LOGITS_CAPPED:
+    if step.version >= _LOGITS_CAPPED or not workspaces.index_width(step):
         return None
     one = step.tokens * tokens * 4
     most = step.tokens * min(requests * tokens, 40 * step.gathered) * 4
