@@ -12,6 +12,7 @@ from engine.devices.device import DeviceKind
 from engine.source import catalogue
 from engine.units import UnitSystem
 from gui import watch
+from gui.kit.command_palette import CommandPalette
 from gui.kit.format import size
 from gui.kit.settings import SCHEMES
 from gui.kit.throttle import Debounce
@@ -46,6 +47,7 @@ class Desk(QObject):
     def _connect_view(self) -> None:
         app, commands = self._app, self._app.window.commands
         commands["search"].triggered.connect(self._on_search)
+        commands["commands"].triggered.connect(self._on_commands)
         commands["tabs"].triggered.connect(app.view.tabs.toggle)
         app.view.tabs.folded_changed.connect(self._on_tabs_folded)
         for key, page in self._pages().items():
@@ -213,6 +215,14 @@ class Desk(QObject):
     def _on_welcome_closed(self) -> None:
         self._stop_explaining()
         self._app.settings = self._app.settings.with_(welcome_closed=True)
+
+    def _on_commands(self) -> None:
+        window, stack = self._app.window, self._app.model.undo_stack
+        undo = [action for action in window.edit_actions if stack.count()]
+        others = [a for a in window.commands.all if a is not window.commands["commands"]]
+        palette = CommandPalette([*others, *undo], self._app.themes.current, window)
+        palette.finished.connect(palette.deleteLater)
+        palette.open()
 
     def _on_search(self) -> None:
         self._app.window.show_browser()

@@ -97,6 +97,7 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.setMinimumSize(960, 600)
         self.commands = Actions(self)
+        self.edit_actions = edit
         self.browser = browser
         self.centre = centre
         self.progress = ProgressLine(self)

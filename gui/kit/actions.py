@@ -80,6 +80,7 @@ COMMANDS = (
     ),
     Command("verify", "&Plan", "&Verify the parameters…", section=True),
     Command("measure", "&Plan", "&Measure this computer again", "F5", section=True),
+    Command("commands", "&Help", "&Commands…", "Ctrl+K", "Find a command by its name"),
     Command("about", "&Help", "&About Plimsoll", role=QAction.MenuRole.AboutRole),
 )
 MENUS = ("&File", "&Edit", "&View", "&Plan", "&Help")
@@ -109,6 +110,11 @@ class Actions:
 
     def __getitem__(self, key: str) -> QAction:
         return self._actions[key]
+
+    @property
+    def all(self) -> tuple[QAction, ...]:
+        """Every command, in the order of the menus."""
+        return tuple(self._actions.values())
 
     def fill(self, bar: QMenuBar, edit: tuple[QAction, ...]) -> None:
         """Build the menus; ``edit`` is the Edit menu."""
