@@ -180,10 +180,11 @@ def _over_the_share(budget: Budget, rank: RankBudget, region: Region, unit: Unit
 
 
 def _why_tight(rank: RankBudget, unit: UnitSystem) -> str:
-    coming = largest(rank.moments.sustained)
-    if coming is not None and outgrows(rank):
-        most = _one(coming.high_bytes, unit)
-        return f" With the first requests up to {most} more comes: {coming.label}."
+    coming = [part for part in rank.moments.sustained if part.high_bytes]
+    if coming and outgrows(rank):
+        most = _one(sum(part.high_bytes for part in coming), unit)
+        parts = ", ".join(part.label for part in coming)
+        return f" With the first requests up to {most} more comes: {parts}."
     if rank.has_pool and not rank.regions[Region.HEADROOM].estimate.likely_bytes:
         return " Nothing is left beside its share for libraries and fragmentation."
     return " The high estimate doesn’t fit."
