@@ -103,7 +103,7 @@ class Ranks:
             {entry.region: entry for entry in entries},
             total([cache, constant]),
             has_pool=False,
-            moments=transients.moments(self.model, layers, settings, adapted, tp),
+            moments=transients.moments(self.model, slot.device, layers, settings, adapted, tp),
         )
 
     def host(self, rank: int, slot: Slot) -> RankBudget | None:

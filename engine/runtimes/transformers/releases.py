@@ -24,6 +24,8 @@ LAST_LOGITS: Version = (4, 45)
 """``generation/utils.py``: most classes make the logits of a prompt's last token only."""
 EVERY_LAST_LOGITS: Version = (5, 0)
 """``models``: all but a few classes do."""
+AUTO_COMPILE: Version = (4, 47)
+"""``generation/utils.py :: get_compiled_call``: decoding over a static cache is compiled."""
 WARM_UP: Version = (4, 50)
 """``caching_allocator_warmup`` appeared."""
 GPTQMODEL: Version = (4, 49)

@@ -1,8 +1,9 @@
-"""What Transformers holds at some moments beside its regions: while loading, while decoding.
+"""What Transformers holds at some moments beside its regions: loading, decoding, once compiled.
 
 Source:
     Transformers 5.24 ``modeling_utils.py :: caching_allocator_warmup``, ``core_model_loading.py``,
-    ``integrations/bitsandbytes.py``, ``integrations/mxfp4.py``.
+    ``integrations/bitsandbytes.py``, ``integrations/mxfp4.py``, ``generation/utils.py ::
+    _valid_auto_compile_criteria``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.architecture.spec import ModuleClass
 from engine.budget.model import Moments
 from engine.budget.sequence_state import CACHED, layer_kinds
+from engine.devices.device import Vendor
 from engine.evidence import Basis, Estimate
 from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.weights import FORMATS
@@ -25,20 +27,28 @@ if TYPE_CHECKING:
 
     from engine.architecture.model import Model
     from engine.architecture.spec import ArchitectureSpec, LayerSpec
+    from engine.devices.device import Device
     from engine.runtimes.transformers.settings import Settings
 
+_GRAPHS = "CUDA graphs of the compiled step"
 _IN_FLIGHT = 4
 """Tensors that its threads read at a time."""
 
 
 def moments(
-    model: Model, layers: Sequence[LayerSpec], settings: Settings, adapter_bytes: int, tp: int
+    model: Model,
+    device: Device,
+    layers: Sequence[LayerSpec],
+    settings: Settings,
+    adapter_bytes: int,
+    tp: int,
 ) -> Moments:
-    """What one device holds beside its regions while it loads and while it decodes.
+    """What one device holds beside its regions at some moments.
 
     Args:
         model: the model.
-        layers: those that compute on the device.
+        device: the device.
+        layers: those that compute on it.
         settings: the plan.
         adapter_bytes: of the adapters there, as they are kept.
         tp: ranks that share every layer.
@@ -48,7 +58,19 @@ def moments(
     return Moments(
         load=loading(model, settings, adapter_bytes, tp),
         decode=peaks.decoding(layers, settings, tp),
+        sustained=_compiled(device, settings),
     )
+
+
+def _compiled(device: Device, settings: Settings) -> tuple[Estimate, ...]:
+    """What a step that was compiled keeps: ``generate`` compiles it by itself for static caches."""
+    on_gpu = device.vendor in (Vendor.NVIDIA, Vendor.AMD)
+    compiles = settings.cache.form.static and not settings.cache.is_offloaded
+    if not on_gpu or not compiles or settings.version < releases.AUTO_COMPILE:
+        return ()
+    source = "torch.compile in mode reduce-overhead; a captured size of vLLM keeps 2 to 83 MiB"
+    graphs = Estimate(0, 32 * MIB, 512 * MIB, Basis.ASSUMED, source, "32 MiB", _GRAPHS)
+    return (graphs,)
 
 
 def loading(model: Model, settings: Settings, adapter_bytes: int, tp: int) -> tuple[Estimate, ...]:

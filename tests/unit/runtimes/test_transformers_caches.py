@@ -72,6 +72,17 @@ def test_that_a_static_cache_grows_by_no_copy() -> None:
     assert found.likely_bytes == 0
 
 
+def test_that_a_static_cache_has_its_step_compiled_with_the_first_requests() -> None:
+    def coming(**settings: Any) -> tuple[str, ...]:
+        return tuple(part.label for part in plan(**settings).ranks[0].moments.sustained)
+
+    # Since 4.47, where the cache lies on the device.
+    assert coming(cache_implementation="static") == ("CUDA graphs of the compiled step",)
+    assert coming() == ()
+    assert coming(cache_implementation="offloaded_static") == ()
+    assert coming(cache_implementation="static", runtime_version="4.46.3") == ()
+
+
 @pytest.mark.parametrize("attention", ["sdpa", "flash_attention_2"])
 def test_that_windows_make_a_mask_for_sdpa_alone(attention: str) -> None:
     # 8,192 × 8,192 bytes of mask, and 64 query heads of 64 in place of 8, keys and values.
