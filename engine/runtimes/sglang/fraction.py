@@ -13,6 +13,7 @@ from engine.runtimes.sglang.rules import (
     CAPACITIES,
     DRAFT_RESERVE_GIB,
     GRAPHS_WITHIN_REQUESTS,
+    INTEL_RESERVE_GIB,
     Since,
 )
 
@@ -47,6 +48,7 @@ class Load:
     is_latent: bool
     drafts: bool
     is_cuda: bool = True
+    is_intel: bool = False
 
     @property
     def ranks(self) -> int:
@@ -151,6 +153,8 @@ def reserved_mib(load: Load) -> float:
         found += _LATENT_PREFILL_MIB if load.is_latent else 8 * load.prefill_buckets
     if load.device_mib > 60 * _GIB:
         found = max(found, 10 * _GIB)
+    if load.is_intel:
+        found += INTEL_RESERVE_GIB.at(load.version) * _GIB
     return found + (DRAFT_RESERVE_GIB.at(load.version) * _GIB if load.drafts else 0)
 
 

@@ -138,12 +138,21 @@ GRAPHS_WITHIN_CONTEXT = Since[bool](((0,), False), ((0, 5, 14), True), ((0, 5, 1
 DRAFT_RESERVE_GIB = Since[int](((0,), 2), ((0, 5, 10), 4), ((0, 5, 14), 0))
 """What a draft model adds to the reserve; since 0.5.14 its weights count as weights."""
 
+INTEL_RESERVE_GIB = Since[int](((0,), 0), ((0, 5, 20), 2))
+"""What Intel's work areas for odd step sizes add to the reserve."""
+
 VISION_CACHE_MIB = Since[int](((0,), 0), ((0, 5, 18), 100))
 """Kept out of the pool for multimodal models (``SGLANG_VLM_CACHE_SIZE_MB``)."""
 
 INDEX_COUNTED = Since[bool](((0,), False), ((0, 5, 4), True))
 """Whether the keys of a sparse indexer count when the pool is sized. In 0.5.3 they came on top
 (54.5 GiB printed, 65.5 held: pull request 11309)."""
+
+INDEX_SPLITS_ATTENTION: tuple[Version, Version] = ((0, 5, 3), (0, 5, 6))
+"""From which release to before which attention beside an index is split by data over all tensor
+ranks, whatever is asked."""
+INDEX_SHARE = Since[float | None](((0,), None), ((0, 5, 3), 0.8), ((0, 5, 4), None))
+"""The static share that SGLang takes beside an index, whatever is asked."""
 
 PACKED_COUNTED = Since[bool](((0,), False), ((0, 5, 17), True))
 """Whether FP8 latents packed with scales count as wide as they are when the pool is sized."""

@@ -83,12 +83,17 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     spec = model.spec
     check_numbers(deployment)
     version = rules.parse_version(deployment.runtime_version)
+    assumed: list[str] = []
+    if _splits_attention(spec, version):
+        dp = deployment.tensor_parallel_size
+        deployment = deployment.with_(enable_dp_attention=True, data_parallel_size=dp)
+        assumed.append(f"SGLang {deployment.runtime_version} splits this attention by data.")
     split = parallel(deployment, machine)
     # Attention that is split by data is cut into fewer parts than the rest.
     check_splits(spec, deployment.with_(tensor_parallel_size=split.attention_tp))
     check_positions(spec, deployment)
     _check_format(model, deployment)
-    assumed = [*split.assumptions]
+    assumed += split.assumptions
     warned = foreign.warnings(deployment, "sglang") + _unused_devices(spec, deployment, machine)
     if deployment.speculative_tokens and not (spec.mtp or spec.uncounted_mtp):
         warned.append(_NO_DRAFT)
@@ -120,6 +125,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         is_latent=is_latent(spec),
         drafts=deployment.speculative_tokens > 0,
         is_cuda=is_cuda,
+        is_intel=device.vendor is Vendor.INTEL,
     )
     share = _share(model, deployment, load, assumed)
     reduced = share_factor(backend, context, version)
@@ -164,6 +170,15 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
 def is_latent(spec: ArchitectureSpec) -> bool:
     """Whether its full layers keep latent vectors (MLA)."""
     return any(a.kind is AttentionKind.LATENT for a in attention_kinds(spec))
+
+
+def _has_index(spec: ArchitectureSpec) -> bool:
+    return is_latent(spec) and any(a.index_head_dim for a in attention_kinds(spec))
+
+
+def _splits_attention(spec: ArchitectureSpec, version: Version) -> bool:
+    first, stop = rules.INDEX_SPLITS_ATTENTION
+    return first <= version < stop and _has_index(spec)
 
 
 def _unused_devices(spec: ArchitectureSpec, deployment: Deployment, machine: Machine) -> list[str]:
@@ -223,6 +238,8 @@ def _steps(
 
 def _share(model: Model, deployment: Deployment, load: fraction.Load, assumed: list[str]) -> float:
     share = deployment.mem_fraction_static
+    if _has_index(model.spec):
+        share = rules.INDEX_SHARE.at(load.version) or share
     if share is not None:
         return share
     share = fraction.fraction(load)

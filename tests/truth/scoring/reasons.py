@@ -85,6 +85,15 @@ REASONS: dict[tuple[str, str], str] = {
     ("fi-gemma3-27b-rocm", ""): "what a start on ROCm takes outside PyTorch is assumed",
     ("sweep/gpt-oss-120b-0.11", ""): "0.1 GiB of padding of its experts, of a pool of 3.3",
     ("myoceane-gemma4-26b-a4b-a100", ""): "what Gemma 4's encoder leaves behind is not established",
+    ("sgl-18263-qwen3-30b-aiter", "kv_pool"): (
+        "a branch that no release is of: it takes its kernels' 51.75 GiB out of the pool"
+    ),
+    ("sgl-qwen35-27b-bf16-gb10", ""): "on GB10 what is free is the host's, other programs counted",
+    ("sgl-ornith-9b-gb10", ""): "on GB10 what is free is the host's, other programs counted",
+    ("club3090-qwen36-27b-sglang-tp2", "weights"): (
+        "a page of two digits; which matrices its quantisation packed is not said"
+    ),
+    ("sglang-21348-qwen3-235b-fp8-h100x4", ""): "what was free before it loaded is not stated",
 }
 """(start of a record's name, figure or ``""`` for all) -> why."""
 UNEXPLAINED = "not explained yet"

@@ -99,6 +99,13 @@ def test_that_releases_between_keep_a_sum_by_size() -> None:
     assert fraction(replace(PLAIN, version=(0, 4, 9))) == 0.879
 
 
+def test_that_intel_keeps_two_gib_more_since_0_5_20() -> None:
+    intel = replace(PLAIN, is_cuda=False, is_intel=True)
+    for version, more in (((0, 5, 19), 0), ((0, 5, 20), 2048)):
+        own, other = (replace(one, version=version) for one in (intel, PLAIN))
+        assert reserved_mib(own) - reserved_mib(other) == more
+
+
 def test_that_defaults_follow_the_size_of_the_device() -> None:
     assert tuple_of(NEW, 16376, 1) == (2048, 8)
     assert tuple_of(NEW, 24564, 1) == (4096, 48)

@@ -147,6 +147,17 @@ def test_that_attention_split_by_data_replicates_attention() -> None:
     assert 8.7 * GIB < more - copies < 10.7 * GIB
 
 
+def test_that_three_releases_split_attention_beside_an_index_whatever_is_asked() -> None:
+    name = "deepseek-ai/DeepSeek-V3.2-Exp"
+    sizes = {"gpu": "B200", "gpu_count": 8, "tensor_parallel_size": 8}
+    for version, split in (("0.5.3", True), ("0.5.5", True), ("0.5.6", False)):
+        budget = sized(name, **sizes, runtime_version=version).budget
+        assert budget.deployment.enable_dp_attention is split
+    # The first of them took 0.8 of the free memory, too.
+    first = sized(name, **sizes, runtime_version="0.5.3", mem_fraction_static=0.9).budget
+    assert first.deployment.mem_fraction_static == 0.8
+
+
 def test_that_copies_take_devices_of_their_own() -> None:
     budget = plan(count=4, tensor_parallel_size=2, data_parallel_size=2)
     assert len(budget.ranks) == 4
