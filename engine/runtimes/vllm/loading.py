@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.runtimes.vllm.loader import Loading
 
-LAID_OUT = "a layer laid out anew"
+_BUFFER, _HEAD = "input buffer", "head before it is tied"
+_MATRIX, _WHOLE = "a matrix in 16 bits", "weights in 16 bits"
+WHILE_READING = frozenset({_BUFFER, _HEAD, _MATRIX, _WHOLE})
+"""Parts that lie there while files are read: those of the peak that vLLM prints."""
 _BUFFERED_SINCE, _UNBUFFERED = (0, 8), (0, 22)
 """The first release whose runner keeps embeddings of a step before it loads, and the first some of
 whose runners do not."""
@@ -60,7 +63,7 @@ def _input_buffer(model: Model, loading: Loading) -> Estimate | None:
     formula = f"{loading.tokens:,} tokens × {model.spec.hidden_size:,} × {loading.element_bytes} B"
     low = 0 if loading.version >= _UNBUFFERED else size
     source = "vLLM gpu_model_runner.py (inputs_embeds)"
-    return Estimate(low, size, size, Basis.FITTED, source, formula, "input buffer")
+    return Estimate(low, size, size, Basis.FITTED, source, formula, _BUFFER)
 
 
 def _untied_head(model: Model, layers: range, loading: Loading) -> Estimate | None:
@@ -73,7 +76,7 @@ def _untied_head(model: Model, layers: range, loading: Loading) -> Estimate | No
     formula = f"{words:,} words × {spec.hidden_size:,} × {loading.element_bytes} B"
     source = "vLLM models/*.py (tie_weights)"
     likely = 0 if at_once else size
-    return Estimate(0, likely, size, Basis.FITTED, source, formula, "head before it is tied")
+    return Estimate(0, likely, size, Basis.FITTED, source, formula, _HEAD)
 
 
 def _unquantised(model: Model, layers: range, fmt: str, loading: Loading) -> Estimate | None:
@@ -87,10 +90,10 @@ def _unquantised(model: Model, layers: range, fmt: str, loading: Loading) -> Est
     if kind == "matrix":
         # The last one: its own packed form lies beside it, what follows does not yet.
         size = max(plain - packed, 0)
-        return Estimate(0, size, plain + packed, Basis.FITTED, source, "", "a matrix in 16 bits")
+        return Estimate(0, size, plain + packed, Basis.FITTED, source, "", _MATRIX)
     whole, rest = (_matrices(model, layers, loading, name) for name in ("bf16", fmt))
     size = whole if kind == "twice" else max(whole - rest, 0) + packed
-    return Estimate(0, size, size + plain, Basis.FITTED, source, "", "weights in 16 bits")
+    return Estimate(0, size, size + plain, Basis.FITTED, source, "", _WHOLE)
 
 
 def _laid_out(model: Model, layers: range, fmt: str, loading: Loading) -> Estimate | None:
@@ -99,7 +102,9 @@ def _laid_out(model: Model, layers: range, fmt: str, loading: Loading) -> Estima
         return None
     size = _largest(model, layers, loading, fmt)
     source = "vLLM marlin_utils.py, fused_moe/oracle: process_weights_after_loading"
-    return Estimate(0, size, 2 * size, Basis.ASSUMED, source, f"{size:,} B", LAID_OUT)
+    return Estimate(
+        0, size, 2 * size, Basis.ASSUMED, source, f"{size:,} B", "a layer laid out anew"
+    )
 
 
 def _largest(model: Model, layers: range, loading: Loading, fmt: str) -> int:

@@ -74,7 +74,7 @@ def rank_budget(
         Region.FOREIGN, slot.foreign, slot.foreign.likely_bytes, slot.foreign.source
     )
     moments = Moments(
-        load=stage.loading,
+        load=(*stage.loading, *transients.starting(stage.step)),
         decode=_on(slot.device, transients.decoding(stage.step, slot.device, need.requests)),
         sustained=transients.sustained(stage.step, slot.device, need.requests, need.tokens),
     )

@@ -24,6 +24,7 @@ COLD_COMPILE = (
     "A first start, which compiles the model, may leave 0.9 to 2.3 GiB less (16 GiB in the worst "
     "published case); a second start gets them back."
 )
+_COMPILING = 2355 * MIB
 _FLASHINFER = 394 * MIB
 """``VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE``."""
 _BLACKWELL = 10
@@ -35,6 +36,18 @@ _BLOCK_DRAFTS, _DRAFT_WORKSPACE = 8, 960 * MIB
 def compiles(step: Step) -> bool:
     """Whether a start compiles the model, so that a cold cache costs memory."""
     return step.captures_graphs and step.runner is not Runner.V0
+
+
+def starting(step: Step) -> tuple[Estimate, ...]:
+    """What a first start takes beside the weights, before there is a pool."""
+    return (_COLD,) if compiles(step) else ()
+
+
+_COLD = Estimate(
+    0, 0, _COMPILING, Basis.ASSUMED,
+    "starts with a cold and with a warm cache: 0.9 to 2.3 GiB apart, 16 GiB in the worst case",
+    "0 to 2.3 GiB", "cold compile",
+)  # fmt: skip
 
 
 def sustained(step: Step, device: Device, requests: int, tokens: int) -> tuple[Estimate, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
 from engine.evidence import total
-from engine.runtimes.vllm.loading import LAID_OUT
+from engine.runtimes.vllm.loading import WHILE_READING
 from engine.runtimes.vllm.rules import GRAPHS_INSIDE, parse_version
 from tests.truth.scoring.scores import Score, law_of, span
 from tests.truth.scoring.versions import range_of, release_of, version_of
@@ -89,9 +89,10 @@ def _regions(rank: RankBudget) -> dict[str, Estimate]:
     inside = total(part for part in runtime.parts if part.label in _INSIDE)
     weights = rank.regions[Region.WEIGHTS].estimate
     whole = (r.estimate for kind, r in rank.regions.items() if kind is not Region.HEADROOM)
+    reading = (part for part in rank.moments.load if part.label in WHILE_READING)
     return {
         "weights": weights,
-        "load peak": total([weights, *(p for p in rank.moments.load if p.label != LAID_OUT)]),
+        "load peak": total([weights, *reading]),
         "activations": rank.regions[Region.ACTIVATIONS].estimate,
         "graphs": rank.regions[Region.CUDA_GRAPHS].estimate,
         "graphs_estimated": rank.regions[Region.CUDA_GRAPHS].estimate,
