@@ -246,17 +246,17 @@ def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, unit: UnitSystem) 
     if fit is Fit.UNKNOWN:
         taken = f"by those for CUDA it takes {_one(held, unit)}"
         return f"{label}’s rules for this device are not known; {taken}."
+    most = _one(max(loading_bytes(rank) - rank.slot.foreign.likely_bytes, held), unit)
+    loads_with_more = most != _one(held, unit)
     if fit is not Fit.DOES_NOT_FIT:
         share = f", {_one(cache, unit)} of it for {tokens}" if cache else ""
-        loading = loading_bytes(rank) - rank.slot.foreign.likely_bytes
-        most = _one(max(loading, held), unit)
-        first = f"; {most} for a moment while it loads" if most != _one(held, unit) else ""
+        first = f"; {most} for a moment while it loads" if loads_with_more else ""
         note = "" if fit is Fit.FITS else _why_tight(rank, unit)
         return f"{label} takes {_one(held, unit)}{share}{first}.{_queue(budget)}{note}"
     room = rank.slot.device.allocatable.likely_bytes - rank.slot.foreign.likely_bytes
     alone = rank.slot.foreign.basis is Basis.ASSUMED
     there = f"the device has {_one(room, unit)}" if alone else f"{_one(room, unit)} are left"
-    needs = f"{label} needs {_one(held, unit)}, and {there}"
+    needs = f"{label} needs {most}{' while it loads' if loads_with_more else ''}, and {there}"
     if budget.llama_cpp is not None:
         return f"{needs}: {_llama_cpp_then(budget, rank)}"
     return f"{needs}: it stops with an out-of-memory error, at load or when the context fills."

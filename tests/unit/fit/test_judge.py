@@ -415,6 +415,11 @@ def test_that_a_plan_which_loads_with_more_than_it_keeps_says_so() -> None:
     assert verdict.fit is Fit.FITS
     assert "17.4 GiB for a moment while it loads" in verdict.detail
     assert "while it loads" not in judge(budget).detail
+    # On 12 GiB neither fits: what is over is what the load takes.
+    small = size(model("Llama-3.1-8B"), plan, machine(gpu(12.0))).budget
+    verdict = judge(replace(small, ranks=(replace(small.ranks[0], moments=Moments((copy,))),)))
+    assert verdict.headline == "Doesn’t fit: 5.3 GiB over, because of the weights"
+    assert verdict.detail.startswith("Transformers needs 17.3 GiB while it loads, and the device")
 
 
 def test_that_what_comes_with_the_first_requests_makes_a_plan_tight() -> None:
