@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-OWN_PLATFORM = "a platform whose pool follows a rule of its own, which is not planned"
 NO_CONFIG = "the config of its model is not at hand"
 ANY_MAC = {"gpu": "M3 Ultra 512 GB"}
 """Where the Mac is not named: the peak of MLX does not depend on it."""
@@ -13,6 +12,7 @@ NO_KEY = "a packing of the cache that is not planned"
 LAST_LAYER = "mlx-vlm packs all but the last layer of it, and mlx-lm packs no cache with windows"
 SHORTER = "its prompt is called 128k, and its cache is one of 125,000 tokens"
 NO_ADAPTER = "the size of its adapter is not stated"
+HABANA = "optimum-habana's classes on Gaudi, whose graphs keep several shapes alive, not planned"
 IMAGE_FIRST = "its notebook answers a question about an image first, whose size is not stated"
 OWN_WIDTHS = "unsloth widens part of it to 32 bits on a card without BF16, which is not stated"
 OWN_CHECKPOINT = (
@@ -174,7 +174,7 @@ def after_loading(raw: dict[str, Any]) -> str | None:
             return IMAGE_FIRST
         if not adapter(raw):
             return NO_ADAPTER
-    return OWN_PLATFORM if raw["id"].startswith("hpu2-") else None
+    return HABANA if raw["id"].startswith("hpu2-") else None
 
 
 def _free(model: str, free_gib: float, gpu: str, **request: Any) -> dict[str, Any]:
