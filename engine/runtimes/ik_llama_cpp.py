@@ -113,7 +113,8 @@ def _working(ranks: tuple[RankBudget, ...], work: tuple[Estimate, ...]) -> Itera
 def _is_plain(budget: Budget) -> bool:
     """Whether all layers are on the GPU and attend to whole keys and values."""
     asked = budget.deployment.n_gpu_layers
-    return _is_whole(budget) and (asked is None or asked > len(budget.model.spec.layers))
+    is_all = asked is None or asked < 0 or asked > len(budget.model.spec.layers)
+    return _is_whole(budget) and is_all
 
 
 def _is_whole(budget: Budget) -> bool:

@@ -22,11 +22,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+import record_logs as logs  # noqa: E402
 from record_fields import REQUEST_OF, figures_of, whole_reason  # noqa: E402 - path is set above
 from record_general import card_for, free_before, model_name, unread  # noqa: E402
 from record_llama_cpp import runs, shapes  # noqa: E402
 from record_readings import KNOWN, LEFT_OUT, READINGS  # noqa: E402
-from record_readings_files import CALIBRATED, STRIX_MODELS, calibrated, strix  # noqa: E402
+from record_readings_files import CALIBRATED, calibrated, strix  # noqa: E402
 from record_readings_forks import FORKS, FORKS_LEFT_OUT  # noqa: E402
 from record_readings_more import adapter, after_loading  # noqa: E402
 
@@ -84,16 +85,17 @@ def converted(raw: dict[str, Any]) -> dict[str, Any]:
     """One record of the two corpora of text."""
     if raw["id"] in CALIBRATED:
         return overhead(raw)
-    is_strix = any(map(raw["id"].startswith, STRIX_MODELS))
+    is_strix = "model_size_bytes" in raw["reported"] and "backend" in raw
     reading = strix(raw) if is_strix else _READ.get(raw["id"], {})
     asked = REQUEST_OF[raw["engine"]](raw) if raw["engine"] in REQUEST_OF else {}
-    request = asked | reading.get("request", {})
+    read = reading.get("request", {}) if reading else logs.settings(raw)
+    request = asked | read
     request = {k: v for k, v in request.items() if v is not None}
     model = reading.get("model") or model_name(raw)
     facts = free_before(raw) | reading.get("facts", {}) | adapter(raw)
     if "free_before_bytes" in facts and "gpu" not in request:
         request["gpu"] = card_for(facts["free_before_bytes"])
-    found = reading.get("left_out", {}) if reading else unread(raw, request)
+    found = reading.get("left_out", {}) if reading else _unread(raw, request)
     left_out = unscored(raw, request) | found
     reason = _UNREAD.get(raw["id"]) or whole_reason(raw, model) or after_loading(raw)
     if reason:
@@ -111,6 +113,10 @@ def converted(raw: dict[str, Any]) -> dict[str, Any]:
         **({"facts": facts} if facts else {}),
         "left_out": left_out,
     }
+
+
+def _unread(raw: dict[str, Any], request: dict[str, Any]) -> dict[str, str]:
+    return unread(raw, request) | logs.unread(raw, request)
 
 
 def overhead(raw: dict[str, Any]) -> dict[str, Any]:

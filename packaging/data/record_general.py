@@ -20,6 +20,9 @@ _NAMED_MIX = re.compile(r"\b(I?Q\d\w*|F16|BF16)(?: - (Small|Medium|Large))?\)?$"
 _SIZED = {"Q3_K", "Q4_K", "Q5_K"}
 """Mixes that come in sizes; publishers made up more of them."""
 _PACKED = re.compile(r"(?:-MLX)?[- ](?:\d-?bit|bf16)(?:-MTP-MLX)?$", re.IGNORECASE)
+_FILES = ("llama.cpp", "ik_llama.cpp", "ollama")
+_OF_FILES = re.compile(r"([- ](qat|0\d{3}|128k|gguf))+$", re.IGNORECASE)
+"""What names of files add to the model's: how it was trained further, and when it was made."""
 _PLATFORMS = re.compile(r"Gaudi|Ascend|TPU|XPU")
 _BLOCKS_OF_128 = re.compile(r"Gaudi|Ascend")
 _DRAFTED = re.compile(r"draft|eagle|dflash|dspark|nextn|(?<!no )speculative", re.IGNORECASE)
@@ -45,6 +48,8 @@ def model_name(raw: dict[str, Any]) -> str | None:
     """
     text = raw.get("model") or raw.get("model_inferred") or ""
     name = re.sub(r"\s+\(.*$|[ -]class\b.*$", "", text).strip()
+    if raw["engine"] in _FILES:
+        name = _OF_FILES.sub("", _MIX.sub("", name).replace("_", "-"))
     if raw["engine"].startswith("mlx"):
         name = _PACKED.sub("", name.removeprefix("mlx-community/"))
     return _MIX.sub("", name) or None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from record_general import file_mix, model_name
+
 MIB = 2**20
 _STRIX = {"gpu": "Ryzen AI Max+ 395 128 GB", "gpu_count": 1, "n_parallel": 1}
 UNKNOWN_MIX = "the mix of its file is not stated"
@@ -25,10 +27,11 @@ the file is a fact of the record, and takes the place of our count of its tensor
 
 def strix(raw: dict[str, Any]) -> dict[str, Any]:
     """The reading of a run on Strix Halo, whose driver counted what the device held."""
-    model, mix = next(m for start, m in STRIX_MODELS.items() if raw["id"].startswith(start))
+    known = (m for start, m in STRIX_MODELS.items() if raw["id"].startswith(start))
+    model, mix = next(known, (model_name(raw), file_mix(raw)))
     backend = "vulkan" if "vulkan" in raw["backend"].lower() else "rocm"
     request = _STRIX | {"weight_format": mix, "backend": backend, "n_gpu_layers": -2}
-    request |= {"n_outputs_max": 0, "mmap": False}
+    request |= {"n_outputs_max": 0, "mmap": False, "language_model_only": True}
     facts = {"file_bytes": raw["reported"]["model_size_bytes"], "counter": backend}
     if "-pp" in raw["id"]:
         facts["reads_prompt"] = True
@@ -67,6 +70,7 @@ FILES: dict[str, dict[str, Any]] = {
             "meta-llama/Llama-4-Scout-17B-16E-Instruct", "Q2_K", n_gpu_layers=11,
             offload_kqv=False, backend="vulkan", gpu_total_bytes=6 * 2**30, gpu_count=2,
             flash_attn="off", n_parallel=1, runtime_version="b5100",
+            language_model_only=True,
         ),
         UNKNOWN_MIX, MODEL, COMPUTE,
     ),

@@ -161,6 +161,14 @@ def test_that_the_compute_buffer_is_the_one_that_was_printed(
         assert pinned == pytest.approx(host * MIB, abs=0.02 * MIB)
 
 
+@pytest.mark.parametrize("layers", [-2, 999, None])
+def test_that_all_layers_are_all_however_they_are_asked_for(layers: int | None) -> None:
+    # ik-023, with -ngl all, -ngl 999 and without.
+    budget = _plan("gemma-3-27b", n_ctx=32768, flash_attn="on", n_gpu_layers=layers)
+    work = budget.ranks[0].regions[Region.ACTIVATIONS].estimate
+    assert work.likely_bytes == pytest.approx(522.62 * MIB, abs=_PRINTED_MIB * MIB)
+
+
 def test_that_latent_attention_is_a_bound_with_its_reason() -> None:
     budget = _plan("DeepSeek-V3", n_ctx=8192)
     work = budget.ranks[0].regions[Region.ACTIVATIONS].estimate

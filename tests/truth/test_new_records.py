@@ -99,6 +99,16 @@ RAW: dict[str, dict[str, Any]] = {
         "weight_format": "gguf (qwen3 8B Q4_K - Medium)", "flash_attn": "enabled",
         "reported": {"buffers_mib": {"CPU": {"model": 5000.0, "kv": 1152.0}}},
     },
+    "ik_llama.cpp": {
+        "model": "Qwen3 235B A22B", "n_ctx": 16384, "type_k": "q8_0", "flash_attn": 1,
+        "offloaded_layers": "95/95", "other_flags": ["-nkvo"],
+        "reported": {
+            "buffers_mib": {
+                "CPU": {"model": 167201.25}, "CUDA0": {"model": 17333.91, "kv": 816.02},
+                "CUDA1": {"model": 17851.86, "kv": 782.02, "compute": 312.75},
+            }
+        },
+    },
     "transformers": {
         "model": "Qwen/Qwen3-8B", "weight_format": "bf16", "prompt_tokens": 100,
         "generated_tokens": 20, "reported": {"allocated_mib": 16000, "peak_gib": 15.9},
@@ -148,4 +158,10 @@ def test_that_a_new_line_is_read_as_far_as_it_says(converted: Any) -> None:
     assert parted.facts["free_before_bytes"] == round(22.57 * 2**30)
     assert (parted.request["model"], parted.request["gpu"]) == ("Qwen3-8B", "RTX 4090")
     assert (filed.request["model"], filed.request["weight_format"]) == ("Qwen3-8B", "Q4_K_M")
+    # 94 layers, 48 and 46 by their caches; the output layer goes with the last, experts stay.
+    dealt = read("ik_llama.cpp")
+    assert dealt.request["tensor_split"] == [48, 47]
+    assert dealt.request["n_cpu_moe"] == 999
+    assert dealt.request["offload_kqv"] is False
+    assert dealt.left_out.keys() >= {"printed model buffers", "printed compute buffers"}
     assert read("mlx-lm").left_out["peak"] == "lengths of the prompts are not stated"
