@@ -148,7 +148,6 @@ TRANSFORMERS_LEFT_OUT: dict[str, str] = {
     "unsloth-res-gemma3n-4b-vision": NO_CONFIG,
     "unsloth-res-pixtral-12b-vision": NO_CONFIG,
     "unsloth-res-modernbert": NO_CONFIG,
-    "unsloth-res-gemma3-270m": OWN_WIDTHS,
     "unsloth-res-gemma4-e2b-vision": "a stale output of its notebook, as the corpus says",
     "unsloth-res-lfm2-5-1-2b-text-completion": "a stale output of its notebook, as the corpus says",
 }
@@ -172,6 +171,8 @@ def after_loading(raw: dict[str, Any]) -> str | None:
             return OWN_CHECKPOINT
         if raw["id"].endswith("-vision"):
             return IMAGE_FIRST
+        if raw.get("gpu") == "Tesla T4" and "gemma3" in raw["id"]:
+            return OWN_WIDTHS
         if not adapter(raw):
             return NO_ADAPTER
     return HABANA if raw["id"].startswith("hpu2-") else None
