@@ -139,6 +139,8 @@ def generated(raw: dict[str, Any]) -> dict[str, Any]:
     release = re.search(r"transformers (\d+\.\d+\.\d+)", raw.get("engine_version") or "")
     if release:
         request["runtime_version"] = release[1]
+    elif (raw.get("engine_version") or "").startswith("2023"):
+        request["runtime_version"] = "4.36.0"  # The oldest whose rules are known, of that year.
     if re.search(r"-(FP8|AWQ|GPTQ-Int\d)$", raw.get("model") or ""):
         request["weight_format"] = "auto"  # The checkpoint says it.
     request |= device(raw)

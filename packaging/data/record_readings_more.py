@@ -13,6 +13,7 @@ LAST_LAYER = "mlx-vlm packs all but the last layer of it, and mlx-lm packs no ca
 SHORTER = "its prompt is called 128k, and its cache is one of 125,000 tokens"
 NO_ADAPTER = "the size of its adapter is not stated"
 HABANA = "optimum-habana's classes on Gaudi, whose graphs keep several shapes alive, not planned"
+AUTOAWQ = "AutoAWQ's own classes, which take their caches up front, are not planned"
 IMAGE_FIRST = "its notebook answers a question about an image first, whose size is not stated"
 OWN_WIDTHS = "unsloth widens part of it to 32 bits on a card without BF16, which is not stated"
 OWN_CHECKPOINT = (
@@ -165,7 +166,7 @@ def adapter(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def after_loading(raw: dict[str, Any]) -> str | None:
-    """Why what a notebook reserved after loading cannot be compared; None where it can."""
+    """Why what a notebook reserved, or other classes took, isn't compared; None where it is."""
     if "reserved_after_load_gib" in raw["reported"]:
         if raw["weight_format"] == "bnb-nf4":
             return OWN_CHECKPOINT
@@ -175,7 +176,10 @@ def after_loading(raw: dict[str, Any]) -> str | None:
             return OWN_WIDTHS
         if not adapter(raw):
             return NO_ADAPTER
-    return HABANA if raw["id"].startswith("hpu2-") else None
+    release = (raw.get("engine_version") or "").lower()
+    if "autoawq" in release and "transformers" not in release:
+        return AUTOAWQ
+    return HABANA if "habana" in release else None
 
 
 def _free(model: str, free_gib: float, gpu: str, **request: Any) -> dict[str, Any]:
