@@ -15,6 +15,8 @@ _DECIMAL = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _FACTORS = {"b": 1, **{k.lower(): v for k, v in (_BINARY | _DECIMAL).items()}}
 _SIZE = re.compile(r"\s*([0-9]+(?:[.,][0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 _COUNT = re.compile(r"\s*([0-9]+(?:[.,][0-9]+)?)\s*([km]?)\s*", re.IGNORECASE)
+_PARAMETERS = re.compile(r"\s*([0-9]+(?:[.,][0-9]+)?)\s*([kmbt]?)\s*", re.IGNORECASE)
+_LETTERS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 _MINUS = "\N{MINUS SIGN}"
 
 
@@ -92,6 +94,19 @@ def parse_tokens(text: str) -> int:
         raise ValueError(message)
     factor = {"": 1, "k": KIB, "m": MIB}[match[2].lower()]
     return _times(match[1], factor)
+
+
+def parse_parameters(text: str) -> int:
+    """Parameters meant by ``"8B"``, ``"8.03 B"``, ``"135M"``, ``"1.2T"`` or ``"8030261248"``.
+
+    Raises:
+        ValueError: the text is not a number of parameters.
+    """
+    match = _PARAMETERS.fullmatch(text.replace(",", "") if text.count(",") > 1 else text)
+    if match is None:
+        message = f"{text!r} is not a number of parameters such as 8B or 135M."
+        raise ValueError(message)
+    return _times(match[1], _LETTERS[match[2].lower()])
 
 
 def _times(number: str, factor: int) -> int:

@@ -63,8 +63,10 @@ def read(raw: RawModel) -> Model:
     if raw.adapter is not None:
         from engine.architecture.adapter import attach  # noqa: PLC0415 - see below
 
-        return attach(_read(raw), raw.adapter)
-    return _read(raw)
+        found = attach(_read(raw), raw.adapter)
+    else:
+        found = _read(raw)
+    return replace(found, notes=(*found.notes, *raw.notes)) if raw.notes else found
 
 
 def _read(raw: RawModel) -> Model:

@@ -110,7 +110,6 @@ def raw(entry: CatalogueEntry) -> RawModel:
         source=_SOURCE,
         config=unfold(entry.config),
         parameters_by_class=entry.parameters_by_class,
-        notes=(entry.verified,),
     )
 
 
