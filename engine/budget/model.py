@@ -110,7 +110,7 @@ class RankBudget:
     @property
     def free_bytes(self) -> int:
         """Below the load line, above the plan; negative if the plan is over it."""
-        planned_bytes = sum(r.estimate.likely_bytes for r in self.regions.values())
+        planned_bytes = sum([r.estimate.likely_bytes for r in self.regions.values()])
         return self.slot.device.allocatable.likely_bytes - planned_bytes
 
 

@@ -96,6 +96,8 @@ def loading_bytes(rank: RankBudget) -> int:
 
 def outgrows(rank: RankBudget) -> bool:
     """Whether what comes with the first requests may find no room beside the plan."""
+    if not rank.moments.sustained:
+        return False
     coming = sum(transient.high_bytes for transient in rank.moments.sustained)
     spare = rank.regions[Region.HEADROOM].estimate.likely_bytes + max(rank.free_bytes, 0)
     return coming > spare

@@ -37,16 +37,17 @@ def judge(budget: Budget, unit: UnitSystem = UnitSystem.BINARY) -> Verdict:
     something isn't counted, nothing is promised; and what is certain and too much doesn't fit,
     whatever else is in doubt. ``unit`` is what the sentences write sizes in.
     """
-    margins = [rank_margin(rank) for rank in budget.ranks]
-    likely = min(m.likely_bytes for m in margins)
-    worst = min(m.worst_bytes for m in margins)
+    margins = planned = [rank_margin(rank) for rank in budget.ranks]
+    likely = min([m.likely_bytes for m in margins])
+    worst = min([m.worst_bytes for m in margins])
     fit = _fit(budget, likely, worst)
     certain = bool(budget.doubts) and fit is Fit.DOES_NOT_FIT
     if certain:
         margins = [certain_margin(budget, rank) for rank in budget.ranks]
     poorest = min(margins, key=lambda m: (m.likely_bytes, m.worst_bytes))
-    rank = budget.ranks[margins.index(poorest)]
-    region = binding_region(rank, certain=certain)
+    index = margins.index(poorest)
+    rank = budget.ranks[index]
+    region = _binding_region(rank, -planned[index].likely_bytes, certain=certain)
     return Verdict(
         fit=fit,
         margin_bytes=poorest.likely_bytes,
@@ -123,8 +124,8 @@ def _has_pool_rules(device: Device) -> bool:
     return device.kind is not DeviceKind.HOST and device.vendor is not Vendor.APPLE
 
 
-def binding_region(rank: RankBudget, *, certain: bool = False) -> Region:
-    """The region to blame when a rank is too small, or nearest to the edge.
+def _binding_region(rank: RankBudget, over: int, *, certain: bool) -> Region:
+    """The region to blame when a rank is too small by ``over``, or nearest to the edge.
 
     With ``certain``, of the cache only what is certainly needed is to blame.
     """
@@ -136,7 +137,6 @@ def binding_region(rank: RankBudget, *, certain: bool = False) -> Region:
     allocatable = rank.slot.device.allocatable.likely_bytes
     if sizes[Region.WEIGHTS] >= allocatable:
         return Region.WEIGHTS
-    over = -rank_margin(rank).likely_bytes
     if over > 0:
         # What a share holds beyond the plan: its pool, or what has to be free all the same.
         spare = rank.regions[Region.HEADROOM].estimate.likely_bytes

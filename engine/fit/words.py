@@ -83,11 +83,12 @@ def detail(budget: Budget, fit: Fit, rank: RankBudget, region: Region, unit: Uni
         return _first_reason(budget)
     if budget.refusals and fit is not Fit.DOES_NOT_FIT:
         return budget.refusals[0]
-    loading, coming = loading_bytes(rank), largest(rank.moments.load)
-    if coming is not None and rank.free_bytes >= 0 > _line_bytes(rank) - loading:
+    coming = largest(rank.moments.load)
+    if coming is not None and rank.free_bytes >= 0 > _line_bytes(rank) - loading_bytes(rank):
+        taken, there = _one(loading_bytes(rank), unit), _one(_line_bytes(rank), unit)
         return (
-            f"While it loads, {runtime_label(budget)} takes {_one(loading, unit)} for a moment "
-            f"({coming.label}), and the device has {_one(_line_bytes(rank), unit)}."
+            f"While it loads, {runtime_label(budget)} takes {taken} for a moment "
+            f"({coming.label}), and the device has {there}."
         )
     if rank.has_pool:
         return _pool_detail(budget, fit, rank, region, unit)

@@ -156,9 +156,9 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     if "*" in pattern:
         globs = [_compiled(_glob(text)) for text in (pattern, relative)]
         return lambda path: any(r is not None and r.search(path) is not None for r in globs)
-    plain = written.removesuffix(".weight")
-    bounded = re.compile(rf"(?:^|\.){re.escape(plain)}(?:\.|$)")
-    return lambda path: bounded.search(path) is not None
+    # No expression: some configs list hundreds of plain paths.
+    whole_names = f".{written.removesuffix('.weight')}."
+    return lambda path: whole_names in f".{path}."
 
 
 def _glob(text: str) -> str:

@@ -69,15 +69,17 @@ def backend_of(deployment: Deployment, device: Device) -> str:
     return asked if asked in works else "cpu"
 
 
-@lru_cache(maxsize=64)
 def on_platform(machine: Machine, platform: str) -> Machine:
     """``machine`` with what ``platform`` keeps of its GPUs counted as held by others.
 
     Under Windows a process sees the whole card as its total, and has less; Linux and macOS keep
     what the device's own load line says.
     """
-    if platform not in _INSIDE_WINDOWS:
-        return machine
+    return _inside_windows(machine, platform) if platform in _INSIDE_WINDOWS else machine
+
+
+@lru_cache(maxsize=64)
+def _inside_windows(machine: Machine, platform: str) -> Machine:
     return replace(
         machine, slots=tuple(_under_windows(s, machine, platform) for s in machine.slots)
     )
