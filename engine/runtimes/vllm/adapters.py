@@ -56,6 +56,10 @@ _WITHOUT_TABLES = ("llama4", "qwen3_next", "qwen3_vl")
 _EXTRA_WORDS = Since[int](((0,), 256), ((0, 12), 0))
 """Words that an adapter may add to the vocabulary (``lora_extra_vocab_size``)."""
 
+_TIED_TWICE = Since[bool](((0,), True), ((0, 11), False))
+"""Whether a tied head takes a slot of each kind: in two notebooks of 0.8, not in one of 0.11. The
+release of the change is not established."""
+
 _ADAPTS_EXPERTS = Since[bool](((0,), False), ((0, 11, 2), True))
 """Whether experts take adapters (``lora/layers/fused_moe.py``)."""
 
@@ -105,10 +109,11 @@ def _adapts_tables(spec: ArchitectureSpec, version: Version) -> bool:
 
 
 def _table_elements(spec: ArchitectureSpec, layers: range, slots: Slots) -> int:
-    """Embedding and head, whole on every rank. A tied head takes a slot of each kind."""
+    """Embedding and head, whole on every rank."""
     extra = _EXTRA_WORDS.at(slots.version)
     one = slots.rank * (spec.vocab_size + extra + spec.hidden_size) + extra * spec.hidden_size
     first, last = layers.start == 0, layers.stop == len(spec.layers)
     # The embedding's own table has room for added words, too.
     room = extra * spec.hidden_size if first else 0
-    return one * (first + last * (2 if spec.tie_word_embeddings else 1)) + room
+    twice = spec.tie_word_embeddings and _TIED_TWICE.at(slots.version)
+    return one * (first + last * (2 if twice else 1)) + room

@@ -87,15 +87,29 @@ def _additions(
     if not is_last:
         parts.append(_idle_head(spec, loading))
     if found.basis is not Basis.BOUND:
-        tp = loading.split.tensor_parallel_size
-        parts.append(buffers.small(model, stage.size_bytes, tp, quantised=found.quantised))
-        if found.weight_format.startswith("gptq"):
-            parts.append(buffers.zero_points(_packed_bytes(spec, found, layers, loading)))
-        if loading.vendor is Vendor.AMD:
-            parts.append(buffers.read_from_device(stage.size_bytes))
+        parts += _open_ends(model, found, stage, loading)
     return [part for part in parts if part is not None]
 
 
+def _open_ends(
+    model: Model, found: Weights, stage: StageWeights, loading: Loading
+) -> list[Estimate]:
+    """What is known of the figure only within a range."""
+    spec, size = model.spec, stage.size_bytes
+    tp = loading.split.tensor_parallel_size
+    parts = [buffers.small(model, size, tp, quantised=found.quantised)]
+    if found.weight_format.startswith("gptq"):
+        packed = _packed_bytes(spec, found, stage.layers, loading)
+        parts.append(buffers.zero_points(packed))
+    if found.quantised and found.weight_format not in (spec.weight_format, _BY_VLLM):
+        parts.append(buffers.packing(size))
+    if loading.vendor is Vendor.AMD:
+        parts.append(buffers.read_from_device(size))
+    return parts
+
+
+_BY_VLLM = "fp8"
+"""What vLLM itself packs a model in 16 bits into, layer by layer."""
 _HEAD_ON_EVERY_STAGE = Since[tuple[str, ...]](((0,), ("deepseek_v2", "deepseek_v3")), ((0, 10), ()))
 """Types whose head lies on every stage, used or not (``deepseek_v2.py``, ``deepseek_v3.py`` of
 0.6.6). The release of the change is not established."""

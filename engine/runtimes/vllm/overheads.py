@@ -20,19 +20,26 @@ _LISTED_TOKENS = 2 * 1024 + 128 + 1024 + 129
 """Entries of a row for allowed and biased tokens, stop tokens, bad words and their offsets."""
 
 
-def inside(device: Device, version: Version, tp: int, pp: int) -> Estimate:
+def inside(device: Device, version: Version, tp: int, pp: int, *, eager: bool) -> Estimate:
     """Growth outside PyTorch that vLLM charges to its budget."""
-    return _inside(
-        version, tp, pp, has_fast_links(device), int(device.compute_capability) in (0, 9)
-    )
+    hopper = int(device.compute_capability) in (0, 9)
+    return _inside(version, tp, pp, has_fast_links(device), hopper, eager)
 
 
 @lru_cache(maxsize=256)
-def _inside(version: Version, tp: int, pp: int, fast: bool, hopper: bool) -> Estimate:  # noqa: FBT001 - cache key
+def _inside(
+    version: Version,
+    tp: int,
+    pp: int,
+    fast: bool,  # noqa: FBT001
+    hopper: bool,  # noqa: FBT001
+    eager: bool,  # noqa: FBT001
+) -> Estimate:
     known: Span | None = None
     if tp > 1:
         span = rules.INSIDE_TENSOR_PARALLEL.at(version)
-        known = rules.PARALLEL_ON_HOPPER.at(version)
+        known = rules.PARALLEL_EAGER.at(version) if eager else None
+        known = known or rules.PARALLEL_ON_HOPPER.at(version)
         if not fast:
             span = rules.PARALLEL_WITHOUT_LINKS.at(version) or span
     elif pp > 1:

@@ -85,7 +85,8 @@ def _charged(settings: Settings, stage: StagePlan, device: Device) -> list[Estim
     """Buffers that are charged to the share beside weights and activations."""
     deployment = settings.deployment
     tp, pp = deployment.tensor_parallel_size, deployment.pipeline_parallel_size
-    growth = overheads.inside(device, settings.version, tp, pp)
+    eager = deployment.enforce_eager
+    growth = overheads.inside(device, settings.version, tp, pp, eager=eager)
     counted_in = rules.BUFFERS_CHARGED.at(settings.version)
     return [growth, stage.buffers] if stage.buffers and counted_in else [growth]
 

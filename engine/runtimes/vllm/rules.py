@@ -129,6 +129,10 @@ PARALLEL_ON_HOPPER = Since[Span | None](
 )
 """The same on Hopper: three starts of 0.11 and eleven of 0.19."""
 
+PARALLEL_EAGER = Since[Span | None](((0,), None), ((0, 18), _mib(300, 900, 2270)))
+"""The same with NVLink where nothing is compiled, and so no collectives are joined to what follows
+them: two H200 under an eager start had at most 1.0 GiB left for them."""
+
 INSIDE_PIPELINE = _mib(20, 72, 256)
 """The same with pipeline stages of one GPU each (0.07 GiB read four times)."""
 
