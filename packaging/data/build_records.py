@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 import record_logs as logs  # noqa: E402
 from record_fields import REQUEST_OF, figures_of, whole_reason  # noqa: E402 - path is set above
-from record_general import card_for, free_before, model_name, unread  # noqa: E402
+from record_general import card_for, free_before, model_name, unread, whole_need  # noqa: E402
 from record_llama_cpp import runs, shapes  # noqa: E402
 from record_readings import KNOWN, LEFT_OUT, READINGS  # noqa: E402
 from record_readings_files import CALIBRATED, calibrated, strix  # noqa: E402
@@ -92,7 +92,7 @@ def converted(raw: dict[str, Any]) -> dict[str, Any]:
     request = asked | read
     request = {k: v for k, v in request.items() if v is not None}
     model = reading.get("model") or model_name(raw)
-    facts = free_before(raw) | reading.get("facts", {}) | adapter(raw)
+    facts = free_before(raw) | whole_need(raw) | reading.get("facts", {}) | adapter(raw)
     if "free_before_bytes" in facts and "gpu" not in request:
         request["gpu"] = card_for(facts["free_before_bytes"])
     found = reading.get("left_out", {}) if reading else _unread(raw, request)

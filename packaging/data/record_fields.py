@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from record_general import file_mix, flags
+from record_releases import stated_release
 
 GIB = 2**30
 MIB = 2**20
@@ -71,54 +72,10 @@ _FAMILIAR = re.compile(
 )
 
 
-_SGLANG_RELEASES = (
-    ("2024-12-03", "0.4.0"), ("2024-12-25", "0.4.1"), ("2025-01-27", "0.4.2"),
-    ("2025-02-14", "0.4.3"), ("2025-03-13", "0.4.4"), ("2025-04-07", "0.4.5"),
-    ("2025-04-27", "0.4.6"), ("2025-06-10", "0.4.7"), ("2025-06-24", "0.4.8"),
-    ("2025-07-06", "0.4.9"), ("2025-07-31", "0.4.10"), ("2025-08-23", "0.5.1"),
-    ("2025-09-11", "0.5.2"), ("2025-10-06", "0.5.3"), ("2025-10-24", "0.5.4"),
-    ("2025-11-06", "0.5.5"), ("2025-12-03", "0.5.6"), ("2026-01-01", "0.5.7"),
-    ("2026-01-23", "0.5.8"), ("2026-02-23", "0.5.9"), ("2026-04-05", "0.5.10"),
-    ("2026-05-07", "0.5.11"), ("2026-05-16", "0.5.12"), ("2026-06-11", "0.5.13"),
-    ("2026-06-26", "0.5.14"), ("2026-07-10", "0.5.15"), ("2026-07-25", "0.5.16"),
-    ("2026-08-08", "0.5.17"), ("2026-08-21", "0.5.18"), ("2026-09-04", "0.5.19"),
-    ("2026-09-18", "0.5.20"), ("2026-10-01", "0.5.21"), ("2026-10-15", "0.5.22"),
-    ("2026-10-30", "0.5.23"),
-)  # fmt: skip
-"""Day on which a wheel was made -> SGLang's release."""
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-
-
-def _sglang_release(raw: dict[str, Any]) -> str | None:
-    """The release of a record of SGLang that states a day, or a month (its middle counts).
-
-    A pull request of SGLang's own runs what becomes the next release.
-    """
-    text = raw.get("engine_version") or ""
-    day = re.search(r"20\d\d-\d\d-\d\d", text)
-    month = re.search(r"([A-Z][a-z]{2})[a-z]* (20\d\d)", text)
-    if day:
-        date = day[0]
-    elif month:
-        date = f"{month[2]}-{_MONTHS.index(month[1].lower()) + 1:02}-15"
-    else:
-        return None
-    if "sgl-project/sglang/pull" in raw["source_url"]:
-        return next((name for made, name in _SGLANG_RELEASES if made >= date), None)
-    return next((name for made, name in reversed(_SGLANG_RELEASES) if made <= date), None)
-
-
 def served(raw: dict[str, Any]) -> dict[str, Any]:
     """The request of a record of vLLM or SGLang."""
     request: dict[str, Any] = {"runtime": raw["engine"]}
-    version = re.match(r"v?(\d+\.\d+(?:\.\d+)?)", raw.get("engine_version") or "")
-    release = version[1] if version and not version[1].startswith("20") else None
-    if release is None and raw["engine"] == "sglang":
-        release = _sglang_release(raw)
-    if release is None:
-        # A day, and the line of releases in brackets.
-        line = re.search(r"\(.*?\b(0\.\d+)\b", raw.get("engine_version") or "")
-        release = f"{line[1]}.0" if line else None
+    release = stated_release(raw)
     if release is not None:
         request["runtime_version"] = release
     request |= {ours: raw[theirs] for theirs, ours in _SHARED.items() if raw.get(theirs)}

@@ -24,6 +24,7 @@ _FILES = ("llama.cpp", "ik_llama.cpp", "ollama")
 _OF_FILES = re.compile(r"([- ](qat|0\d{3}|128k|gguf))+$", re.IGNORECASE)
 """What names of files add to the model's: how it was trained further, and when it was made."""
 _PLATFORMS = re.compile(r"Gaudi|Ascend|TPU|XPU")
+TOTALS = "its log prints totals over all chips"
 _BLOCKS_OF_128 = re.compile(r"Gaudi|Ascend")
 _DRAFTED = re.compile(r"draft|eagle|dflash|dspark|nextn|(?<!no )speculative", re.IGNORECASE)
 _FLAGS: tuple[tuple[str, str, Any], ...] = (
@@ -100,6 +101,12 @@ def free_before(raw: dict[str, Any]) -> dict[str, Any]:
     return {"free_before_bytes": round(free * GIB)} if is_stated else {}
 
 
+def whole_need(raw: dict[str, Any]) -> dict[str, Any]:
+    """Whether a refusal of a pipeline counted all stages together, as vLLM's do."""
+    is_refused = "kv_needed_gib_for_len" in raw["reported"] and (raw.get("pp") or 1) > 1
+    return {"whole_need": True} if is_refused else {}
+
+
 def card_for(free_bytes: int) -> str:
     """A card with so much room."""
     return next((name for size, name in _CARDS if size * GIB >= free_bytes), _CARDS[-1][1])
@@ -115,6 +122,8 @@ def unread(raw: dict[str, Any], request: dict[str, Any]) -> dict[str, str]:
         found |= dict.fromkeys((*FROM_POOL, "weights"), NO_DRAFT)
     if raw["engine"] == "vllm" and _PLATFORMS.search(_platform(raw)):
         found |= dict.fromkeys(("kv_pool", "concurrency from scratch", "activations"), OWN_PLATFORM)
+    if raw.get("per_rank") is False:
+        found |= dict.fromkeys((*FROM_POOL, "weights"), TOTALS)
     return found
 
 

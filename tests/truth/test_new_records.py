@@ -165,3 +165,24 @@ def test_that_a_new_line_is_read_as_far_as_it_says(converted: Any) -> None:
     assert dealt.request["offload_kqv"] is False
     assert dealt.left_out.keys() >= {"printed model buffers", "printed compute buffers"}
     assert read("mlx-lm").left_out["peak"] == "lengths of the prompts are not stated"
+
+
+@pytest.mark.parametrize(
+    ("engine", "said", "release"),
+    [
+        ("vllm", "0.8.5.post1", "0.8.5"),
+        ("vllm", "2026-03-19 (0.18 line)", "0.18.0"),
+        ("vllm", "2025-10-20", "0.11.0"),
+        ("vllm", "2025-09 (0.10 line)", "0.10.0"),
+        ("sglang", "Oct 2025", "0.5.3"),
+        ("sglang", "Build 2026", None),
+        ("vllm", "V0 line format", None),
+        ("vllm", None, None),
+    ],
+)
+def test_the_release_of_a_day(
+    converted: Any, engine: str, said: str | None, release: str | None
+) -> None:
+    raw = {"id": "new", "source_url": "page", "engine": engine} | RAW[engine]
+    request = converted(raw | {"engine_version": said})["request"]
+    assert request.get("runtime_version") == release
