@@ -13,6 +13,8 @@ from engine.errors import DeploymentError
 Version = tuple[int, ...]
 
 NEWEST = "5.24.0"
+VERSIONS = (NEWEST, "4.57.6", "4.49.0", "4.44.2", "4.41.2")
+"""One release of each set of rules that weighs, newest first."""
 LATENT_CACHE: Version = (5, 15)
 """``models/deepseek_v3``: the latent vector is cached; before, keys and values of every head."""
 CUT_WINDOWS: Version = (4, 56)

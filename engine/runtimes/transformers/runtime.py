@@ -28,7 +28,7 @@ class Transformers:
 
     name = "transformers"
     label = "Transformers"
-    versions: tuple[str, ...] = (releases.NEWEST,)
+    versions: tuple[str, ...] = releases.VERSIONS
     kv_cache_dtypes: tuple[str, ...] = (AS_STORED,)
 
     def weight_formats(self, model: Model) -> tuple[str, ...]:

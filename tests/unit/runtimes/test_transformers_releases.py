@@ -49,6 +49,16 @@ def decode(**settings: Any) -> int:
     return found.likely_bytes
 
 
+def test_that_an_older_release_never_takes_less_of_the_same_plan() -> None:
+    def peak(version: str) -> int:
+        regions = rank(runtime_version=version, prompt_len=1024).regions
+        return sum(entry.estimate.likely_bytes for entry in regions.values())
+
+    sizes = [peak(version) for version in get("transformers").versions]
+    assert len(set(sizes)) >= 3
+    assert sizes == sorted(sizes)
+
+
 def test_that_logits_of_a_whole_prompt_are_made_until_4_45() -> None:
     # In 16 bits, and copied to 32: 6 bytes for each of 8,192 tokens and 128,256 words.
     assert activations(runtime_version="4.44.2").likely_bytes == 8192 * HEAD * 6
