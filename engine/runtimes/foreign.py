@@ -24,13 +24,13 @@ _SGLANG = (
     "enable_prefix_caching", "speculative_tokens", "max_loras", "max_lora_rank", "kv_pool_bytes",
     "mem_fraction_static", "chunked_prefill_size", "max_running_requests", "max_total_tokens",
     "cuda_graph_max_bs", "page_size", "enable_dp_attention", "swa_full_tokens_ratio",
-    "max_mamba_cache_size", "mamba_full_memory_ratio",
+    "max_mamba_cache_size", "mamba_full_memory_ratio", "draft_model",
 )  # fmt: skip
 _LLAMA_CPP = (
     "n_ctx", "n_parallel", "kv_unified", "n_batch", "n_ubatch", "cache_type_k", "cache_type_v",
     "flash_attn", "swa_full", "n_gpu_layers", "n_cpu_moe", "split_mode", "tensor_split", "mmap",
     "repack", "offload_kqv", "op_offload", "n_outputs_max", "backend",
-    "cache_ram_bytes",
+    "cache_ram_bytes", "language_model_only",
 )  # fmt: skip
 _OLLAMA = ("gpu_overhead_bytes", "sched_spread")
 _TRANSFORMERS = (

@@ -12,6 +12,7 @@ from engine.runtimes.llama_cpp.builds import build_of
 from engine.runtimes.llama_cpp.compute import Graph
 from engine.runtimes.llama_cpp.offload import compute_buffers
 from engine.runtimes.llama_cpp.placement import HOST, Placement, place
+from engine.runtimes.llama_cpp.projector import Projector, projector
 from engine.runtimes.llama_cpp.settings import (
     CELL_ROUNDING,
     LEAST_FITTED_CONTEXT,
@@ -25,6 +26,7 @@ from engine.units import GIB, ceil_div
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.architecture.spec import ArchitectureSpec
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine, Slot
     from engine.runtimes.llama_cpp.shape import Shape
@@ -47,6 +49,8 @@ class Plan:
     compute: dict[int, int]
     output: int
     notes: tuple[str, ...]
+    projector: Projector | None = None
+    """Encoders on the first GPU, or on the host without one."""
     is_fitted_context: bool = False
 
     @property
@@ -57,7 +61,14 @@ class Plan:
     def projected(self, device: int) -> int:
         """What ``--fit`` counts on one device."""
         size = self.model[device] + self.kv[device] + self.state[device] + self.compute[device]
+        if self.projector is not None and device == self.encoders_on:
+            size += self.projector.likely_bytes
         return size + (self.output if device == HOST else 0)
+
+    @property
+    def encoders_on(self) -> int:
+        """The device of the encoders: the first GPU, whatever layers it has."""
+        return 0 if self.placement.devices else HOST
 
 
 def gpu_slots(machine: Machine, deployment: Deployment) -> tuple[Slot, ...]:
@@ -72,34 +83,42 @@ def gpu_slots(machine: Machine, deployment: Deployment) -> tuple[Slot, ...]:
     return gpus[:1] if deployment.split_mode == "none" else gpus
 
 
-def plan(shape: Shape, deployment: Deployment, machine: Machine) -> Plan:
-    """The buffers llama-server allocates.
+def plan(
+    shape: Shape, deployment: Deployment, machine: Machine, spec: ArchitectureSpec | None = None
+) -> Plan:
+    """The buffers llama-server allocates; with the encoders of ``spec``, if it has any.
 
     Raises:
         DeploymentError: llama.cpp would refuse; names the setting.
     """
     total = chosen_cells(deployment)
     if total is not None:
-        return _planned(shape, deployment, machine, total)
+        return _planned(shape, deployment, machine, total, spec)
     trained = shape.context_length or _UNKNOWN_CONTEXT
-    whole = _planned(shape, deployment, machine, trained)
+    whole = _planned(shape, deployment, machine, trained, spec)
     if (
         deployment.n_ctx == 0
         or trained <= LEAST_FITTED_CONTEXT
         or _fits(whole, machine, deployment)
     ):
         return whole
-    return _reduced(shape, deployment, machine, whole)
+    return _reduced(shape, deployment, machine, whole, spec)
 
 
-def _reduced(shape: Shape, deployment: Deployment, machine: Machine, whole: Plan) -> Plan:
+def _reduced(
+    shape: Shape,
+    deployment: Deployment,
+    machine: Machine,
+    whole: Plan,
+    spec: ArchitectureSpec | None,
+) -> Plan:
     """The largest context that leaves the margin free, never under the least one.
 
     The slack falls almost straight with the context, so a chord finds the spot in a few plans.
     """
 
     def at(steps: int) -> tuple[Plan, int]:
-        tried = _planned(shape, deployment, machine, steps * CELL_ROUNDING)
+        tried = _planned(shape, deployment, machine, steps * CELL_ROUNDING, spec)
         return tried, _slack_bytes(tried, machine, deployment)
 
     low, high = LEAST_FITTED_CONTEXT // CELL_ROUNDING, ceil_div(whole.settings.n_ctx, CELL_ROUNDING)
@@ -149,7 +168,13 @@ def _shares(slots: tuple[Slot, ...], deployment: Deployment) -> list[float]:
     return [*asked, *[0.0] * (len(slots) - len(asked))] if slots else []
 
 
-def _planned(shape: Shape, deployment: Deployment, machine: Machine, total: int) -> Plan:
+def _planned(
+    shape: Shape,
+    deployment: Deployment,
+    machine: Machine,
+    total: int,
+    spec: ArchitectureSpec | None,
+) -> Plan:
     slots = gpu_slots(machine, deployment)
     placement = place(
         shape,
@@ -173,10 +198,15 @@ def _planned(shape: Shape, deployment: Deployment, machine: Machine, total: int)
         compute=compute_buffers(graph, placement, cuda=cuda),
         output=buffers.output_bytes(shape, settings),
         notes=notes,
+        projector=projector(spec, settings)
+        if spec and not deployment.language_model_only
+        else None,
     )
 
 
-def placements(shape: Shape, deployment: Deployment, machine: Machine) -> tuple[Deployment, ...]:
+def placements(
+    shape: Shape, deployment: Deployment, machine: Machine, spec: ArchitectureSpec | None = None
+) -> tuple[Deployment, ...]:
     """What ``--fit`` would try for a plan that doesn't fit its GPUs: fewer experts or layers there.
 
     Experts go to the host first, from layer 0; only when all of them are there, whole layers.
@@ -187,10 +217,10 @@ def placements(shape: Shape, deployment: Deployment, machine: Machine) -> tuple[
         return ()
     found: list[Deployment] = []
     layers = shape.num_layers
-    total = chosen_cells(deployment) or _planned_cells(shape, deployment, machine)
+    total = chosen_cells(deployment) or plan(shape, deployment, machine, spec).settings.n_ctx
 
     def fits(tried: Deployment) -> bool:
-        return _fits(_planned(shape, tried, machine, total), machine, tried)
+        return _fits(_planned(shape, tried, machine, total, spec), machine, tried)
 
     if fits(deployment):
         return ()
@@ -203,10 +233,6 @@ def placements(shape: Shape, deployment: Deployment, machine: Machine) -> tuple[
     if spared is not None:
         found.append(deployment.with_(n_gpu_layers=units - spared))
     return tuple(found)
-
-
-def _planned_cells(shape: Shape, deployment: Deployment, machine: Machine) -> int:
-    return plan(shape, deployment, machine).settings.n_ctx
 
 
 def _first(fits: Callable[[int], bool], low: int, high: int) -> int | None:

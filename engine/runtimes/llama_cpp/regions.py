@@ -65,7 +65,7 @@ class Ranks:
         """Context, libraries and page tables of a GPU; what comes there with the first prompt."""
         held = sum(self.plan.projected(device) for device in devices)
         runtime = ranges.device_runtime(slot.device, self.plan.settings.backend, held)
-        return runtime, transients.on_gpu(self.shape, self.plan, slot.device)
+        return runtime, transients.on_gpu(self.shape, self.plan, slot.device, devices[0])
 
     def host(self, rank: int, slot: Slot, *, beside_gpu: bool) -> RankBudget:
         """The machine's own RAM."""
@@ -148,6 +148,11 @@ class Ranks:
         if HOST in devices and plan.settings.mmap:
             note += ", mapped: file pages (RssFile), reclaimable"
         known = least(size - twice, doubted)
+        if plan.projector is not None and plan.encoders_on in devices:
+            encoders = plan.projector.weights
+            estimate = total((estimate.named("text model"), encoders))
+            known = None if known is None else known + encoders.low_bytes
+            note += ", and encoders"
         return RegionBudget(Region.WEIGHTS, estimate, known, note, gap if twice else "")
 
     def _shared_bytes(self, devices: tuple[int, ...]) -> int:
@@ -264,6 +269,8 @@ class Ranks:
         if HOST in devices:
             rows = f"4 B × {self.shape.n_vocab:,} × {_slots(settings.slots)}"
             parts.append(exactly(plan.output, Basis.EXACT, _OUTPUT_SOURCE, rows, "output buffer"))
+        if plan.projector is not None and plan.encoders_on in devices:
+            parts.append(plan.projector.work)
         note = f"Compute buffer for {settings.tokens:,} tokens, {settings.outputs:,} logit rows"
         return RegionBudget(Region.ACTIVATIONS, total(parts), None, note)
 

@@ -72,7 +72,7 @@ class LlamaCpp:
             raise DeploymentError(
                 f"{model.id} has no layers that llama.cpp could load.", field="runtime"
             )
-        planned = plan(shape, deployment, machine)
+        planned = plan(shape, deployment, machine, model.spec)
         slots = gpu_slots(machine, deployment)
         ranks = _ranks(shape, planned, machine, slots, _cache_ram(deployment))
         return Budget(
@@ -94,7 +94,8 @@ def placements(model: Model, deployment: Deployment, machine: Machine) -> tuple[
     Raises:
         DeploymentError: llama.cpp would refuse the plan whatever its placement.
     """
-    return plans.placements(shape_of(model, deployment.weight_format), deployment, machine)
+    shape = shape_of(model, deployment.weight_format)
+    return plans.placements(shape, deployment, machine, model.spec)
 
 
 def file_bytes(model: Model, weight_format: str) -> int:
@@ -250,8 +251,11 @@ def _assumptions(
             f"Up to {format_bytes(repacked, digits=1)} of weights are repacked into copies; their "
             "file pages stay mapped until the system wants the memory."
         )
-    if any(t.module.value in ("vision", "audio") for t in model.spec.outer):
-        notes.append("The vision or audio tower is a file of its own (mmproj) and not counted.")
+    if planned.projector is not None:
+        notes.append(
+            "With the file of its encoders (mmproj) in 16 bits, which -hf loads as well; "
+            "language_model_only leaves it out."
+        )
     return tuple(notes)
 
 

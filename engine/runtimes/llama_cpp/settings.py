@@ -288,8 +288,7 @@ def _flash(
     if not build.has_auto_flash:
         notes.append(f"Flash attention off, the default of {build.name}.")
         return False
-    widths = _FLASH_HEADS.get(backend)
-    has_kernel = not on_gpu or shape.mla is not None or widths is None or shape.head_dim in widths
+    has_kernel = not on_gpu or shape.mla is not None or _is_fused(shape.head_dim, backend)
     notes.append(
         "Flash attention on, as llama.cpp's auto decides."
         if has_kernel
@@ -298,10 +297,17 @@ def _flash(
     return has_kernel
 
 
+def _is_fused(head_dim: int, backend: str) -> bool:
+    widths = _FLASH_HEADS.get(backend)
+    return head_dim in widths if widths is not None else head_dim % _FLASH_STEP == 0
+
+
 _CUDA_HEADS = frozenset({0, 40, 64, 72, 80, 96, 112, 128, 192, 256, 320, 512, 576})
 _METAL_HEADS = frozenset({0, 32, 40, 48, 64, 72, 80, 96, 112, 128, 192, 256, 320, 512, 576})
 _FLASH_HEADS = {"cuda": _CUDA_HEADS, "rocm": _CUDA_HEADS, "metal": _METAL_HEADS}
-"""Head widths with a kernel; Vulkan and SYCL take any that is a multiple of 8."""
+"""Head widths with a kernel."""
+_FLASH_STEP = 8
+"""Vulkan and SYCL take any width that is a multiple of it (``ggml-vulkan.cpp``, supports_op)."""
 
 
 def _refuse_impossible(deployment: Deployment, build: Build, backend: str) -> None:

@@ -41,7 +41,7 @@ _AT_THE_END = 2
 """Checkpoints that every prompt gets near its end, however short it is."""
 
 
-def on_gpu(shape: Shape, plan: Plan, device: Device) -> Moments:
+def on_gpu(shape: Shape, plan: Plan, device: Device, rank: int) -> Moments:
     """What comes on one GPU with the first prompt; nothing comes while it loads."""
     settings = plan.settings
     coming: list[Estimate] = []
@@ -61,6 +61,9 @@ def on_gpu(shape: Shape, plan: Plan, device: Device) -> Moments:
                 "f16 copies of a layer's cache",
             )
         )
+    encoders = plan.projector
+    if encoders is not None and encoders.coming is not None and rank == plan.encoders_on:
+        coming.append(encoders.coming)
     return Moments(sustained=tuple(e for e in coming if e.high_bytes))
 
 
