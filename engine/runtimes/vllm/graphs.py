@@ -71,7 +71,7 @@ _LAWS = Since[_Law](
     ((0, 6), _Law(0.15, 0.15, 0.02, 1.15, 0.6, 1.0, 0.5, 2, "captured: seven starts of 0.6, 0.7")),
     (
         (0, 8),
-        _Law(0.1, 0.15, 0.02, 1.15, 0.6, 1.0, 0.25, 5.0, "captured: five starts of 0.8 to 0.10"),
+        _Law(0.1, 0.15, 0.02, 1.15, 0.6, 1.0, 0.25, 3.0, "captured: eight starts of 0.8 to 0.10"),
     ),
     (
         (0, 11),
@@ -102,6 +102,9 @@ _WIDER = (0.35, 1.5)
 _LORA, _ADAPTERS_TWICE = 2.3, (0, 11)
 """Times for layers with adapters (seven notebooks of 0.7 to 0.11); since 0.11 sizes are captured
 with and without them."""
+_ONLY_PIECES = 2.2
+"""Times for runner V1 before it captured whole batches, whatever its weights are: 0.38 to
+2.24 GiB in four starts of 0.8 to 0.10."""
 _UNPACKED_BY_KERNELS = ("nf4", "int8")
 _UNPACKED = 2.5
 """Times for bitsandbytes (four notebooks of 0.7 and 0.8)."""
@@ -157,13 +160,8 @@ def memory(step: Step, sizes: Captures, device: Device) -> Estimate:
         return exactly(0, Basis.EXACT, "enforce_eager captures no graphs")
     law = _LAWS.at(step.version)
     spec, tp = step.spec, step.tensor_parallel_size
-    graphs = sizes.graphs
-    each = law.layer + (law.parallel if tp > 1 else 0)
-    if step.adapters:
-        each *= _LORA
-        graphs *= 2 if step.version >= _ADAPTERS_TWICE else 1
-    if step.weight_format in _UNPACKED_BY_KERNELS:
-        each *= _UNPACKED
+    graphs = sizes.graphs * (2 if step.adapters and step.version >= _ADAPTERS_TWICE else 1)
+    each = (law.layer + (law.parallel if tp > 1 else 0)) * _times(step, sizes)
     kinds = layer_kinds(spec, step.layers.start, step.layers.stop)
     weight = sum(count * (law.states if layer.state else 1.0) for layer, count in kinds)
     if step.last_stage:
@@ -191,6 +189,14 @@ def memory(step: Step, sizes: Captures, device: Device) -> Estimate:
         low, basis = 0, Basis.ASSUMED
         source = "no start of an encoder is on record: at most as much as a decoder's"
     return Estimate(low, likely, high, basis, source, formula)
+
+
+def _times(step: Step, sizes: Captures) -> float:
+    """How many times as much as of plain layers a size takes."""
+    if step.version < _WHOLE_SINCE and not sizes.whole:
+        return _ONLY_PIECES
+    times = _LORA if step.adapters else 1.0
+    return times * (_UNPACKED if step.weight_format in _UNPACKED_BY_KERNELS else 1.0)
 
 
 def _pool_bytes(step: Step, sizes: Captures, device: Device) -> int:

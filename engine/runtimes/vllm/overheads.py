@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.budget.sequence_state import CACHED
+from engine.devices.device import Vendor
 from engine.evidence import Basis, Estimate, exactly
 from engine.runtimes.overheads import has_fast_links
 from engine.runtimes.vllm import rules
@@ -22,6 +23,9 @@ _LISTED_TOKENS = 2 * 1024 + 128 + 1024 + 129
 
 def inside(device: Device, version: Version, tp: int, pp: int, *, eager: bool) -> Estimate:
     """Growth outside PyTorch that vLLM charges to its budget."""
+    if device.vendor is Vendor.AMD:
+        span = rules.PARALLEL_ON_ROCM if tp > 1 else rules.INSIDE_ON_ROCM
+        return _spanned(span, "starts on MI300X and MI355X", _label(tp, pp))
     hopper = int(device.compute_capability) in (0, 9)
     return _inside(version, tp, pp, has_fast_links(device), hopper, eager)
 
@@ -50,7 +54,11 @@ def _inside(
     if known is not None and fast and hopper:
         span = known
     source = "“non-torch memory” of logged starts, by version"
-    return _spanned(span, source, "workspaces" if tp * pp == 1 else "collectives, workspaces")
+    return _spanned(span, source, _label(tp, pp))
+
+
+def _label(tp: int, pp: int) -> str:
+    return "workspaces" if tp * pp == 1 else "collectives, workspaces"
 
 
 def libraries(room_bytes: int) -> Estimate:

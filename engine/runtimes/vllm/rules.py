@@ -133,6 +133,13 @@ PARALLEL_EAGER = Since[Span | None](((0,), None), ((0, 18), _mib(300, 900, 2270)
 """The same with NVLink where nothing is compiled, and so no collectives are joined to what follows
 them: two H200 under an eager start had at most 1.0 GiB left for them."""
 
+INSIDE_ON_ROCM = _mib(100, 900, 2000)
+"""The same on AMD's cards, whose kernels are loaded meanwhile: about 1.2 GiB in one start of 0.11
+on a card of 192 GB, whose own size is assumed."""
+
+PARALLEL_ON_ROCM = _mib(300, 1800, 5000)
+"""The same with tensor parallelism: 4.75 GiB beside the weights in one start on eight MI355X."""
+
 INSIDE_PIPELINE = _mib(20, 72, 256)
 """The same with pipeline stages of one GPU each (0.07 GiB read four times)."""
 

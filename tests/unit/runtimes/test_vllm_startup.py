@@ -217,6 +217,23 @@ def test_that_graphs_lie_in_their_range(name: str, settings: dict[str, Any], gib
     assert found.basis is Basis.FITTED
 
 
+@pytest.mark.parametrize(
+    ("device", "version", "settings", "gib"),
+    [
+        # Qwen3-8B piece by piece, 67 sizes: on an A100 of 40 GB, and in FP8 on a card of 24 GB.
+        (A100, "0.9.2", {}, 2.24),
+        (RTX_3090, "0.10.2", {"weight_format": "fp8-block"}, 0.68),
+    ],
+)
+def test_that_pieces_alone_lie_in_their_range(
+    device: Device, version: str, settings: dict[str, Any], gib: float
+):
+    found = rank("Qwen3-8B", device, runtime_version=version, **settings)
+    estimate = found.regions[Region.CUDA_GRAPHS].estimate
+    assert estimate.low_bytes / GIB <= gib <= estimate.high_bytes / GIB
+    assert estimate.likely_bytes / GIB == pytest.approx(0.9, abs=0.1)
+
+
 def test_that_buffers_of_the_second_runner_count_from_0_27_on():
     # 1,024 rows of 128,256 counters and of 4,008 masks, 4 B each (penalties.py), block tables of
     # 8,192 / 16 entries, and 3,329 entries of token lists (logit_bias.py, bad_words.py).
