@@ -186,3 +186,22 @@ def test_the_release_of_a_day(
     raw = {"id": "new", "source_url": "page", "engine": engine} | RAW[engine]
     request = converted(raw | {"engine_version": said})["request"]
     assert request.get("runtime_version") == release
+
+
+@pytest.mark.parametrize(
+    ("model", "is_scored"), [("Qwen/Qwen3-8B", True), ("Qwen/Qwen3.5-2B", False)]
+)
+def test_that_tokens_of_an_unknown_release_are_scored_where_all_count_alike(
+    model: str, is_scored: bool
+) -> None:
+    # Until 0.19 a hybrid's tokens were divided by its groups; full attention was never.
+    request = {"runtime": "vllm", "model": model, "max_model_len": 8192}
+    printed = {"kv_pool": [10 * 2**30, 0], "kv_tokens": [72816, 0]}
+    found, missed = scored(Record("new", "page", "vllm", "", model, request, printed, {}))
+    assert [score.figure for score in found] == ["kv_tokens from a known pool"] * is_scored
+    if is_scored:
+        # 10 GiB of 36 layers × 2 × 8 heads × 128 × 2 B, in blocks of 16 tokens.
+        assert found[0].likely == 10 * 2**30 // 147456 // 16 * 16
+    reasons = {one.figure: one.reason for one in missed}
+    assert reasons["kv_pool"] == "the card is not named"
+    assert is_scored != ("kv_tokens from a known pool" in reasons)

@@ -15,7 +15,7 @@ from tests.truth.scoring.unscored import left_out, unscored
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-FIGURES: dict[str, Callable[[Asked], Iterator[Score]]] = {
+FIGURES: dict[str, Callable[[Asked], Iterator[Score | Missed]]] = {
     "vllm": served.scores,
     "sglang": served.scores,
     "transformers": generated.scores,
@@ -59,17 +59,24 @@ def scored(record: Record) -> tuple[list[Score], list[Missed]]:
     if "*" in record.left_out:
         return missed(record.left_out["*"])
     try:
-        found = _scores(record)
+        every = _scores(record)
     except PlimsollError as error:
         return missed(f"no answer: {error.message}")
-    if found is None:
+    if every is None:
         return missed("a runtime that is not planned yet")
-    gone = [*left_out(record), *unscored(record, found)]
-    kept = [score for score in found if score.figure not in record.left_out]
+    gone = [*left_out(record), *unscored(record, every)]
+    kept: list[Score] = []
+    for one in every:
+        if one.figure in record.left_out:
+            continue
+        if isinstance(one, Score):
+            kept.append(one)
+        else:
+            gone.append(one)
     return (kept, gone) if kept or gone else missed("it states no figure")
 
 
-def _scores(record: Record) -> list[Score] | None:
+def _scores(record: Record) -> list[Score | Missed] | None:
     """None where the runtime is not planned."""
     if "overhead" in record.facts:
         return [overhead.score(record)]

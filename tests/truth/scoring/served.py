@@ -10,7 +10,7 @@ from engine.budget.model import Region
 from engine.evidence import total
 from engine.runtimes.vllm.loading import WHILE_READING
 from engine.runtimes.vllm.rules import GRAPHS_INSIDE, parse_version
-from tests.truth.scoring.scores import Score, law_of, span
+from tests.truth.scoring.scores import Missed, Score, law_of, span
 from tests.truth.scoring.versions import range_of, release_of, version_of
 
 if TYPE_CHECKING:
@@ -28,12 +28,15 @@ _BY_RELEASE = {"non_torch", "consumed"}
 """Figures with one constant per range of releases."""
 _TABLES = ("h100/", "sweep/")
 """Starts that one project logged on one card, with every setting: rows, where others are logs."""
+_APART = ("0.11.0", "0.19.0", "0.24.0")
+"""Releases that count blocks and tokens of a pool otherwise than today's, and than each other."""
+_UNSTATED = "its release is not stated, and releases count otherwise"
 _STATES = {"state_conv", "state_ssm"}
 _COUNTS = ("kv_blocks", "kv_tokens", "max_concurrency")
 
 
-def scores(asked: Asked) -> Iterator[Score]:
-    """Every figure of the record that is scored."""
+def scores(asked: Asked) -> Iterator[Score | Missed]:
+    """Every figure of the record that is scored, and those that only its release would decide."""
     record, budget = asked.record, asked.sizing.budget
     rank = budget.ranks[record.facts.get("rank", 0)]
     inside = _graphs_are_inside(budget)
@@ -66,14 +69,22 @@ def _from_scratch(asked: Asked, rank: RankBudget) -> Iterator[Score]:
         yield replace(made, law=law_of([ours]))
 
 
-def _from_known_pool(asked: Asked) -> Iterator[Score]:
+def _from_known_pool(asked: Asked) -> Iterator[Score | Missed]:
     """The integers that follow from the bytes of the pool."""
-    printed = asked.record.printed
+    record, printed = asked.record, asked.record.printed
     pool_bytes, within = printed["kv_pool"]
     known = asked.again(kv_pool_bytes=pool_bytes).budget
+    others: list[Budget] = []
+    if record.runtime == "vllm" and "runtime_version" not in record.request:
+        others = [asked.again(kv_pool_bytes=pool_bytes, runtime_version=v).budget for v in _APART]
     for figure in _COUNTS:
-        if figure in printed:
-            yield _count(asked, figure, known, f"{figure} from a known pool")
+        if figure not in printed:
+            continue
+        label = f"{figure} from a known pool"
+        score = _count(asked, figure, known, label)
+        apart = (abs(_count(asked, figure, o, label).likely - score.likely) for o in others)
+        is_decided = all(off <= score.within for off in apart)
+        yield score if is_decided else Missed(record.id, record.runtime, label, _UNSTATED)
     if "longest" in printed:
         yield _longest(asked, pool_bytes, within)
 

@@ -33,6 +33,7 @@ _PARTS = {
 }
 """Printed figure -> start of the score that it is a part of, where that is not its own name."""
 _REASONS = {
+    "kv_pool": "the card is not named",
     "graphs": "captured since 0.20, when the budget holds an estimate in its place",
     "graphs_estimated": "an estimate that a release before 0.20 does not charge",
     "kv_tokens": "no pool is printed to count from",
@@ -62,7 +63,7 @@ def left_out(record: Record) -> Iterator[Missed]:
             yield Missed(record.id, record.runtime, figure, reason)
 
 
-def unscored(record: Record, scores: Iterable[Score]) -> Iterator[Missed]:
+def unscored(record: Record, scores: Iterable[Score | Missed]) -> Iterator[Missed]:
     """Every printed figure of ``record`` without a score, in the order of the record."""
     named = [*(score.figure for score in scores), *record.left_out]
     seen: set[str] = set()
