@@ -14,14 +14,17 @@ from PySide6.QtWidgets import QFileDialog
 from engine.devices import catalogue, plain
 from engine.errors import PlimsollError, UsageError
 from engine.fit.solve import limits
+from engine.source.by_hand import by_hand
 from gui.kit.about import AboutDialog, own_version
 from gui.kit.settings import PAGES
 from gui.sizing import present
+from gui.sizing.by_hand_dialog import ByHandDialog
 from gui.sizing.markdown import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.source.by_hand import Measures
     from gui.app import App
 
 _MODEL_FILES = "Models (*.json *.safetensors *.gguf);;All files (*)"
@@ -45,6 +48,7 @@ class Filing(QObject):
         header.add_action_button(commands["report"], "file-text", "Report")
         commands["open"].triggered.connect(self._on_open)
         commands["open folder"].triggered.connect(self._on_open_folder)
+        commands["by hand"].triggered.connect(self._on_by_hand)
         commands["open recording"].triggered.connect(self._on_open_recording)
         commands["record"].triggered.connect(self._on_record)
         commands["report"].triggered.connect(self._on_report)
@@ -80,6 +84,15 @@ class Filing(QObject):
 
     def _on_model_selected(self, name: str) -> None:
         self._app.browser.open(Path(name))
+
+    def _on_by_hand(self) -> None:
+        dialog = ByHandDialog(self._app.window)
+        dialog.entered.connect(self._on_entered)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def _on_entered(self, measures: Measures) -> None:
+        self._app.loader.load(lambda _: by_hand(measures))
 
     def _on_open_recording(self) -> None:
         self._ask("Open a recording", _RECORDINGS, self._on_recording_selected).open()

@@ -32,6 +32,9 @@ COMMANDS = (
     Command("open", "&File", "&Open…", "Ctrl+O", "Read a config.json, a .safetensors or a .gguf"),
     Command("open folder", "&File", "Open model &folder…", "", "Read a model's folder"),
     Command(
+        "by hand", "&File", "Enter a model by &hand…", "Ctrl+N", "Size a model without a config"
+    ),
+    Command(
         "open recording", "&File", "Open re&cording…", "", "Play a recording of measured memory"
     ),
     Command(
@@ -48,8 +51,17 @@ COMMANDS = (
     Command("copy", "&Edit", "&Copy as Markdown", "Ctrl+Shift+C", "Copy the answer", section=True),
     Command("search", "&View", "&Find a model", "Ctrl+F"),
     Command("browser", "&View", "&Models", "Ctrl+B", checkable=True),
+    Command(
+        "all models",
+        "&View",
+        "&All models and filters",
+        "Ctrl+Shift+F",
+        "All filters, and every model with its figures",
+        checkable=True,
+    ),
     Command("tabs", "&View", "Figures &below the picture", "Ctrl+J", checkable=True),
     Command("tab regions", "&View", "&Regions", "Ctrl+1"),
+    Command("tab map", "&View", "F&it map", "Ctrl+2"),
     Command("tab compare", "&View", "Co&mpare", "Ctrl+3"),
     Command("tab holds", "&View", "What &holds it", "Ctrl+4"),
     Command("next area", "&View", "&Next area", "F6"),

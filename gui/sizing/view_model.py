@@ -56,7 +56,7 @@ class State:
     limits: Limits | None = None
     changes: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
-    """What loading a model changed in the plan, one sentence each."""
+    """What loading a model changed in the plan, and what is to be known of it, a sentence each."""
 
     @property
     def is_stale(self) -> bool:
@@ -101,6 +101,8 @@ class SizingViewModel(QObject):
     ) -> None:
         super().__init__(parent)
         self._default_runtime = default_runtime
+        self.runner = runner
+        """Where what takes a search is worked out."""
         self.state = State(plan=first_plan(next(iter(RUNTIMES))), here=here)
         self.undo_stack = QUndoStack(self)
         self.undo_stack.setUndoLimit(200)
@@ -121,7 +123,8 @@ class SizingViewModel(QObject):
         plan = self.state.plan
         if not self.undo_stack.count():
             plan = first_plan(self._default_runtime(model, self.state.here))
-        plan, notes = adapted(plan, model)
+        plan, changed = adapted(plan, model)
+        notes = (*changed, *model.notes)
         self._answer(replace(self.state, model=model, plan=plan, notes=notes, sizing=None))
 
     def open(self, model: Model, plan: Plan) -> None:
@@ -286,4 +289,5 @@ _TITLES = {
     "pp": "pipeline parallelism",
     "device": "device",
     "emptied": "now or emptied",
+    "fit map": "move on the fit map",
 }

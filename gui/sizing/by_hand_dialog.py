@@ -1,0 +1,156 @@
+"""Enter a model that has no config: what is known of it, and at once what is made of that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.errors import PlimsollError
+from engine.source.by_hand import Measures, by_hand
+from engine.units import parse_parameters, parse_tokens
+from gui.kit import format as fmt
+from gui.kit.controls import label, running_text
+from gui.kit.fields import parse_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PURPOSE = (
+    "For a model without a config.json. The cache follows from layers, KV heads and head width "
+    "alone; what is left empty is chosen so that the parameters come out as stated."
+)
+_FIELDS: tuple[tuple[str, str, str, Callable[[str], int], bool], ...] = (
+    ("parameters", "&Parameters", "8B", parse_parameters, True),
+    ("num_hidden_layers", "&Layers", "32", parse_count, True),
+    ("num_key_value_heads", "&KV heads", "8", parse_count, True),
+    ("head_dim", "&Head width", "128", parse_count, True),
+    ("hidden_size", "Hidden &size", "", parse_count, False),
+    ("vocab_size", "&Vocabulary", "", parse_count, False),
+    ("max_position_embeddings", "Longest &context", "", parse_tokens, False),
+)
+"""Key, label, example, how it is read, whether it has to be known."""
+_MOST = 10**15
+
+
+class ByHandDialog(QDialog):
+    """Opened with ``open()``; tells the measures once they make a model."""
+
+    entered = Signal(object)
+    """The ``Measures``."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("by hand")
+        self.setWindowTitle("Enter a model by hand")
+        self.setMinimumWidth(520)
+        self.name = QLineEdit()
+        self.name.setObjectName("name")
+        self.name.setPlaceholderText("entered by hand")
+        self.fields = {key: QLineEdit() for key, *_ in _FIELDS}
+        self.words = running_text("small")
+        self.words.setObjectName("by hand words")
+        self.confirm = QPushButton("Size this model")
+        self.confirm.setProperty("role", "primary")
+        self.confirm.setDefault(True)
+        self._known: Measures | None = None
+        self._build()
+        self.confirm.clicked.connect(self._on_size)
+        for field in (self.name, *self.fields.values()):
+            field.textChanged.connect(self._on_typed)
+        self._on_typed()
+
+    def _build(self) -> None:
+        purpose = label(_PURPOSE, "small")
+        purpose.setWordWrap(True)
+        form = QFormLayout()
+        form.setVerticalSpacing(8)
+        form.setHorizontalSpacing(16)
+        form.addRow("&Name", self.name)
+        for key, text, example, _, needed in _FIELDS:
+            field = self.fields[key]
+            field.setObjectName(key)
+            field.setPlaceholderText(example if needed else "chosen")
+            form.addRow(text, field)
+        leave = QPushButton("Cancel")
+        leave.setAutoDefault(False)
+        leave.clicked.connect(self.reject)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(8)
+        buttons.addStretch(1)
+        buttons.addWidget(leave)
+        buttons.addWidget(self.confirm)
+        self.words.setMinimumHeight(3 * self.words.fontMetrics().lineSpacing())
+        column = QVBoxLayout(self)
+        column.setContentsMargins(24, 20, 24, 16)
+        column.setSpacing(12)
+        column.addWidget(label("Enter a model by hand", "title"))
+        column.addWidget(purpose)
+        column.addLayout(form)
+        column.addWidget(self.words)
+        column.addStretch(1)
+        column.addLayout(buttons)
+
+    def _on_typed(self) -> None:
+        self._known = None
+        try:
+            known = self._read()
+            if known is not None:
+                by_hand(known)
+        except (PlimsollError, ValueError) as error:
+            self._say(str(error), wrong=True)
+            return
+        self._known = known
+        if known is None:
+            self._say("Parameters, layers, KV heads and head width have to be known.", wrong=False)
+            return
+        (note,) = by_hand(known).notes
+        each = 4 * known.num_hidden_layers * known.num_key_value_heads * known.head_dim
+        self._say(f"{note} {fmt.count(each)} bytes a token in 16 bits.", wrong=False)
+
+    def _read(self) -> Measures | None:
+        """What is typed; None while something that has to be known is empty.
+
+        Raises:
+            ValueError: a text is no number, in one sentence.
+        """
+        found: dict[str, int] = {}
+        for key, text, example, parse, _ in _FIELDS:
+            typed = self.fields[key].text().strip()
+            if not typed:
+                continue
+            name = text.replace("&", "")
+            try:
+                value = parse(typed)
+            except ValueError:
+                wanted = f"a number such as {example}" if example else "a whole number"
+                message = f"{name}: \u201c{typed[:40]}\u201d is not {wanted}."
+                raise ValueError(message) from None
+            if not 1 <= value <= _MOST:
+                message = f"{name}: type at least 1."
+                raise ValueError(message)
+            found[key] = value
+        if not all(key in found for key, *_, needed in _FIELDS if needed):
+            return None
+        return Measures(**found, name=self.name.text().strip()[:80] or Measures.name)
+
+    def _say(self, text: str, *, wrong: bool) -> None:
+        self.words.setProperty("role", "trouble" if wrong else "small")
+        self.words.style().unpolish(self.words)
+        self.words.style().polish(self.words)
+        self.words.setText(text)
+        self.confirm.setEnabled(self._known is not None)
+
+    def _on_size(self) -> None:
+        if self._known is not None:
+            self.entered.emit(self._known)
+            self.accept()
