@@ -115,7 +115,8 @@ def generated(raw: dict[str, Any]) -> dict[str, Any]:
 def on_apple(raw: dict[str, Any]) -> dict[str, Any]:
     """The request of a record of MLX."""
     request: dict[str, Any] = {"runtime": "mlx", "weight_format": weight_format(raw)}
-    request |= device(raw)
+    # What MLX itself counts does not depend on the Mac, where none is named.
+    request |= {"gpu": "M3 Ultra 512 GB"} | device(raw)
     release = re.search(r"mlx-lm (\d+\.\d+\.\d+)", raw.get("engine_version") or "")
     if release:
         request["runtime_version"] = release[1]

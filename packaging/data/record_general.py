@@ -7,6 +7,7 @@ from typing import Any
 
 GIB = 2**30
 NO_DRAFT = "its draft model is not described"
+PACKED = "a packing of the cache that is not planned"
 SHORT = "lengths of the prompts are not stated"
 OWN_PLATFORM = "a platform whose pool follows a rule of its own, which is not planned"
 FROM_POOL = (
@@ -23,6 +24,7 @@ _PACKED = re.compile(r"(?:-MLX)?[- ](?:\d-?bit|bf16)(?:-MTP-MLX)?$", re.IGNORECA
 _FILES = ("llama.cpp", "ik_llama.cpp", "ollama")
 _OF_FILES = re.compile(r"([- ](qat|0\d{3}|128k|gguf))+$", re.IGNORECASE)
 """What names of files add to the model's: how it was trained further, and when it was made."""
+_PLAIN_CACHES = (None, "none", "auto", "bf16", "fp16")
 _PLATFORMS = re.compile(r"Gaudi|Ascend|TPU|XPU")
 TOTALS = "its log prints totals over all chips"
 _BLOCKS_OF_128 = re.compile(r"Gaudi|Ascend")
@@ -117,6 +119,8 @@ def unread(raw: dict[str, Any], request: dict[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     if raw["engine"].startswith("mlx") and not raw.get("prompt_tokens"):
         found |= dict.fromkeys(("peak", "kv"), SHORT)
+    if raw["engine"].startswith("mlx") and raw.get("kv_dtype") not in _PLAIN_CACHES:
+        found |= dict.fromkeys(("peak", "kv"), PACKED)
     drafted = _DRAFTED.search(" ".join([raw.get("model") or "", *(raw.get("other_flags") or [])]))
     if drafted and "speculative_tokens" not in request:
         found |= dict.fromkeys((*FROM_POOL, "weights"), NO_DRAFT)
