@@ -286,7 +286,10 @@ class Graph:
         if ssm.kind == "mamba2":
             projected = tokens * (ssm.inner + conv + ssm.dt_rank)
             convolved = (2 * tokens + 3 * slots) * conv
-            scanned = tokens * ssm.inner + (2 * slots - 1) * whole
+            # The states of further slots lie where the convolution was, if they fit there.
+            others = (slots - 1) * whole
+            scanned = tokens * ssm.inner + slots * whole
+            scanned += others if others > tokens * conv else 0
             return self._alive + 4 * (projected + convolved + scanned)
         if ssm.kind == "gated_delta_net":
             convolved = (2 * tokens + 3 * slots) * conv
