@@ -234,6 +234,19 @@ def test_that_pieces_alone_lie_in_their_range(
     assert estimate.likely_bytes / GIB == pytest.approx(0.9, abs=0.1)
 
 
+def test_that_graphs_of_spread_experts_are_open_upwards():
+    # 4.99 GiB were estimated for a large mixture of experts under TP 4 with 51 sizes.
+    ask: dict[str, Any] = {"tensor_parallel_size": 4, "runtime_version": "0.24.0"}
+    whole, spread = (
+        rank("Qwen3-30B-A3B", enable_expert_parallel=each, **ask)
+        .regions[Region.CUDA_GRAPHS]
+        .estimate
+        for each in (False, True)
+    )
+    assert spread.likely_bytes == whole.likely_bytes
+    assert spread.high_bytes > 1.5 * whole.high_bytes
+
+
 def test_that_buffers_of_the_second_runner_count_from_0_27_on():
     # 1,024 rows of 128,256 counters and of 4,008 masks, 4 B each (penalties.py), block tables of
     # 8,192 / 16 entries, and 3,329 entries of token lists (logit_bias.py, bad_words.py).
