@@ -52,6 +52,7 @@ What we set ourselves before measuring.
   that one project logged on an H100 with every setting; any log adds starts of all sorts of cards,
   whose settings are known as far as their pages state them.
 - A known pool is met by a record if all its integers are right, a run's compute buffers if each is.
+- Real devices are those of llama.cpp's, Ollama's and ik_llama.cpp's logs.
 - The last rows come twice, since llama.cpp's own runs are many: over all regions, and over those of
   logs and real devices alone."""
 HELD_OUT = """\
