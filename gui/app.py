@@ -22,6 +22,7 @@ from gui import example
 from gui.browser.view import BrowserView
 from gui.comparing import Comparing
 from gui.desk import Desk
+from gui.expanding import Expanding
 from gui.filing import Filing
 from gui.kit import fonts
 from gui.kit.faults import Faults
@@ -92,7 +93,6 @@ class App(QObject):
         self.holds = HoldsView()
         self.view.tabs.add_page("What holds it", self.holds)
         self.browser = BrowserView(self.runner, self.hub, self.themes.current)
-        self.browser.model.restore_order(self.settings.order, self.settings.turned_orders)
         stack = self.model.undo_stack
         undo, redo = stack.createUndoAction(self), stack.createRedoAction(self)
         undo.setShortcut("Ctrl+Z")
@@ -107,6 +107,7 @@ class App(QObject):
         self.filing = Filing(self)
         self.desk = Desk(self)
         self.verifying = Verifying(self)
+        self.expanding = Expanding(self)
         self._connect()
         self._on_theme_changed(self.themes.current)
 
@@ -131,6 +132,7 @@ class App(QObject):
         self.view.strip.set_devices(self.desk.here_name(), catalogue.devices())
         self.window.restore(self.settings.geometry, self.settings.splitters)
         self._on_narrow_changed()
+        self.browser.model.restore_order(self.settings.order, self.settings.turned_orders)
         self.view.fold_tabs(folded=self.settings.tabs_folded)
         self.desk.on_state_changed(self.model.state)
         self.desk.welcome()

@@ -132,7 +132,8 @@ class Desk(QObject):
         app, window = self._app, self._app.window
         name = present.title(state.model) if state.model else "Plimsoll"
         on = f" on {present.device_name(state)}" if state.model else ""
-        window.setWindowTitle(f"{name}{on}")
+        if not window.is_covered:
+            window.setWindowTitle(f"{name}{on}")
         window.status_line.unit.set_current(state.unit)
         window.commands[f"unit {state.unit.value}"].setChecked(True)
         window.commands["emptied" if state.plan.emptied else "now"].setChecked(True)
@@ -225,6 +226,8 @@ class Desk(QObject):
         palette.open()
 
     def _on_search(self) -> None:
+        if self._app.expanding.focus_search():
+            return
         self._app.window.show_browser()
         self._app.browser.focus_search()
 

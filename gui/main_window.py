@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QMainWindow,
     QSplitter,
+    QStackedWidget,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -81,6 +82,8 @@ class MainWindow(QMainWindow):
     """A ``Path`` or a ``str`` (link or pasted config) dropped anywhere on the window."""
     closing = Signal()
     narrow_changed = Signal()
+    covered = Signal(bool)
+    """Another room lies over browser and centre, or no longer does."""
 
     def __init__(
         self,
@@ -129,7 +132,8 @@ class MainWindow(QMainWindow):
         self.splitter.setSizes([_BROWSER_WIDTH, 1440 - _BROWSER_WIDTH])
         menu_line = Hairline()
         self._body = body = Ground()
-        across = QHBoxLayout()
+        beside = QWidget()
+        across = QHBoxLayout(beside)
         across.setContentsMargins(0, 0, 0, 0)
         across.setSpacing(0)
         across.addWidget(self.rail)
@@ -140,7 +144,9 @@ class MainWindow(QMainWindow):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(menu_line)
-        column.addLayout(across, 1)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(beside)
+        column.addWidget(self._pages, 1)
         self.setCentralWidget(body)
         self._overlay_edge = Hairline(body, upright=True)
         self.setStatusBar(self.status_line)
@@ -174,6 +180,29 @@ class MainWindow(QMainWindow):
         """Bring the browser to sight, or put it away."""
         self._browser_wanted = shown
         self._lay_out()
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether another room lies over browser and centre."""
+        return self._pages.currentIndex() > 0
+
+    def cover(self, room: QWidget) -> None:
+        """Put ``room`` over browser and centre until ``uncover``; F6 goes to it too."""
+        if self._pages.indexOf(room) < 0:
+            self._pages.addWidget(room)
+            self._areas += (room,)
+        if self.is_narrow:
+            self.show_browser(shown=False)
+        self._pages.setCurrentWidget(room)
+        self.covered.emit(True)  # noqa: FBT003 - a signal's argument
+
+    def uncover(self) -> bool:
+        """Show browser and centre again. Returns whether they were covered."""
+        was_covered = self.is_covered
+        self._pages.setCurrentIndex(0)
+        if was_covered:
+            self.covered.emit(False)  # noqa: FBT003 - a signal's argument
+        return was_covered
 
     def restore(self, geometry: bytes, splitters: Mapping[str, bytes]) -> None:
         """Place the window as it was, if that is still on a screen."""
@@ -280,7 +309,7 @@ class MainWindow(QMainWindow):
         if self.is_narrow and self._browser_wanted:
             self.show_browser(shown=False)
             return True
-        return any(close() for close in self._closers)
+        return self.uncover() or any(close() for close in self._closers)
 
     @override
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:

@@ -158,14 +158,17 @@ class Columns:
     # --- filters
 
     def arranged(self, query: str, wanted: Wanted) -> Arranged:
-        """The rows that answer to ``query`` and the filters, in order; the chosen one always."""
+        """The rows that answer to ``query`` and the filters, in order.
+
+        The model in the window stays whether it fits or not, but not alone: then it would stand
+        for an answer that there is none.
+        """
         asked = self._answering(query)
         masks = {group: self._mask(group, wanted.filters) for group in Group}
-        passing = reduce(np.logical_and, masks.values(), asked)
+        others = reduce(np.logical_and, (masks[g] for g in Group if g is not Group.FIT), asked)
+        passing = others & masks[Group.FIT]
         chosen = self.places.get(wanted.chosen)
-        # Alone it would stand for an answer that there is not.
-        if chosen is not None and asked[chosen] and passing.any():
-            passing = passing.copy()
+        if chosen is not None and others[chosen] and passing.any():
             passing[chosen] = True
         return Arranged(self, self._order(np.flatnonzero(passing), wanted), asked, masks)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import SourceError
 from engine.fit.verdict import Fit
+from engine.runtimes import registry
 from engine.source.reference import HubReference, parse
 from engine.units import format_bytes
 from gui.browser.filters import Filters, Group
@@ -51,7 +52,12 @@ class Wanted:
     sort: Sort = Sort.POPULAR
     descending: bool = True
     chosen: str = ""
-    """Key of the model in the window, which stays in the list whatever the filters say."""
+    """Key of the model in the window, which stays in the list whether it fits or not."""
+
+    @property
+    def arrow(self) -> str:
+        """Which way the order goes."""
+        return "\N{DOWNWARDS ARROW}" if self.descending else "\N{UPWARDS ARROW}"
 
 
 def is_reference(text: str, endpoint: str) -> bool:
@@ -84,11 +90,22 @@ def summary(
         return f"{count(len(rows))} models"
     good = sum(1 for badge in known if badge.fit in _GOOD)
     deployment, machine = plan
-    if deployment.max_model_len is None:
-        what = "this plan"
-    else:
-        what = f"{count(deployment.max_model_len)} {TIMES} {deployment.concurrency}"
+    what = _asked(deployment) or "this plan"
     return f"{count(good)} of {count(len(rows))} fit {what} on {place(machine, deployment.ranks)}"
+
+
+def plan_words(deployment: Deployment, machine: Machine) -> str:
+    """``RTX 4090, 8,192 x 4, vLLM``."""
+    runtime = registry.get(deployment.runtime).label
+    parts = (place(machine, deployment.ranks), _asked(deployment), runtime)
+    return ", ".join(part for part in parts if part)
+
+
+def _asked(deployment: Deployment) -> str:
+    """``8,192 x 4``; empty where the runtime decides the context."""
+    if deployment.max_model_len is None:
+        return ""
+    return f"{count(deployment.max_model_len)} {TIMES} {deployment.concurrency}"
 
 
 def place(machine: Machine, ranks: int) -> str:

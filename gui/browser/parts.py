@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QRect, Qt, Signal
-from PySide6.QtGui import QAction, QPainter, QPaintEvent
-from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QPoint, QRect, Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 from typing_extensions import override
 
+from gui.browser.listing import Sort
 from gui.kit.controls import label
 from gui.kit.icons import icon, pixmap
 from gui.kit.shortcuts import leave_to_window
@@ -16,9 +25,12 @@ from gui.kit.shortcuts import leave_to_window
 if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent
 
+    from gui.browser.listing import Wanted
     from gui.browser.view_model import Message
     from gui.kit.theme import Theme
 
+_BESIDE_HINT = 90
+"""Room that the magnifying glass and the shortcut take beside the hint."""
 MAX_TYPED = 1_000_000
 """A config.json may be pasted; nothing else comes near."""
 
@@ -61,6 +73,9 @@ class SearchField(QLineEdit):
         super().paintEvent(event)
         if self.text() or self._theme is None:
             return
+        room = self.width() - self.fontMetrics().horizontalAdvance(self.placeholderText())
+        if room < _BESIDE_HINT:
+            return
         painter = QPainter(self)
         painter.setFont(self._theme.font("caption"))
         painter.setPen(self._theme.color("text.tertiary"))
@@ -84,6 +99,50 @@ class SearchField(QLineEdit):
             event.accept()
             return
         super().keyPressEvent(event)
+
+
+class OrderButton(QToolButton):
+    """Names the order of the rows and offers the others; the same again turns it round."""
+
+    picked = Signal(object)
+    """A ``Sort``."""
+
+    def __init__(self, name: str, tip: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAutoRaise(True)
+        self.setToolTip(tip)
+        self._orders = QMenu(self)
+        group = QActionGroup(self._orders)
+        for order in Sort:
+            action = QAction(order.value, self._orders)
+            action.setCheckable(True)
+            action.setData(order.value)
+            group.addAction(action)
+            self._orders.addAction(action)
+        group.triggered.connect(self._on_order)
+        self.clicked.connect(self._on_clicked)
+
+    def show_order(self, wanted: Wanted) -> None:
+        """Name the order in force."""
+        words = "descending" if wanted.descending else "ascending"
+        self.setText(f"{wanted.sort.value} {wanted.arrow}")
+        self.setAccessibleName(f"{self.toolTip()}: {wanted.sort.value}, {words}")
+        for action in self._orders.actions():
+            action.setChecked(action.text() == wanted.sort.value)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours of ``theme``."""
+        self.setFont(theme.font("caption"))
+        color = theme.colors["text.secondary"]
+        self.setStyleSheet(f"QToolButton {{ color: {color}; border: none; }}")
+
+    def _on_clicked(self) -> None:
+        corner = QPoint(self.width() - self._orders.sizeHint().width(), self.height() + 2)
+        self._orders.popup(self.mapToGlobal(corner))
+
+    def _on_order(self, action: QAction) -> None:
+        self.picked.emit(Sort(str(action.data())))
 
 
 class MessagePanel(QWidget):

@@ -242,7 +242,7 @@ class RowModel(QAbstractListModel):
             case Qt.ItemDataRole.DisplayRole:
                 found: object = row.name
             case Qt.ItemDataRole.ToolTipRole:
-                found = _tooltip(row, badge)
+                found = tooltip(row, badge)
             case Qt.ItemDataRole.AccessibleTextRole:
                 found = _spoken(row, badge, self._unit)
             case _:
@@ -264,7 +264,7 @@ class RowModel(QAbstractListModel):
         self.more_wanted.emit()
 
 
-def _tooltip(row: Row, badge: Badge | None) -> str:
+def tooltip(row: Row, badge: Badge | None) -> str:
     """Everything that the row may have cut; as plain lines."""
     lines = [f"{row.key}", f"{row.owner}  {row.facts()}".strip()]
     if row.parameters:
@@ -290,7 +290,13 @@ _SPOKEN = {
 def _spoken(row: Row, badge: Badge | None, unit: UnitSystem) -> str:
     parts = [row.name, row.owner, *row.facts().split("  ")]
     if badge is not None:
-        word = _SPOKEN[badge.fit] if badge.fit else ""
-        text = badge.text(unit)
-        parts += [word] if text.casefold() == word else [word, text]
+        parts += spoken_fit(badge, unit)
     return ", ".join(printable(part, 200) for part in parts if part)
+
+
+def spoken_fit(badge: Badge, unit: UnitSystem) -> list[str]:
+    """The verdict as a screen reader says it: the word, and what the badge shows beside it."""
+    word = _SPOKEN[badge.fit] if badge.fit else ""
+    text = badge.text(unit)
+    both = [word] if text.casefold() == word else [word, text]
+    return [part for part in both if part]

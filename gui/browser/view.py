@@ -28,8 +28,7 @@ from gui.browser.filters import (
     Filters,
     Group,
 )
-from gui.browser.listing import Sort
-from gui.browser.parts import MessagePanel, SearchField
+from gui.browser.parts import MessagePanel, OrderButton, SearchField
 from gui.browser.rows import ROW_ROLE, Choice, Row, RowModel, Source
 from gui.browser.view_model import BrowserViewModel, State
 from gui.kit.controls import ElidedLabel, Ground, Hairline, Segments
@@ -56,7 +55,6 @@ _GAP = 2
 """More room between the check mark and its word than the style leaves."""
 _BEHIND_MORE = frozenset(Group) - {Group.FIT, Group.PARAMETERS, Group.FORMAT}
 """Filters that only the expanded browser shows."""
-DOWN, UP = "\N{DOWNWARDS ARROW}", "\N{UPWARDS ARROW}"
 _SOURCES = (
     ("Catalogue", Source.CATALOGUE),
     ("Hub", Source.HUB),
@@ -100,8 +98,6 @@ class BrowserView(Ground):
         self.sources.setStyleSheet("QToolButton { padding: 0 4px; }")
         self._fits = self._chip("Fits here", "fits here")
         self._fits.setCheckable(True)
-        self._fits.setIconSize(QSize(12 + _GAP, 12))
-        self._fits.setStyleSheet("QToolButton { padding: 0 4px; }")
         self._fits.setToolTip("Hide models that don't fit the plan; unknown ones stay")
         self._sizes = self._menu_chip("Size", "sizes", tuple(text for text, _ in SIZES))
         self._formats = self._menu_chip(
@@ -110,10 +106,10 @@ class BrowserView(Ground):
         self._only_one(self._menu_of(self._sizes))
         self._more = self._chip("More", "more")
         self._more.setCheckable(True)
-        self._more.setToolTip("All filters, and every model with its figures (Ctrl+Shift+F)")
+        self._more.setToolTip("All filters, and every model with its figures")
         self._chips = (self._fits, self._sizes, self._formats, self._more)
         self._summary = ElidedLabel("caption", name="summary")
-        self._order = self._sort_button()
+        self._order = OrderButton("order", "Order of the list")
         self.rows = RowModel(self)
         self.list = _List()
         self._delegate = RowDelegate(theme, self)
@@ -130,7 +126,9 @@ class BrowserView(Ground):
         chip.setObjectName(name)
         chip.setProperty("role", "chip")
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        chip.setIconSize(QSize(12, 12))
+        chip.setIconSize(QSize(12 + _GAP, 12))
+        # Four of them stand side by side in the narrowest browser.
+        chip.setStyleSheet("QToolButton { padding: 0 3px; }")
         return chip
 
     def _menu_chip(self, text: str, name: str, choices: tuple[str, ...]) -> QToolButton:
@@ -156,23 +154,6 @@ class BrowserView(Ground):
         group.setExclusionPolicy(QActionGroup.ExclusionPolicy.ExclusiveOptional)
         for action in menu.actions():
             group.addAction(action)
-
-    def _sort_button(self) -> QToolButton:
-        button = QToolButton()
-        button.setObjectName("order")
-        button.setAutoRaise(True)
-        button.setToolTip("Order of the list")
-        menu = QMenu(button)
-        group = QActionGroup(menu)
-        for order in Sort:
-            action = QAction(order.value, menu)
-            action.setCheckable(True)
-            action.setData(order.value)
-            group.addAction(action)
-            menu.addAction(action)
-        group.triggered.connect(self._on_order)
-        button.clicked.connect(self._on_order_clicked)
-        return button
 
     def _build(self) -> None:
         column = QVBoxLayout(self)
@@ -220,6 +201,7 @@ class BrowserView(Ground):
         self.sources.picked.connect(self.model.set_source)
         self._fits.clicked.connect(self._on_fits)
         self._more.clicked.connect(self._on_more)
+        self._order.picked.connect(self.model.set_sort)
         self.list.clicked.connect(self._on_row)
         self.list.entered_row.connect(self._on_row)
         self.rows.more_wanted.connect(self.model.fetch_more)
@@ -250,6 +232,10 @@ class BrowserView(Ground):
         """Open a file, a folder, or whatever a text refers to."""
         self.model.open(what)
 
+    def show_query(self) -> None:
+        """Show the words that are searched for, which may have been typed elsewhere."""
+        self.search.setText(self.model.state.query)
+
     def focus_search(self) -> None:
         """Put the cursor into the search field, its text selected."""
         self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
@@ -270,10 +256,7 @@ class BrowserView(Ground):
         for button in (*self._chips, *self.sources.buttons):
             button.setFont(theme.font("small"))
         self.search.setFont(theme.font("body"))
-        self._order.setFont(theme.font("caption"))
-        self._order.setStyleSheet(
-            f"QToolButton {{ color: {theme.colors['text.secondary']}; border: none; }}"
-        )
+        self._order.set_theme(theme)
         self._show(self.model.state)
         self.list.viewport().update()
 
@@ -287,8 +270,7 @@ class BrowserView(Ground):
             button.setText(text if number is None else f"{text} {count(number)}")
         self._show_filters(state.wanted.filters)
         self._summary.set_text(state.summary)
-        arrow = DOWN if state.wanted.descending else UP
-        self._order.setText(f"{state.wanted.sort.value} {arrow}")
+        self._order.show_order(state.wanted)
         if self.rows.unit is not state.unit:
             self.rows.set_unit(state.unit)
         self._show_rows(state)
@@ -374,18 +356,6 @@ class BrowserView(Ground):
         chip = cast("QToolButton", self.sender())
         chip.setChecked(bool(self._checked(chip)))
         self._menu_of(chip).popup(chip.mapToGlobal(QPoint(0, chip.height() + 2)))
-
-    @Slot()
-    def _on_order_clicked(self) -> None:
-        menu = self._menu_of(self._order)
-        for action in menu.actions():
-            action.setChecked(action.text() == self.model.state.wanted.sort.value)
-        corner = QPoint(self._order.width() - menu.sizeHint().width(), self._order.height() + 2)
-        menu.popup(self._order.mapToGlobal(corner))
-
-    @Slot(QAction)
-    def _on_order(self, action: QAction) -> None:
-        self.model.set_sort(Sort(cast("str", action.data())))
 
     @override
     def showEvent(self, event: QShowEvent) -> None:

@@ -276,6 +276,16 @@ class BrowserViewModel(QObject):
         self._opened, self._opening = self._opening, ""
         self._publish()
 
+    @property
+    def plan_words(self) -> str:
+        """What "fits" is about: ``RTX 4090, 8,192 x 4, vLLM``; empty before there is a plan."""
+        return "" if self._plan is None else listing.plan_words(*self._plan)
+
+    def page_of(self, row: Row) -> str:
+        """Address of the page of ``row`` on the Hub; empty for what this computer keeps."""
+        is_there = self.state.source is not Source.LOCAL
+        return f"{self._hub.endpoint}/{row.key}" if is_there else ""
+
     def _learn(self, key: str, raw: RawModel) -> None:
         row = self._all.get(Source.HUB, NOTHING).get(key)
         if row is not None and row.model is None:

@@ -328,3 +328,37 @@ def test_that_the_lists_order_and_direction_are_there_again_at_the_next_start(ap
         .text()
         .startswith("Parameters \N{UPWARDS ARROW}")
     )
+
+
+def test_that_more_opens_the_browser_over_the_plan_and_a_model_leads_back(app, qtbot):
+    qtbot.mouseClick(app.browser.findChild(QToolButton, "more"), Qt.MouseButton.LeftButton)
+    expanded = app.expanding.view
+    assert expanded.isVisible()
+    assert not app.view.isVisible()
+    assert app.window.windowTitle() == "Models"
+    qtbot.keyClicks(expanded.search, "Llama-3.1-8B-Instruct")
+    expanded.search.left_downwards.emit()
+    qtbot.keyClick(expanded.table, Qt.Key.Key_Return)
+    wanted = app.browser.model.state.wanted.chosen
+    qtbot.waitUntil(lambda: app.model.state.model.id == wanted, timeout=20_000)
+    assert app.view.isVisible()
+    assert app.browser.search.text() == "Llama-3.1-8B-Instruct"
+    assert app.window.windowTitle().startswith("Llama-3.1-8B-Instruct")
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (960, 600)])
+def test_that_escape_the_button_and_the_command_lead_back_to_the_plan(app, qtbot, size):
+    app.window.resize(*size)
+    command = app.window.commands["all models"]
+    command.trigger()
+    expanded = app.expanding.view
+    assert expanded.isVisible()
+    assert command.isChecked()
+    qtbot.keyClick(app.window, Qt.Key.Key_Escape)
+    assert not expanded.isVisible()
+    assert not command.isChecked()
+    command.trigger()
+    app.window.commands["search"].trigger()
+    assert expanded.search.isVisible()
+    expanded.back.click()
+    assert app.view.isVisible()

@@ -1,0 +1,247 @@
+"""What is known of one model: its name and facts, what can be done with it, its shape."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.errors import PlimsollError
+from engine.text import printable
+from engine.units import UnitSystem
+from gui.browser.rows import parameters_short
+from gui.browser.shape import shape
+from gui.kit.controls import Ground, Hairline, label, running_text
+from gui.kit.format import count
+from gui.kit.icons import icon, pixmap
+from gui.kit.messages import sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gui.browser.rows import Badge, Row
+    from gui.kit.theme import Theme
+
+WIDTH, NARROW = 336, 280
+_GAP = 4
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_GATED = (
+    "Sizing works already: the shape of this model is known here. Exact file sizes and the newest "
+    "revision need your access."
+)
+_GATED_UNREAD = "Accept them on the model’s page; then its files can be read with your token."
+
+
+class DetailPane(Ground):
+    """One row of the table, at length."""
+
+    opened = Signal(str)
+    """Key of the row that shall be sized."""
+    page_wanted = Signal(str)
+    """Address of the model's page."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("detail")
+        self.setAccessibleName("About this model")
+        self._theme = theme
+        self._row: Row | None = None
+        self._page = ""
+        self.name = running_text("title")
+        self.name.setObjectName("detail name")
+        self._gated = QWidget()
+        self._lock, self._gated_word = QLabel(), label("Gated", "secondary")
+        self.facts = running_text("secondary")
+        self.facts.setObjectName("detail facts")
+        self.verdict = running_text("plain")
+        self.verdict.setObjectName("detail verdict")
+        self.choose = QPushButton("Size this model")
+        self.choose.setObjectName("size this model")
+        self.choose.setProperty("role", "primary")
+        self.page = QPushButton("Hub page")
+        self.page.setObjectName("hub page")
+        self._terms = QWidget()
+        self._terms_title = label("Files are behind the publisher’s terms", "strong")
+        self._terms_text = running_text("small")
+        self.terms = QPushButton("Open terms")
+        self.terms.setObjectName("open terms")
+        self._shape_title = label("Shape", "strong", "shape")
+        self._shape = QWidget()
+        self._build()
+        self.choose.clicked.connect(self._on_size)
+        self.page.clicked.connect(self._on_page)
+        self.terms.clicked.connect(self._on_page)
+        self.set_theme(theme)
+        self.show_row(None, None, "", UnitSystem.BINARY)
+
+    def _build(self) -> None:
+        inside = Ground()
+        column = self._column = QVBoxLayout(inside)
+        column.setContentsMargins(16, 16, 16, 16)
+        column.setSpacing(0)
+        head = QHBoxLayout()
+        head.addWidget(self.name, 1, Qt.AlignmentFlag.AlignTop)
+        gated = QHBoxLayout(self._gated)
+        gated.setContentsMargins(0, 3, 0, 0)
+        gated.setSpacing(_GAP)
+        gated.addWidget(self._lock)
+        gated.addWidget(self._gated_word)
+        head.addWidget(self._gated, 0, Qt.AlignmentFlag.AlignTop)
+        column.addLayout(head)
+        column.addSpacing(2)
+        column.addWidget(self.facts)
+        column.addSpacing(6)
+        column.addWidget(self.verdict)
+        column.addSpacing(12)
+        column.addLayout(self._actions())
+        column.addSpacing(16)
+        column.addWidget(self._terms_block())
+        self._shape_edge = Hairline()
+        column.addWidget(self._shape_edge)
+        column.addSpacing(12)
+        column.addWidget(self._shape_title)
+        column.addSpacing(6)
+        column.addWidget(self._shape)
+        column.addStretch(1)
+        area = QScrollArea()
+        area.setFrameShape(QScrollArea.Shape.NoFrame)
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(inside)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(area)
+
+    def _actions(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addWidget(self.choose)
+        row.addWidget(self.page)
+        row.addStretch(1)
+        return row
+
+    def _terms_block(self) -> QWidget:
+        column = QVBoxLayout(self._terms)
+        column.setContentsMargins(0, 0, 0, 16)
+        column.setSpacing(4)
+        column.addWidget(Hairline())
+        column.addSpacing(8)
+        column.addWidget(self._terms_title)
+        column.addWidget(self._terms_text)
+        column.addSpacing(4)
+        column.addWidget(self.terms, 0, Qt.AlignmentFlag.AlignLeft)
+        return self._terms
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours and fonts of ``theme``."""
+        self._theme = theme
+        self.name.setFont(theme.font("title"))
+        self.facts.setFont(theme.font("small"))
+        self.verdict.setFont(theme.font("small.medium"))
+        for part in (self._terms_title, self._shape_title):
+            part.setFont(theme.font("body.strong"))
+        ink = theme.color("text.secondary")
+        self._lock.setPixmap(pixmap("lock", ink, 12, self.devicePixelRatioF()))
+        self._gated_word.setFont(theme.font("small.strong"))
+        for button in (self.page, self.terms):
+            button.setIconSize(QSize(14 + _GAP, 14))
+            button.setIcon(icon("external-link", theme.color("text.primary"), 14, _GAP))
+        for part in self._shape.findChildren(QLabel):
+            part.setFont(theme.font("small"))
+
+    def show_row(self, row: Row | None, badge: Badge | None, page: str, unit: UnitSystem) -> None:
+        """Tell of ``row``.
+
+        Args:
+            row: the model; None where none is chosen.
+            badge: whether it fits.
+            page: address of its page; empty where it has none.
+            unit: of all sizes.
+        """
+        self._row, self._page = row, page
+        is_there = row is not None
+        self.name.setText(printable(row.name, 200) if row else "No model chosen")
+        self.facts.setText(_facts(row) if row else "Choose one in the table to see its shape.")
+        self._gated.setVisible(bool(row and row.gated))
+        self.verdict.setText(badge.reason if badge else "")
+        self.verdict.setVisible(bool(badge and badge.reason))
+        self.choose.setVisible(is_there)
+        self.page.setVisible(is_there and bool(page))
+        self._terms.setVisible(bool(row and row.gated and page))
+        is_known = row is not None and row.model is not None
+        self._terms_text.setText(_GATED if is_known else _GATED_UNREAD)
+        self._shape_title.setVisible(is_there)
+        self._shape_edge.setVisible(is_there)
+        self._fill_shape(_lines(row, unit) if row else ())
+
+    def _fill_shape(self, lines: Iterable[tuple[str, str]]) -> None:
+        old, self._shape = self._shape, QWidget()
+        form = QFormLayout(self._shape)
+        form.setContentsMargins(0, 0, 0, 0)
+        form.setHorizontalSpacing(12)
+        form.setVerticalSpacing(6)
+        form.setFormAlignment(Qt.AlignmentFlag.AlignTop)
+        for name, text in lines:
+            head, figure = label(name, "secondary"), running_text("plain")
+            head.setMinimumWidth(76)
+            figure.setText(text)
+            figure.setAccessibleName(f"{name}: {text}")
+            figure.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+            for part in (head, figure):
+                part.setFont(self._theme.font("small"))
+            form.addRow(head, figure)
+            form.addRow(Hairline())
+        self._column.replaceWidget(old, self._shape)
+        old.deleteLater()
+
+    def _on_size(self) -> None:
+        if self._row is not None:
+            self.opened.emit(self._row.key)
+
+    def _on_page(self) -> None:
+        if self._page:
+            self.page_wanted.emit(self._page)
+
+
+def _facts(row: Row) -> str:
+    """``google, 12.2 B parameters, BF16, gemma licence, updated 21 Mar 2025``."""
+    parts = [row.owner]
+    if row.parameters:
+        parts.append(f"{parameters_short(row.parameters)} parameters")
+    parts.append(row.weight_format)
+    if row.takes:
+        parts.append(f"takes in {' and '.join(word.casefold() for word in row.takes)}")
+    if row.downloads:
+        parts.append(f"{count(row.downloads)} downloads")
+    if row.licence:
+        parts.append(f"licence {row.licence}")
+    parts.append(_day(row.updated))
+    return ", ".join(printable(part, 100) for part in parts if part)
+
+
+def _day(stated: str) -> str:
+    """``updated 21 Mar 2025``, from an ISO 8601 moment; empty where it is none."""
+    year, month, day = [*stated[:10].split("-"), "", ""][:3]
+    if not (year.isdecimal() and month.isdecimal() and day.isdecimal() and 1 <= int(month) <= 12):
+        return ""
+    return f"updated {int(day)} {_MONTHS[int(month) - 1]} {year}"
+
+
+def _lines(row: Row, unit: UnitSystem) -> tuple[tuple[str, str], ...]:
+    if row.model is None:
+        return (("Unread", "Size this model to read the headers of its files."),)
+    try:
+        return shape(row.model(), unit)
+    except PlimsollError as error:
+        return (("Unknown", sentence(error)),)

@@ -1,0 +1,270 @@
+"""The browser over the whole window: all filters, every model with its figures, one at length."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QPushButton,
+    QStackedLayout,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from gui.browser import detail, filter_column
+from gui.browser.detail import DetailPane
+from gui.browser.filter_column import FilterColumn
+from gui.browser.parts import MessagePanel, OrderButton, SearchField
+from gui.browser.rows import Source
+from gui.browser.table import ModelTable
+from gui.kit.controls import ElidedLabel, Ground, Hairline, Segments
+from gui.kit.format import count
+from gui.kit.icons import icon
+from gui.kit.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent, QShowEvent
+
+    from gui.browser.view_model import BrowserViewModel, State
+    from gui.kit.theme import Theme
+
+_NARROW = 1200
+"""Width below which filters and details take turns beside the table."""
+_LEAST = 880
+_GAP = 4
+_SOURCES = (
+    ("Catalogue", Source.CATALOGUE),
+    ("Hub", Source.HUB),
+    ("This computer", Source.LOCAL),
+)
+
+
+class ExpandedBrowser(Ground):
+    """A second look at the state of the narrow browser; both show the same rows and filters."""
+
+    closed = Signal()
+    """Back to the plan."""
+    page_wanted = Signal(str)
+    """Address of a page to open."""
+
+    def __init__(
+        self, model: BrowserViewModel, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("expanded browser")
+        self.setAccessibleName("All models")
+        self.model = model
+        self._theme = theme
+        self.search = SearchField("Name, link, path or config")
+        self.sources = Segments("all sources", _SOURCES)
+        self.filters_button = QPushButton("Filters")
+        self.filters_button.setObjectName("filters button")
+        self.filters_button.setCheckable(True)
+        self._summary = ElidedLabel("secondary", name="number of models", keeps_whole=True)
+        self._order = OrderButton("order of all", "Order of the table")
+        self.back = QPushButton("Back to plan")
+        self.back.setObjectName("back to plan")
+        self.back.setProperty("role", "flat")
+        self.filters = FilterColumn()
+        self.table = ModelTable(theme)
+        self.message = MessagePanel()
+        self.detail = DetailPane(theme)
+        self._progress = ProgressLine(self)
+        self._build()
+        self._connect()
+        self.set_theme(theme)
+
+    def _build(self) -> None:
+        top = QHBoxLayout()
+        top.setContentsMargins(16, 12, 16, 12)
+        top.setSpacing(12)
+        top.addWidget(self.filters_button)
+        top.addWidget(self.search, 3)
+        top.addWidget(self.sources, 3)
+        top.addStretch(2)
+        for part in (self._summary, self._order, self.back):
+            top.addWidget(part)
+        self.search.setMaximumWidth(300)
+        self.search.setMinimumWidth(120)
+        self.sources.setMaximumWidth(330)
+        below = QWidget()
+        self._stack = QStackedLayout(below)
+        self._stack.addWidget(self.table)
+        self._stack.addWidget(self.message)
+        self._below = below
+        right = QVBoxLayout()
+        right.setSpacing(0)
+        right.addLayout(top)
+        right.addWidget(Hairline())
+        middle = QHBoxLayout()
+        middle.setSpacing(0)
+        middle.addWidget(below, 1)
+        self._detail_edge = Hairline(upright=True)
+        middle.addWidget(self._detail_edge)
+        middle.addWidget(self.detail)
+        right.addLayout(middle, 1)
+        whole = QHBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        # How much stands side by side follows the width, and so may not decide about it.
+        whole.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)
+        whole.addWidget(self.filters)
+        self._filters_edge = Hairline(upright=True)
+        whole.addWidget(self._filters_edge)
+        whole.addLayout(right, 1)
+        self.filters.setFixedWidth(filter_column.WIDTH)
+        for before, after in (
+            (self.search, self.sources),
+            (self.sources, self._order),
+            (self._order, self.back),
+            (self.back, self.filters),
+        ):
+            QWidget.setTabOrder(before, after)
+
+    def _connect(self) -> None:
+        self.search.textEdited.connect(self.model.set_query)
+        self.search.textChanged.connect(self._on_text)
+        self.search.returnPressed.connect(self.model.submit)
+        self.search.left_downwards.connect(self._on_left_downwards)
+        self.sources.picked.connect(self.model.set_source)
+        self.filters_button.clicked.connect(self._lay_out)
+        self._order.picked.connect(self.model.set_sort)
+        self.back.clicked.connect(self.closed)
+        self.filters.changed.connect(self.model.set_filters)
+        self.table.opened.connect(self.model.choose)
+        self.table.looked_at.connect(self._on_looked_at)
+        self.table.sort_wanted.connect(self.model.set_sort)
+        self.table.rows.more_wanted.connect(self.model.fetch_more)
+        self.message.acted.connect(self.model.act_on_message)
+        self.detail.opened.connect(self.model.choose)
+        self.detail.page_wanted.connect(self.page_wanted)
+        self.model.changed.connect(self._on_changed)
+        self.model.badges_changed.connect(self._on_badges)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours and sizes of ``theme``."""
+        self._theme = theme
+        for part in (self.search, self.filters, self.table, self.message, self.detail):
+            part.set_theme(theme)
+        self.sources.setFixedHeight(theme.size("control"))
+        self._summary.setFont(theme.font("small.num"))
+        self._order.set_theme(theme)
+        for button, picture in (
+            (self.back, "panel-left-close"),
+            (self.filters_button, "list-filter"),
+        ):
+            button.setIconSize(QSize(15 + _GAP, 15))
+            button.setIcon(icon(picture, theme.color("text.secondary"), 15, _GAP))
+        if self.isVisible():
+            self._show(self.model.state)
+
+    def focus_search(self) -> None:
+        """Put the cursor into the search field, its text selected."""
+        self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.search.selectAll()
+
+    # --- the state
+
+    @Slot(object)
+    def _on_changed(self, state: State) -> None:
+        if self.isVisible():
+            self._show(state)
+
+    def _show(self, state: State) -> None:
+        if self.search.text() != state.query:
+            self.search.setText(state.query)
+        self.sources.set_current(state.source)
+        number = len(state.rows)
+        whole = state.rows.answering
+        words = (
+            f"{count(number)} models" if number == whole else f"{count(number)} of {count(whole)}"
+        )
+        self._summary.set_text(words)
+        self._order.show_order(state.wanted)
+        self.filters.show_filters(
+            state.wanted.filters, state.rows, state.unit, self.model.plan_words
+        )
+        self._show_rows(state)
+        self._progress.set_busy(state.is_busy)
+        if state.message is not None:
+            self.message.show_message(state.message)
+        self._stack.setCurrentWidget(self.message if state.message else self.table)
+
+    def _show_rows(self, state: State) -> None:
+        rows = self.table.rows
+        wanted = state.wanted
+        rows.set_look(state.unit, wanted)
+        if state.rows is not rows.rows:
+            key = self.table.current_key()
+            rows.set_badges(self.model.badges, ())
+            rows.set_rows(state.rows, has_more=state.has_more)
+            self.table.look_at(key or wanted.chosen)
+        if not self.table.currentIndex().isValid() and rows.rowCount():
+            self.table.setCurrentIndex(rows.index(0, 0))
+        self._tell_detail()
+
+    def _tell_detail(self) -> None:
+        key = self.table.current_key()
+        row = self.model.columns.get(key) if key else None
+        page = self.model.page_of(row) if row else ""
+        self.detail.show_row(row, self.model.badges.get(key), page, self.model.state.unit)
+
+    @Slot(object)
+    def _on_badges(self, made: object) -> None:
+        if self.isVisible():
+            keys = cast("dict[str, object]", made).keys()
+            self.table.rows.set_badges(self.model.badges, keys)
+            if self.table.current_key() in keys:
+                self._tell_detail()
+
+    # --- what the user does
+
+    @Slot(str)
+    def _on_text(self, text: str) -> None:
+        # The cross in the field clears it without an edit.
+        if text != self.model.state.query:
+            self.model.set_query(text)
+
+    @Slot(str)
+    def _on_looked_at(self, _key: str) -> None:
+        self._tell_detail()
+
+    @Slot()
+    def _on_left_downwards(self) -> None:
+        self.table.setFocus(Qt.FocusReason.TabFocusReason)
+
+    @Slot()
+    def _lay_out(self) -> None:
+        """Filters, table and details side by side, or two of them where there is no room."""
+        is_narrow = self.width() < _NARROW
+        self.filters_button.setVisible(is_narrow)
+        shows_filters = not is_narrow or self.filters_button.isChecked()
+        shows_detail = not (is_narrow and shows_filters)
+        # There the headings of the table are enough to sort by.
+        self._order.setVisible(shows_detail)
+        self.filters.setVisible(shows_filters)
+        self._filters_edge.setVisible(shows_filters)
+        self.detail.setVisible(shows_detail)
+        self._detail_edge.setVisible(shows_detail)
+        self.detail.setFixedWidth(detail.NARROW if is_narrow else detail.WIDTH)
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(_LEAST, 300)
+
+    @override
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.model.count_local()
+        self._show(self.model.state)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._lay_out()
+        left = self.filters.width() if self.filters.isVisible() else 0
+        self._progress.setGeometry(left, self._below.y(), self.width() - left, 2)
+        self._progress.raise_()
