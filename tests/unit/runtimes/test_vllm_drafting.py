@@ -114,6 +114,32 @@ def test_that_the_draft_runs_out_of_the_pool_s_room() -> None:
     assert pools[0] - pools[1] >= drafted.likely_bytes
 
 
+ASSISTANT = {
+    "architectures": ["Gemma4AssistantForCausalLM"], "model_type": "gemma4_assistant",
+    "backbone_hidden_size": 5376, "num_centroids": 2048, "use_ordered_embeddings": False,
+    "tie_word_embeddings": True,
+    "text_config": {
+        "model_type": "gemma4_text", "hidden_size": 1024, "num_hidden_layers": 4,
+        "intermediate_size": 8192, "num_attention_heads": 32, "head_dim": 256,
+        "global_head_dim": 512, "num_key_value_heads": 16, "num_global_key_value_heads": 4,
+        "num_kv_shared_layers": 4, "hidden_size_per_layer_input": 0, "sliding_window": 1024,
+        "vocab_size": 262_144, "max_position_embeddings": 262_144, "torch_dtype": "bfloat16",
+        "layer_types": [*["sliding_attention"] * 3, "full_attention"],
+    },
+}  # fmt: skip
+
+
+def test_that_an_assistant_reads_its_target_s_cache() -> None:
+    # Four layers of Gemma 4 31B's draft attend to what its target keeps (``gemma4_mtp.py``): two
+    # cards whose pool is 10.12 GiB print the tokens of the target alone.
+    assistant = read(RawModel(id="a", source="published dimensions", config=ASSISTANT))
+    alone, both = (budget(draft, "gemma-3-12b") for draft in (None, assistant))
+    assert both.sequence_state.bytes_per_block == alone.sequence_state.bytes_per_block
+    drafted = part(both)
+    assert drafted is not None
+    assert drafted.likely_bytes >= 2 * assistant.spec.parameters
+
+
 def test_that_graphs_are_captured_of_the_draft_s_layers_too() -> None:
     alone, both = (
         budget(draft, max_num_seqs=64).ranks[0].regions[Region.CUDA_GRAPHS].estimate
