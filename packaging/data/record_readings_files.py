@@ -51,6 +51,14 @@ COMPUTE = "printed compute buffers"
 CACHE = "printed cache and state buffers"
 
 
+_OPEN_LLAMA_3B: dict[str, Any] = {
+    "model_type": "llama", "vocab_size": 32000, "hidden_size": 3200, "intermediate_size": 8640,
+    "num_hidden_layers": 26, "num_attention_heads": 32, "max_position_embeddings": 2048,
+    "tie_word_embeddings": False, "torch_dtype": "float16",
+}  # fmt: skip
+"""26 layers, 3,200 wide, as many heads of keys: as the log's own figures have it."""
+
+
 def _with_blas(**request: Any) -> dict[str, Any]:
     """A file of 6.57 bits in four parts.
 
@@ -115,6 +123,13 @@ FILES: dict[str, dict[str, Any]] = {
         ),
         "a runner of Ollama's own, before llama-server", COMPUTE,
     ),
+    "lc-ollama-phi2-7900xtx-2k": {
+        "request": {
+            "config": _OPEN_LLAMA_3B, "weight_format": "Q4_0", "gpu": "RX 7900 XTX",
+            "gpu_count": 1, "n_gpu_layers": -2, "n_parallel": 1, "flash_attn": "off",
+        },
+        "left_out": {COMPUTE: "a runner of Ollama's own, before llama-server"},
+    },
     "lc2-qwen3-30b-partial-30of49": _as(
         "Qwen/Qwen3-30B-A3B", "Q4_K_M", n_gpu_layers=30, gpu_total_bytes=24 * 2**30, gpu_count=1
     ),
@@ -133,7 +148,6 @@ FILES_LEFT_OUT: dict[str, str] = {
     "lc-yi34b-q4km-4090-2k-2023": "a build of 2023, whose rules are not planned",
     "lc-19437-qwen3-coder-next-1080ti": "one of several cards that are not named",
     "lc2-dsv4-64k-swa": "one of several caches of its model, the others are not printed",
-    "lc-ollama-phi2-7900xtx-2k": "a build of early 2024, whose rules are not planned",
     "lc-17482-qwen38-27b-3090-breakdown": "its context and its file's mix are not stated",
     "ol-10740-qwen3-32b-q6-32k-3x3090": "a figure for three cards together, rounded to a GiB",
 }

@@ -254,6 +254,7 @@ class Graph:
         if not self.settings.flash:
             scores = 4 * tokens * shape.n_head * cells(shape, self.settings, kind)
             kept = queries if queries <= self.unit else 2 * queries
+            kept += 4 * tokens * shape.n_head * shape.joined
             if shape.per_layer_embedding:
                 kept += (2 if cuda or shape.architecture != "gemma3n" else 3) * self.unit
             return self._alive + kept + scores

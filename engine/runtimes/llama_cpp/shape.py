@@ -108,6 +108,8 @@ class Shape:
     context_length: int
     weights: Weights
     file_type: str
+    joined: int = 0
+    """Width of a head's rotary part, where it is turned apart and then joined to the rest."""
     doubts: tuple[Doubt, ...] = ()
     """Why the buffers are only bounds."""
     is_read: bool = False
@@ -145,7 +147,9 @@ class Shape:
             else replace(block, k_width=k_width, v_width=v_width)
             for block in self.blocks
         )  # fmt: skip
-        return replace(self, blocks=blocks, mla=None, head_dim=key, head_dim_swa=key)
+        return replace(
+            self, blocks=blocks, mla=None, head_dim=key, head_dim_swa=key, joined=self.mla.rope
+        )
 
     @cached_property
     def kind_counts(self) -> Mapping[Block, int]:

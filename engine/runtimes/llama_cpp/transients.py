@@ -82,7 +82,12 @@ def _unpacked(shape: Shape, settings: Settings, device: Device) -> Estimate:
         scores = settings.tokens * shape.n_head * cells(shape, settings, CacheKind.FULL)
         held += scores if scores > largest else 0
     whole = held * _F16_BYTES * 21 // 20 + _LIBRARY_BYTES
-    low, likely = whole * 17 // 20, whole
+    low = whole * 17 // 20
+    if shape.moe is not None:
+        # Rows of all experts of a token, sorted by expert, in f32 (ggml_cuda_mul_mat_id).
+        routed = settings.tokens * shape.moe.num_experts_per_tok
+        whole += 4 * routed * (shape.n_embd + shape.moe.width) * 21 // 20
+    likely = whole
     if device.kind is not DeviceKind.UNIFIED:
         low = likely = 0  # RDNA 2 and older cards multiply as stored; of which kind it is, unknown
     elif settings.build.multiplies_packed:
