@@ -26,6 +26,8 @@ os.environ.update(
     HF_HUB_DISABLE_TELEMETRY="1",
     HF_HUB_DISABLE_PROGRESS_BARS="1",
     QT_ACCESSIBILITY="0",
+    # Never the keyring of whoever runs the tests.
+    PYTHON_KEYRING_BACKEND="keyring.backends.fail.Keyring",
 )
 for _name in (
     "HF_TOKEN",

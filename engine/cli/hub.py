@@ -18,9 +18,12 @@ def opener(options: argparse.Namespace) -> Callable[[], HubClient] | None:
         return None
 
     def open_hub() -> HubClient:
-        from engine.source.hub import HubClient  # noqa: PLC0415 - slow, and seldom needed
+        from engine.source.access import Access  # noqa: PLC0415 - slow, and seldom needed
+        from engine.source.hub import HubClient  # noqa: PLC0415 - see above
 
-        # No token: one from the environment would go to whatever address the user names here.
-        return HubClient(endpoint=options.endpoint or os.environ.get("HF_ENDPOINT") or None)
+        client = HubClient(endpoint=options.endpoint or os.environ.get("HF_ENDPOINT") or None)
+        # A login goes to the Hub that it is for, never to whatever address the user names here.
+        client.access = Access(client.endpoint)
+        return client
 
     return open_hub

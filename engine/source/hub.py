@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from engine.errors import HubError, HubOfflineError, PlimsollError
 from engine.source import files, local
+from engine.source.access import DEFAULT_ENDPOINT
 from engine.source.hub_errors import translated
 from engine.source.hub_models import EXPAND, HubFile, HubPage, model_from
 from engine.source.hub_repository import Repository
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from engine.cancel import CancelToken
+    from engine.source.access import Access
     from engine.source.raw import RawModel
 
     Progress = Callable[[int, int], None]
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-DEFAULT_ENDPOINT = "https://huggingface.co"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _AGENT = ("plimsoll", "0.1.0")
 
@@ -45,7 +46,7 @@ class HubClient:
     def __init__(
         self,
         endpoint: str | None = None,
-        access_token: str | None = None,
+        access: Access | None = None,
         *,
         offline: bool = False,
         timeout_s: float = 10,
@@ -54,8 +55,8 @@ class HubClient:
 
         Args:
             endpoint: another Hub; by default ``HF_ENDPOINT``, else huggingface.co.
-            access_token: sent to the endpoint alone. Without it no token is sent, not even a
-                stored one.
+            access: whose token is sent to the endpoint alone. Without it no token is sent, not
+                even a stored one.
             offline: never open a connection.
             timeout_s: longest silence in a request, and longest wait for a connection.
         """
@@ -65,8 +66,31 @@ class HubClient:
             "TRUE",
             "ON",
         }
-        self._access_token = access_token
+        self.access = access
         self._timeout_s = timeout_s
+
+    @property
+    def _access_token(self) -> str | None:
+        return self.access.token if self.access is not None else None
+
+    def whoami(self, token: CancelToken) -> tuple[str, bool]:
+        """The name that the token belongs to, and whether it may only read.
+
+        Raises:
+            HubError: one of its kinds says why there is no answer.
+        """
+
+        def ask() -> tuple[str, bool]:
+            from huggingface_hub import get_session, hf_raise_for_status
+
+            url = f"{self.endpoint}/api/whoami-v2"
+            response = get_session().get(url, headers=self._headers())
+            hf_raise_for_status(response)
+            answer = cast("dict[str, Any]", response.json())
+            role = answer.get("auth", {}).get("accessToken", {}).get("role")
+            return str(answer["name"]), role == "read"
+
+        return self._asked(ask, HubReference("your token"), token)
 
     def search(self, query: str, token: CancelToken, page_size: int = 50) -> Iterator[HubPage]:
         """Pages of models that answer to ``query``, most downloaded first.

@@ -64,7 +64,7 @@ def _gated(exc: Exception, name: str, endpoint: str, *, signed_in: bool) -> HubG
     if signed_in:
         return HubGatedError(f"Your token may not read {name} yet: ask for access at {page}.")
     return HubGatedError(
-        f"{name} is gated, and no token is kept yet: accept its terms at {page}, "
+        f"{name} is gated: accept its terms at {page} and give a token with read access, or "
         "download its config.json there and open that."
     )
 

@@ -6,14 +6,12 @@ llama.cpp. Nothing is written, and a store that is damaged is passed over, not r
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from engine.source import gguf, shards
+from engine.source import gguf, ollama, shards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
 
 _MAX_MODELS = 5000
 _MAX_DEPTH = 4
-_MAX_MANIFEST_BYTES = 2**20
-_OLLAMA_WEIGHTS = "application/vnd.ollama.image.model"
-_DIGEST = re.compile(r"sha256[:-]([0-9a-f]{64})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +33,10 @@ class LocalModel:
     """Where it was found, in words."""
     size_bytes: int
     """Of its weight files on disk; 0 where only the config is there."""
+    projector_bytes: int = 0
+    """Of the part for images or sounds that lies beside it."""
+    adapter_bytes: int = 0
+    """Of the adapters that its store puts on top of it."""
 
 
 def find(token: CancelToken) -> tuple[LocalModel, ...]:
@@ -53,7 +52,7 @@ def find(token: CancelToken) -> tuple[LocalModel, ...]:
 
 def _all(token: CancelToken) -> Iterator[LocalModel]:
     yield from _hub_cache()
-    for store in _ollama_stores():
+    for store in ollama.stores():
         yield from _ollama(store)
     for kind, folder in _gguf_folders():
         yield from _gguf_files(folder, kind, token)
@@ -133,44 +132,16 @@ def _hub_cache() -> Iterator[LocalModel]:
             yield LocalModel(label, parts[0], "Hugging Face cache", sum(map(_size, parts)))
 
 
-def _ollama_stores() -> Iterator[Path]:
-    if os.environ.get("OLLAMA_MODELS"):
-        yield Path(os.environ["OLLAMA_MODELS"]).expanduser()
-    yield Path("~/.ollama/models").expanduser()
-    yield Path("/usr/share/ollama/.ollama/models")
-
-
 def _ollama(store: Path) -> Iterator[LocalModel]:
-    """Manifests lie at ``manifests/registry/namespace/model/tag`` and name a GGUF blob."""
-    for registry in _children(store / "manifests"):
-        for space in _children(registry):
-            for model in _children(space):
-                for tag in _children(model):
-                    blob = _ollama_blob(store, tag)
-                    if blob is not None:
-                        name = (
-                            model.name if space.name == "library" else f"{space.name}/{model.name}"
-                        )
-                        yield LocalModel(f"{name}:{tag.name}", blob, "Ollama", _size(blob))
-
-
-def _ollama_blob(store: Path, manifest: Path) -> Path | None:
-    try:
-        if manifest.stat().st_size > _MAX_MANIFEST_BYTES:
-            return None
-        parsed: object = json.loads(manifest.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-    layers = cast("dict[str, object]", parsed).get("layers") if isinstance(parsed, dict) else None
-    for layer in cast("list[object]", layers) if isinstance(layers, list) else []:
-        if not isinstance(layer, dict):
-            continue
-        fields = cast("dict[str, object]", layer)
-        match = _DIGEST.fullmatch(str(fields.get("digest")))
-        if match and fields.get("mediaType") == _OLLAMA_WEIGHTS:
-            blob = store / "blobs" / f"sha256-{match[1]}"
-            return blob if _size(blob) else None
-    return None
+    for tag in ollama.tags(store):
+        yield LocalModel(
+            tag.name,
+            tag.weights,
+            "Ollama",
+            tag.size_bytes,
+            projector_bytes=tag.projector_bytes,
+            adapter_bytes=tag.adapter_bytes,
+        )
 
 
 def _gguf_folders() -> Iterator[tuple[str, Path]]:

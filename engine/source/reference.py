@@ -19,6 +19,15 @@ _PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
 _REPO = re.compile(rf"(?:{_PART}/)?{_PART}")
 _SUFFIXES = (".json", ".gguf", ".safetensors")
 _QUANT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_TAG = r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,94})"
+_OLLAMA_TAG = re.compile(
+    rf"(?!file:){_TAG}(?<!^[A-Za-z]):(?P<tag>[A-Za-z0-9][A-Za-z0-9._-]{{0,94}})"
+)
+_OLLAMA_PAGE = re.compile(
+    r"(?:https?://)?(?:www\.)?(?:registry\.)?ollama\.(?:com|ai)/library/"
+    rf"{_TAG}(?::(?P<tag>[A-Za-z0-9._-]{{1,95}}))?/?"
+)
+_OLLAMA_RUN = re.compile(r"^ollama\s+(?:run|pull|show)\s+(?=\S+$)")
 _REVISION = re.compile(r"[A-Za-z0-9_./-]{1,128}")
 
 
@@ -33,23 +42,32 @@ class HubReference:
 
 
 @dataclass(frozen=True, slots=True)
+class OllamaReference:
+    """A model of Ollama's library, by its name there."""
+
+    name: str
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
 class PathReference:
     """A file or folder of this computer."""
 
     path: str
 
 
-def parse(text: str, endpoint: str = "") -> HubReference | PathReference | None:
+def parse(text: str, endpoint: str = "") -> HubReference | OllamaReference | PathReference | None:
     """What ``text`` refers to by its form; None for a plain name, which may mean anything.
 
     Args:
-        text: as typed: a path, a ``file:`` URL, a Hub id or URL, ``org/repo:quant``.
+        text: as typed: a path, a ``file:`` URL, a Hub id or URL, ``org/repo:quant``, a tag or a
+            page of Ollama's library, the command that runs it.
         endpoint: a Hub of one's own, whose URLs are understood like huggingface.co's.
 
     Raises:
         SourceError: nothing that could be meant by it.
     """
-    cleaned = text.strip().strip("\"'").strip()
+    cleaned = _OLLAMA_RUN.sub("", text.strip().strip("\"'").strip())
     if not cleaned:
         raise SourceError("No model was named.")
     if len(cleaned) > MAX_LENGTH:
@@ -59,6 +77,9 @@ def parse(text: str, endpoint: str = "") -> HubReference | PathReference | None:
         raise SourceError(f"The name '{shown}' holds invisible characters; type it again.")
     if cleaned.lower().startswith("file:"):
         return _file_url(cleaned)
+    tag = _OLLAMA_TAG.fullmatch(cleaned) or _OLLAMA_PAGE.fullmatch(cleaned)
+    if tag:
+        return OllamaReference(tag["name"], tag["tag"] or "latest")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", cleaned):
         return _url(cleaned, endpoint)
     host = cleaned.split("/", 1)[0].lower()

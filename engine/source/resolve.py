@@ -16,11 +16,17 @@ from engine.errors import (
     PlimsollError,
     SourceError,
 )
-from engine.source import adapters, catalogue, files, local
+from engine.source import adapters, catalogue, files, local, ollama
 from engine.source.bounded_json import parse_object
 from engine.source.derived import derived
 from engine.source.raw import RawAdapter, RawModel
-from engine.source.reference import HubReference, PathReference, is_hub_name, parse
+from engine.source.reference import (
+    HubReference,
+    OllamaReference,
+    PathReference,
+    is_hub_name,
+    parse,
+)
 from engine.text import printable
 
 if TYPE_CHECKING:
@@ -38,7 +44,8 @@ def resolve(reference: str, token: CancelToken, hub: HubClient | None = None) ->
 
     A config.json pasted as text is read as it stands. A path wins where it is written as one
     (``./name``, ``~``, a suffix). Then come the bundled catalogue, which needs no network; a
-    folder or file of that name; and the Hub. A Hub URL, a revision or a quantisation asks the
+    folder or file of that name; a tag of Ollama's store on this computer; and the Hub. A tag that
+    isn't in the store is the model of the catalogue that its name says. A Hub URL, a revision or a quantisation asks the
     Hub even where the catalogue has the name.
 
     Raises:
@@ -54,17 +61,40 @@ def resolve(reference: str, token: CancelToken, hub: HubClient | None = None) ->
     if isinstance(meant, PathReference):
         return files.read(_expanded(meant.path), token)
     name = reference.strip().strip("\"'").strip()
-    entry = catalogue.find(name)
-    if entry is not None:
-        return catalogue.raw(entry)
-    here = Path(name)
-    if _exists(here):
-        return files.read(here, token)
+    if isinstance(meant, OllamaReference):
+        name = f"{meant.name}:{meant.tag}"
+    known = _known(name, token)
+    if known is not None:
+        return known
+    if isinstance(meant, OllamaReference):
+        return _from_ollama(meant)
     if meant is None:
         if hub is None or hub.offline or not is_hub_name(name):
             raise SourceError(f"No model of the name {printable(name, 80)}.{_hint(name)}")
         meant = HubReference(name)
     return _from_hub(meant, name, token, hub)
+
+
+def _known(name: str, token: CancelToken) -> RawModel | None:
+    """What needs no network: the catalogue's model, the file of that name, Ollama's tag."""
+    entry = catalogue.find(name)
+    if entry is not None:
+        return catalogue.raw(entry)
+    if _exists(Path(name)):
+        return files.read(Path(name), token)
+    stored = ollama.find(name)
+    return replace(files.read(stored.weights, token), id=stored.name) if stored else None
+
+
+def _from_ollama(meant: OllamaReference) -> RawModel:
+    found = ollama.twin(meant)
+    if found is not None:
+        return found
+    name = printable(f"{meant.name}:{meant.tag}", 80)
+    raise SourceError(
+        f"{name} is not in Ollama’s store on this computer, and no model of the catalogue is "
+        f"named like it.{_hint(f'{meant.name}-{meant.tag}')}"
+    )
 
 
 def _pasted(text: str, token: CancelToken) -> RawModel:

@@ -183,6 +183,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if path == "/api/models":
             self._list(query)
+        elif path == "/api/whoami-v2":
+            self._whoami()
         elif match := re.fullmatch(
             r"/api/models/([^/]+(?:/[^/]+)?)/safetensors-metadata/(.+)", path
         ):
@@ -294,6 +296,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(403, message="Access to this resource is disabled.")
             return None
         return repo
+
+    def _whoami(self) -> None:
+        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        if bearer not in {GOOD_TOKEN, UNGRANTED_TOKEN}:
+            self._error(401, message="Invalid credentials in Authorization header")
+            return
+        role = "read" if bearer == GOOD_TOKEN else "write"
+        self._send(200, {"name": "tester", "auth": {"accessToken": {"role": role}}})
 
     def _list(self, query: dict[str, list[str]]) -> None:
         term = query.get("search", [""])[0].casefold()

@@ -6,14 +6,19 @@ import json
 import struct
 
 from engine.cancel import CancelToken
+from engine.source.access import Access
 from engine.source.hub import HubClient
 from tests.helpers.fake_hub import Repo
 
 CONFIG = {"model_type": "llama", "hidden_size": 64}
 
 
-def client(hub, **settings):
-    return HubClient(hub.url, timeout_s=settings.pop("timeout_s", 5), **settings)
+def client(hub, *, access_token=None, **settings):
+    made = HubClient(hub.url, timeout_s=settings.pop("timeout_s", 5), **settings)
+    if access_token is not None:
+        made.access = Access(made.endpoint)
+        made.access.keep(access_token)
+    return made
 
 
 def fetch(hub, repo_id="org/model", revision=None, file="", progress=None, **settings):
