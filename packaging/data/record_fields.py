@@ -241,6 +241,7 @@ _IN_MIB = {
     "allocated_mib": "end",
     "device_overhead_mib": "overhead",
     "device_delta_mib": "card",
+    "mmproj_estimate_mib": "encoders",
     "unavailable_mib": "unavailable",
     "used_before_allocation_mib": "unavailable",
 }

@@ -130,6 +130,10 @@ FILES: dict[str, dict[str, Any]] = {
         },
         "left_out": {COMPUTE: "a runner of Ollama's own, before llama-server"},
     },
+    "lc-17482-qwen38-27b-3090-breakdown": _but(
+        _as("Qwen/Qwen3.8-27B", "Q4_K_M", n_gpu_layers=-2, gpu="RTX 3090", max_model_len=4096),
+        "its context and its file's mix are not stated", "breakdown",
+    ),
     "lc2-qwen3-30b-partial-30of49": _as(
         "Qwen/Qwen3-30B-A3B", "Q4_K_M", n_gpu_layers=30, gpu_total_bytes=24 * 2**30, gpu_count=1
     ),
@@ -148,7 +152,6 @@ FILES_LEFT_OUT: dict[str, str] = {
     "lc-yi34b-q4km-4090-2k-2023": "a build of 2023, whose rules are not planned",
     "lc-19437-qwen3-coder-next-1080ti": "one of several cards that are not named",
     "lc2-dsv4-64k-swa": "one of several caches of its model, the others are not printed",
-    "lc-17482-qwen38-27b-3090-breakdown": "its context and its file's mix are not stated",
     "ol-10740-qwen3-32b-q6-32k-3x3090": "a figure for three cards together, rounded to a GiB",
 }
 

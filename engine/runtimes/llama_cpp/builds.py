@@ -18,7 +18,7 @@ NEWEST = 11549
 OLDEST_READ = 4798
 _OLDEST = 1000
 _LARGEST = 10**6
-_NUMBER = re.compile(r"\s*b?(\d{3,7})\b(?!\.\d)")
+_NUMBER = re.compile(r"\s*b?(\d{3,7})\b(?![.-]\d)")
 
 
 @dataclass(frozen=True, slots=True)

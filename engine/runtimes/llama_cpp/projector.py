@@ -120,9 +120,11 @@ def _work(tensors: tuple[Tensor, ...], patches: int, root_type: str, *, flash: b
     )  # fmt: skip
     hidden = patch.shape[0] if patch else max(t.shape[0] for t in tensors)
     pixels = patch.parameters // hidden if patch else 0
+    positions = 1
     if root_type.startswith(_PICTURES[0][0]):
         pixels //= 2  # two frames of a video, of which a picture is one
-    size = _WHOLE_BYTES * patches * (pixels + _UNITS * hidden)
+        positions = 4  # of a section each
+    size = _WHOLE_BYTES * patches * (pixels + positions + _UNITS * hidden)
     return size if flash else size + _WHOLE_BYTES * patches**2 * _HEADS
 
 

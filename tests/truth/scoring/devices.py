@@ -14,7 +14,7 @@ from tests.truth.scoring.scores import Score, law_of, span
 from tests.truth.scoring.versions import range_of, release_of, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from engine.budget.model import RankBudget
     from engine.evidence import Estimate
@@ -46,6 +46,8 @@ def scores(asked: Asked) -> Iterator[Score]:
         if rank is not None:
             ours = total(_estimates(rank, part))
             yield _score(asked, f"printed {part} buffers", (wanted, within), ours)
+    if "encoders" in printed:
+        yield _score(asked, "encoders", printed["encoders"], total(_encoders(ranks)))
     if "card" in printed and gpus:
         yield _total(asked, gpus[0])
 
@@ -76,6 +78,14 @@ def _estimates(rank: RankBudget, part: str) -> list[Estimate]:
     if part == "compute" and found[0].parts:
         return [e for e in found[0].parts if e.label == "compute buffer"]
     return found
+
+
+def _encoders(ranks: Iterable[RankBudget]) -> Iterator[Estimate]:
+    """Weights and work of what is in a file apart (mmproj)."""
+    for rank in ranks:
+        for region in (Region.WEIGHTS, Region.ACTIVATIONS):
+            parts = rank.regions[region].estimate.parts
+            yield from (part for part in parts if part.label.startswith("encoders"))
 
 
 def _total(asked: Asked, rank: RankBudget) -> Score:

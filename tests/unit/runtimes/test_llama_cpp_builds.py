@@ -181,7 +181,7 @@ def test_that_auto_fuses_attention_where_a_kernel_is(
 def test_that_a_build_is_read_from_its_name_or_number() -> None:
     assert build_of("b6123").number == build_of("6123").number == 6123
     assert build_of(None).number == NEWEST
-    for text in ("2026.10", "b12", "latest"):
+    for text in ("2026.10", "2025-07", "b12", "latest"):
         with pytest.raises(DeploymentError, match="is no build of") as refused:
             build_of(text)
         assert refused.value.field == "runtime_version"

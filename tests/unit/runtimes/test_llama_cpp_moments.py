@@ -161,7 +161,7 @@ def test_that_encoders_are_counted_as_they_were_printed() -> None:
     assert encoders.high_bytes / MIB == pytest.approx(887.99, abs=0.006)
     work = budget.ranks[0].regions[Region.ACTIVATIONS].estimate
     (pictures,) = (part for part in work.parts if part.label == "encoders' compute buffer")
-    assert pictures.likely_bytes / MIB == pytest.approx(248.10, rel=0.002)
+    assert pictures.likely_bytes / MIB == pytest.approx(248.10, abs=0.006)
     # Without flash attention 92^4 scores of 16 heads: 4,657.81 MiB were asked for.
     plain = _plan("27B", flash_attn="off").ranks[0].regions[Region.ACTIVATIONS].estimate
     (pictures,) = (part for part in plain.parts if part.label == "encoders' compute buffer")
