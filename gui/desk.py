@@ -249,6 +249,7 @@ class Desk(QObject):
         app = self._app
         return {
             "tab regions": app.view.regions,
+            "tab map": app.view.fit_map,
             "tab compare": app.compare_view,
             "tab holds": app.holds,
         }

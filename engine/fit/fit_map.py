@@ -9,7 +9,7 @@ is no edge between cells: on every row it is searched to the token.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, floor, log2, nan
+from math import ceil, floor, isnan, log2, nan
 from typing import TYPE_CHECKING
 
 from engine.fit.lattice import filled
@@ -145,6 +145,19 @@ def margin_table(
         for number in requests
     )
     return MarginTable(contexts, requests, margins)
+
+
+def certain_margin_bytes(
+    model: Model, deployment: Deployment, machine: Machine, context: int, requests: int
+) -> int | None:
+    """The margin of one plan of the map; None where it isn't known, or the plan is refused.
+
+    Raises:
+        DeploymentError: the deployment itself is impossible.
+    """
+    plane = Plane(model, deployment, machine, nothing)
+    found = plane.certain(context, requests)
+    return None if isnan(found) or not plane.is_bounded(context) else int(found)
 
 
 def octaves(least: int, most: int) -> tuple[int, ...]:

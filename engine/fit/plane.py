@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.architecture.model import Model
+    from engine.budget.model import Budget
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
 
@@ -132,19 +133,32 @@ class Plane:
         Raises:
             DeploymentError: the deployment itself is impossible.
         """
-        for context in (shown.least_context, shown.most_context):
-            plan = self._plan.with_(max_model_len=context, concurrency=1)
-            try:
-                found = self.runtime.plan(self.model, plan, self.machine)
-            except DeploymentError:
-                if context == shown.least_context:
-                    raise
-                continue
-            if found.doubts:
-                return found.bounds[0], True
-            verdict = judge(found)
-            if verdict.fit is Fit.UNKNOWN:
-                return verdict.detail, False
-            if found.refusals and context == shown.least_context:
-                return found.refusals[0], False
-        return "", True
+        least = self._budget(shown.least_context)
+        reason, is_bounded = _doubt(least)
+        if not reason and least.refusals:
+            return least.refusals[0], False
+        if reason:
+            return reason, is_bounded
+        try:
+            return _doubt(self._budget(shown.most_context))
+        except DeploymentError:
+            return reason, is_bounded
+
+    def is_bounded(self, context: int) -> bool:
+        """Whether plans of this context have a margin at all, or bounds of one.
+
+        Raises:
+            DeploymentError: the deployment itself is impossible.
+        """
+        return _doubt(self._budget(context))[1]
+
+    def _budget(self, context: int) -> Budget:
+        plan = self._plan.with_(max_model_len=context, concurrency=1)
+        return self.runtime.plan(self.model, plan, self.machine)
+
+
+def _doubt(budget: Budget) -> tuple[str, bool]:
+    if budget.doubts:
+        return budget.bounds[0], True
+    verdict = judge(budget)
+    return (verdict.detail, False) if verdict.fit is Fit.UNKNOWN else ("", True)

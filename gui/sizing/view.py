@@ -12,6 +12,8 @@ from gui.kit.charts.picture import MemoryPicture
 from gui.kit.charts.scene import scene_for
 from gui.kit.controls import Choice, ElidedLabel, Ground, Hairline
 from gui.sizing import present
+from gui.sizing.fit_map_model import FitMapModel
+from gui.sizing.fit_map_view import FitMapView
 from gui.sizing.header import HeaderBar
 from gui.sizing.plan_strip import PlanStrip
 from gui.sizing.regions_view import RegionsView
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 _STALE_OPACITY = 0.35
 _TABS_HEIGHT = 37 + 26 + 10 * 24 + 2
 """Strip, heading and the ten rows of the table."""
+_MAP_HEIGHT = 37 + 420
+"""Strip, and a map with what stands beside it; the picture keeps its least."""
 
 
 class SizingView(Ground):
@@ -42,6 +46,7 @@ class SizingView(Ground):
         self._folded_by_user: bool | None = None
         self._laying_out = False
         self._is_low: bool | None = None
+        self._shared_height = _TABS_HEIGHT
         self._notices = QVBoxLayout()
         self._notices.setSpacing(0)
         self.header = HeaderBar()
@@ -56,10 +61,13 @@ class SizingView(Ground):
         self._fades = tuple(_fade(part) for part in (self.picture, self.regions))
         self.tabs = TabPanel()
         self.tabs.add_page("Regions", self.regions)
+        self.fit_map = FitMapView(FitMapModel(model, model.runner, self), theme)
+        self.tabs.add_page("Fit map", self.fit_map)
         self.rank = Choice("rank")
         self.rank.setAccessibleName("Rank that is explained")
         self.rank.setVisible(False)
         self.tabs.add_tool(self.rank)
+        self.tabs.add_tool(self.fit_map.tools)
         self._build()
         self._connect()
         self.set_theme(theme)
@@ -102,6 +110,8 @@ class SizingView(Ground):
         self.regions.region_selected.connect(self.picture.select_region)
         self.regions.region_selected.connect(self.region_selected)
         self.rank.picked.connect(self.regions.set_rank)
+        self.rank.picked.connect(self.fit_map.set_rank)
+        self.fit_map.choice.picked.connect(self._show_tools)
         self.picture.region_selected.connect(self._on_picture_selected)
 
     def add_notice(self, notice: QWidget) -> None:
@@ -116,6 +126,7 @@ class SizingView(Ground):
         self.verdict.set_theme(theme)
         self.picture.set_theme(theme)
         self.regions.set_theme(theme)
+        self.fit_map.set_theme(theme)
         self.tabs.set_theme(theme)
         width = self.fontMetrics().horizontalAdvance("Rank 88") + 40
         self.rank.set_widths(width, width)
@@ -132,7 +143,7 @@ class SizingView(Ground):
             names = present.rank_names(state.sizing.budget)
             items = [(name, r.rank) for name, r in zip(names, ranks, strict=True)]
             self.rank.set_items(items, self.regions.rank)
-            self.rank.setVisible(len(ranks) > 1)
+            self._show_tools()
         for fade in self._fades:
             fade.setEnabled(state.is_stale)
         self._say(" ".join(state.notes), wrong=False)
@@ -200,7 +211,7 @@ class SizingView(Ground):
             bottom = self.height() - self.tabs.strip_height
             room = bottom - self.splitter.y()
             height = min(_TABS_HEIGHT - self.tabs.strip_height, room)
-            if self.tabs.wants_all:
+            if self.tabs.wants_all or self._is_map:
                 height = room - self.verdict.height()
             self.tabs.float_at(QPoint(0, bottom - height), QSize(self.width(), height))
 
@@ -211,13 +222,33 @@ class SizingView(Ground):
             self.splitter.setSizes([1, self.splitter.height() - 1])
             return
         low = self._is_low or self.tabs.is_folded
-        tabs = self.tabs.strip_height if low else _TABS_HEIGHT
+        tabs = self.tabs.strip_height if low else self._wanted_height()
         self.splitter.setSizes([max(1, self.splitter.height() - tabs), tabs])
+        self._shared_height = self._wanted_height()
+
+    def _wanted_height(self) -> int:
+        """What the open page would like to have, with the strip."""
+        return _MAP_HEIGHT if self._is_map else _TABS_HEIGHT
+
+    @property
+    def _is_map(self) -> bool:
+        return self.tabs.stack.currentWidget() is self.fit_map
+
+    def _show_tools(self) -> None:
+        """Only what the open page heeds stands in the strip."""
+        page, sizing = self.tabs.stack.currentWidget(), self._model.state.sizing
+        is_map = self._is_map and not self.tabs.is_folded
+        heeds_rank = page is self.regions or (is_map and self.fit_map.is_curve)
+        self.fit_map.tools.setVisible(is_map)
+        self.rank.setVisible(heeds_rank and sizing is not None and len(sizing.budget.ranks) > 1)
 
     def _on_page_changed(self) -> None:
-        if self.picture.isHidden() != (self.tabs.wants_all and not self._is_low):
+        if self.picture.isHidden() != (self.tabs.wants_all and not self._is_low) or (
+            self._shared_height != self._wanted_height()
+        ):
             self._share_height()
         self._place_pages()
+        self._show_tools()
 
     def _on_folded_changed(self, folded: bool) -> None:  # noqa: FBT001 - a signal's argument
         if not self._laying_out:
@@ -225,6 +256,7 @@ class SizingView(Ground):
                 self._folded_by_user = folded
             self._share_height()
         self._place_pages()
+        self._show_tools()
 
 
 def _fade(part: QWidget) -> QGraphicsOpacityEffect:

@@ -36,11 +36,7 @@ class Canvas:
 
     def snapped(self, rect: QRectF) -> QRectF:
         """``rect`` with its edges on whole pixels."""
-        left, top, right, bottom = (
-            round(edge * self.ratio) / self.ratio
-            for edge in (rect.left(), rect.top(), rect.right(), rect.bottom())
-        )
-        return QRectF(left, top, right - left, bottom - top)
+        return snapped(rect, self.ratio)
 
     def line(
         self, line: QLineF, color: QColor, width: float = 1, dash: tuple[float, float] | None = None
@@ -104,3 +100,12 @@ class Canvas:
         """``text`` shortened in the middle to ``room``; for names, never for numbers."""
         metrics = QFontMetricsF(font)
         return metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, room)
+
+
+def snapped(rect: QRectF, ratio: float) -> QRectF:
+    """``rect`` with its edges on whole pixels, of which there are ``ratio`` to a unit."""
+    left, top, right, bottom = (
+        round(edge * ratio) / ratio
+        for edge in (rect.left(), rect.top(), rect.right(), rect.bottom())
+    )
+    return QRectF(left, top, right - left, bottom - top)

@@ -1,0 +1,252 @@
+"""The fit map and the curve in words and numbers, ready to show. Pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING
+
+from engine.budget.model import STACK_ORDER, Region
+from engine.fit.fit_map import octaves
+from engine.fit.verdict import Fit
+from gui.kit import format as fmt
+from gui.kit.charts.captions import bound_sign, drawn_bytes
+from gui.kit.charts.fit_scene import CLASSES
+from gui.sizing.plan import format_label
+
+if TYPE_CHECKING:
+    from engine.budget.model import RankBudget
+    from engine.fit.curve import Curve
+    from engine.fit.fit_map import FitMap, MarginTable
+    from engine.sizing import Sizing
+    from engine.units import UnitSystem
+    from gui.sizing.view_model import State
+
+DRAG_HINT = "Drag the point, or use the arrow keys. Both change the plan above."
+CURVE_HINT = "Everything else stays as it is in the plan above."
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A name and its figure; ``color`` or ``region`` gives it a swatch."""
+
+    name: str
+    value: str = ""
+    tooltip: str = ""
+    is_strong: bool = False
+    color: str = ""
+    region: Region | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table: headings, and texts row by row."""
+
+    corner: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    texts: tuple[tuple[str, ...], ...]
+    tooltips: tuple[tuple[str, ...], ...]
+
+
+def point_text(state: State) -> str:
+    """``8,192 × 4: +1.3 GiB``."""
+    where = f"{fmt.count(state.context or 0)} {fmt.TIMES} {state.plan.deployment.concurrency:,}"
+    return f"{where}: {_margin(state)}" if state.sizing else where
+
+
+def _margin(state: State) -> str:
+    assert state.sizing is not None  # noqa: S101 - asked only where there is an answer
+    found = state.sizing.verdict
+    if found.refusals:
+        return "refused"
+    if found.fit is Fit.UNKNOWN:
+        return "unknown"
+    return fmt.margin(found.margin_bytes, state.unit)
+
+
+def plan_words(context: int, requests: int, margin_bytes: int | None, unit: UnitSystem) -> str:
+    """What a tooltip says of a plan on the map."""
+    where = f"{fmt.count(context)} tokens {fmt.TIMES} {requests:,} at once"
+    if margin_bytes is None:
+        return f"{where}: unknown, or not offered"
+    side = "to spare" if margin_bytes >= 0 else "over"
+    size = fmt.size(abs(margin_bytes), unit)
+    return f"{where}: {size} {side} ({fmt.exact_bytes(abs(margin_bytes))})"
+
+
+def point_rows(sizing: Sizing, unit: UnitSystem) -> tuple[Row, ...]:
+    """What is needed and held at the plan point, on the rank that decides."""
+    verdict, budget = sizing.verdict, sizing.budget
+    rank = budget.ranks[verdict.binding_rank]
+    held = rank.regions[Region.KV_CACHE].estimate
+    sign = bound_sign(budget, Region.KV_CACHE, rank.needed)
+    rows = [_size("KV cache needed", rank.needed.likely_bytes, unit, sign)]
+    if rank.has_pool:
+        rows.append(_size("KV cache reserved", held.likely_bytes, unit))
+    if verdict.fit is Fit.UNKNOWN:
+        rows.append(Row("To spare", "unknown", verdict.detail, is_strong=True))
+    else:
+        margin = verdict.margin_bytes
+        name = "To spare" if margin >= 0 else "Over"
+        rows.append(_size(name, abs(margin), unit, is_strong=True))
+    rows.append(Row("Limited by", verdict.binding_region.label, verdict.detail))
+    return tuple(rows)
+
+
+def _size(
+    name: str, size_bytes: int, unit: UnitSystem, sign: str = "", *, is_strong: bool = False
+) -> Row:
+    text = f"{sign}{fmt.size(size_bytes, unit)}"
+    return Row(name, text, fmt.exact_bytes(size_bytes), is_strong)
+
+
+def region_rows(sizing: Sizing, rank: int, unit: UnitSystem) -> tuple[Row, ...]:
+    """The plan's own stack, from the top, with the colours of the curve."""
+    budget = sizing.budget
+    found = budget.ranks[min(rank, len(budget.ranks) - 1)]
+    rows = [
+        Row(
+            region.label,
+            bound_sign(budget, region, found.regions[region].estimate)
+            + fmt.size(drawn_bytes(found, region), unit),
+            fmt.exact_bytes(drawn_bytes(found, region)),
+            region=region,
+        )
+        for region in reversed(STACK_ORDER)
+        if drawn_bytes(found, region)
+    ]
+    line = found.slot.device.allocatable.likely_bytes
+    tip = fmt.exact_bytes(line)
+    load = Row("Load line", fmt.size(line, unit), tip, is_strong=True, color="chart.loadline")
+    return (load, *rows)
+
+
+def legend(edges: tuple[int, ...], unit: UnitSystem, *, is_open: bool) -> tuple[Row, ...]:
+    """The classes of margin, most to spare first; with ``is_open`` also what isn't known."""
+    far, near, _, low, high = (_plain(abs(edge), unit) for edge in edges)
+    name = unit.value
+    words = (
+        f"more than {far} {name} over",
+        f"{near} to {far} {name} over",
+        f"up to {near} {name} over",
+        f"0 to {low} {name}",
+        f"{low} to {high} {name}",
+        f"more than {high} {name}",
+    )
+    pairs = reversed(list(zip(words, CLASSES, strict=True)))
+    rows = [Row(text, color=color) for text, color in pairs]
+    if is_open:
+        rows.append(Row("unknown", color="unknown"))
+    return tuple(rows)
+
+
+def _plain(size_bytes: int, unit: UnitSystem) -> str:
+    return f"{size_bytes / unit.factor:g}"
+
+
+def cache_label(name: str) -> str:
+    """``FP8 KV cache`` for a type as the runtime calls it."""
+    kind = name.replace(" ", "-") if name.endswith("bit") else format_label(name)
+    return f"{kind} KV cache"
+
+
+def summary(state: State, found: FitMap | None) -> tuple[str, str]:
+    """The map for those who hear it: one sentence, and what lies around."""
+    if state.sizing is None:
+        return "Fit map: no plan yet", ""
+    context, requests = state.context or 0, state.plan.deployment.concurrency
+    verdict = state.sizing.verdict
+    name = (
+        f"Fit map: {fmt.count(context)} tokens {fmt.TIMES} {requests:,} at once. {verdict.headline}"
+    )
+    if found is None:
+        return name, ""
+    shown = found.axes
+    ends = f"{fmt.count(shown.least_context)} to {fmt.count(shown.most_context)}"
+    sentences = [f"Contexts from {ends} tokens, 1 to {shown.most_requests:,} at once."]
+    if found.unknown:
+        sentences.append(f"Not known everywhere: {found.unknown}")
+    limits = state.limits
+    if limits and limits.max_context is not None and limits.max_concurrency is not None:
+        sentences.append(
+            f"With {requests:,} at once up to {fmt.count(limits.max_context)} tokens fit; "
+            f"at {fmt.count(context)} tokens up to {limits.max_concurrency:,} at once."
+        )
+    sentences.append("Arrow keys move the plan.")
+    return name, " ".join(sentences)
+
+
+def curve_summary(state: State, rank: RankBudget | None) -> tuple[str, str]:
+    """The curve for those who hear it."""
+    if state.sizing is None or rank is None:
+        return "Curve: no plan yet", ""
+    requests = state.plan.deployment.concurrency
+    line = fmt.size(rank.slot.device.allocatable.likely_bytes, state.unit)
+    name = f"Memory over context with {requests:,} at once, under the load line at {line}"
+    longest = state.limits.max_context if state.limits else None
+    fits = f"Fits up to {fmt.count(longest)} tokens. " if longest else ""
+    return name, f"{state.sizing.verdict.headline}. {fits}Left and right move the plan."
+
+
+def margin_grid(found: MarginTable, unit: UnitSystem) -> Grid:
+    """The map in figures: margins, requests down and contexts across."""
+    return Grid(
+        f"At once, {unit.value}",
+        tuple(fmt.count(tokens) for tokens in found.contexts),
+        tuple(fmt.count(requests) for requests in found.requests),
+        tuple(
+            tuple(
+                "unknown" if isnan(m) else fmt.margin(int(m), unit).rpartition(" ")[0] for m in row
+            )
+            for row in found.margins
+        ),
+        tuple(
+            tuple(
+                plan_words(tokens, requests, None if isnan(m) else int(m), unit)
+                for tokens, m in zip(found.contexts, row, strict=True)
+            )
+            for requests, row in zip(found.requests, found.margins, strict=True)
+        ),
+    )
+
+
+def curve_grid(found: Curve, rank: int, unit: UnitSystem) -> Grid:
+    """The curve in figures: regions down and contexts across."""
+    wanted = octaves(found.contexts[0], found.contexts[-1])
+    indexes = sorted({_nearest(found.contexts, tokens) for tokens in wanted})
+    ranks = [_rank(found, index, rank) for index in indexes]
+    regions = [r for r in reversed(STACK_ORDER) if any(k and drawn_bytes(k, r) for k in ranks)]
+    return Grid(
+        f"Region, {unit.value}",
+        tuple(fmt.count(found.contexts[index]) for index in indexes),
+        ("Load line", *(region.label for region in regions)),
+        (
+            tuple(
+                fmt.size_number(k.slot.device.allocatable.likely_bytes, unit) if k else fmt.DASH
+                for k in ranks
+            ),
+            *(
+                tuple(fmt.size_number(drawn_bytes(k, r), unit) if k else fmt.DASH for k in ranks)
+                for r in regions
+            ),
+        ),
+        (
+            tuple(
+                fmt.exact_bytes(k.slot.device.allocatable.likely_bytes) if k else "" for k in ranks
+            ),
+            *(
+                tuple(fmt.exact_bytes(drawn_bytes(k, r)) if k else "" for k in ranks)
+                for r in regions
+            ),
+        ),
+    )
+
+
+def _nearest(contexts: tuple[int, ...], tokens: int) -> int:
+    return min(range(len(contexts)), key=lambda index: abs(contexts[index] - tokens))
+
+
+def _rank(found: Curve, index: int, rank: int) -> RankBudget | None:
+    budget = found.budgets[index]
+    return budget.ranks[rank] if budget and rank < len(budget.ranks) else None
