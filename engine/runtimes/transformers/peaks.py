@@ -15,7 +15,7 @@ from engine.budget.sequence_state import kv_heads_per_rank
 from engine.evidence import Basis, Estimate
 from engine.formats.kv import side_bytes
 from engine.runtimes.transformers import releases
-from engine.runtimes.transformers.cache import kept_tokens
+from engine.runtimes.transformers.cache import kept_tokens, kinds, token_bytes
 from engine.runtimes.transformers.caches import held, unpacked_bytes
 from engine.units import ceil_div
 
@@ -70,7 +70,11 @@ def reading(
                 # Only a mask that pads makes sdpa copy the keys for every head that shares them.
                 more = _masked_bytes(attention, settings, tp) if settings.batch > 1 else 0
                 padded = max(padded, needed + more)
-    return plain + unpacked.likely_bytes // tp, padded + unpacked.high_bytes // tp
+    beside = _let_go_bytes(layers, settings, tp)
+    return (
+        plain + unpacked.likely_bytes // tp + beside,
+        padded + unpacked.high_bytes // tp + beside,
+    )
 
 
 def decoding(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> Estimate:
@@ -109,6 +113,29 @@ def _renewed_bytes(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> 
     start = replace(settings, context=min(settings.prompt + 1, settings.context))
     first = 2 * held(layers, start, tp).device_bytes + settings.logits.held_bytes - last
     return max(first, last), last
+
+
+def _let_go_bytes(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> int:
+    """Keys and values of a prompt that windows have let go of, and that still lie there.
+
+    What a window keeps is a view of all that the layer computed with: the rest is freed when the
+    layer's next token makes new ones (measured with a small Gemma 3).
+    """
+    form = settings.cache.form
+    if form.static or not form.cuts_windows or settings.cache.is_offloaded:
+        return 0
+    found = 0
+    for layer, count in kinds(layers):
+        for attention in (layer.attention, layer.cross):
+            if attention is None or not attention.window or not attention.keeps_cache:
+                continue
+            if attention.kind is AttentionKind.CROSS:
+                continue
+            before = min(attention.window - 1, settings.prompt - settings.chunk)
+            more = before + settings.chunk - kept_tokens(attention, settings.context, form)
+            each = token_bytes(attention, settings.kv_dtype, tp, packs_latents=form.packs_latents)
+            found += max(more, 0) * each * attention.caches * count
+    return found * settings.batch
 
 
 def _distinct(layers: Iterable[LayerSpec]) -> list[LayerSpec]:

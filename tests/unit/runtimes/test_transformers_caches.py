@@ -93,6 +93,23 @@ def test_that_windows_make_a_mask_for_sdpa_alone(attention: str) -> None:
     assert (attention == "sdpa") or more == 0
 
 
+@pytest.mark.parametrize(
+    ("chunk", "stored"),
+    # As a small Gemma 3 holds them: 40 tokens read at once lie whole behind a window of 8, of
+    # four times 10 the last 10 and the 7 that the window kept.
+    [(None, 8192), (1000, 127 + 1000)],
+)
+def test_that_windows_hold_the_prompt_until_the_next_token(chunk: int | None, stored: int) -> None:
+    def peak(cache: str | None) -> int:
+        settings = {"cache_implementation": cache, "prefill_chunk_size": chunk}
+        flash = {"attn_implementation": "flash_attention_2"}
+        return likely(plan(name="gpt-oss-20b", **settings, **flash).ranks[0], Region.ACTIVATIONS)
+
+    # Twelve layers with windows of 128, of 8 heads of 64, keys and values; 127 are counted as
+    # cache. A static cache has room for the window alone.
+    assert peak(None) - peak("static") == 12 * (stored - 127) * 2 * 8 * 64 * 2
+
+
 TABLE = 128_256 * 4096 * 2
 LAYER = (2 * 4096 * 4096 + 2 * 1024 * 4096 + 3 * 14_336 * 4096 + 2 * 4096) * 2
 
