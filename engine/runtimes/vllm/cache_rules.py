@@ -69,6 +69,11 @@ GROUP_SLACK = Since[float](((0,), 0), ((0, 12), 1.25), ((0, 18), 1.5))
 """Groups are as large as the largest bucket when that is under this many times the smallest;
 until 0.11 always as large as the smallest."""
 
+PADS_LEAST = Since[bool](((0,), False), ((0, 28), True), ((0, 29), False))
+"""Whether groups are as large as pads least where some layers have windows: in 0.28 alone, whose
+pool for Qwen3.8 and its block draft has 408 blocks of 8 layers where that of 0.29 has 653 of 5. It
+was read of no other model."""
+
 TOKENS_BY_CONCURRENCY = Since[bool](((0,), False), ((0, 20, 1), True))
 """Whether the token line is concurrency × length; before, blocks // groups × block size."""
 

@@ -130,7 +130,7 @@ def _packed(buckets: list[_Bucket], stage: range) -> PoolLayout:
     mixed = [b.sets for b in buckets if b.is_balanced and len(b.pages) > 1]
     each = 0
     if mixed:
-        each = _least_padding([b.sets for b in buckets if b.is_balanced], max(mixed))
+        each = least_padding([b.sets for b in buckets if b.is_balanced], max(mixed))
 
     def number(bucket: _Bucket) -> int:
         return ceil_div(bucket.sets, each) if each and bucket.is_balanced else 1
@@ -153,7 +153,7 @@ def _packed(buckets: list[_Bucket], stage: range) -> PoolLayout:
 def _in_sets(buckets: list[_Bucket], stage: range) -> PoolLayout:
     """Every group padded to as many sets of one page of each size of the first bucket."""
     first, *others = buckets
-    each = _least_padding([b.sets for b in buckets], first.sets)
+    each = least_padding([b.sets for b in buckets], first.sets)
     groups = first.groups(1, stage)
     for bucket in others:
         padded: dict[int, list[int]] = {}
@@ -166,7 +166,11 @@ def _in_sets(buckets: list[_Bucket], stage: range) -> PoolLayout:
     )
 
 
-def _least_padding(counts: list[int], lowest: int) -> int:
-    """The size of sets, ``lowest`` or more, that pads all counts least; the larger of two."""
+def least_padding(counts: list[int], lowest: int) -> int:
+    """The size of sets, ``lowest`` or more, that pads all counts least; the larger of two.
+
+    Source:
+        vLLM ``v1/core/kv_cache_utils.py :: _approximate_gcd``.
+    """
     sizes = range(lowest, max(counts) + 1) or (lowest,)
     return min(sizes, key=lambda size: (sum(-count % size for count in counts), -size))

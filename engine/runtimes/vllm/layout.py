@@ -80,6 +80,8 @@ class PoolRule(NamedTuple):
     """Tokens that a block beside states is a multiple of, for the states' sake."""
     draft: ArchitectureSpec | None = None
     """A draft model of its own, whose layers keep their caches in the same pool."""
+    pads_least: bool = False
+    """Whether groups beside windows are as large as pads least, as in 0.28."""
     pads_tuples: bool = False
     """Whether layers of several sizes are padded to equal sets, as until 0.28."""
 

@@ -23,7 +23,7 @@ from engine.budget.sequence_state import (
     token_bytes,
 )
 from engine.formats.kv import indexer_bytes
-from engine.runtimes.vllm.compressed import compressed_layout
+from engine.runtimes.vllm.compressed import compressed_layout, least_padding
 from engine.runtimes.vllm.layout import Group, Keeps, LayerPage, PoolLayout, PoolRule
 from engine.units import align_up, ceil_div
 
@@ -58,21 +58,23 @@ def pool_layout(spec: ArchitectureSpec, first: int, stop: int, rule: PoolRule) -
         bytes_per_block = sum(p.page_bytes * n for p, n in here.items())
         groups = (Group(kinds[0], 1),)
         return PoolLayout(groups, bytes_per_block, kinds[0].block_tokens)
-    layout = _unified(pages, rule.group_slack)
+    layout = _unified(pages, rule)
     if pages is here:
         return layout
     by_layer = [_pages(spec, i, i + 1, blocks, rule) for i in range(last)]
     return _share(layout, by_layer, range(first, stop))
 
 
-def _unified(pages: dict[LayerPage, int], slack: float) -> PoolLayout:
+def _unified(pages: dict[LayerPage, int], rule: PoolRule) -> PoolLayout:
     """Equal pages for all, then groups of equal size."""
     largest = max(p.page_bytes for p in pages)
     buckets: Counter[LayerPage] = Counter()
     for page, layers in pages.items():
         buckets[_grown(page, largest)] += layers
     fewest, most = min(buckets.values()), max(buckets.values())
-    size = most if most < slack * fewest else fewest
+    size = most if most < rule.group_slack * fewest else fewest
+    if rule.pads_least and any(page.keeps is Keeps.WINDOW for page in buckets):
+        size = least_padding(list(buckets.values()), fewest)
     groups = tuple(Group(page, ceil_div(n, size)) for page, n in buckets.items())
     padding = sum(group.count * size for group in groups) - sum(buckets.values())
     return PoolLayout(groups, size * largest, groups[0].page.block_tokens, padding)

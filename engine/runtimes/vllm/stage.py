@@ -213,6 +213,7 @@ def pool_rule(model: Model, settings: Settings) -> PoolRule:
         keeps_latents=cache_rules.LATENTS.at(settings.version),
         states_as_stated=cache_rules.STATES_AS_STATED.at(settings.version),
         state_tokens=max(_checkpoint_tokens(model, settings), 1),
+        pads_least=cache_rules.PADS_LEAST.at(settings.version),
         pads_tuples=cache_rules.PADDED_SETS.at(settings.version),
     )
 

@@ -140,6 +140,61 @@ def test_that_an_assistant_reads_its_target_s_cache() -> None:
     assert drafted.likely_bytes >= 2 * assistant.spec.parameters
 
 
+DFLASH = {
+    "architectures": ["DFlash2DraftModel"], "model_type": "qwen3", "num_target_layers": 64,
+    "block_size": 16, "hidden_size": 5120, "num_hidden_layers": 5, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 17_408, "vocab_size": 248_320,
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16", "sliding_window": 2048,
+    "use_sliding_window": True, "layer_types": ["sliding_attention"] * 5,
+    "dflash_config": {
+        "mask_token_id": 1, "target_layer_ids": [0, 1, 2, 3, 4], "conv_kernel_size": 2,
+        "conv_group_size": 16, "selector_rank": 256, "selector_top_k": 16,
+    },
+}  # fmt: skip
+QWEN_27B = {
+    "model_type": "qwen3_5_text", "vocab_size": 248_320, "hidden_size": 5120,
+    "intermediate_size": 17_408, "num_hidden_layers": 64, "num_attention_heads": 24,
+    "num_key_value_heads": 4, "head_dim": 256, "linear_num_value_heads": 48,
+    "linear_num_key_heads": 16, "linear_value_head_dim": 128, "linear_key_head_dim": 128,
+    "linear_conv_kernel_dim": 4, "mamba_ssm_dtype": "float16",
+    "layer_types": [*["linear_attention"] * 3, "full_attention"] * 16,
+    "max_position_embeddings": 262_144, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("version", "length", "blocks", "tokens", "need"),
+    [
+        # Logged with 6,000,000,000 bytes of pool: 61,303 tokens at 60,928 in 0.29, which asks for
+        # 6.37 GiB at 71,680; 75,181 tokens at 71,680 in 0.28.
+        ("0.29.0", 60_928, 653, 61_303, None),
+        ("0.29.0", 71_680, 653, None, 6.37),
+        ("0.28.0", 71_680, 408, 75_181, None),
+    ],
+)
+def test_that_a_block_draft_has_the_pool_of_the_log(
+    version: str, length: int, blocks: int, tokens: int | None, need: float | None
+) -> None:
+    target, draft = (
+        read(RawModel(id=name, source="published dimensions", config=config))
+        for name, config in (("target", QWEN_27B), ("draft", DFLASH))
+    )
+    plan = Deployment(
+        runtime_version=version,
+        max_model_len=length,
+        kv_cache_memory_bytes=6_000_000_000,
+        speculative_tokens=7,
+        max_num_batched_tokens=2048,
+        max_num_seqs=4,
+        draft_model=draft,
+    )
+    state = get("vllm").plan(target, plan, machine(H100)).sequence_state
+    assert state.block_size == 448
+    assert state.num_blocks == blocks
+    assert tokens in (None, state.pool_tokens)
+    assert need in (None, round(state.reserved_bytes_per_sequence / 2**30, 2))
+
+
 def test_that_graphs_are_captured_of_the_draft_s_layers_too() -> None:
     alone, both = (
         budget(draft, max_num_seqs=64).ranks[0].regions[Region.CUDA_GRAPHS].estimate
