@@ -50,8 +50,47 @@ KNOWN = (
 )  # fmt: skip
 _GPTQ = {"weight_format": "gptq-int4-no-order"}
 _LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
+_QWEN_27B: dict[str, Any] = {
+    "model_type": "qwen3_5_text", "vocab_size": 248320, "hidden_size": 5120,
+    "intermediate_size": 17408, "num_hidden_layers": 64, "num_attention_heads": 24,
+    "num_key_value_heads": 4, "head_dim": 256, "linear_num_value_heads": 48,
+    "linear_num_key_heads": 16, "linear_value_head_dim": 128, "linear_key_head_dim": 128,
+    "linear_conv_kernel_dim": 4, "mamba_ssm_dtype": "float16",
+    "layer_types": [*["linear_attention"] * 3, "full_attention"] * 16,
+    "max_position_embeddings": 262144, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}  # fmt: skip
+_DFLASH: dict[str, Any] = {
+    "architectures": ["DFlash2DraftModel"], "model_type": "qwen3", "num_target_layers": 64,
+    "block_size": 16, "hidden_size": 5120, "num_hidden_layers": 5, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 17408, "vocab_size": 248320,
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16", "sliding_window": 2048,
+    "use_sliding_window": True, "layer_types": ["sliding_attention"] * 5,
+    "dflash_config": {
+        "mask_token_id": 1, "target_layer_ids": [0, 1, 2, 3, 4], "conv_kernel_size": 2,
+        "conv_group_size": 16, "selector_rank": 256, "selector_top_k": 16,
+    },
+}  # fmt: skip
+"""The published draft of Qwen3.8-27B; its window and what a step held follow from 6.37 GiB."""
+
+
+def _drafted(version: str) -> dict[str, Any]:
+    """Qwen3.8-27B with states in 16 bits, as its blocks of 448 tokens show, and its block draft."""
+    request = {
+        "config": _QWEN_27B, "runtime_version": version, "speculative_tokens": 7,
+        "max_num_batched_tokens": 2048,
+    }  # fmt: skip
+    return {
+        "model": "Qwen/Qwen3.8-27B",
+        "request": request,
+        "printed": {"kv_pool": [6_000_000_000, 0]},
+        "facts": {"draft_config": _DFLASH},
+        "left_out": {"weights": FORMAT},
+    }
+
 
 VLLM: dict[str, dict[str, Any]] = {
+    "fi-qwen38-27b-dflash-pad-028": _drafted("0.28.0"),
+    "fi-qwen38-27b-dflash-pad-029": _drafted("0.29.0"),
     "hf-cookbook-qwen2-0.5b-a100": _as("Qwen/Qwen2-0.5B-Instruct", gpu="A100 80GB"),
     "kaito-2132-mistral-small-4-119b": _as(
         "mistralai/Mistral-Small-4-119B-2603", tensor_parallel_size=2
@@ -254,8 +293,6 @@ LEFT_OUT: dict[str, str] = {
     "fi-dsv4-flash-gb10-need": NO_DRAFT,
     "fi-dsv4-flash-gb10-serve": NO_DRAFT,
     "fi-qwen38-27b-r9700-mtp": NO_DRAFT,
-    "fi-qwen38-27b-dflash-pad-028": NO_DRAFT,
-    "fi-qwen38-27b-dflash-pad-029": NO_DRAFT,
     "fi-qwen38-flash-next-bf16-h100": NO_CONFIG,
     "v2-nemotron3-nano-omni-nvfp4-5090": NO_CONFIG,
     "v2-qwen38-cold-compile": "no model is named",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from engine.architecture.read import read
 from engine.cancel import CancelToken
 from engine.contract.desk import Desk
 from engine.contract.fields import BY_NAME
@@ -13,6 +14,7 @@ from engine.contract.request import parse
 from engine.evidence import Basis, exactly, total
 from engine.runtimes import registry
 from engine.sizing import size
+from engine.source.raw import RawModel
 
 if TYPE_CHECKING:
     from engine.contract.desk import Plan
@@ -72,6 +74,11 @@ def ask(record: Record) -> Asked:
     # What the contract has no key for yet stays in the record.
     request = {key: value for key, value in record.request.items() if key in BY_NAME}
     plan = _desk().plan(parse(request))
+    draft = record.facts.get("draft_config")
+    if draft is not None:
+        # The request names a draft, and this one's is not bundled.
+        read_draft = read(RawModel(id="draft", source="the record", config=draft))
+        plan = replace(plan, deployment=replace(plan.deployment, draft_model=read_draft))
     free_bytes = record.facts.get("free_before_bytes")
     if free_bytes is not None:
         plan = replace(plan, machine=_with_free(plan, free_bytes))
