@@ -18,6 +18,7 @@ from engine.runtimes.transformers import (
     allocator,
     caches,
     kernels,
+    masks,
     peaks,
     releases,
     transients,
@@ -205,6 +206,10 @@ class Ranks:
         name = found.name if found else self.model.spec.weight_format
         if name in FORMATS and share.direction is None and share.layers:
             parts += self._before_5(name, share)
+        first = share is self.placement.devices[0]
+        masked = masks.kept(self.model.spec, settings.version, len(share.layers), first=first)
+        if masked is not None:
+            parts.append(masked)
         if adapted:
             text = f"{adapted // adapters.KEPT_BYTES:,} × {adapters.KEPT_BYTES} B"
             parts.append(exactly(adapted, Basis.EXACT, "PEFT 0.21", text, "adapters"))

@@ -82,7 +82,7 @@ def loading(model: Model, settings: Settings, adapter_bytes: int, tp: int) -> tu
     largest, matrix, experts, head = _largest(model.spec, tp)
     stored, held = stored_format(model), settings.held
     packed = FORMATS.get(settings.deployment.weight_format)
-    turned = packed is not None and packed.name != stored
+    turned = packed is not None and packed.is_plain and packed.name != stored
     parts = [
         _part(0, 32 * MIB, 64 * MIB, "segments not yet full"),
         _part(0, matrix if turned else 0, _IN_FLIGHT * matrix, "tensors on their way"),

@@ -16,7 +16,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("qwen1-1.8b-int", "peak"): (
         "a third copy of keys and values than a step holds, by its size; why is not known"
     ),
-    ("tf-octocoder-nf4", "peak"): "its class keeps a mask of 64 MiB, which is no weight",
     ("tf-octocoder-int8", "peak"): "as loading peaked: what quantising holds is not known closer",
     ("qwen3doc-tf-qwen3-", "end"): "what AutoAWQ and FP8 hold beside is fitted, and not known",
     ("cal-m5-c", ""): "a device that was all but full; what the 495 MiB were is not known",

@@ -95,6 +95,25 @@ def test_that_qwen_1_passes_tuples_in_every_release() -> None:
     assert found.likely_bytes == GIB
 
 
+@pytest.mark.parametrize(
+    ("config", "version", "size"),
+    [
+        # One for all layers, in every release: StarCoder's 8,192 positions.
+        ({"model_type": "gpt_bigcode", "n_positions": 8192}, "5.24.0", 64 * MIB),
+        # One in each of 24 layers until 4.49.
+        ({"model_type": "gpt_neox", "max_position_embeddings": 2048}, "4.48.3", 24 * 4 * MIB),
+        ({"model_type": "gpt_neox", "max_position_embeddings": 2048}, "4.49.0", 0),
+        ({"model_type": "llama", "max_position_embeddings": 2048}, "4.36.0", 0),
+    ],
+)
+def test_that_older_classes_keep_masks(config: dict[str, Any], version: str, size: int) -> None:
+    sides = {"hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096}
+    layers = {"num_hidden_layers": 24, "n_layer": 24, "vocab_size": 50_000}
+    found = rank(made_of(**sides, **layers, **config), runtime_version=version, max_model_len=64)
+    masks = part(found, "masks")
+    assert (masks.likely_bytes if masks is not None else 0) == size
+
+
 def test_that_exllama_keeps_the_largest_matrix_unpacked() -> None:
     old = part(rank(weight_format="gptq-int4", runtime_version="4.48.0"), "exllama")
     either = part(rank(weight_format="gptq-int4", runtime_version="4.57.6"), "exllama")
