@@ -127,7 +127,11 @@ def pool(start: Start) -> Pool:
     free = round(start.free_before * GIB)
     loaded = exactly(round(start.loaded * GIB), Basis.READ, "free memory before and after")
     found = tuple(
-        replace(stage, weights=RegionBudget(Region.WEIGHTS, loaded, None, "as logged"))
+        replace(
+            stage,
+            weights=RegionBudget(Region.WEIGHTS, loaded, None, "as logged"),
+            sized_with=loaded,
+        )
         for stage in stages(model, settings, settings.context)
     )
     rooms = [(found[0], Room([loaded], free, free, free)) for _ in range(ranks)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from engine.architecture.drafts import DFLASH
 from engine.architecture.spec import AttentionKind, Direction, Doubt, Subject
 from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds, token_bytes
 from engine.runtimes.kept import doubts_in
@@ -35,6 +36,9 @@ class CacheRule:
     sliding_ratio: float | None
     """``swa_full_tokens_ratio`` where it was given."""
     with_drafts: bool
+    """Whether the model's own prediction blocks draft."""
+    draft: ArchitectureSpec | None = None
+    """A draft model of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +128,38 @@ def pool_layout(
         else:
             full += (widest if alike else size) * count + _index_bytes(attention) * count
             layers.full += count
-    drafts = 0
-    if rule.with_drafts and stop == len(spec.layers):
-        drafts = sum(_token_bytes(a, rule) for a in spec.mtp_attentions)
-    found = PoolLayout(
-        full + drafts, sliding, _ratio(spec, rule) if sliding else 0.0, window, rule.page
-    )
+    found = PoolLayout(full, sliding, _ratio(spec, rule) if sliding else 0.0, window, rule.page)
     twice = sliding and rules.covers(rules.SLIDING_COUNTED_TWICE, spec.model_type, rule.version)
-    counted = _counted_twice(found, layers) if twice else _counted_less(kinds, rule, full + drafts)
+    counted = _counted_twice(found, layers) if twice else _counted_less(kinds, rule, found)
+    drafts = _drafts(spec, rule) if stop == len(spec.layers) else ()
+    if drafts:
+        counted += _counted_drafts(counted, found, layers, drafts, rule)
+        found = replace(found, full_cell=full + sum(drafts))
     return found if counted == found.cell else replace(found, counted_cell=counted)
+
+
+def _drafts(spec: ArchitectureSpec, rule: CacheRule) -> tuple[int, ...]:
+    """Bytes of a token in each layer that drafts."""
+    if rule.draft is not None:
+        kinds = layer_kinds(rule.draft)
+        own = [(layer.attention, count) for layer, count in kinds if layer.attention is not None]
+        return tuple(_token_bytes(a, rule) for a, count in own for _ in range(count))
+    return tuple(_token_bytes(a, rule) for a in spec.mtp_attentions) if rule.with_drafts else ()
+
+
+def _counted_drafts(
+    counted: float, found: PoolLayout, layers: _Layers, drafts: tuple[int, ...], rule: CacheRule
+) -> float:
+    """What the layers that draft add to ``counted`` when the pool is sized."""
+    in_blocks = rule.draft is not None and rule.draft.draft == DFLASH
+    if in_blocks and rules.BLOCK_DRAFTS_AS_HELD.at(rule.version):
+        return sum(drafts)
+    since = rules.BLOCK_DRAFTS_COUNTED if in_blocks else rules.DRAFTS_COUNTED
+    if layers.sliding and layers.full:
+        is_counted = rules.DRAFTS_COUNTED_BESIDE_WINDOWS.at(rule.version)
+        return found.full_cell // layers.full * len(drafts) if is_counted else 0
+    each = counted / max(layers.full + layers.sliding, 1)
+    return int(each * len(drafts)) if since.at(rule.version) else 0
 
 
 @dataclass(slots=True)
@@ -142,15 +169,15 @@ class _Layers:
 
 
 def _counted_less(
-    kinds: tuple[tuple[AttentionSpec, int], ...], rule: CacheRule, full: int
-) -> float | None:
-    """What a token counts beside an index where not all of it does; None where all does.
+    kinds: tuple[tuple[AttentionSpec, int], ...], rule: CacheRule, found: PoolLayout
+) -> float:
+    """What a token counts, beside an index mostly less than all of it.
 
     Latents packed with scales counted as plain ones until 0.5.17, the index not at all until
     0.5.4.
     """
     if not any(a.index_head_dim for a, _ in kinds):
-        return None
+        return found.cell
     less = 0
     for attention, count in kinds:
         if rule.kv_dtype == "fp8_ds_mla" and not rules.PACKED_COUNTED.at(rule.version):
@@ -158,7 +185,7 @@ def _counted_less(
             less += (_token_bytes(attention, rule) - plain) * count
         if not rules.INDEX_COUNTED.at(rule.version):
             less += _index_bytes(attention) * count
-    return full - less if less else None
+    return found.cell - less
 
 
 def _counted_twice(found: PoolLayout, layers: _Layers) -> float:

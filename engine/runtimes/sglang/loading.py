@@ -59,7 +59,7 @@ def split_of(model: Model, settings: Settings) -> Split:
         deployment.pipeline_parallel_size,
         settings.parallel.attention_tp,
         deployment.enable_expert_parallel,
-        bool(settings.drafts and (model.spec.mtp or model.spec.uncounted_mtp)),
+        bool(settings.drafts_itself and (model.spec.mtp or model.spec.uncounted_mtp)),
         deployment.max_loras,
         deployment.max_lora_rank,
         settings.element_bytes,
@@ -69,14 +69,22 @@ def split_of(model: Model, settings: Settings) -> Split:
 
 
 @lru_cache(maxsize=CACHED)
-def loaded(model: Model, split: Split) -> tuple[tuple[range, RegionBudget], ...]:
-    """Layers and weights of every pipeline stage."""
+def loaded(
+    model: Model, split: Split, draft: Estimate | None = None
+) -> tuple[tuple[range, RegionBudget], ...]:
+    """Layers and weights of every pipeline stage.
+
+    Args:
+        model: the model.
+        split: how its weights are cut.
+        draft: a draft model of its own, on the last stage.
+    """
     found = weights(model, _layout(model.spec, split, split.tensor_parallel_size))
     if found.direction and not direction_of(doubts_of(model.spec), Subject.WEIGHTS):
         found = found._replace(direction=None, basis=Basis.EXACT)
     return tuple(
-        (stage.layers, _region(model, split, found, stage, index))
-        for index, stage in enumerate(_cut_otherwise(model, split, found))
+        (stage.layers, _region(model, split, found, stage, draft))
+        for stage in _cut_otherwise(model, split, found)
     )
 
 
@@ -129,7 +137,7 @@ def _replaced(stage: StageWeights, module: ModuleClass, other: StageWeights) -> 
 
 
 def _region(
-    model: Model, split: Split, found: Weights, stage: StageWeights, index: int
+    model: Model, split: Split, found: Weights, stage: StageWeights, draft: Estimate | None
 ) -> RegionBudget:
     spec = model.spec
     stored = counted(stage.size_bytes, found.direction, found.basis, found.source, label="tensors")
@@ -142,6 +150,7 @@ def _region(
         buffers.adapters(spec, layers, split),
         buffers.left_behind(split),
         buffers.misread(split),
+        draft if layers.stop == len(spec.layers) else None,
     )
     parts = [stored, *(part for part in further if part is not None)]
     formula = " + ".join(f"{part.likely_bytes:,} B ({part.label})" for part in parts)

@@ -7,7 +7,7 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.budget import sequence_state as state
@@ -16,6 +16,7 @@ from engine.evidence import Basis, total
 from engine.runtimes.loading import stored_format
 from engine.runtimes.sglang import rules, work
 from engine.runtimes.sglang.caches import CacheRule, cache_doubts, pool_layout
+from engine.runtimes.sglang.drafting import draft_doubts, drafted
 from engine.runtimes.sglang.kv_dtypes import architectural
 from engine.runtimes.sglang.loading import loaded, split_of
 from engine.runtimes.sglang.states import slot_bytes, states
@@ -42,6 +43,8 @@ class Stage:
 
     layers: range
     weights: RegionBudget
+    sized_with: Estimate
+    """Of the weights, what is loaded when the pool is sized."""
     layout: PoolLayout | None
     slot_bytes: int
     """Recurrent state of one sequence."""
@@ -91,22 +94,33 @@ def stages(model: Model, settings: Settings, tokens: int) -> tuple[Stage, ...]:
         page=settings.page,
         version=settings.version,
         sliding_ratio=settings.deployment.swa_full_tokens_ratio,
-        with_drafts=settings.drafts > 0,
+        with_drafts=settings.drafts_itself,
+        draft=None
+        if settings.deployment.draft_model is None
+        else (settings.deployment.draft_model.spec),
     )
     plain = architectural(spec, settings.kv_dtype)
     split = split_of(model, settings)
     chosen = split.weight_format
     stored = stored_format(model) if chosen == AS_STORED else chosen
+    draft = settings.deployment.draft_model
+    beside = None if draft is None else drafted(model, draft, split)
+    found = loaded(model, split, beside and beside.held)
+    first = found
+    if settings.drafts and not rules.DRAFTS_FIRST.at(settings.version):
+        first = loaded(model, replace(split, with_mtp=False))
     return tuple(
         Stage(
             layers,
             region,
+            early.estimate,
             pool_layout(spec, layers.start, layers.stop, rule),
             slot_bytes(spec, layers.start, layers.stop, settings.dtype, tp),
             state.rank_bytes(spec, plain, tokens, layers, tp, settings.dtype),
-            while_loading(model, layers, split, stored),
+            while_loading(model, layers, split, stored)
+            + (beside.loading if beside and layers.stop == len(spec.layers) else ()),
         )
-        for layers, region in loaded(model, split)
+        for (layers, region), (_, early) in zip(found, first, strict=True)
     )
 
 
@@ -132,9 +146,9 @@ def pool_of(
     share = settings.fraction
     free = [min(getattr(r, end) for _, r in rooms) for end in ("low", "likely", "high")]
     left = [
-        min(room.low - stage.weights.estimate.high_bytes for stage, room in rooms),
-        min(room.likely - stage.weights.estimate.likely_bytes for stage, room in rooms),
-        min(room.high - stage.weights.estimate.low_bytes for stage, room in rooms),
+        min(room.low - stage.sized_with.high_bytes for stage, room in rooms),
+        min(room.likely - stage.sized_with.likely_bytes for stage, room in rooms),
+        min(room.high - stage.sized_with.low_bytes for stage, room in rooms),
     ]
     raw = [
         int(rest - before * (1 - share)) - beside for rest, before in zip(left, free, strict=True)
@@ -168,7 +182,8 @@ def pool_of(
         running=_running(settings, tokens[1], kept, has_cache=_has_cache(found)),
         basis=Basis.FITTED if fitted else Basis.ASSUMED,
         formula=f"{names} = {rest[1] / GIB:.2f} GiB",
-        doubts=cache_doubts(spec, settings.version, drafting=settings.drafts > 0),
+        doubts=cache_doubts(spec, settings.version, drafting=settings.drafts_itself)
+        + draft_doubts(deployment),
     )
 
 

@@ -114,14 +114,14 @@ def _outside(model: Model, settings: Settings, pool: Pool, stage: Stage, slot: S
     spec, deployment = model.spec, settings.deployment
     step = work.Step(
         tokens=step_tokens(settings.chunk),
-        rows=max(settings.decode_max_bs, 1),
+        rows=max(settings.decode_max_bs, 1) * max(settings.drafts, 1),
         element_bytes=settings.element_bytes,
         tensor_parallel_size=deployment.tensor_parallel_size,
         attention_tp=settings.parallel.attention_tp,
         has_tower=has_tower(spec),
     )
     captures = Captures(
-        len(stage.layers),
+        len(stage.layers) + _draft_layers(model, settings, stage),
         settings.decode_max_bs,
         settings.prefill_buckets,
         deployment.ranks,
@@ -139,6 +139,14 @@ def _outside(model: Model, settings: Settings, pool: Pool, stage: Stage, slot: S
     return _Outside(
         work.activations(spec, step), work.decoding(spec, step), cuda_graphs(captures), runtime
     )
+
+
+def _draft_layers(model: Model, settings: Settings, stage: Stage) -> int:
+    """Layers that draft, beside the stage's own."""
+    if not settings.drafts or stage.layers.stop != len(model.spec.layers):
+        return 0
+    draft = settings.deployment.draft_model
+    return len(draft.spec.layers if draft else model.spec.mtp_attentions)
 
 
 def _graphs_note(settings: Settings) -> str:

@@ -138,6 +138,16 @@ GRAPHS_WITHIN_CONTEXT = Since[bool](((0,), False), ((0, 5, 14), True), ((0, 5, 1
 DRAFT_RESERVE_GIB = Since[int](((0,), 2), ((0, 5, 10), 4), ((0, 5, 14), 0))
 """What a draft model adds to the reserve; since 0.5.14 its weights count as weights."""
 
+DRAFTS_FIRST = Since[bool](((0,), False), ((0, 5, 14), True))
+"""Whether what drafts is loaded before the pool is sized."""
+DRAFTS_COUNTED = Since[bool](((0,), False), ((0, 5, 14), True))
+DRAFTS_COUNTED_BESIDE_WINDOWS = Since[bool](((0,), False), ((0, 5, 15), True))
+"""Whether the draft's layers count when the pool, or two of them, are sized: each like one of its
+target's. Before, their pool came out of the reserve."""
+BLOCK_DRAFTS_COUNTED = Since[bool](((0,), False), ((0, 5, 12), True))
+BLOCK_DRAFTS_AS_HELD = Since[bool](((0,), False), ((0, 5, 18), True))
+"""The same of drafts for whole blocks (DFlash), and since when by their own widths."""
+
 INTEL_RESERVE_GIB = Since[int](((0,), 0), ((0, 5, 20), 2))
 """What Intel's work areas for odd step sizes add to the reserve."""
 

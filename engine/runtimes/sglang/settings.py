@@ -15,6 +15,7 @@ from engine.formats.weights import FORMATS
 from engine.runtimes import foreign
 from engine.runtimes.checks import check_numbers, check_positions, check_splits, working_sizes
 from engine.runtimes.sglang import fraction, rules
+from engine.runtimes.sglang.drafting import check_draft
 from engine.runtimes.sglang.graphs import prefill_steps
 from engine.runtimes.sglang.kernels import attention_backend, page_tokens, share_factor
 from engine.runtimes.sglang.kv_dtypes import kv_dtype
@@ -70,6 +71,8 @@ class Settings:
     """Kept out of the pool for images."""
     drafts: int
     """Tokens that one step verifies; 0 without speculation."""
+    drafts_itself: bool
+    """Whether the model's own prediction blocks draft, if it has any."""
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -93,10 +96,10 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     check_splits(spec, deployment.with_(tensor_parallel_size=split.attention_tp))
     check_positions(spec, deployment)
     _check_format(model, deployment)
+    check_draft(deployment, split.attention_tp)
     assumed += split.assumptions
     warned = foreign.warnings(deployment, "sglang") + _unused_devices(spec, deployment, machine)
-    if deployment.speculative_tokens and not (spec.mtp or spec.uncounted_mtp):
-        warned.append(_NO_DRAFT)
+    drafts_itself = _drafts_itself(spec, deployment, warned)
     if deployment.runtime_version is None:
         assumed.append(f"SGLang {rules.NEWEST}, the newest version whose rules are known.")
     elif version > rules.parse_version(rules.NEWEST):
@@ -162,6 +165,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         radix=radix,
         vision_mib=rules.VISION_CACHE_MIB.at(version) if has_tower(spec) else 0,
         drafts=deployment.speculative_tokens + 1 if deployment.speculative_tokens else 0,
+        drafts_itself=drafts_itself,
         assumptions=tuple(assumed),
         warnings=tuple(warned),
     )
@@ -187,6 +191,13 @@ def _unused_devices(spec: ArchitectureSpec, deployment: Deployment, machine: Mac
         return []
     most = max((n for n in working_sizes(spec, there)), default=1)
     return [f"1 of {there} devices is used; --tp {most} spreads the model."] if most > 1 else []
+
+
+def _drafts_itself(spec: ArchitectureSpec, deployment: Deployment, warned: list[str]) -> bool:
+    found = deployment.speculative_tokens > 0 and deployment.draft_model is None
+    if found and not (spec.mtp or spec.uncounted_mtp):
+        warned.append(_NO_DRAFT)
+    return found
 
 
 def _check_format(model: Model, deployment: Deployment) -> None:
