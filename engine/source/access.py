@@ -36,6 +36,13 @@ class Access:
         self._token: str | None = None
         self._origin: Origin | None = None
 
+    @classmethod
+    def only(cls, token: str) -> Access:
+        """One that has ``token`` and reads nothing: for trying it."""
+        made = cls("")
+        made._token, made._origin = token.strip(), Origin.SESSION
+        return made
+
     @property
     def origin(self) -> Origin:
         """Where the token in force comes from. May wait for the keyring: not for a UI thread."""

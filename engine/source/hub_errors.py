@@ -58,15 +58,15 @@ def _message(exc: Exception) -> str:
 def _gated(exc: Exception, name: str, endpoint: str, *, signed_in: bool) -> HubGatedError:
     page = f"{endpoint}/{name}"
     if "awaiting" in _message(exc):
-        return HubGatedError(
-            f"The authors of {name} have not answered your request for access yet."
+        words = f"The authors of {name} have not answered your request for access yet."
+    elif signed_in:
+        words = f"Your token may not read {name} yet: ask for access at {page}."
+    else:
+        words = (
+            f"{name} is gated: accept its terms at {page} and give a token with read access, or "
+            "download its config.json there and open that."
         )
-    if signed_in:
-        return HubGatedError(f"Your token may not read {name} yet: ask for access at {page}.")
-    return HubGatedError(
-        f"{name} is gated: accept its terms at {page} and give a token with read access, or "
-        "download its config.json there and open that."
-    )
+    return HubGatedError(words, page=page)
 
 
 def _absent(name: str, *, signed_in: bool) -> HubNotFoundError:

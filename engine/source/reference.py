@@ -20,9 +20,8 @@ _REPO = re.compile(rf"(?:{_PART}/)?{_PART}")
 _SUFFIXES = (".json", ".gguf", ".safetensors")
 _QUANT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _TAG = r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,94})"
-_OLLAMA_TAG = re.compile(
-    rf"(?!file:){_TAG}(?<!^[A-Za-z]):(?P<tag>[A-Za-z0-9][A-Za-z0-9._-]{{0,94}})"
-)
+# A single letter before the colon is a drive.
+_OLLAMA_TAG = re.compile(rf"(?![A-Za-z]:){_TAG}:(?P<tag>[A-Za-z0-9][A-Za-z0-9._-]{{0,94}})")
 _OLLAMA_PAGE = re.compile(
     r"(?:https?://)?(?:www\.)?(?:registry\.)?ollama\.(?:com|ai)/library/"
     rf"{_TAG}(?::(?P<tag>[A-Za-z0-9._-]{{1,95}}))?/?"

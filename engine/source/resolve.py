@@ -45,8 +45,8 @@ def resolve(reference: str, token: CancelToken, hub: HubClient | None = None) ->
     A config.json pasted as text is read as it stands. A path wins where it is written as one
     (``./name``, ``~``, a suffix). Then come the bundled catalogue, which needs no network; a
     folder or file of that name; a tag of Ollama's store on this computer; and the Hub. A tag that
-    isn't in the store is the model of the catalogue that its name says. A Hub URL, a revision or a quantisation asks the
-    Hub even where the catalogue has the name.
+    isn't in the store is the model of the catalogue that its name says. A Hub URL, a revision or
+    a quantisation asks the Hub even where the catalogue has the name.
 
     Raises:
         SourceError: it means nothing.

@@ -61,7 +61,7 @@ class Wanted:
 
 
 def is_reference(text: str, endpoint: str) -> bool:
-    """Whether ``text`` names one model by its form (path, link, ``org/repo:quant``, a config)."""
+    """Whether ``text`` names one model by its form (path, link, tag, a config)."""
     if text.startswith("{") or "://" in text:
         return True
     try:

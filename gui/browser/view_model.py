@@ -430,7 +430,7 @@ class BrowserViewModel(QObject):
             if query == self._opened:
                 detail = "Clear the field to see the list again."
                 return Message("This is open in the window", detail, picture="check")
-            detail = "It reads like a path, a link, or a config, not like a word to search for."
+            detail = "It reads like a path, a link, a tag, or a config, not like a word to search for."
             return Message("Press Enter to open this", detail, picture="search")
         if query and not rows.answering:
             near = ", ".join(name.rsplit("/", 1)[-1] for name in nearest(query))

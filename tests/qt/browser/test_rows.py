@@ -283,6 +283,8 @@ def test_that_a_weight_format_is_of_one_class(label, kind):
         ("https://huggingface.co/org/name", True),
         ("https://example.org/x", True),
         ("hf.co/org/name", True),
+        ("llama3.1:8b-instruct-q4_K_M", True),
+        ("ollama run llama3.1:8b", True),
         ("~/models/config.json", True),
         ("./here", True),
         ('{"model_type": "llama"}', True),

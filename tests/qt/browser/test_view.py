@@ -531,3 +531,15 @@ def test_that_an_order_keeps_its_direction_while_another_is_looked_at(open_brows
     assert shown(again) == shown(view)
     again.model.restore_order("nonsense", ("nonsense",))
     assert again.model.state.wanted.sort == "Parameters"
+
+
+def test_that_a_tag_of_ollama_opens_the_model_of_its_name_with_a_sentence(open_browser, qtbot):
+    view = open_browser(offline=True)
+    picked = []
+    view.chosen.connect(picked.append)
+    qtbot.keyClicks(view.search, "llama3.1:8b-instruct-q4_K_M")
+    assert words(view).startswith("Press Enter to open this")
+    qtbot.keyClick(view.search, Qt.Key.Key_Return)
+    raw = view.fetcher(picked[0])(CancelToken())
+    assert raw.id == LLAMA
+    assert "taken by its name. Ollama stores it as Q4_K_M" in raw.notes[-1]
