@@ -36,16 +36,19 @@ def activations(
     layers: Sequence[LayerSpec], hidden: int, vocab: int, settings: Settings, tp: int
 ) -> Estimate:
     """The larger of a pass over the prompt and of a decoding step."""
-    prefill, padded = reading(layers, hidden, vocab, settings, tp)
+    layer, padded = reading(layers, hidden, vocab, settings, tp)
     step = decoding(layers, settings, tp)
-    tokens = settings.batch * settings.chunk
-    likely, formula = prefill, f"prefill of {tokens:,} tokens ({settings.attention}): {prefill:,} B"
-    if step.likely_bytes > prefill:
-        likely, formula = step.likely_bytes, step.formula
+    let_go = beside = _let_go_bytes(layers, settings, tp)
+    if step.likely_bytes > layer + beside:
+        layer, beside, formula = step.likely_bytes, 0, step.formula
+    else:
+        tokens = settings.batch * settings.chunk
+        formula = f"prefill of {tokens:,} tokens ({settings.attention}): {layer:,} B"
+        formula += f" + {beside:,} B that windows let go of" if beside else ""
     return Estimate(
-        likely * 4 // 5,
-        likely,
-        max(likely * 5 // 4, padded, step.high_bytes),
+        layer * 4 // 5 + beside,
+        layer + beside,
+        max(layer * 5 // 4 + beside, padded + let_go, step.high_bytes),
         Basis.FITTED,
         "live tensors of one layer, counted in Transformers 5.24, ± a quarter",
         formula,
@@ -70,11 +73,7 @@ def reading(
                 # Only a mask that pads makes sdpa copy the keys for every head that shares them.
                 more = _masked_bytes(attention, settings, tp) if settings.batch > 1 else 0
                 padded = max(padded, needed + more)
-    beside = _let_go_bytes(layers, settings, tp)
-    return (
-        plain + unpacked.likely_bytes // tp + beside,
-        padded + unpacked.high_bytes // tp + beside,
-    )
+    return plain + unpacked.likely_bytes // tp, padded + unpacked.high_bytes // tp
 
 
 def decoding(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> Estimate:
