@@ -87,9 +87,16 @@ class HubNotFoundError(HubError):
 
 
 class HubGatedError(HubError):
-    """The repository wants its terms accepted, or a token that may read it."""
+    """The repository wants its terms accepted, or a token that may read it.
+
+    ``page`` is the address where one asks for access; empty where there is none.
+    """
 
     code = "hub_gated"
+
+    def __init__(self, message: str, *, field: str = "", page: str = "") -> None:
+        super().__init__(message, field=field)
+        self.page = page
 
 
 class HubOfflineError(HubError):

@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QLocale, QObject, Qt, QTimer
-from PySide6.QtGui import QKeySequence
+from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QApplication
 
 from engine.contract.desk import default_runtime
 from engine.devices import catalogue
 from engine.errors import TelemetryError
+from engine.source.access import Access
 from engine.source.hub import HubClient
 from gui import example
+from gui.access import HubAccess
 from gui.browser.view import BrowserView
 from gui.comparing import Comparing
 from gui.desk import Desk
@@ -82,6 +84,7 @@ class App(QObject):
         self.themes.pin(options.scheme or _pinned(self.settings.scheme))
         self._dress(self.themes.current)
         self.hub = HubClient(endpoint=options.endpoint, offline=options.offline)
+        self.hub.access = Access(self.hub.endpoint)
         self.watch = Watch(options.replay, self)
         here = self.watch.machine()
         self.model = SizingViewModel(self.runner, here, default_runtime, self)
@@ -93,11 +96,7 @@ class App(QObject):
         self.holds = HoldsView()
         self.view.tabs.add_page("What holds it", self.holds)
         self.browser = BrowserView(self.runner, self.hub, self.themes.current)
-        stack = self.model.undo_stack
-        undo, redo = stack.createUndoAction(self), stack.createRedoAction(self)
-        undo.setShortcut("Ctrl+Z")
-        redo.setShortcuts([QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")])
-        self.window = MainWindow(application, self.browser, self.view, (undo, redo))
+        self.window = MainWindow(application, self.browser, self.view, self._undo_actions())
         self.trouble = TroubleNotice()
         self.welcome = Notice("welcome", "monitor-check", "accent")
         self.note = Notice("note", "check", "fits")
@@ -107,16 +106,23 @@ class App(QObject):
         self.filing = Filing(self)
         self.desk = Desk(self)
         self.verifying = Verifying(self)
+        self.access = HubAccess(self)
         self.expanding = Expanding(self)
         self._connect()
         self._on_theme_changed(self.themes.current)
+
+    def _undo_actions(self) -> tuple[QAction, QAction]:
+        stack = self.model.undo_stack
+        undo, redo = stack.createUndoAction(self), stack.createRedoAction(self)
+        undo.setShortcut("Ctrl+Z")
+        redo.setShortcuts([QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")])
+        return undo, redo
 
     def _connect(self) -> None:
         self.themes.changed.connect(self._on_theme_changed)
         self.faults.happened.connect(self.trouble.report)
         self.loader.loaded.connect(self.model.load)
         self.loader.loaded.connect(self._on_loaded)
-        self.loader.failed.connect(self.trouble.report)
         self.loader.busy_changed.connect(self.window.progress.set_busy)
         self.browser.chosen.connect(self.desk.on_chosen)
         self.model.changed.connect(self.desk.on_state_changed)

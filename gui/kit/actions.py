@@ -47,6 +47,7 @@ COMMANDS = (
         section=True,
     ),
     Command("report", "&File", "Export &report…", "Ctrl+E", "Write a PDF", section=True),
+    Command("access", "&File", "&Access to the Hub…", "", "A token for gated models", section=True),
     Command("quit", "&File", "&Quit", "Ctrl+Q", section=True, role=QAction.MenuRole.QuitRole),
     Command("copy", "&Edit", "&Copy as Markdown", "Ctrl+Shift+C", "Copy the answer", section=True),
     Command("search", "&View", "&Find a model", "Ctrl+F"),

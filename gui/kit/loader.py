@@ -29,6 +29,7 @@ class ModelLoader(QObject):
 
     def __init__(self, runner: TaskRunner, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self._fetch: Callable[[CancelToken], RawModel] | None = None
         self._latest = LatestOnly(runner, self)
         self._latest.succeeded.connect(self._on_succeeded)
         self._latest.failed.connect(self.failed)
@@ -41,6 +42,7 @@ class ModelLoader(QObject):
 
     def load(self, fetch: Callable[[CancelToken], RawModel]) -> None:
         """Fetch and read a model; an earlier request is given up."""
+        self._fetch = fetch
 
         def job(token: CancelToken) -> Model:
             raw = fetch(token)
@@ -48,6 +50,11 @@ class ModelLoader(QObject):
             return read(raw)
 
         self._latest.submit(job)
+
+    def again(self) -> None:
+        """Ask once more for what was asked for last."""
+        if self._fetch is not None:
+            self.load(self._fetch)
 
     def cancel(self) -> bool:
         """Give up what is on its way. Returns whether there was anything."""

@@ -14,6 +14,8 @@ from gui.kit.icons import icon, pixmap
 from gui.kit.messages import details, sentence
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gui.kit.theme import Theme
 
 
@@ -98,18 +100,31 @@ class TroubleNotice(Notice):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("trouble", "triangle-alert", "over", parent)
         self._details = ""
+        self._way: Callable[[], object] | None = None
+        self._help = self.add_button("")
+        self._help.clicked.connect(self._on_help)
         self._copy = self.add_button("Copy details")
         self._copy.clicked.connect(self._on_copy)
 
-    def report(self, error: BaseException) -> None:
-        """Say what went wrong."""
+    def report(
+        self, error: BaseException, way_out: tuple[str, Callable[[], object]] | None = None
+    ) -> None:
+        """Say what went wrong; ``way_out`` is a button that helps, and what it does."""
         self._details = details(error)
+        self._way = way_out[1] if way_out else None
+        self._help.setText(way_out[0] if way_out else "")
+        self._help.setVisible(way_out is not None)
         self.tell(sentence(error))
 
     def report_sentence(self, text: str) -> None:
         """Say ``text``, which is all that is known."""
         self._details = text
+        self._help.hide()
         self.tell(text)
+
+    def _on_help(self) -> None:
+        if self._way is not None:
+            self._way()
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self._details)
