@@ -23,6 +23,7 @@ from engine.runtimes.transformers.caches import (
 )
 from engine.runtimes.transformers.placement import MAPS, NOT_SPREAD
 from engine.runtimes.unpacking import Held, held
+from engine.units import format_gib
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -112,11 +113,14 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         device_map=device_map,
     )
     batch = prompts * (deployment.num_beams or 1)
-    chunk, prompt = (
-        min(deployment.prefill_chunk_size or prompt, prompt, context),
-        min(prompt, context),
-    )
+    chunk = min(deployment.prefill_chunk_size or prompt, prompt, context)
+    prompt = min(prompt, context)
     width = element_bytes(dtype)
+    cache = _cache(model, deployment, version, assumed, warned)
+    made = logits.of_prompt(
+        model.spec.model_type, version, batch * model.spec.vocab_size, width, chunk, prompt
+    )
+    warned += _wasteful(cache, made, chunk)
     return Settings(
         deployment=filled,
         version=version,
@@ -125,10 +129,8 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         chunk=chunk,
         batch=batch,
         attention=attention,
-        cache=_cache(model, deployment, version, assumed, warned),
-        logits=logits.of_prompt(
-            model.spec.model_type, version, batch * model.spec.vocab_size, width, chunk, prompt
-        ),
+        cache=cache,
+        logits=made,
         unpacked=kernels.unpacked(
             model.spec, _format_held(model, found), version, dtype, batch * chunk
         ),
@@ -139,6 +141,17 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         assumptions=tuple(assumed),
         warnings=tuple(warned),
     )
+
+
+def _wasteful(cache: Cache, made: Logits, chunk: int) -> list[str]:
+    """What this release, or the model's own class, takes that newer ones don't."""
+    found: list[str] = []
+    if made.made_bytes:
+        size = format_gib(made.made_bytes)
+        found.append(f"The logits of {chunk:,} tokens of the prompt are made at once: {size}.")
+    if cache.is_renewed:
+        found.append("Every step makes the whole cache anew, beside the old one.")
+    return found
 
 
 def _lengths(

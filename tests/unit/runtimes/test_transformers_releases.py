@@ -85,6 +85,18 @@ def test_that_logits_of_the_prompt_lie_beside_the_first_step_until_4_42() -> Non
     assert decode(runtime_version="4.41.2", prompt_len=8191) == GIB + 8191 * HEAD * 4
 
 
+def test_that_a_plan_says_what_newer_releases_spare() -> None:
+    def told(version: str) -> str:
+        chosen = Deployment(runtime="transformers", max_model_len=8192, runtime_version=version)
+        return " ".join(get("transformers").plan(model(LLAMA), chosen, machine(H100)).warnings)
+
+    # 8,192 × 128,256 × 6 B.
+    assert "logits of 8,192 tokens of the prompt are made at once: 5.87 GiB" in told("4.41.2")
+    assert "whole cache anew" in told("4.41.2")
+    assert "anew" not in told("4.42.0")
+    assert told("4.45.0") == ""
+
+
 def test_that_qwen_1_passes_tuples_in_every_release() -> None:
     qwen = made_of(
         model_type="qwen", num_hidden_layers=32, hidden_size=4096, num_attention_heads=32,
