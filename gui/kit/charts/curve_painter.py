@@ -12,7 +12,8 @@ from engine.budget.model import STACK_ORDER
 from engine.units import format_gib
 from gui.kit.charts import inks
 from gui.kit.charts.axis import tick_values
-from gui.kit.charts.fit_painter import axis_of_contexts, beside, box_size, callout, mark
+from gui.kit.charts.callouts import beside, box_size, callout, mark
+from gui.kit.charts.fit_painter import axis_of_contexts
 from gui.kit.charts.layout import Scale
 from gui.kit.charts.log_axis import LogAxis
 from gui.kit.charts.pens import snapped

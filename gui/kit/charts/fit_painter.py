@@ -10,15 +10,21 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QImage, QPainter, QPainterPath, QPen, QPolygonF
 
 from gui.kit.charts import inks
+from gui.kit.charts.callouts import (
+    MARK_REACH,
+    beside,
+    box_size,
+    callout,
+    free_place,
+    mark,
+)
 from gui.kit.charts.fit_scene import CLASSES, margin_class
 from gui.kit.charts.log_axis import LogAxis
 from gui.kit.charts.pens import RIGHT, snapped
 from gui.kit.format import tokens_short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from PySide6.QtGui import QFont
+    from collections.abc import Callable
 
     from gui.kit.charts.fit_scene import MapScene
     from gui.kit.charts.pens import Canvas
@@ -27,9 +33,6 @@ if TYPE_CHECKING:
 _TICK = 5
 _LEAST_TICK_PX = 44
 _LEAST_ROW_PX = 22
-_MARK_RADIUS = 8
-_MARK_REACH = 14
-_PAD = QPointF(8, 3)
 _ASIDE = (0, 30, -30, 60, -60, 90, -90)
 """Where else the words of an area may stand, in pixels from its middle."""
 _LEAST_SHARE = 0.04
@@ -81,35 +84,12 @@ def paint_point(canvas: Canvas, scene: MapScene, places: MapPlaces) -> None:
     callout(canvas, box, scene.point.text, font)
     taken = [
         box,
-        QRectF(at.x() - _MARK_REACH, at.y() - 10, 2 * _MARK_REACH, 20),
+        QRectF(at.x() - MARK_REACH, at.y() - 10, 2 * MARK_REACH, 20),
         QRectF(left, at).adjusted(0, -1, 0, 1),
         QRectF(at, bottom).adjusted(-1, 0, 1, 0),
     ]
     _limit_words(canvas, scene, places, taken)
     _area_words(canvas, scene, places, taken)
-
-
-def mark(canvas: Canvas, at: QPointF) -> None:
-    """The plan point, in the shape of the app's mark."""
-    color = canvas.theme.color("accent")
-    canvas.painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    canvas.painter.setPen(QPen(color, 2))
-    canvas.painter.setBrush(canvas.theme.color("surface.base"))
-    canvas.painter.drawEllipse(at, _MARK_RADIUS, _MARK_RADIUS)
-    y = canvas.snap(at.y(), 2)
-    line = QLineF(at.x() - _MARK_REACH, y, at.x() + _MARK_REACH, y)
-    canvas.line(line, color, 2)
-
-
-def callout(canvas: Canvas, box: QRectF, text: str, font: QFont, border: str = "accent") -> None:
-    """A short text in a box over the picture."""
-    theme = canvas.theme
-    canvas.painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    canvas.painter.setPen(QPen(theme.color(border), 1))
-    canvas.painter.setBrush(theme.color("chart.callout"))
-    box = canvas.snapped(box).adjusted(0.5, 0.5, -0.5, -0.5)
-    canvas.painter.drawRoundedRect(box, 3, 3)
-    canvas.text(box, text, font, theme.color("text.primary"), Qt.AlignmentFlag.AlignCenter)
 
 
 def cells_image(scene: MapScene, canvas: Canvas) -> QImage:
@@ -210,7 +190,7 @@ def _limit_words(canvas: Canvas, scene: MapScene, places: MapPlaces, taken: list
         path.addPolygon(QPolygonF([places.point(*p) for p in reversed(line)]))
         size = box_size(text, font)
         centres = (path.pointAtPercent(share) for share in shares)
-        box = _free(centres, size, places.plot, taken)
+        box = free_place(centres, size, places.plot, taken)
         if box is not None:
             taken.append(box)
             callout(canvas, box, text, font, border="line.control.edge")
@@ -232,7 +212,7 @@ def _area_words(canvas: Canvas, scene: MapScene, places: MapPlaces, taken: list[
         around = [middle + QPointF(dx, dy) for dy in _ASIDE for dx in _ASIDE]
         around.sort(key=partial(_distance, middle))
         inside = (place for place in around if belongs(_margin_at(scene, places, place)))
-        found = _free(inside, box, places.plot.adjusted(4, 4, -4, -4), taken)
+        found = free_place(inside, box, places.plot.adjusted(4, 4, -4, -4), taken)
         if found is None:
             continue
         taken.append(found)
@@ -267,40 +247,3 @@ def _middle(scene: MapScene, places: MapPlaces, belongs: Callable[[float], bool]
     y = sum(j for _, j in cells) / len(cells) / len(rows)
     plot = places.plot
     return QPointF(plot.left() + x * plot.width(), plot.bottom() - y * plot.height())
-
-
-def box_size(text: str, font: QFont) -> QRectF:
-    """Room for a callout, somewhere."""
-    metrics = QFontMetricsF(font)
-    width = metrics.horizontalAdvance(text) + 2 * _PAD.x()
-    return QRectF(0, 0, width, metrics.height() + 2 * _PAD.y())
-
-
-def beside(box: QRectF, at: QPointF, plot: QRectF) -> QRectF:
-    """Up and to the left of the point, where the lines to the axes are not; else elsewhere."""
-    gap = 12
-    corners: Sequence[QPointF] = (
-        QPointF(at.x() - gap - box.width(), at.y() - gap - box.height()),
-        QPointF(at.x() + gap, at.y() - gap - box.height()),
-        QPointF(at.x() + gap, at.y() + gap),
-        QPointF(at.x() - gap - box.width(), at.y() + gap),
-    )
-    inside = plot.adjusted(2, 2, -2, -2)
-    for corner in corners:
-        box.moveTopLeft(corner)
-        if inside.contains(box):
-            return box
-    return box
-
-
-def _free(
-    centres: Iterable[QPointF], box: QRectF, plot: QRectF, taken: list[QRectF]
-) -> QRectF | None:
-    for centre in centres:
-        placed = QRectF(box)
-        placed.moveCenter(centre)
-        placed.moveLeft(min(max(placed.left(), plot.left() + 4), plot.right() - 4 - box.width()))
-        placed.moveTop(min(max(placed.top(), plot.top() + 4), plot.bottom() - 4 - box.height()))
-        if not any(placed.adjusted(-4, -3, 4, 3).intersects(other) for other in taken):
-            return placed
-    return None

@@ -119,11 +119,14 @@ def curve_scene(
     longest: int | None,
     words: tuple[str, str],
 ) -> CurveScene | None:
-    """The stacks of ``rank``; None where no plan of the curve is taken."""
-    stacks = tuple(budget and _stack(budget, rank) for budget in found.budgets)
-    device = next((b.ranks[rank].slot.device for b in found.budgets if b), None)
-    if device is None:
+    """The stacks of ``rank``, or of the last there is; None where no plan is taken."""
+    taken = [budget for budget in found.budgets if budget]
+    if not taken:
         return None
+    # A curve of the plan before may have fewer.
+    rank = min(rank, *(len(budget.ranks) - 1 for budget in taken))
+    device = taken[0].ranks[rank].slot.device
+    stacks = tuple(budget and _stack(budget, rank) for budget in found.budgets)
     highest = max((stack[-1].top_bytes for stack in stacks if stack), default=0)
     axis = max(device.total_bytes * _AXIS_OVER_TOTAL, highest * _AXIS_OVER_STACK)
     return CurveScene(
@@ -141,9 +144,7 @@ def curve_scene(
     )
 
 
-def _stack(budget: Budget, rank: int) -> tuple[Layer, ...] | None:
-    if rank >= len(budget.ranks):
-        return None
+def _stack(budget: Budget, rank: int) -> tuple[Layer, ...]:
     found = budget.ranks[rank]
     made: list[Layer] = []
     bottom = 0
