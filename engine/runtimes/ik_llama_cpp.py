@@ -38,6 +38,8 @@ _INDEX_BYTES = 12
 """Id, position and place among the outputs of a token."""
 _EXPERT_UNITS = 12
 """Hidden states at most that experts on the host add there (10 in a log of Qwen3-235B)."""
+_ROWS_LENT = 32
+"""Rows of a batch for each expert, above which products of experts go to the GPU."""
 _BEYOND = 1.5
 """Where llama.cpp's figure is this many times theirs, a layer and not the logits is the peak."""
 
@@ -57,7 +59,8 @@ def settled(budget: Budget) -> Budget:
     if device.likely_bytes > _BEYOND * likely and not plan.n_cpu_moe:
         return bounded.bound(budget, (_UNKNOWN,))
     masks = 4 * (plan.n_ubatch or 0) * (plan.n_ctx or 0) * _masks(budget)
-    pinned = masks + unit + _INDEX_BYTES * (plan.n_ubatch or 0)
+    routed = _routed_units(budget) * unit
+    pinned = max(masks + unit, routed) + _INDEX_BYTES * (plan.n_ubatch or 0)
     experts = _EXPERT_UNITS * unit if plan.n_cpu_moe else 0
     work = Estimate(
         logits + unit,
@@ -81,6 +84,19 @@ def settled(budget: Budget) -> Budget:
         ranks=tuple(_working(budget.ranks, (work, total((on_host, output))))),
         llama_cpp=replace(buffers, compute_buffers=named),
     )
+
+
+def _routed_units(budget: Budget) -> int:
+    """Hidden states of all experts of a token, as they are and weighed, where the host has them.
+
+    A batch with rows enough for each of them is lent to the GPU instead.
+    """
+    plan = budget.deployment
+    moe = next((layer.moe for layer in budget.model.spec.layers if layer.moe), None)
+    if moe is None or not plan.n_cpu_moe:
+        return 0
+    rows = (plan.n_ubatch or 0) * moe.num_experts_per_tok
+    return 2 * moe.num_experts_per_tok if rows <= _ROWS_LENT * moe.num_experts else 0
 
 
 def _padded(budget: Budget) -> Iterator[RankBudget]:

@@ -9,7 +9,7 @@ from record_general import file_mix, model_name
 MIB = 2**20
 _STRIX = {"gpu": "Ryzen AI Max+ 395 128 GB", "gpu_count": 1, "n_parallel": 1}
 UNKNOWN_MIX = "the mix of its file is not stated"
-OLD = "a build of 2024, older than any whose compute buffers were read"
+APART = "its inputs were in a buffer of their own then"
 BLAS = "a build with BLAS, whose buffers are not planned"
 
 STRIX_MODELS = {
@@ -101,34 +101,27 @@ FILES: dict[str, dict[str, Any]] = {
         "meta-llama/Llama-3.1-8B-Instruct", "Q4_0", n_gpu_layers=-2, backend="vulkan", n_parallel=1,
         runtime_version="b5770",
     ),
-    "lc-6122-command-r-2gpu": _but(
-        _as(
+    "lc-6122-command-r-2gpu": _as(
         # "Q4": of all mixes, both of its cards fit one.
         "CohereForAI/c4ai-command-r-v01", "Q4_K_S", n_gpu_layers=-2, tensor_split=[12, 29],
-        gpu="RTX 4070 Ti + RTX 3090 Ti", n_parallel=1, flash_attn="off",
-        runtime_version="b2400",
-        ),
-        OLD, COMPUTE,
+        gpu="RTX 4070 Ti + RTX 3090 Ti", n_parallel=1, flash_attn="off", runtime_version="b2400",
     ),
     "lc-12728-dsv2-vulkan-4k": _as(
         "deepseek-ai/DeepSeek-V2", "Q4_K_M", n_gpu_layers=-2, gpu_total_bytes=2**39, gpu_count=1,
         backend="vulkan", n_parallel=1, runtime_version="b5040",
     ),
-    "lc-deepseek671b-rocm8-8k": _but(
-        _as(
-            "deepseek-ai/DeepSeek-R1", "Q4_K_M", n_gpu_layers=-2, gpu_total_bytes=64 * 2**30,
-            gpu_count=8, n_parallel=4, sched_spread=True, flash_attn="off",
-            # Ollama hands on how many layers each takes.
-            tensor_split=[8] * 6 + [7] * 2, runtime_version="0.5.11",
-        ),
-        "a runner of Ollama's own, before llama-server", COMPUTE,
+    "lc-deepseek671b-rocm8-8k": _as(
+        "deepseek-ai/DeepSeek-R1", "Q4_K_M", n_gpu_layers=-2, gpu_total_bytes=64 * 2**30,
+        gpu_count=8, n_parallel=4, sched_spread=True, flash_attn="off", n_batch=512,
+        # Ollama hands on how many layers each takes.
+        tensor_split=[8] * 6 + [7] * 2, runtime_version="0.5.11",
     ),
     "lc-ollama-phi2-7900xtx-2k": {
         "request": {
             "config": _OPEN_LLAMA_3B, "weight_format": "Q4_0", "gpu": "RX 7900 XTX",
             "gpu_count": 1, "n_gpu_layers": -2, "n_parallel": 1, "flash_attn": "off",
         },
-        "left_out": {COMPUTE: "a runner of Ollama's own, before llama-server"},
+        "left_out": {COMPUTE: APART},
     },
     "lc-17482-qwen38-27b-3090-breakdown": _but(
         _as("Qwen/Qwen3.8-27B", "Q4_K_M", n_gpu_layers=-2, gpu="RTX 3090", max_model_len=4096),

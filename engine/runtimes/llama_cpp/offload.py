@@ -78,13 +78,17 @@ def _pipeline(graph: Graph, used: list[int]) -> dict[int, int]:
 
 
 def _older_pipeline(graph: Graph, used: list[int], copies: int) -> dict[int, int]:
-    """Until b11063: every stage holds 4 hidden states more, the last one may hold the logits."""
+    """Until b11063: every stage holds 4 hidden states more, the last one may hold the logits.
+
+    Which rows have logits only the last one is told.
+    """
     casts = graph.cast_masks()
+    told = _PIPELINE_COPIES * graph.output_ids(CUDA_ALIGNMENT)
     stage = copies + casts + graph.layers(cuda=True) + 4 * graph.unit
     inner = stage - (5 * graph.unit if casts else 0)
     held = {HOST: graph.pinned() + (_PIPELINE_COPIES - 1) * graph.inputs()}
-    held |= dict.fromkeys(used, inner) | {used[0]: stage}
-    held[used[-1]] = max(held[used[-1]], copies + graph.logits(cuda=True))
+    held |= dict.fromkeys(used, inner - told) | {used[0]: stage - told}
+    held[used[-1]] = max(held[used[-1]] + told, copies + graph.logits(cuda=True))
     return held
 
 

@@ -40,12 +40,15 @@ def scores(asked: Asked) -> Iterator[Score]:
     ranks = asked.sizing.budget.ranks
     gpus = [rank for rank in ranks if rank.slot.device.kind is not DeviceKind.HOST]
     host = next((rank for rank in ranks if rank not in gpus), None)
+    buffers = asked.sizing.budget.llama_cpp
+    output = buffers.output_buffer if buffers else 0
     found = _summed(printed.get("buffers", {}), is_one=not host)
     for (index, part), (wanted, within) in found.items():
         rank = host if index is None else gpus[index] if index < len(gpus) else None
         if rank is not None:
             ours = total(_estimates(rank, part))
-            yield _score(asked, f"printed {part} buffers", (wanted, within), ours)
+            beside = output if part == "compute" and rank is host and not _has_parts(rank) else 0
+            yield _score(asked, f"printed {part} buffers", (wanted + beside, within), ours)
     if "encoders" in printed:
         yield _score(asked, "encoders", printed["encoders"], total(_encoders(ranks)))
     if "card" in printed and gpus:
@@ -70,6 +73,11 @@ def _summed(
                 before = found.get(place, (0.0, 0.0))
                 found[place] = before[0] + size * MIB, before[1] + within
     return found
+
+
+def _has_parts(rank: RankBudget) -> bool:
+    """Whether the output buffer stands apart: in a bound it doesn't."""
+    return bool(rank.regions[Region.ACTIVATIONS].estimate.parts)
 
 
 def _estimates(rank: RankBudget, part: str) -> list[Estimate]:
