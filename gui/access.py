@@ -1,4 +1,4 @@
-"""What a gated model leads to: the terms, a token, and another try by itself."""
+"""Whether the Hub may be asked, and as whom: the switch, the terms, a token, another try."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ class HubAccess(QObject):
         self._refused = False
         self._page = ""
         app.window.commands["access"].triggered.connect(self.open)
+        app.hub.offline = app.hub.offline or app.settings.offline
+        self._switch = app.window.commands["offline"]
+        self._switch.setChecked(app.hub.offline)
+        self._switch.triggered.connect(self._on_offline)
         app.loader.failed.connect(self._on_failed)
         app.loader.loaded.connect(self._on_loaded)
 
@@ -35,6 +39,13 @@ class HubAccess(QObject):
     @Slot()
     def _on_loaded(self) -> None:
         self._refused, self._page = False, ""
+
+    @Slot(bool)
+    def _on_offline(self, offline: bool) -> None:  # noqa: FBT001 - a signal's argument
+        app = self._app
+        app.hub.offline = offline
+        app.settings = app.settings.with_(offline=offline)
+        app.desk.on_state_changed(app.model.state)
 
     @Slot()
     def open(self) -> None:

@@ -48,6 +48,7 @@ COMMANDS = (
     ),
     Command("report", "&File", "Export &report…", "Ctrl+E", "Write a PDF", section=True),
     Command("access", "&File", "&Access to the Hub…", "", "A token for gated models", section=True),
+    Command("offline", "&File", "Stay o&ff-line", "", "Never ask the Hub", checkable=True),
     Command("quit", "&File", "&Quit", "Ctrl+Q", section=True, role=QAction.MenuRole.QuitRole),
     Command("copy", "&Edit", "&Copy as Markdown", "Ctrl+Shift+C", "Copy the answer", section=True),
     Command("search", "&View", "&Find a model", "Ctrl+F"),

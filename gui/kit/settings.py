@@ -50,6 +50,12 @@ class Settings:
     """Order of the browser's list; empty for the first."""
     turned_orders: tuple[str, ...] = ()
     """Orders whose direction was turned round."""
+    favourites: tuple[str, ...] = ()
+    recents: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    """Searched for models."""
+    offline: bool = False
+    """Whether the Hub is never asked."""
     python: str = ""
     """The Python chosen to build models with; empty to look for one."""
 
@@ -130,14 +136,20 @@ def _settings(values: Mapping[str, object]) -> Settings:
         found["page"] = values["page"]
     with contextlib.suppress(ValueError):
         found["unit"] = UnitSystem(str(values.get("unit")))
-    for name in ("welcome_closed", "tabs_folded"):
+    for name in ("welcome_closed", "tabs_folded", "offline"):
         if isinstance(values.get(name), bool):
             found[name] = values[name]
     for name in ("last_folder", "python", "order"):
         path = values.get(name)
         if isinstance(path, str) and len(path) <= _TEXT_LIMIT and path.isprintable():
             found[name] = path
-    found["turned_orders"] = _texts(values.get("turned_orders"), 20)
+    for name, most in (
+        ("turned_orders", 20),
+        ("favourites", 500),
+        ("recents", 20),
+        ("folders", 500),
+    ):
+        found[name] = _texts(values.get(name), most)
     found["geometry"] = _blob(values.get("geometry"))
     blobs = values.get("splitters")
     if isinstance(blobs, dict):

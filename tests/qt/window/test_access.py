@@ -88,3 +88,21 @@ def test_that_no_token_is_ever_written(app, dialog, qtbot, tmp_path):
     written = [p for p in tmp_path.rglob("*") if p.is_file()]
     assert written
     assert not [p for p in written if GOOD_TOKEN.encode() in p.read_bytes()]
+
+
+def test_that_off_line_nothing_is_asked_and_it_stays_so(start, hub, qtbot):
+    app = start(offline=False, endpoint=hub.url)
+    qtbot.waitUntil(lambda: app.model.state.fit is not None, timeout=20_000)
+    app.window.commands["offline"].trigger()
+    assert "Off-line" in app.window.status_line.hub.words.full_text
+    app.browser.open("org/model")
+    qtbot.waitUntil(app.trouble.isVisible, timeout=20_000)
+    assert "Offline mode is on" in app.trouble.line.text()
+    assert hub.requests == []
+    app.window.close()
+    again = start(offline=False, endpoint=hub.url)
+    assert again.hub.offline
+    assert again.window.commands["offline"].isChecked()
+    again.window.commands["offline"].trigger()
+    again.browser.open("org/model")
+    qtbot.waitUntil(lambda: "gated" in again.trouble.line.text(), timeout=20_000)
