@@ -15,12 +15,16 @@ from engine.evidence import Basis, exactly, total
 from engine.runtimes import registry
 from engine.sizing import size
 from engine.source.raw import RawModel
+from engine.units import GIB
 
 if TYPE_CHECKING:
     from engine.contract.desk import Plan
     from engine.devices.device import Machine
     from engine.sizing import Sizing
     from tests.truth.scoring.records import Record
+
+_UNNAMED_BYTES = 80 * GIB
+"""Of a card that a record doesn't name: no score depends on the cards of the scoring machine."""
 
 _STATED = "free memory before loading, as the record states it"
 
@@ -73,6 +77,8 @@ def ask(record: Record) -> Asked:
     """
     # What the contract has no key for yet stays in the record.
     request = {key: value for key, value in record.request.items() if key in BY_NAME}
+    if "gpu_count" in request and not request.keys() & {"gpu", "gpu_total_bytes"}:
+        request["gpu_total_bytes"] = _UNNAMED_BYTES
     plan = _desk().plan(parse(request))
     draft = record.facts.get("draft_config")
     if draft is not None:
