@@ -16,6 +16,7 @@ from engine.architecture.spec import AttentionKind, Direction, Doubt, Subject
 from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds, token_bytes
 from engine.runtimes.kept import doubts_in
 from engine.runtimes.sglang import rules
+from engine.runtimes.sglang.compressed import Steps, parts_of
 from engine.runtimes.sglang.kv_dtypes import FOUR_BITS
 from engine.runtimes.sglang.vision import doubts_of
 from engine.units import align_up, ceil_div
@@ -39,6 +40,8 @@ class CacheRule:
     """Whether the model's own prediction blocks draft."""
     draft: ArchitectureSpec | None = None
     """A draft model of its own."""
+    steps: Steps | None = None
+    """Of a model whose compressed entries are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class PoolLayout:
     page: int
     counted_cell: float | None = None
     """What SGLang divides the room by, where it is not what a token really takes."""
+    fixed_bytes: int = 0
+    """Held beside the tokens, however many they are."""
 
     @property
     def cell(self) -> float:
@@ -65,12 +70,14 @@ class PoolLayout:
 
     def tokens(self, pool_bytes: int) -> int:
         """Tokens that a pool holds, in whole pages."""
-        return int(max(pool_bytes, 0) // self.cell) // self.page * self.page
+        room = max(pool_bytes - self.fixed_bytes, 0)
+        return int(room // self.cell) // self.page * self.page
 
     def tokens_for(self, room_bytes: int) -> int:
         """Tokens that SGLang makes a pool for in that much room, in whole pages."""
         counted = self.cell if self.counted_cell is None else self.counted_cell
-        return int(max(room_bytes, 0) // counted) // self.page * self.page
+        room = max(room_bytes - self.fixed_bytes, 0)
+        return int(room // counted) // self.page * self.page
 
     def sliding_tokens(self, tokens: int) -> int:
         """Tokens of the sliding layers' pool beside ``tokens`` of the other."""
@@ -79,7 +86,7 @@ class PoolLayout:
     def size_bytes(self, tokens: int) -> int:
         """Bytes that are held for ``tokens``, and for the page that is never given out."""
         whole = tokens + self.page
-        held = whole * self.full_cell
+        held = whole * self.full_cell + self.fixed_bytes
         if not self.sliding_cell:
             return held
         beside = self.sliding_tokens(tokens) if self.full_cell else tokens
@@ -111,6 +118,8 @@ def pool_layout(
     Beside recurrent layers only those with attention count. In all other models every layer
     counts like the widest, also one that reads another's cache (Gemma 4: all 42 of 42).
     """
+    if rule.steps is not None:
+        return _of_entries(spec, first, stop, rule, rule.steps)
     kinds = _counted(spec, first, stop)
     if not kinds:
         return None
@@ -136,6 +145,27 @@ def pool_layout(
         counted += _counted_drafts(counted, found, layers, drafts, rule)
         found = replace(found, full_cell=full + sum(drafts))
     return found if counted == found.cell else replace(found, counted_cell=counted)
+
+
+def _of_entries(
+    spec: ArchitectureSpec, first: int, stop: int, rule: CacheRule, steps: Steps
+) -> PoolLayout:
+    """The pools of compressed entries: the windows' follows the requests, or the other's tokens."""
+    own = parts_of(spec, first, stop, rule.version, rule.page, steps)
+    entries = round(own.entries)
+    if own.window_tokens is not None and rule.sliding_ratio is None:
+        beside = own.state_bytes + round(own.window_tokens * own.counted_window)
+        return PoolLayout(entries, 0, 0.0, 0, rule.page, own.counted_entries, beside)
+    ratio, window = _ratio(spec, rule), spec.layers[first].attention
+    return PoolLayout(
+        entries,
+        round(own.window),
+        ratio,
+        0 if window is None else window.window,
+        rule.page,
+        own.counted_entries + ratio * own.counted_window,
+        own.state_bytes,
+    )
 
 
 def _drafts(spec: ArchitectureSpec, rule: CacheRule) -> tuple[int, ...]:
@@ -257,7 +287,7 @@ def _ratio(spec: ArchitectureSpec, rule: CacheRule) -> float:
 
 @lru_cache(maxsize=CACHED)
 def cache_doubts(
-    spec: ArchitectureSpec, version: Version, *, drafting: bool = False
+    spec: ArchitectureSpec, version: Version, *, drafting: bool = False, packs_entries: bool = False
 ) -> tuple[Doubt, ...]:
     """The model's doubts, and those about what SGLang keeps of it.
 
@@ -265,9 +295,11 @@ def cache_doubts(
         spec: the model.
         version: the release.
         drafting: whether prediction blocks are loaded.
+        packs_entries: whether it is known how compressed entries are kept.
     """
+    known = doubts_in(spec, "SGLang", packs_entries=packs_entries)
     settled = set(spec.doubts).difference(doubts_of(spec))
-    found = tuple(doubt for doubt in doubts_in(spec, "SGLang") if doubt not in settled)
+    found = tuple(doubt for doubt in known if doubt not in settled)
     if drafting and spec.uncounted_mtp:
         reason = "speculation loads prediction blocks of a layout that is not known: not counted"
         subjects = (Subject.WEIGHTS, Subject.SEQUENCE_STATE)

@@ -10,6 +10,7 @@ from engine.devices.device import Vendor
 from engine.errors import DeploymentError
 from engine.formats.dtypes import canonical
 from engine.runtimes.sglang import rules
+from engine.runtimes.sglang.compressed import PACKED
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -37,6 +38,8 @@ def kv_dtype(
         message = f"{asked!r} is no KV cache dtype of SGLang; it takes {', '.join(KV_DTYPES)}."
         raise DeploymentError(message, field="kv_cache_dtype")
     kinds = attention_kinds(model.spec)
+    if any(a.compression for a in kinds):
+        return _of_entries(name, assumed)
     latent = any(a.kind is AttentionKind.LATENT for a in kinds)
     sparse = latent and any(a.index_head_dim for a in kinds)
     if latent and name in _PAIRS_ONLY:
@@ -48,6 +51,16 @@ def kv_dtype(
     if sparse and name == "fp8_e4m3" and not _keeps_plain(version, device):
         return "fp8_ds_mla"
     return name
+
+
+def _of_entries(name: str, assumed: list[str]) -> str:
+    """Compressed entries are packed, whichever of their two dtypes is asked for."""
+    if name not in ("auto", "bf16", "fp8_e4m3"):
+        message = f"SGLang keeps compressed entries in fp8_e4m3, not in {name}."
+        raise DeploymentError(message, field="kv_cache_dtype")
+    if name != "fp8_e4m3":
+        assumed.append("KV cache in FP8, packed with scales: SGLang’s only form for this model.")
+    return PACKED
 
 
 def architectural(spec: ArchitectureSpec, name: str) -> str:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from engine.budget import sequence_state as state
 from engine.budget.weights import AS_STORED
+from engine.devices.device import Vendor
 from engine.evidence import Basis, total
 from engine.runtimes.loading import stored_format
 from engine.runtimes.sglang import rules, work
 from engine.runtimes.sglang.caches import CacheRule, cache_doubts, pool_layout
+from engine.runtimes.sglang.compressed import Steps, is_known
 from engine.runtimes.sglang.drafting import draft_doubts, drafted
 from engine.runtimes.sglang.kv_dtypes import architectural
 from engine.runtimes.sglang.loading import loaded, split_of
@@ -25,7 +27,7 @@ from engine.units import GIB, MIB
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
-    from engine.architecture.spec import Doubt
+    from engine.architecture.spec import ArchitectureSpec, Doubt
     from engine.budget.model import RegionBudget
     from engine.devices.device import Slot
     from engine.evidence import Estimate
@@ -99,6 +101,11 @@ def stages(model: Model, settings: Settings, tokens: int) -> tuple[Stage, ...]:
         if settings.deployment.draft_model is None
         else (settings.deployment.draft_model.spec),
     )
+    if _packs_entries(spec, settings):
+        steps = Steps(
+            _per_scheduler(settings) or 1, settings.chunk, settings.drafts, settings.radix
+        )
+        rule = replace(rule, steps=steps)
     plain = architectural(spec, settings.kv_dtype)
     split = split_of(model, settings)
     chosen = split.weight_format
@@ -122,6 +129,16 @@ def stages(model: Model, settings: Settings, tokens: int) -> tuple[Stage, ...]:
         )
         for (layers, region), (_, early) in zip(found, first, strict=True)
     )
+
+
+def _packs_entries(spec: ArchitectureSpec, settings: Settings) -> bool:
+    """Whether it is known how compressed entries are kept: off ROCm."""
+    return settings.vendor is Vendor.NVIDIA and is_known(spec)
+
+
+def _per_scheduler(settings: Settings) -> int | None:
+    asked = settings.deployment.max_running_requests
+    return None if asked is None else max(asked // settings.parallel.attention_dp, 1)
 
 
 def room_of(slot: Slot, settings: Settings) -> Room:
@@ -182,7 +199,12 @@ def pool_of(
         running=_running(settings, tokens[1], kept, has_cache=_has_cache(found)),
         basis=Basis.FITTED if fitted else Basis.ASSUMED,
         formula=f"{names} = {rest[1] / GIB:.2f} GiB",
-        doubts=cache_doubts(spec, settings.version, drafting=settings.drafts_itself)
+        doubts=cache_doubts(
+            spec,
+            settings.version,
+            drafting=settings.drafts_itself,
+            packs_entries=_packs_entries(spec, settings),
+        )
         + draft_doubts(deployment),
     )
 
@@ -208,11 +230,11 @@ def _has_cache(found: tuple[Stage, ...]) -> bool:
 def _running(settings: Settings, tokens: int, kept: States | None, *, has_cache: bool) -> int:
     """Requests of one scheduler that can run at once (``max_running_requests``)."""
     halved = rules.REQUESTS_BY_TOKENS.at(settings.version)
-    asked = settings.deployment.max_running_requests
+    asked = _per_scheduler(settings)
     if asked is None:
         found = max(min(512 * tokens // max(settings.context, 1), _MOST), _FEWEST)
     else:
-        found = max(asked // settings.parallel.attention_dp, 1)
+        found = asked
     if halved and has_cache:
         found = min(found, tokens // 2)
     return min(found, kept.most_requests) if kept is not None else found

@@ -213,6 +213,17 @@ STATES_PER_REQUEST = Since[int](((0,), 3), ((0, 5, 7), 5), ((0, 5, 8), 3), ((0, 
 UNTRACKED_STATES = frozenset({"lfm2", "lfm2_moe"})
 """Types that never track (``_MAMBA_EXTRA_BUFFER_ARCHS`` lacks them)."""
 
+ENTRIES_BY_STAGE = Since[bool](((0,), False), ((0, 5, 14), True))
+"""Whether DeepSeek-V4's windows are counted for a stage's layers; before, for prediction blocks
+too, loaded or not."""
+ENTRY_STATES_BY_REQUEST = Since[bool](((0,), False), ((0, 5, 15), True))
+"""Whether what waits to be an entry of 128 tokens is kept by request; before, by the window's
+tokens."""
+WINDOWS_BY_REQUEST = Since[bool](((0,), False), ((0, 5, 21), True))
+"""Whether those windows are kept for so many requests, not for a share of the pool's tokens."""
+ENTRY_REQUESTS, DRAFTED_REQUESTS = 256, 48
+"""``max_running_requests`` where it is not given: with compressed entries, else with drafts."""
+
 REQUESTS_BY_TOKENS = Since[bool](((0,), False), ((0, 5, 9), True))
 """Whether there are never more requests than half of the pool's tokens."""
 

@@ -100,11 +100,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     assumed += split.assumptions
     warned = foreign.warnings(deployment, "sglang") + _unused_devices(spec, deployment, machine)
     drafts_itself = _drafts_itself(spec, deployment, warned)
-    if deployment.runtime_version is None:
-        assumed.append(f"SGLang {rules.NEWEST}, the newest version whose rules are known.")
-    elif version > rules.parse_version(rules.NEWEST):
-        text = f"SGLang {deployment.runtime_version} is newer than {rules.NEWEST}"
-        warned.append(f"{text}, whose rules are used.")
+    _name_version(deployment, version, assumed, warned)
     context = _context(spec, deployment, assumed, warned)
     device = machine.slots[0].device
     device_mib = min(slot.device.total_bytes for slot in machine.slots) / MIB
@@ -137,6 +133,10 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         share *= reduced
     found = kv_dtype(model, deployment.kv_cache_dtype, dtype, version, device, assumed)
     radix = deployment.enable_prefix_caching is not False
+    # SGLang sets this after the sizes of its graphs and its share.
+    deployment = _with_requests(spec, deployment, assumed)
+    requests = deployment.max_running_requests or batch * split.attention_dp
+    captured = min(batch, max(requests // split.attention_dp, 1))
     return Settings(
         deployment=deployment.with_(
             runtime_version=deployment.runtime_version or rules.NEWEST,
@@ -152,7 +152,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         parallel=split,
         context=context,
         chunk=chunk,
-        decode_max_bs=0 if deployment.enforce_eager else batch,
+        decode_max_bs=0 if deployment.enforce_eager else captured,
         prefill_buckets=buckets,
         fraction=share,
         page=deployment.page_size or page_tokens(spec, backend, device, version),
@@ -191,6 +191,31 @@ def _unused_devices(spec: ArchitectureSpec, deployment: Deployment, machine: Mac
         return []
     most = max((n for n in working_sizes(spec, there)), default=1)
     return [f"1 of {there} devices is used; --tp {most} spreads the model."] if most > 1 else []
+
+
+def _name_version(
+    deployment: Deployment, version: Version, assumed: list[str], warned: list[str]
+) -> None:
+    if deployment.runtime_version is None:
+        assumed.append(f"SGLang {rules.NEWEST}, the newest version whose rules are known.")
+    elif version > rules.parse_version(rules.NEWEST):
+        text = f"SGLang {deployment.runtime_version} is newer than {rules.NEWEST}"
+        warned.append(f"{text}, whose rules are used.")
+
+
+def _with_requests(
+    spec: ArchitectureSpec, deployment: Deployment, assumed: list[str]
+) -> Deployment:
+    """With the requests at once that SGLang sets for some models, and beside drafts."""
+    has_entries = any(a.compression for a in attention_kinds(spec))
+    if deployment.max_running_requests is not None:
+        return deployment
+    if not has_entries and not deployment.speculative_tokens:
+        return deployment
+    most = rules.ENTRY_REQUESTS if has_entries else rules.DRAFTED_REQUESTS
+    why = "for this model" if has_entries else "beside drafts"
+    assumed.append(f"max_running_requests {most}, SGLang's default {why}.")
+    return deployment.with_(max_running_requests=most)
 
 
 def _drafts_itself(spec: ArchitectureSpec, deployment: Deployment, warned: list[str]) -> bool:
