@@ -140,6 +140,8 @@ def _sized(model: Model, deployment: Deployment, machine: Machine) -> Badge:
     reason = f"{verdict.headline}. {remark}".strip()
     if verdict.fit is Fit.UNKNOWN:
         return Badge(Fit.UNKNOWN, None, "Unknown", reason)
+    if verdict.refusals:
+        return Badge(verdict.outcome, None, "Won’t start", verdict.refusals[0])
     return Badge(verdict.outcome, verdict.margin_bytes, "", reason)
 
 

@@ -30,7 +30,6 @@ from typing_extensions import override
 
 from engine.budget.model import Region
 from engine.units import UnitSystem
-from gui.kit import format as fmt
 from gui.kit.badge import paint_badge
 from gui.kit.charts import inks
 from gui.kit.charts.axis import tick_values
@@ -363,7 +362,7 @@ def _figures(painter: QPainter, place: QRect, columns: Columns, item: Item, them
         painter.drawText(row, Qt.AlignmentFlag.AlignVCenter, text)
         return
     verdict = entry.sizing.verdict
-    text = fmt.margin(verdict.margin_bytes, item.unit)
+    text = comparison.margin_words(entry.sizing, item.unit)
     corner = QPoint(place.left() + columns.spare, middle - height // 2)
     paint_badge(painter, theme, corner, verdict.outcome, text)
     painter.setFont(theme.font("table.num"))

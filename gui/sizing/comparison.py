@@ -193,6 +193,12 @@ def _cells(
     return tuple(fmt.size_number(size, unit) if size else fmt.DASH for size in sizes)
 
 
+def margin_words(sizing: Sizing, unit: UnitSystem) -> str:
+    """``+1.3 GiB``; a plan that the runtime refuses has no margin that counts."""
+    verdict = sizing.verdict
+    return "Won’t start" if verdict.refusals else fmt.margin(verdict.margin_bytes, unit)
+
+
 def limits_words(entry: Entry) -> tuple[str, str]:
     """Longest context and most at once; dashes while they are searched."""
     found = entry.limits

@@ -1,13 +1,18 @@
 import pytest
 from PySide6.QtCore import QModelIndex, Qt
 
+from engine.deployment.spec import Deployment
+from engine.devices import catalogue as devices
 from engine.fit.verdict import Fit
+from engine.source import catalogue
 from engine.units import GIB, UnitSystem
 from gui.browser import listing
+from gui.browser.badges import badge_for
 from gui.browser.columns import Columns
 from gui.browser.filters import ALL, FORMATS, Filters, Group, Span, format_class
 from gui.browser.listing import Sort, Wanted
 from gui.browser.rows import BADGE_ROLE, Badge, Row, RowModel, parameters_short
+from gui.browser.sources import catalogue_row
 
 
 def row(key, **facts):
@@ -307,3 +312,13 @@ def test_that_words_are_told_from_what_names_one_model(text, answer):
 )
 def test_that_parameters_never_read_as_a_thousand_of_the_smaller_unit(number, text):
     assert parameters_short(number) == text
+
+
+def test_that_a_model_whose_start_is_refused_shows_no_margin():
+    # vLLM captures no graphs for more sequences than a model with states has blocks for.
+    entry = catalogue.find("Qwen/Qwen3.5-9B")
+    assert entry is not None
+    plan = Deployment(runtime="vllm", max_model_len=8192, concurrency=4)
+    found = badge_for(catalogue_row(entry), plan, devices.machine(devices.find("RTX 4090")))
+    assert (found.fit, found.margin_bytes, found.word) == (Fit.DOES_NOT_FIT, None, "Won’t start")
+    assert "max_num_seqs" in found.reason

@@ -11,6 +11,7 @@ from gui.kit.theme import load_theme
 from gui.sizing import comparison
 from gui.sizing.compare_view import CompareView
 from gui.sizing.compare_view_model import CompareViewModel
+from tests.qt.sizing.conftest import model_named
 
 
 @pytest.fixture
@@ -87,6 +88,16 @@ def test_that_a_plan_that_cannot_run_says_why(two, loaded):
     assert entry.sizing is None
     assert entry.problem
     assert entry.problem in comparison.markdown(two.entries, UnitSystem.BINARY)
+
+
+def test_that_a_plan_that_is_refused_has_no_margin(loaded, compare):
+    # vLLM captures no graphs for more sequences than a model with states has blocks for.
+    loaded.load(model_named("Qwen/Qwen3.5-9B"))
+    loaded.choose_runtime("vllm", None)
+    compare.add(loaded.state)
+    (entry,) = compare.entries
+    assert entry.sizing.verdict.refusals
+    assert comparison.margin_words(entry.sizing, UnitSystem.BINARY) == "Won’t start"
 
 
 def test_that_keys_open_move_and_remove(page, two, qtbot):
