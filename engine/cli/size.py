@@ -53,7 +53,7 @@ def _text(options: argparse.Namespace) -> int:
     limits = solve.limits(plan.model, plan.deployment, plan.machine)
     look = Look.of(streams.output())
     ways: tuple[Change, ...] = ()
-    if plan.notes.capacity_known and sizing.verdict.fit is Fit.DOES_NOT_FIT:
+    if plan.notes.capacity_known and sizing.verdict.outcome is Fit.DOES_NOT_FIT:
         from engine.fit.changes import changes  # noqa: PLC0415 - 30 ms, and only for a misfit
 
         ways = changes(plan.model, plan.deployment, plan.machine)

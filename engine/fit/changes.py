@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.devices.device import DeviceKind
 from engine.errors import DeploymentError
 from engine.fit.judge import judge
-from engine.fit.solve import max_concurrency, max_context, rungs
+from engine.fit.solve import largest, max_concurrency, max_context, rungs
 from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
 from engine.runtimes import beneath, foreign, registry
@@ -81,12 +81,28 @@ def _verdict(model: Model, deployment: Deployment, machine: Machine) -> Verdict 
 
 
 def _single_ideas(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
+    yield from _that_starts(model, deployment, machine)
     yield from _first_that_fits(model, machine, _more_devices(deployment, machine))
     yield from _shorter(model, deployment, machine)
     yield from _smaller_cache(deployment)
     yield from _fewer(model, deployment, machine)
     yield from _smaller_weights(model, deployment, machine)
     yield from _offloaded(model, deployment, machine)
+
+
+def _that_starts(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
+    """What lets a runtime start that has room: fewer sequences a step, or no graphs."""
+    budget = registry.get(deployment.runtime).plan(model, deployment, machine)
+    asked = budget.deployment.max_num_seqs
+    if not budget.refusals or asked is None:
+        return
+    most = largest(
+        lambda n: _verdict(model, deployment.with_(max_num_seqs=n), machine) is not None, asked
+    )
+    if deployment.concurrency <= most < asked:
+        yield _Idea(f"max_num_seqs {most}", deployment.with_(max_num_seqs=most), 0.05)
+    if not deployment.enforce_eager:
+        yield _Idea("No CUDA graphs", deployment.with_(enforce_eager=True), 0.06)
 
 
 def _paired_ideas(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:

@@ -7,10 +7,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.architecture.read import read
 from engine.deployment.spec import Deployment
 from engine.fit.changes import changes, tokens_words
 from engine.fit.verdict import Fit
 from engine.sizing import size
+from engine.source import catalogue as catalogue_of_models
 from tests.helpers.published import RTX_4090, gpu, machine, model
 
 HERE = machine(RTX_4090)
@@ -141,3 +143,18 @@ def test_that_llama_cpp_keeps_the_experts_of_gpt_oss_where_vllm_has_no_room() ->
     other = [c for c in found if c.deployment.runtime == "llama.cpp"]
     assert [c.label for c in other] == ["MXFP4_MOE, llama.cpp"]
     assert other[0].verdict.fit in (Fit.FITS, Fit.TIGHT)
+
+
+def test_that_a_refused_start_is_offered_what_starts() -> None:
+    entry = catalogue_of_models.find("Qwen/Qwen3.5-9B")
+    assert entry is not None
+    hybrid = read(catalogue_of_models.raw(entry))
+    plan = Deployment(runtime="vllm", max_model_len=8192, concurrency=4)
+    card = machine(RTX_4090)
+    found = {change.label: change.deployment for change in changes(hybrid, plan, card)}
+    assert found["No CUDA graphs"].enforce_eager
+    (fewer,) = (plan for label, plan in found.items() if label.startswith("max_num_seqs"))
+    most = fewer.max_num_seqs
+    assert most is not None
+    assert size(hybrid, fewer, card).verdict.starts
+    assert not size(hybrid, plan.with_(max_num_seqs=most + 1), card).verdict.starts
