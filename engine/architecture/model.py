@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,8 +50,7 @@ class StoredWeights:
         return sum(g.parameters for g in self.groups)
 
 
-@dataclass(frozen=True, slots=True)
-class GgufTensor:
+class GgufTensor(NamedTuple):
     """One entry of a GGUF tensor table. ``shape`` in ggml order (ne0 first)."""
 
     name: str

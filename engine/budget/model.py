@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import Direction, Subject, direction_of
 from engine.evidence import Estimate, total
@@ -114,8 +114,7 @@ class RankBudget:
         return self.slot.device.allocatable.likely_bytes - planned_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceState:
+class SequenceState(NamedTuple):
     """KV cache and recurrent state of a sequence, and the pool that holds them.
 
     The least is of the whole model, once. All other sizes are of one rank: the fullest, which

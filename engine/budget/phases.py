@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.budget.model import Region
 from engine.evidence import total
@@ -35,8 +35,7 @@ class Phase(StrEnum):
         return self.value.capitalize()
 
 
-@dataclass(frozen=True, slots=True)
-class PhasePeak:
+class PhasePeak(NamedTuple):
     """The most that one rank holds in one phase."""
 
     phase: Phase

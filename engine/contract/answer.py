@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import Direction
 from engine.budget.model import Region
@@ -33,8 +32,7 @@ DIRECTIONS = {
 _MESSAGE_LIMIT = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
+class Notes(NamedTuple):
     """What the request left open, beside what the budget itself assumed."""
 
     assumptions: tuple[str, ...] = ()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.errors import DeploymentError
 from engine.fit.judge import judge, rank_margin
@@ -52,8 +51,7 @@ _NO_LIMIT_STATED = 2**22
 _MOST_REQUESTS = 2**16
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """How far a plan can go before it stops fitting.
 
     0: not even the least fits. None: not known, and for the format also that none fits.

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.formats import layouts
 
@@ -21,8 +20,7 @@ _LAYERS = frozenset({"attention", "mlp", "experts", "shared_experts", "mtp", "ot
 _ALL = _LAYERS | {"embedding", "lm_head", "router"}
 
 
-@dataclass(frozen=True, slots=True)
-class WeightFormat:
+class WeightFormat(NamedTuple):
     """One way to store a model's weights."""
 
     name: str
@@ -102,7 +100,7 @@ class _Formats(Mapping[str, WeightFormat]):
 @lru_cache(maxsize=256)
 def _relative(name: str) -> WeightFormat | None:
     for pattern, make in _RELATIVES:
-        if found := pattern.fullmatch(name):
+        if found := re.fullmatch(pattern, name):
             return make(found)
     return None
 
@@ -249,23 +247,23 @@ def _per(bits: float, group: int) -> float:
 _SIZE = r"[1-9]\d{0,5}"
 _GROUP = rf"(?:-(?:g(?P<group>{_SIZE})|(?P<row>channel)))?"
 _EXTRAS = "(?P<zeros>-asym)?(?P<static>-static)?"
-_RELATIVES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], WeightFormat]], ...] = (
-    (re.compile("awq-int4" + _GROUP), _awq),
-    (re.compile("gptq-int(?P<bits>[2348])" + _GROUP + "(?P<plain>-no-order)?"), _gptq),
-    (re.compile("w(?P<bits>[2348])a16" + _GROUP + "(?P<zeros>-zp)?(?P<order>-order)?"), _packed),
-    (re.compile(rf"int8(?:-g(?P<group>{_SIZE}))?(?P<zeros>-zp)?"), _bytes),
+_RELATIVES: tuple[tuple[str, Callable[[re.Match[str]], WeightFormat]], ...] = (
+    ("awq-int4" + _GROUP, _awq),
+    ("gptq-int(?P<bits>[2348])" + _GROUP + "(?P<plain>-no-order)?", _gptq),
+    ("w(?P<bits>[2348])a16" + _GROUP + "(?P<zeros>-zp)?(?P<order>-order)?", _packed),
+    (rf"int8(?:-g(?P<group>{_SIZE}))?(?P<zeros>-zp)?", _bytes),
     (
-        re.compile(rf"int8(?P<one>-tensor)?(?P<scale>-ct|-fp16)?{_EXTRAS}(?P<smooth>-smooth)?"),
+        rf"int8(?P<one>-tensor)?(?P<scale>-ct|-fp16)?{_EXTRAS}(?P<smooth>-smooth)?",
         _int8,
     ),
-    (re.compile(r"fp8(?P<row>-channel)?(?P<scale>-ct)?(?P<static>-static)?"), _fp8),
+    (r"fp8(?P<row>-channel)?(?P<scale>-ct)?(?P<static>-static)?", _fp8),
     (
-        re.compile(rf"fp8-block(?:-(?P<high>{_SIZE})x(?P<wide>{_SIZE}))?(?P<scale>-ct|-e8m0)?"),
+        rf"fp8-block(?:-(?P<high>{_SIZE})x(?P<wide>{_SIZE}))?(?P<scale>-ct|-e8m0)?",
         _blocks,
     ),
-    (re.compile("|".join(_SINGLE)), _one),
-    (re.compile("hqq-int(?P<bits>[12348])" + _GROUP), _hqq),
-    (re.compile("mlx-(?P<bits>[234568])bit(?:-g(?P<group>32|64|128))?"), _mlx),
+    ("|".join(_SINGLE), _one),
+    ("hqq-int(?P<bits>[12348])" + _GROUP, _hqq),
+    ("mlx-(?P<bits>[234568])bit(?:-g(?P<group>32|64|128))?", _mlx),
 )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.runtimes.registry import family
 
@@ -20,8 +19,7 @@ _FETCHED_SMALL = frozenset({"ollama", "lmstudio"})
 _SMALL = "Q4_K_M"
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(NamedTuple):
     """What ``auto`` comes to."""
 
     name: str

@@ -7,8 +7,7 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.budget.weights import AS_STORED
 from engine.devices.device import DeviceKind, Vendor
@@ -29,8 +28,7 @@ _BITSANDBYTES = frozenset({"nf4", "nf4-plain", "int8"})
 _GPTQMODEL = ("awq", "gptq")
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """What becomes of a format on a device."""
 
     weight_format: str

@@ -10,9 +10,8 @@ Source: ggml ``docs/gguf.md`` and ``gguf.cpp``, which refuses the same files.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.errors import HeaderError
 from engine.source.ggml_types import BY_NUMBER
@@ -36,8 +35,7 @@ _PART = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GgufHeader:
+class GgufHeader(NamedTuple):
     """What one GGUF file says about itself.
 
     ``metadata`` holds scalars, texts and short arrays of numbers as tuples; of the other

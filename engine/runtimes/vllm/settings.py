@@ -291,7 +291,8 @@ def _prefix_caching(
 
 
 def _activation_dtype(spec: ArchitectureSpec, deployment: Deployment) -> str:
-    chosen = FORMATS.get(deployment.weight_format)
+    name = deployment.weight_format
+    chosen = FORMATS.get(name) if name != AS_STORED else None
     if chosen is not None and chosen.dtype:
         return chosen.dtype
     stated = canonical(spec.dtype) or "bfloat16"
