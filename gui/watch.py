@@ -99,9 +99,16 @@ class Watch(QObject):
         self.last = first
         self.start()
 
-    def machine(self) -> Machine:
-        """The watched computer as the last sample found it."""
-        return this_machine(self.last)
+    def machine(self, instead_of: frozenset[int] = frozenset()) -> Machine:
+        """The watched computer as the last sample found it.
+
+        Args:
+            instead_of: processes whose memory counts as free.
+
+        Raises:
+            DeviceError: such a process holds nothing any more.
+        """
+        return this_machine(self.last, instead_of=instead_of)
 
     @property
     def is_recording(self) -> bool:

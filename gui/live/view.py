@@ -10,6 +10,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
     QLabel,
+    QPushButton,
     QScrollArea,
     QStackedLayout,
     QTableView,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from engine.units import UnitSystem
     from gui.kit.theme import Theme
     from gui.live.explain import Passage
-    from gui.live.present import HoldsState
+    from gui.live.present import HoldsState, Row
     from gui.live.view_model import DeviceChoice
 
 _WIDTHS = {"process": 208, "pid": 72, "runtime": 232, "size": 116, "share": 176}
@@ -133,6 +134,9 @@ class ExplainPane(QScrollArea):
         self.devices = Choice("device shown")
         self.devices.setAccessibleName(self.tr("Device shown below"))
         self.devices.hide()
+        self.instead = QPushButton()
+        self.instead.setObjectName("instead")
+        self.instead.hide()
         self._labels: list[tuple[QLabel, QLabel]] = []
         body = Ground()
         self._passages = QVBoxLayout()
@@ -141,6 +145,7 @@ class ExplainPane(QScrollArea):
         column.setContentsMargins(16, 10, 16, 12)
         column.setSpacing(8)
         column.addWidget(self.devices)
+        column.addWidget(self.instead, 0, Qt.AlignmentFlag.AlignLeft)
         column.addLayout(self._passages)
         column.addStretch(1)
         self.setWidget(body)
@@ -176,6 +181,8 @@ class HoldsView(Ground):
 
     count_changed = Signal(str)
     """How many processes hold the device, for the tab's title; empty where it isn't known."""
+    instead_wanted = Signal(object)
+    """The ``Row`` of the process whose place the plan shall take."""
     balance_changed = Signal(str)
     """Used + free + reserved = total, for the status line."""
 
@@ -199,6 +206,8 @@ class HoldsView(Ground):
         self.view_model.changed.connect(self._on_changed)
         self.view_model.devices_changed.connect(self._on_devices_changed)
         self.pane.devices.picked.connect(self._on_device_picked)
+        self.pane.instead.clicked.connect(self._on_instead)
+        self.table.selectionModel().selectionChanged.connect(self._offer_instead)
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
@@ -230,6 +239,25 @@ class HoldsView(Ground):
         self.count_changed.emit("" if count is None else str(count))
         self.balance_changed.emit(state.balance if state else "")
         self._offer_devices()
+        self._offer_instead()
+
+    def _offer_instead(self) -> None:
+        row = self._selected()
+        self.pane.instead.setVisible(row is not None)
+        if row is not None:
+            self.pane.instead.setText(self.tr("Plan instead of {}").format(row.label))
+
+    def _selected(self) -> Row | None:
+        """The process that is selected, if one is."""
+        if not self.table.selectionModel().hasSelection():
+            return None
+        row = self.table.rows.row_at(self.table.currentIndex().row())
+        return row if row is not None and row.pid and row.size_bytes else None
+
+    def _on_instead(self) -> None:
+        row = self._selected()
+        if row is not None:
+            self.instead_wanted.emit(row)
 
     def _on_devices_changed(self, devices: tuple[DeviceChoice, ...]) -> None:
         self.pane.devices.setVisible(len(devices) > 1)

@@ -104,6 +104,21 @@ def test_that_the_selected_process_stays_selected_when_rows_move(view: HoldsView
     assert not table(view).selectionModel().hasSelection()
 
 
+def test_that_a_selected_process_can_be_planned_instead_of(view: HoldsView, qtbot):
+    view.show_snapshot(moment(card()), "GPU-0")
+    button = view.pane.instead
+    assert not button.isVisible()
+    table(view).selectRow(0)
+    assert button.isVisible()
+    assert button.text() == "Plan instead of vLLM, engine core"
+    with qtbot.waitSignal(view.instead_wanted) as wanted:
+        button.click()
+    assert wanted.args[0].pid == 4211
+    free = cells(view, "process").index("Free, below the load line")
+    table(view).selectRow(free)
+    assert not button.isVisible()
+
+
 def test_that_a_selector_appears_with_the_second_device_and_holds_its_choice(view: HoldsView):
     box = view.findChild(QComboBox, "device shown")
     assert box is not None
