@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.benchmark
 
-ONE_BUDGET_S = 0.001
+ONE_BUDGET = {
+    "vllm": ("H100 SXM 80GB", 0.001),
+    "sglang": ("H100 SXM 80GB", 0.001),
+    "transformers": ("H100 SXM 80GB", 0.001),
+    "llama.cpp": ("H100 SXM 80GB", 0.001),
+    "ollama": ("H100 SXM 80GB", 0.001),
+    "mlx": ("M4 Max 128 GB", 0.004),
+}
+"""Runtime -> a device that it runs on, and the seconds that one budget may take. MLX's goes through
+every allocation of an evaluation."""
 ONE_CONFIG_S = 0.002
 HEADER_TO_JSON = 2.5
 """Reading and checking a header, as a multiple of what Python takes to parse its text alone."""
@@ -38,12 +47,13 @@ def fastest(work: Callable[[], object], rounds: int = 7) -> float:
     return min(times)
 
 
-@pytest.mark.parametrize("runtime", ["vllm", "llama.cpp", "transformers"])
-def test_that_one_budget_of_a_plan_just_edited_takes_less_than_a_millisecond(note, runtime):
+@pytest.mark.parametrize("runtime", ONE_BUDGET)
+def test_that_one_budget_of_a_plan_just_edited_takes_little_time(note, runtime):
     entry = catalogue.find("meta-llama/Llama-3.1-8B")
     assert entry is not None
     model = read(catalogue.raw(entry))
-    machine = devices.machine(devices.find("H100 SXM 80GB"))
+    device, limit_s = ONE_BUDGET[runtime]
+    machine = devices.machine(devices.find(device))
     contexts = iter(range(4096, 10**6, 256))
 
     def edit() -> None:
@@ -52,8 +62,8 @@ def test_that_one_budget_of_a_plan_just_edited_takes_less_than_a_millisecond(not
             size(model, plan, machine)
 
     taken = fastest(edit) / 50
-    note(f"one budget, {runtime}", f"{taken * 1e3:.2f} ms", f"{ONE_BUDGET_S * 1e3:.0f} ms")
-    assert taken <= ONE_BUDGET_S
+    note(f"one budget, {runtime}", f"{taken * 1e3:.2f} ms", f"{limit_s * 1e3:.0f} ms")
+    assert taken <= limit_s
 
 
 def test_that_reading_a_config_takes_less_than_two_milliseconds(note):

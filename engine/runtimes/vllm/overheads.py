@@ -63,11 +63,15 @@ def _label(tp: int, pp: int) -> str:
 
 def libraries(room_bytes: int) -> Estimate:
     """Library handles and the first request's workspaces, as far as there is room for them."""
-    span = rules.LIBRARIES
-    likely = min(span.likely, room_bytes)
+    return _libraries(min(rules.LIBRARIES.likely, room_bytes))
+
+
+@lru_cache(maxsize=256)
+def _libraries(likely: int) -> Estimate:
     source = "whole-card readings beyond vLLM's own terms"
     formula = f"{likely // MIB} MiB"
-    return Estimate(0, likely, span.high, Basis.ASSUMED, source, formula, "libraries")
+    high = rules.LIBRARIES.high
+    return Estimate(0, likely, high, Basis.ASSUMED, source, formula, "libraries")
 
 
 @lru_cache(maxsize=CACHED)
@@ -90,7 +94,11 @@ def sampler_buffers(vocab_size: int, rows: int, tables: int) -> Estimate:
 
 def slack(room_bytes: int) -> Estimate:
     """What the caching allocator holds without using it, as far as there is room for it."""
-    likely = min(rules.SLACK.likely, room_bytes)
+    return _slack(min(rules.SLACK.likely, room_bytes))
+
+
+@lru_cache(maxsize=256)
+def _slack(likely: int) -> Estimate:
     source = "whole-card readings beyond context and libraries: 350 to 1,000 MiB in all"
     return Estimate(0, likely, rules.SLACK.high, Basis.ASSUMED, source, f"{likely // MIB} MiB")
 
