@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CELLS = 64
 """Columns and rows."""
-_AGREES_WITHIN = 256
+_AGREES_WITHIN = 128
 """What the plans around a cell tell within this part of a device is not planned."""
 
 

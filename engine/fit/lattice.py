@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _FIRST_PATCHES = (4, 3)
 """Patches across and up before any is halved."""
-_AGREES_WITHIN = 256
+_AGREES_WITHIN = 32
 """A value is as expected when it is so within this part of itself, or the tolerance."""
 
 

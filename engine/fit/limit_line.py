@@ -6,10 +6,13 @@ from math import ceil, floor, log2
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from engine.fit.plane import Axes, Plane
 
 _ROWS_PER_OCTAVE = 2
 """Between these rows the limit is a straight line, as tokens times requests make it."""
+_LARGEST_BLOCK = 256
 _FIRST_REACH = 16
 """Tokens beside the place where the limit is expected."""
 
@@ -35,8 +38,8 @@ def limit_line(plane: Plane, shown: Axes) -> tuple[tuple[float, float], ...]:
                 crossing = _crossing(plane, shown.least_context, previous, requests)
                 line.append((shown.least_context, crossing))
             break
-        guess = longest * previous // requests if line else 0
-        longest = _longest(plane, requests, shown.least_context, shown.most_context, guess)
+        likely = _likely(longest, previous, requests) if line else ()
+        longest = _longest(plane, requests, shown.least_context, shown.most_context, likely)
         line.append((longest, requests))
         previous = requests
     return tuple(line)
@@ -54,31 +57,42 @@ def _crossing(plane: Plane, context: int, fits: int, over: int) -> float:
     return fits + (over - fits) * spare / (spare - lacking) if lacking < 0 else fits
 
 
-def _longest(plane: Plane, requests: int, fits: int, over: int, guess: int) -> int:
+def _longest(plane: Plane, requests: int, fits: int, over: int, likely: Iterable[int]) -> int:
     """The most tokens that fit, between a context that fits and one that doesn't.
 
-    Exact: one token more is over. ``guess`` only saves plans.
+    Exact: one token more is over. What is ``likely`` only saves plans.
     """
+    for aim in likely:
+        if fits < aim < over:
+            fits, over = _narrowed(plane, requests, fits, over, aim)
+        if fits == aim:
+            fits, over = _narrowed(plane, requests, fits, over, aim + 1)
     reach = _FIRST_REACH
     while over - fits > 2 * reach:
-        aim = guess or _expected(plane, requests, fits, over)
-        guess = 0
+        aim = _expected(plane, requests, fits, over)
         # A little beside what is expected, now above and now below, so that both ends close in.
         aim += reach if over - aim > aim - fits else -reach
         fits, over = _narrowed(plane, requests, fits, over, aim)
         reach *= 2
     fits, over = _narrowed(plane, requests, fits, over, _expected(plane, requests, fits, over))
-    fits, over = _narrowed(plane, requests, fits, over, fits + 1)
     by_total = False
     while over - fits > 1:
         # Caches grow in blocks of round numbers of tokens, each request's own or all together.
         factor = requests if by_total else 1
         aim = roundest(fits * factor + 1, over * factor - 1) // factor
         fits, over = _narrowed(plane, requests, fits, over, aim)
-        if fits == aim and over - fits > 1:
+        if fits == aim:
             fits, over = _narrowed(plane, requests, fits, over, aim + 1)
         by_total = not by_total
     return fits
+
+
+def _likely(longest: int, before: int, requests: int) -> Iterator[int]:
+    """What as many tokens in all as on the row before come to, in blocks as there."""
+    block = min(longest & -longest, _LARGEST_BLOCK)
+    each = longest * before // requests
+    yield each // block * block
+    yield each // block * block - block
 
 
 def _expected(plane: Plane, requests: int, fits: int, over: int) -> int:

@@ -196,8 +196,10 @@ class FitMapView(Ground):
         rank = self._rank_of(state)
         ranks = state.sizing.budget.ranks
         name, description = words.curve_summary(state, ranks[rank])
-        longest = state.limits.max_context if state.limits else None
         key = (answer.curve, rank, state.unit)
+        longest = self._curve.longest if self._curve and key == self._curve_key else None
+        if state.limits is not None:
+            longest = state.limits.max_context
         if self._curve is None or key != self._curve_key:
             self._curve_key = key
             self._curve = curve_scene(

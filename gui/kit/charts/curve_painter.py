@@ -72,6 +72,7 @@ def paint_curve_point(canvas: Canvas, scene: CurveScene, places: CurvePlaces) ->
     theme, plot = canvas.theme, places.plot
     at = places.point(scene)
     x = at.x()
+    _longest(canvas, scene, places)
     accent = theme.color("accent")
     canvas.line(QLineF(QPointF(x, plot.top()), QPointF(x, plot.bottom())), accent, 1, dash=(3, 3))
     mark(canvas, at)
@@ -193,14 +194,18 @@ def _load_line(canvas: Canvas, scene: CurveScene, places: CurvePlaces) -> None:
     canvas.painter.setBrush(color)
     canvas.painter.drawRoundedRect(canvas.snapped(tag), 3, 3)
     canvas.text(tag, text, font, theme.color("accent.on"), Qt.AlignmentFlag.AlignCenter)
-    if scene.longest and places.x.low < scene.longest < places.x.high:
-        x = canvas.snap(places.x.at(scene.longest))
-        canvas.line(
-            QLineF(x, plot.top(), x, plot.bottom()), theme.color("map.contour"), 1, dash=(5, 4)
-        )
-        words = f"Fits up to {count(scene.longest)}"
-        small = theme.font("caption")
-        box = box_size(words, small)
-        box.moveBottom(plot.top() - 1)
-        box.moveLeft(max(plot.left(), min(x - box.width() / 2, plot.right() - box.width())))
-        callout(canvas, box, words, small, border="line.control.edge")
+
+
+def _longest(canvas: Canvas, scene: CurveScene, places: CurvePlaces) -> None:
+    """Where the plan stops fitting."""
+    if scene.longest is None or not places.x.low < scene.longest < places.x.high:
+        return
+    theme, plot = canvas.theme, places.plot
+    x = canvas.snap(places.x.at(scene.longest))
+    canvas.line(QLineF(x, plot.top(), x, plot.bottom()), theme.color("map.contour"), 1, dash=(5, 4))
+    words = f"Fits up to {count(scene.longest)}"
+    small = theme.font("caption")
+    box = box_size(words, small)
+    box.moveBottom(plot.top() - 1)
+    box.moveLeft(max(plot.left(), min(x - box.width() / 2, plot.right() - box.width())))
+    callout(canvas, box, words, small, border="line.control.edge")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from math import isnan, nan
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from gui.kit.format import tokens_short
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.fit.fit_map import FitMap
     from gui.kit.charts.fit_scene import MapScene
     from gui.kit.charts.pens import Canvas
     from gui.kit.theme import Theme
@@ -199,13 +200,12 @@ def _limit_words(canvas: Canvas, scene: MapScene, places: MapPlaces, taken: list
 def _area_words(canvas: Canvas, scene: MapScene, places: MapPlaces, taken: list[QRectF]) -> None:
     font = canvas.theme.font("body.strong")
     metrics = QFontMetricsF(font)
-    kinds: tuple[tuple[str, Callable[[float], bool]], ...] = (
-        ("Fits", lambda margin: margin >= 0),
-        ("Doesn’t fit", lambda margin: margin < 0),
-        ("Unknown" if scene.map.unknown else "Not offered", isnan),
-    )
-    for text, belongs in kinds:
-        middle = _middle(scene, places, belongs)
+    words = ("Fits", "Doesn’t fit", "Unknown" if scene.map.unknown else "Not offered")
+    for text, belongs, share in zip(words, _AREAS, _middles(scene.map), strict=True):
+        middle = share and QPointF(
+            places.plot.left() + share[0] * places.plot.width(),
+            places.plot.bottom() - share[1] * places.plot.height(),
+        )
         if middle is None:
             continue
         box = QRectF(0, 0, metrics.horizontalAdvance(text) + 12, metrics.height() + 4)
@@ -237,13 +237,28 @@ def _margin_at(scene: MapScene, places: MapPlaces, place: QPointF) -> float:
     return rows[min(j, len(rows) - 1)][min(i, len(rows[0]) - 1)]
 
 
-def _middle(scene: MapScene, places: MapPlaces, belongs: Callable[[float], bool]) -> QPointF | None:
-    """The centre of an area's cells, if there are enough for words."""
-    rows = scene.map.margins
-    cells = [(i, j) for j, row in enumerate(rows) for i, m in enumerate(row) if belongs(m)]
-    if len(cells) < _LEAST_SHARE * len(rows) * len(rows[0]):
-        return None
-    x = sum(i for i, _ in cells) / len(cells) / len(rows[0])
-    y = sum(j for _, j in cells) / len(cells) / len(rows)
-    plot = places.plot
-    return QPointF(plot.left() + x * plot.width(), plot.bottom() - y * plot.height())
+def _fits(margin: float) -> bool:
+    return margin >= 0
+
+
+def _is_over(margin: float) -> bool:
+    return margin < 0
+
+
+_AREAS: tuple[Callable[[float], bool], ...] = (_fits, _is_over, isnan)
+
+
+@lru_cache(maxsize=4)
+def _middles(found: FitMap) -> tuple[tuple[float, float] | None, ...]:
+    """The centre of each area's cells, in parts of the map, if there are enough for words."""
+    rows = found.margins
+    width, height = len(rows[0]), len(rows)
+    made: list[tuple[float, float] | None] = []
+    for belongs in _AREAS:
+        cells = [(i, j) for j, row in enumerate(rows) for i, m in enumerate(row) if belongs(m)]
+        if len(cells) < _LEAST_SHARE * width * height:
+            made.append(None)
+            continue
+        x, y = (sum(places) / len(cells) for places in zip(*cells, strict=True))
+        made.append(((x + 0.5) / width, (y + 0.5) / height))
+    return tuple(made)

@@ -93,7 +93,7 @@ class CurveScene:
     @property
     def ground(self) -> tuple[object, ...]:
         """What all but the plan point is painted from."""
-        return id(self.stacks), self.unit, self.longest
+        return id(self.stacks), self.unit
 
 
 def edges_bytes(total_bytes: int, unit: UnitSystem) -> tuple[int, ...]:

@@ -38,7 +38,7 @@ def test_that_a_kink_is_found_and_followed():
 
     rows = filled(function, ACROSS, UP, 1e7)
     worst = max(
-        abs(rows[j][i] - function(x, y)) / max(1e7, abs(function(x, y)) / 256)
+        abs(rows[j][i] - function(x, y)) / max(1e7, abs(function(x, y)) / 32)
         for (j, y), (i, x) in product(enumerate(UP), enumerate(ACROSS))
     )
     assert worst <= 2
