@@ -104,6 +104,11 @@ def has(runtime: str, setting: str) -> bool:
     return setting in _OWNERS[runtime][1]
 
 
+def settings_of(runtime: str) -> frozenset[str]:
+    """Names of the settings that ``runtime`` has of its own, those it borrows among them."""
+    return frozenset(_own(runtime)[1])
+
+
 def warnings(deployment: Deployment, runtime: str) -> list[str]:
     """One sentence for each setting of another runtime that ``deployment`` states."""
     foreign = _FOREIGN[runtime]

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _GAP = 3
 """More room between icon and words than the style leaves."""
-_INKS = {"circle-dot": "over", "scale": "text.secondary", "columns-3": "text.secondary"}
+_INKS = {"circle-dot": "over"} | dict.fromkeys(
+    ("scale", "columns-3", "list-filter"), "text.secondary"
+)
 
 
 class HeaderBar(Ground):
