@@ -145,6 +145,12 @@ def state_bytes(state: StateSpec, dtype: str, tp: int = 1) -> int:
     return conv_bytes + recurrent_bytes + _INTEGER_BYTES * state.integers
 
 
+def waiting_bytes(compression: Compression, tokens: int, dtype: str) -> int:
+    """Of ``tokens`` a value and a gate each, while they wait for their entry to be full."""
+    widths = compression.width + compression.index_width
+    return 2 * tokens * (2 if compression.overlaps else 1) * widths * element_bytes(dtype)
+
+
 def _compressed_elements(compression: Compression, tokens: int) -> int:
     """Entries so far, and the tokens of the entry that is not full yet.
 

@@ -15,7 +15,7 @@ from engine.budget.sequence_state import kv_heads_per_rank
 from engine.evidence import Basis, Estimate
 from engine.formats.kv import side_bytes
 from engine.runtimes.transformers import releases
-from engine.runtimes.transformers.cache import kept_tokens, kinds, token_bytes
+from engine.runtimes.transformers.cache import kept_tokens, kinds, token_bytes, waiting_bytes
 from engine.runtimes.transformers.caches import held, unpacked_bytes
 from engine.units import ceil_div
 
@@ -38,7 +38,7 @@ def activations(
     """The larger of a pass over the prompt and of a decoding step."""
     layer, padded = reading(layers, hidden, vocab, settings, tp)
     step = decoding(layers, settings, tp)
-    let_go = beside = _let_go_bytes(layers, settings, tp)
+    let_go = beside = let_go_bytes(layers, settings, tp)
     if step.likely_bytes > layer + beside:
         layer, beside, formula = step.likely_bytes, 0, step.formula
     else:
@@ -114,11 +114,15 @@ def _renewed_bytes(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> 
     return max(first, last), last
 
 
-def _let_go_bytes(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> int:
-    """Keys and values of a prompt that windows have let go of, and that still lie there.
+def let_go_bytes(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> int:
+    """Of a prompt what windows and compressed entries have let go of, and that still lies there.
 
     What a window keeps is a view of all that the layer computed with: the rest is freed when the
-    layer's next token makes new ones (measured with a small Gemma 3).
+    layer's next token makes new ones. So it is with what waited for an entry.
+
+    Source:
+        transformers 5.24 ``cache_utils.py :: DynamicSlidingWindowLayer.update``; measured, see
+        ``tests/truth/test_transformers_windows.py``.
     """
     form = settings.cache.form
     if form.static or not form.cuts_windows or settings.cache.is_offloaded:
@@ -126,15 +130,25 @@ def _let_go_bytes(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> i
     found = 0
     for layer, count in kinds(layers):
         for attention in (layer.attention, layer.cross):
-            if attention is None or not attention.window or not attention.keeps_cache:
-                continue
-            if attention.kind is AttentionKind.CROSS:
-                continue
-            before = min(attention.window - 1, settings.prompt - settings.chunk)
-            more = before + settings.chunk - kept_tokens(attention, settings.context, form)
-            each = token_bytes(attention, settings.kv_dtype, tp, packs_latents=form.packs_latents)
-            found += max(more, 0) * each * attention.caches * count
+            if attention is not None and attention.keeps_cache and attention.window:
+                found += _let_go_of(attention, settings, tp) * attention.caches * count
     return found * settings.batch
+
+
+def _let_go_of(attention: AttentionSpec, settings: Settings, tp: int) -> int:
+    """One cache's part of ``let_go_bytes``, one sequence."""
+    if attention.kind is AttentionKind.CROSS:
+        return 0
+    form, dtype, earlier = settings.cache.form, settings.kv_dtype, settings.prompt - settings.chunk
+    lying = min(attention.window - 1, earlier) + settings.chunk
+    more = max(lying - kept_tokens(attention, settings.context, form), 0)
+    size = more * token_bytes(attention, dtype, tp, packs_latents=form.packs_latents)
+    waits = attention.compression
+    if waits is not None:
+        lying = earlier % waits.ratio + settings.chunk
+        more = max(lying - settings.context % waits.ratio, 0)
+        size += waiting_bytes(waits, more, dtype)
+    return size
 
 
 def _distinct(layers: Iterable[LayerSpec]) -> list[LayerSpec]:
