@@ -126,7 +126,7 @@ def peak(step: Step, device: Device) -> Estimate:
         parts = [_spanned(forward, low, high)]
     parts += workspaces.kept(step, device)
     if step.item is not None and step.first_stage:
-        parts = _with_encoder(step, step.item, parts)
+        parts = _with_encoder(step, step.item, device, parts)
     formula = " + ".join(
         f"{p.label}: {p.formula}" if p is not parts[0] else p.formula for p in parts
     )
@@ -152,10 +152,10 @@ def _spanned(found: Estimate, low: int, high: int) -> Estimate:
     )
 
 
-def _with_encoder(step: Step, item: Item, parts: list[Estimate]) -> list[Estimate]:
+def _with_encoder(step: Step, item: Item, device: Device, parts: list[Estimate]) -> list[Estimate]:
     """The encoder's peak, or the rest beside what it leaves behind."""
     kept = item.kept(step.spec.hidden_size * step.element_bytes, step.runner is not Runner.V2)
-    alone = item.peak(step.element_bytes)
+    alone = item.peak(step.element_bytes, step.version, device.total_bytes)
     beside = sum(part.likely_bytes for part in parts) + kept.likely_bytes
     if alone.likely_bytes <= beside:
         more = max(alone.high_bytes - beside - kept.high_bytes + kept.likely_bytes, 0)

@@ -8,6 +8,8 @@ Source:
     ``v1/worker/gpu/mm/encoder_runner.py`` (0.33); sizes of items from the models' processors.
     Gemma 3 4B and 12B hold 0.18 and 0.20 GiB more than text alone under 0.19: 32 images of
     3 × 896 × 896 and 8,192 embeddings.
+    Gemma 4: ``models/gemma4_mm.py`` (videos of 32 frames; ``_encoder_chunk``) and transformers
+    5.24.0 ``gemma4/modeling_gemma4.py :: _position_embeddings``.
 """
 
 from __future__ import annotations
@@ -25,9 +27,14 @@ from engine.units import GIB, MIB
 if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.architecture.spec import ArchitectureSpec
+    from engine.runtimes.vllm.rules import Version
 
 _SOURCE = "vLLM profile_run with the largest items; Gemma 3 4B and 12B within 0.01 GiB"
 _UNKNOWN = "Gemma 3 holds 0.18 GiB more, Qwen2.5-VL 2 GiB more than text alone"
+_BATCHED, _IN_TURNS = (0, 23), (0, 22)
+"""The first version that surely encodes frames together, and the first that may not go in turns."""
+_WRITTEN_OUT = "vLLM models/gemma4_mm.py; transformers _position_embeddings"
+_INDEX_BYTES = 8
 _LOW, _HIGH = 0.75, 1.6
 """Of the tower's peak: Gemma 3 peaks below 1.2 times, Qwen2.5-VL at 1.4 times the closed form."""
 
@@ -47,6 +54,10 @@ class Item:
     """Elements per row at the encoder's widest point; 0 where it is not known."""
     levels: int = 1
     """Embeddings per token: more than one where deeper layers are handed on as well."""
+    frames: int = 0
+    """Pictures of all items, of an encoder that takes some of them at once."""
+    positions: int = 0
+    """Elements that a patch's place is written out in, one of them set; 0 where it is looked up."""
 
     def kept(self, hidden_bytes_of_all: int, with_pixels: bool) -> Estimate:  # noqa: FBT001 - cache key
         """What stays while the language model runs; ``hidden_bytes_of_all`` is of one token."""
@@ -64,8 +75,10 @@ class Item:
             size * 19 // 20, size, high, Basis.FITTED, _SOURCE, formula, "largest images"
         )
 
-    def peak(self, element_bytes: int) -> Estimate:
+    def peak(self, element_bytes: int, version: Version, card_bytes: int) -> Estimate:
         """Peak of the encoder itself."""
+        if self.positions:
+            return self._written_out(element_bytes, version, card_bytes)
         rows = self.patches * self.width * element_bytes
         pixels = 2 * self.pixels
         formula = (
@@ -74,6 +87,26 @@ class Item:
         return Estimate(
             round(_LOW * rows), rows + pixels, round(_HIGH * rows) + pixels, Basis.FITTED, _SOURCE,
             f"{formula} GiB and pixels", "peak of the encoder",
+        )  # fmt: skip
+
+    def _written_out(self, element_bytes: int, version: Version, card_bytes: int) -> Estimate:
+        """Peak while the places of patches are written out, as indices and then as elements."""
+        cells = self.patches // self.frames * self.positions
+        frame = cells * (_INDEX_BYTES + element_bytes)
+        # A tenth of the card, or half of what is free, by twice the indices of a frame.
+        together = max(1, min(self.frames, card_bytes // 10 // (2 * cells * _INDEX_BYTES)))
+        least = together * 3 // 4 or 1
+        if version < _BATCHED:
+            least = 1
+            together = together if version >= _IN_TURNS else 1
+        pixels = 2 * self.pixels
+        formula = (
+            f"{together} frames × {cells:,} × {_INDEX_BYTES + element_bytes} B = "
+            f"{together * frame / GIB:.2f} GiB and pixels"
+        )
+        return Estimate(
+            least * frame, together * frame + pixels, together * frame * 6 // 5 + 2 * pixels,
+            Basis.FITTED, _WRITTEN_OUT, formula, "peak of the encoder",
         )  # fmt: skip
 
 
@@ -89,10 +122,13 @@ class _Family(NamedTuple):
     levels: int = 1
     video_groups: int = 1
     """Most groups of frames of a video, each as large as the largest image."""
+    frames: int = 0
+    """Pictures of an item, of an encoder that writes out the places of their patches."""
 
 
 _FAMILIES: Mapping[str, _Family] = {
     "gemma3": _Family(256, 4096, 588),
+    "gemma4": _Family(2496, 32 * 630, 768, gated=True, frames=32),
     "paligemma": _Family(256, 256, 588),
     "llava": _Family(576, 576, 588),
     "internvl_chat": _Family(3328, 13_325, 588),
@@ -109,7 +145,8 @@ _FAMILIES: Mapping[str, _Family] = {
     "qwen3_5_moe": _Family(16_384, 65_536, 1536, hidden=2),
 }
 """Type of the root -> its largest item at the processor's default limits. Qwen3's block adds what
-its attention gives to its input and hands on the sum's norm: two are alive in the MLP."""
+its attention gives to its input and hands on the sum's norm: two are alive in the MLP. Gemma 4's
+is a video of 32 frames of 70 tokens of 3 × 3 patches, with 8 tokens of text to each."""
 
 
 @lru_cache(maxsize=CACHED)
@@ -133,8 +170,9 @@ def largest(model: Model, tokens: int, context: int) -> Item | None:
     whole = count * groups
     patches = whole * family.patches
     return Item(
-        count, whole * family.tokens, patches, patches * family.values, width, family.levels
-    )
+        count, whole * family.tokens, patches, patches * family.values, width, family.levels,
+        whole * family.frames, _positions(model.config) if family.frames else 0,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=CACHED)
@@ -154,6 +192,12 @@ def _width(config: Mapping[str, object] | None, family: _Family) -> int:
         ratio = facts.get("mlp_ratio")
         inner = round(hidden * ratio) if isinstance(ratio, int | float) else 4 * hidden
     return family.hidden * hidden + (3 if family.gated else 2) * inner if hidden else 0
+
+
+def _positions(config: Mapping[str, object] | None) -> int:
+    """Places along both sides that a patch may have."""
+    tower = cast("Mapping[str, object]", (config or {}).get("vision_config") or {})
+    return 2 * (_number(tower, "position_embedding_size") or 10_240)
 
 
 def _number(facts: Mapping[str, object], name: str) -> int:

@@ -83,7 +83,6 @@ REASONS: dict[tuple[str, str], str] = {
     ),
     ("fi-gemma3-27b-rocm", ""): "what a start on ROCm takes outside PyTorch is assumed",
     ("sweep/gpt-oss-120b-0.11", ""): "0.1 GiB of padding of its experts, of a pool of 3.3",
-    ("myoceane-gemma4-26b-a4b-a100", ""): "what Gemma 4's encoder leaves behind is not established",
     ("sgl-18263-qwen3-30b-aiter", "kv_pool"): (
         "a branch that no release is of: it takes its kernels' 51.75 GiB out of the pool"
     ),

@@ -10,6 +10,9 @@ import pytest
 from engine.architecture.spec import ModuleClass
 from engine.budget.model import Region
 from engine.budget.phases import Phase, peaks
+from engine.cancel import CancelToken
+from engine.contract.desk import Desk
+from engine.contract.request import parse
 from engine.deployment.spec import Deployment
 from engine.devices import catalogue
 from engine.errors import DeploymentError
@@ -170,6 +173,24 @@ def test_that_as_many_largest_images_are_tried_as_a_step_holds():
     assert (item.count, item.tokens, item.patches) == (32, 8192, 32 * 4096)
     assert item.pixels == 32 * 3 * 896 * 896
     assert encoders.largest(model("Llama-3.1-8B"), 8192, 8192) is None
+
+
+def test_that_gemma_4_is_tried_with_videos_whose_patches_are_written_out():
+    # A video: 32 frames of 70 tokens and 8 of text; 3 × 3 patches to a token, 3 × 16 × 16 values.
+    request = parse({"model": "google/gemma-4-26B-A4B", "runtime": "vllm", "gpu": "H100 80GB"})
+    item = encoders.largest(Desk(CancelToken()).plan(request).model, 8192, 8192)
+    assert item is not None
+    assert (item.count, item.tokens, item.frames) == (3, 3 * 2496, 96)
+    assert (item.patches, item.pixels) == (96 * 630, 96 * 630 * 768)
+    # Of 10,240 places along each side one is set, first as indices of 8 bytes, then in 16 bits.
+    frame, pixels = 630 * 2 * 10_240 * (8 + 2), 2 * item.pixels
+    assert item.peak(2, (0, 19), 80 * GIB).likely_bytes == frame + pixels
+    # A tenth of 80 GiB holds 41 frames, each of twice 630 × 2 × 10,240 × 8 bytes; of 24 GiB 12.
+    assert item.peak(2, (0, 24), 80 * GIB).likely_bytes == 41 * frame + pixels
+    assert item.peak(2, (0, 24), 24 * GIB).likely_bytes == 12 * frame + pixels
+    between = item.peak(2, (0, 22), 24 * GIB)
+    assert between.low_bytes == frame
+    assert between.likely_bytes == 12 * frame + pixels
 
 
 # Sizes by hand from the loops of _set_cudagraph_sizes and of V0's list.
