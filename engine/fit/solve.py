@@ -126,7 +126,12 @@ def max_context(model: Model, deployment: Deployment, machine: Machine) -> int:
         # A total of llama.cpp's would pin what is searched for here.
         return _fits(model, deployment.with_(max_model_len=tokens, n_ctx=None), machine)
 
-    return largest(fits, most)
+    try:
+        state = registry.get(deployment.runtime).plan(model, deployment, machine).sequence_state
+    except DeploymentError:
+        return largest(fits, most)
+    guess = None if state.pool_tokens is None else state.pool_tokens // deployment.concurrency
+    return largest(fits, most, guess)
 
 
 def longest_context(model: Model, deployment: Deployment, machine: Machine) -> int:
@@ -142,7 +147,8 @@ def longest_context(model: Model, deployment: Deployment, machine: Machine) -> i
 
 def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> int:
     """The most requests at once that fit at the plan's context."""
-    settled = registry.get(deployment.runtime).plan(model, deployment, machine).deployment
+    budget = registry.get(deployment.runtime).plan(model, deployment, machine)
+    settled = budget.deployment
 
     def fits(requests: int) -> bool:
         plan = deployment.with_(
@@ -153,7 +159,9 @@ def max_concurrency(model: Model, deployment: Deployment, machine: Machine) -> i
         )
         return _fits(model, plan, machine)
 
-    return largest(fits, most_requests(model, deployment, machine))
+    pooled = budget.sequence_state.max_concurrency
+    guess = None if pooled is None else int(pooled)
+    return largest(fits, most_requests(model, deployment, machine), guess)
 
 
 def most_requests(model: Model, deployment: Deployment, machine: Machine) -> int:
@@ -233,13 +241,19 @@ def _bits(model: Model, name: str) -> float:
     return 16.0
 
 
-def largest(fits: Callable[[int], bool], most: int) -> int:
-    """The largest number up to ``most`` that fits; 0 when 1 doesn't. ``fits`` is monotone."""
+def largest(fits: Callable[[int], bool], most: int, guess: int | None = None) -> int:
+    """The largest number up to ``most`` that fits; 0 when 1 doesn't. ``fits`` is monotone.
+
+    Args:
+        fits: asked as seldom as possible.
+        most: nothing beyond it is tried.
+        guess: where to look first, in steps that double; any guess gives the same answer.
+    """
     if fits(most):
         return most
-    if not fits(1):
-        return 0
-    low, high = 1, most
+    low, high = 0, most
+    if guess is not None and low < guess < high:
+        low, high = _around(fits, guess, most)
     while high - low > 1:
         middle = (low + high) // 2
         if fits(middle):
@@ -247,3 +261,17 @@ def largest(fits: Callable[[int], bool], most: int) -> int:
         else:
             high = middle
     return low
+
+
+def _around(fits: Callable[[int], bool], guess: int, most: int) -> tuple[int, int]:
+    """A number that fits (or 0) and one that doesn't, near ``guess``; ``most`` doesn't."""
+    step = 1
+    if fits(guess):
+        low = guess
+        while low + step < most and fits(low + step):
+            low, step = low + step, 2 * step
+        return low, min(most, low + step)
+    high = guess
+    while high > step and not fits(high - step):
+        high, step = high - step, 2 * step
+    return max(0, high - step), high

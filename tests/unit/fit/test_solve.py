@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.architecture.model import Model, StoredGroup, StoredWeights
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject
 from engine.deployment.spec import Deployment
-from engine.fit.solve import Limits, limits, margin_bytes, rungs
+from engine.fit.solve import Limits, largest, limits, margin_bytes, rungs
 from engine.fit.verdict import Fit
 from engine.sizing import size
 from tests.helpers.published import GIB, RTX_4090, gpu, machine, model
@@ -215,3 +215,19 @@ def test_that_vllms_longest_context_ends_where_it_refuses_more() -> None:
     # Llama-3.1-8B's config ends at 131,072 tokens, however much memory there is.
     plan = Deployment(runtime="vllm", max_model_len=1_000_000)
     assert limits(model("Llama-3.1-8B"), plan, machine(gpu(500))).max_context == 131_072
+
+
+@given(limit=st.integers(0, 5000), most=st.integers(1, 5000), guess=st.integers(-5, 10_000))
+def test_that_any_guess_finds_the_same_largest(limit: int, most: int, guess: int) -> None:
+    assert largest(lambda n: n <= limit, most, guess) == min(limit, most)
+
+
+def test_that_a_good_guess_asks_seldom() -> None:
+    asked: list[int] = []
+
+    def fits(number: int) -> bool:
+        asked.append(number)
+        return number <= 137
+
+    assert largest(fits, 65_536, 137) == 137
+    assert len(asked) == 3
