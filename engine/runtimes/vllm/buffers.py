@@ -1,29 +1,33 @@
 """What a start holds beside its tensors in the figure that vLLM prints for the weights.
 
 Source:
-    vLLM 0.22 to 0.33 ``models/deepseek_v4`` and ``deepseek_v2.py`` (buffers of the model),
-    ``platforms/rocm.py :: get_current_memory_usage``.
+    vLLM 0.22 to 0.33 ``models/deepseek_v4``, ``deepseek_v2.py``, ``gemma3n_mm.py`` and
+    ``gemma4_mm.py`` (buffers of the model), ``platforms/rocm.py :: get_current_memory_usage``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from engine.architecture.spec import ModuleClass
 from engine.evidence import Basis, Estimate, exactly
 from engine.units import MIB
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from engine.architecture.model import Model
 
-_SOURCE = "vLLM models/deepseek_v4/model.py, deepseek_v2.py"
+_SOURCE = "vLLM models/deepseek_v4/model.py, deepseek_v2.py, gemma3n_mm.py, gemma4_mm.py"
 _KEEPS_STREAMS = ("deepseek_v4",)
 """Types whose last stage keeps the hidden states of a step for a draft, whether or not it has one
 (``_mtp_hidden_buffer``)."""
+_KEEPS_EMBEDDINGS = ("gemma3n", "gemma4")
+"""Roots that keep what every layer looks up for a token, for graphs to read it at one place."""
 
 
 def of_model(model: Model, tokens: int, *, is_last: bool) -> Estimate | None:
-    """Buffers that the model makes for one step: chosen keys, and hidden states for a draft.
+    """Buffers that the model makes for one step: keys, embeddings, hidden states for a draft.
 
     Args:
         model: as read.
@@ -35,10 +39,17 @@ def of_model(model: Model, tokens: int, *, is_last: bool) -> Estimate | None:
     streams = 0
     if is_last and model.spec.model_type.startswith(_KEEPS_STREAMS):
         streams = 2 * _count(config.get("hc_mult")) * model.spec.hidden_size
-    if not chosen + streams:
+    looked_up = 0
+    if model.spec.root_type in _KEEPS_EMBEDDINGS:
+        text = cast("Mapping[str, object]", config.get("text_config") or {})
+        width = _count(text.get("hidden_size_per_layer_input"))
+        looked_up = 2 * width * len(model.spec.layers)
+    row = chosen + streams + looked_up
+    if not row:
         return None
-    formula = f"{tokens:,} tokens × ({chosen:,} + {streams:,}) B"
-    return exactly(tokens * (chosen + streams), Basis.EXACT, _SOURCE, formula, "step buffers")
+    return exactly(
+        tokens * row, Basis.EXACT, _SOURCE, f"{tokens:,} tokens × {row:,} B", "step buffers"
+    )
 
 
 def small(model: Model, size_bytes: int, tp: int, *, quantised: bool) -> Estimate:

@@ -167,6 +167,22 @@ def test_that_buffers_of_a_step_lie_in_the_figure_for_the_weights() -> None:
     assert "step buffers" not in parts(LLAMA)
 
 
+def test_that_what_every_layer_looks_up_is_kept_for_a_step() -> None:
+    # torch.zeros(max_num_batched_tokens, num_hidden_layers, hidden_size_per_layer_input), 16 bits.
+    text = {
+        "model_type": "gemma4_text", "vocab_size": 4096, "hidden_size": 1536,
+        "intermediate_size": 6144, "num_hidden_layers": 35, "num_attention_heads": 8,
+        "num_key_value_heads": 1, "head_dim": 256, "global_head_dim": 512,
+        "hidden_size_per_layer_input": 256, "vocab_size_per_layer_input": 4096,
+        "num_kv_shared_layers": 0, "sliding_window": 512, "max_position_embeddings": 131_072,
+        "layer_types": (["sliding_attention"] * 4 + ["full_attention"]) * 7,
+    }  # fmt: skip
+    whole = {"model_type": "gemma4", "text_config": text, "torch_dtype": "bfloat16"}
+    found = parts(whole, max_num_batched_tokens=8192)["step buffers"]
+    assert found.likely_bytes == 8192 * 35 * 256 * 2
+    assert "step buffers" not in parts(text)
+
+
 def test_that_rocm_s_figure_is_read_from_the_device() -> None:
     # Five starts on AMD's cards print more than their tensors: 0.99 GiB for 0.924 of them, 51.79
     # for 51.44, 13.99 for 13.95.
