@@ -83,8 +83,8 @@ class Split(NamedTuple):
     """Rows of vocabulary tensors are padded to this."""
     replicas: int = 1
     """Data-parallel replicas that share the experts out among all their ranks."""
-    whole_shared_experts: bool = False
-    """Whether every rank holds the shared experts whole."""
+    whole: frozenset[ModuleClass] = frozenset()
+    """Classes of tensors that every rank holds whole."""
 
     @property
     def expert_ranks(self) -> int:
@@ -112,8 +112,8 @@ def shard(tensor: Tensor, layer: LayerSpec | None, split: Split) -> Tensor:
         tp = split.expert_ranks
         if split.enable_expert_parallel:
             return replace(tensor, copies=ceil_div(tensor.copies, tp))
-    if tensor.module is ModuleClass.SHARED_EXPERTS and split.whole_shared_experts:
-        return tensor
+    if tensor.module in split.whole:
+        return tensor if shape == tensor.shape else replace(tensor, shape=shape)
     parts = shards(tensor.sharding, layer, tp)
     if parts > 1:
         by_row = tensor.sharding in (Sharding.ROW, Sharding.EXPERT_ROW)

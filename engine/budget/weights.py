@@ -63,8 +63,8 @@ class WeightLayout(NamedTuple):
     """Whether the encoders of images and sounds stay in the files."""
     replicas: int = 1
     """Data-parallel replicas that share the experts out among all their ranks."""
-    whole_shared_experts: bool = False
-    """Whether every rank holds the shared experts whole."""
+    whole: frozenset[ModuleClass] = frozenset()
+    """Classes of tensors that every rank holds whole."""
     layers_per_stage: tuple[int, ...] | None = None
     """How many layers each pipeline stage holds; None where they are dealt out evenly."""
 
@@ -82,7 +82,7 @@ class WeightLayout(NamedTuple):
             self.enable_expert_parallel,
             self.vocab_multiple,
             self.replicas,
-            self.whole_shared_experts,
+            self.whole,
         )
 
 
@@ -243,7 +243,7 @@ def _group_on_rank(
         layer = spec.layers[group.layer]
     if is_expert(group.sharding):
         return _expert_share(layer, size, split)
-    if group.module is ModuleClass.SHARED_EXPERTS and split.whole_shared_experts:
+    if group.module in split.whole:
         return size
     return ceil_div(size, shards(group.sharding, layer, split.tensor_parallel_size))
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from engine.devices.device import Device, Machine, Slot
 
 _TOWERS = (ModuleClass.VISION, ModuleClass.AUDIO)
+_NEVER_CUT = frozenset({ModuleClass.EMBEDDING, ModuleClass.LM_HEAD, *_TOWERS})
+"""``models/*.py :: Model.shard`` of mlx-lm cuts layers alone: each rank holds table and head."""
 _LAYERS_IN_FLIGHT = 3
 """Of a checkpoint whose experts are stacked on loading: layers whose experts are there twice."""
 
@@ -63,7 +65,7 @@ class Mlx:
         settings = settle(model, deployment, machine)
         spec, tp = model.spec, settings.deployment.tensor_parallel_size
         pp = settings.deployment.pipeline_parallel_size
-        found = weights(model, WeightLayout(settings.loads, tp, pp))
+        found = weights(model, WeightLayout(settings.loads, tp, pp, whole=_NEVER_CUT))
         slots = machine.slots[: settings.deployment.ranks]
         planned = [
             _rank(model, settings, found, found.stages[index // tp], (index, slot))

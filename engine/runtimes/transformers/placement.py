@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import ModuleClass
 from engine.budget.sequence_state import CACHED
 from engine.budget.weights import WeightLayout, weights
 from engine.devices.device import DeviceKind
 from engine.runtimes import overheads
+from engine.runtimes.transformers import releases
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
-    from engine.architecture.spec import Direction
+    from engine.architecture.spec import ArchitectureSpec, Direction
     from engine.budget.weights import Weights
     from engine.devices.device import Slot
     from engine.evidence import Basis
+    from engine.runtimes.transformers.releases import Version
 
 NOT_SPREAD = "none"
 MAPS = ("auto", "balanced", "balanced_low_0", "sequential", NOT_SPREAD)
@@ -34,6 +36,9 @@ _BEFORE_LAYERS = (
     ModuleClass.AUDIO,
     ModuleClass.OTHER,
 )
+
+
+_NEVER_CUT = frozenset({ModuleClass.VISION, ModuleClass.AUDIO})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +76,55 @@ class Placement:
         return (*self.host.layers, *self.disk.layers)
 
 
+class Cut(NamedTuple):
+    """How the devices hold a model."""
+
+    weight_format: str
+    ranks: int = 1
+    """Those that share every layer."""
+    whole: frozenset[ModuleClass] = frozenset()
+    """Classes of tensors that each of them holds whole."""
+
+    def layout(self, stages: int = 1) -> WeightLayout:
+        """The same as the weights' layout, in so many groups of layers."""
+        return WeightLayout(self.weight_format, self.ranks, stages, whole=self.whole)
+
+
+def kept_whole(spec: ArchitectureSpec, version: Version) -> frozenset[ModuleClass]:
+    """Classes of tensors that every rank of a tensor-parallel plan holds whole.
+
+    Plans name the layers and the head. A table of its own is in none of them; one that is the
+    head as well is since 5.15.
+
+    Source:
+        Transformers 5.24 ``models/*/configuration_*.py :: base_model_tp_plan``, ``_tp_plan`` of
+        the classes with a head; ``configuration_utils.py`` adds ``embedding_rowwise``.
+    """
+    if spec.tie_word_embeddings and version >= releases.SPLIT_TABLES:
+        return _NEVER_CUT
+    return _NEVER_CUT | {ModuleClass.EMBEDDING}
+
+
 def place(
-    model: Model, weight_format: str, tp: int, slots: tuple[Slot, ...], host: Slot, device_map: str
+    model: Model, cut: Cut, slots: tuple[Slot, ...], host: Slot, device_map: str
 ) -> Placement:
-    """The placement of ``model`` on ``slots``, ``tp`` of them for every share.
+    """The placement of ``model`` on ``slots``, as many of them for every share as it is cut into.
 
     Args:
         model: the model.
-        weight_format: how the devices hold it.
-        tp: ranks that share every layer.
+        cut: how the devices hold it.
         slots: the devices in order.
         host: the machine's RAM.
         device_map: one of ``MAPS``.
     """
+    tp = cut.ranks
     groups = [slots[at : at + tp] for at in range(0, len(slots), tp)]
     limits = tuple(min(_free(slot) for slot in group) for group in groups)
     if device_map == NOT_SPREAD:
-        return _placed(model, weight_format, tp, limits[:1], None, device_map)
+        return _placed(model, cut, limits[:1], None, device_map)
     # One memory is counted once: what CPU and GPU share has no RAM beside it.
     apart = tp == 1 and all(s.device.kind is DeviceKind.DISCRETE for s in slots)
-    return _placed(model, weight_format, tp, limits, _free(host) if apart else None, device_map)
+    return _placed(model, cut, limits, _free(host) if apart else None, device_map)
 
 
 def _free(slot: Slot) -> int:
@@ -102,17 +136,16 @@ def _free(slot: Slot) -> int:
 @lru_cache(maxsize=1024)
 def _placed(
     model: Model,
-    weight_format: str,
-    tp: int,
+    cut: Cut,
     free: tuple[int, ...],
     ram: int | None,
     device_map: str,
 ) -> Placement:
     if len(free) == 1 and (device_map == NOT_SPREAD or ram is None):
-        found = weights(model, WeightLayout(weight_format, tp))
+        found = weights(model, cut.layout())
         whole = sum(stage.size_bytes for stage in found.stages)
         return _whole(model, found, whole)
-    found, units = units_of(model, weight_format, tp)
+    found, units = units_of(model, cut)
     gpus = list(free) if device_map == "sequential" else balanced(units, list(free), device_map)
     if device_map == NOT_SPREAD:
         gpus = list(free)
@@ -141,10 +174,10 @@ def _share(units: tuple[Unit, ...], homes: list[int], at: int, found: Weights) -
 
 
 @lru_cache(maxsize=CACHED)
-def units_of(model: Model, weight_format: str, tp: int) -> tuple[Weights, tuple[Unit, ...]]:
+def units_of(model: Model, cut: Cut) -> tuple[Weights, tuple[Unit, ...]]:
     """The model's weights, and its parts in the order in which they are placed."""
     count = max(len(model.spec.layers), 1)
-    found = weights(model, WeightLayout(weight_format, tp, count))
+    found = weights(model, cut.layout(stages=count))
     first, last = found.stages[0].by_module, found.stages[-1].by_module
     before = {module: first.get(module, 0) for module in _BEFORE_LAYERS}
     head = last.get(ModuleClass.LM_HEAD, 0)

@@ -17,6 +17,8 @@ VERSIONS = (NEWEST, "4.57.6", "4.49.0", "4.44.2", "4.41.2")
 """One release of each set of rules that weighs, newest first."""
 LATENT_CACHE: Version = (5, 15)
 """``models/deepseek_v3``: the latent vector is cached; before, keys and values of every head."""
+SPLIT_TABLES: Version = (5, 15)
+"""``configuration_utils.py``: a table that is the head too is cut over tensor-parallel ranks."""
 CUT_WINDOWS: Version = (4, 56)
 """``cache_utils.py``: a dynamic cache keeps the window only; before, every token."""
 CACHE_OBJECTS: Version = (4, 42)

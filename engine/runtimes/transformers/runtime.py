@@ -9,7 +9,7 @@ from engine.budget.model import Budget, SequenceState
 from engine.budget.weights import AS_STORED
 from engine.runtimes.transformers import caches, releases
 from engine.runtimes.transformers.cache import growth_bytes, kinds
-from engine.runtimes.transformers.placement import NOT_SPREAD, Placement, place
+from engine.runtimes.transformers.placement import NOT_SPREAD, Cut, Placement, kept_whole, place
 from engine.runtimes.transformers.rank import Ranks
 from engine.runtimes.transformers.settings import FORMATS_LOADED, Settings, settle
 from engine.units import format_gib
@@ -45,8 +45,13 @@ class Transformers:
         settings = settle(model, deployment, machine)
         tp = settings.deployment.tensor_parallel_size
         slots = _devices(settings, machine)
+        whole = kept_whole(model.spec, settings.version)
         placement = place(
-            model, settings.held.weight_format, tp, slots, machine.host, settings.device_map
+            model,
+            Cut(settings.held.weight_format, tp, whole),
+            slots,
+            machine.host,
+            settings.device_map,
         )
         builder = Ranks(model, settings, placement, _packed(model, settings, machine, slots))
         ranks = [builder.device(rank, slot) for rank, slot in enumerate(slots)]
@@ -91,7 +96,7 @@ def _packed(
         return 1, 1
     tp = settings.deployment.tensor_parallel_size
     stored, held = (
-        place(model, name, tp, slots[:tp], machine.host, NOT_SPREAD).devices[0].size_bytes
+        place(model, Cut(name, tp), slots[:tp], machine.host, NOT_SPREAD).devices[0].size_bytes
         for name in (settings.deployment.weight_format, settings.held.weight_format)
     )
     return stored, held or 1

@@ -69,12 +69,13 @@ def has_experts(spec: ArchitectureSpec) -> bool:
     return any(layer.moe for layer, _ in layer_kinds(spec))
 
 
-def keeps_shared_experts_whole(
+def kept_whole(
     spec: ArchitectureSpec, deployment: Deployment, version: Version
-) -> bool:
-    """Whether every rank holds the shared experts whole."""
+) -> frozenset[ModuleClass]:
+    """Classes of tensors that every rank holds whole: the shared experts, or none."""
     splits = _splits_sequences(deployment) and _SPLITS_SEQUENCES.at(version)
-    return splits and spec.model_type.startswith(_WHOLE)
+    whole = splits and spec.model_type.startswith(_WHOLE)
+    return frozenset({ModuleClass.SHARED_EXPERTS}) if whole else frozenset()
 
 
 def in_doubt(model: Model, deployment: Deployment) -> Model:

@@ -26,7 +26,7 @@ from engine.runtimes.vllm.loading import transients
 from engine.runtimes.vllm.overheads import sampler_buffers
 from engine.runtimes.vllm.parallel import (
     has_experts,
-    keeps_shared_experts_whole,
+    kept_whole,
     layers_per_stage,
 )
 from engine.runtimes.vllm.pool import pool_layout
@@ -90,7 +90,7 @@ def _weight_layout(model: Model, settings: Settings) -> WeightLayout:
         left_out=rules.LEFT_OUT.get(model.spec.root_type, ()),
         layers_per_stage=layers_per_stage(model.spec, deployment, settings.version),
         replicas=deployment.data_parallel_size if has_experts(model.spec) else 1,
-        whole_shared_experts=keeps_shared_experts_whole(model.spec, deployment, settings.version),
+        whole=kept_whole(model.spec, deployment, settings.version),
     )
 
 

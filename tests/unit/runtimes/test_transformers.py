@@ -91,6 +91,22 @@ def test_that_sizes_of_the_sequence_state_are_of_the_fullest_device() -> None:
         assert state.architecture_bytes_per_sequence == 2**29
 
 
+def test_that_ranks_that_share_the_layers_each_hold_a_table_that_no_plan_names() -> None:
+    # Llama-3.1-8B: 32 layers of 218,112,000 weights, 8,192 of them norms; a table and a head of
+    # 128,256 × 4,096, the head cut. Llama-3.2-1B ties them: cut since 5.15, whole before.
+    layers, norms, table = 32 * (218_112_000 - 8192), 32 * 8192 + 4096, 128_256 * 4096
+    where = machine(H100, 2)
+    for rank in plan(where=where, tensor_parallel_size=2).ranks:
+        held = rank.regions[Region.WEIGHTS].estimate.likely_bytes
+        assert held == 2 * (layers // 2 + norms + table + table // 2)
+    new, old = (
+        plan("Llama-3.2-1B", where, tensor_parallel_size=2, runtime_version=version)
+        for version in ("5.15.0", "5.14.0")
+    )
+    sizes = [b.ranks[0].regions[Region.WEIGHTS].estimate.likely_bytes for b in (new, old)]
+    assert sizes[1] - sizes[0] == 128_256 * 2048
+
+
 def test_that_layers_are_dealt_over_the_devices_and_none_is_lost() -> None:
     for name in ("Llama-3.1-8B", "Llama-3.2-1B", "gpt-oss-20b"):
         one = plan(name, HERE).ranks[0].regions[Region.WEIGHTS].estimate.likely_bytes

@@ -98,6 +98,16 @@ def test_that_a_buffer_above_metals_largest_is_refused() -> None:
     assert not plan(mac="M1 Pro 16 GB", runtime_version="0.22.1").refusals
 
 
+def test_that_ranks_that_share_the_layers_each_hold_table_and_head() -> None:
+    # 32 layers of 218,112,000 weights, 8,192 of them norms; two tables of 128,256 × 4,096.
+    layers, norms, tables = 32 * (218_112_000 - 8192), 32 * 8192 + 4096, 2 * 128_256 * 4096
+    where = catalogue.machine(catalogue.find("M3 Ultra 256GB"), 2)
+    asked = Deployment(runtime="mlx", max_model_len=8192, tensor_parallel_size=2)
+    for each in Mlx().plan(model(LLAMA), asked, where).ranks:
+        held = each.regions[Region.WEIGHTS].estimate.likely_bytes
+        assert held == 2 * (layers // 2 + norms + tables)
+
+
 def test_that_no_build_of_mlx_computes_on_amd() -> None:
     where = catalogue.machine(catalogue.find("RX 7900 XTX"))
     with pytest.raises(DeploymentError, match="MLX has no build") as refused:
