@@ -36,6 +36,7 @@ from gui.kit.tasks import TaskRunner
 from gui.kit.theme import Theme, ThemeManager, palette, style_sheet
 from gui.live.view import HoldsView
 from gui.main_window import MainWindow
+from gui.shelving import Shelving
 from gui.sizing.compare_view import CompareView
 from gui.sizing.compare_view_model import CompareViewModel
 from gui.sizing.view import SizingView
@@ -108,6 +109,7 @@ class App(QObject):
         self.verifying = Verifying(self)
         self.access = HubAccess(self)
         self.expanding = Expanding(self)
+        self.shelving = Shelving(self)
         self._connect()
         self._on_theme_changed(self.themes.current)
 
@@ -138,7 +140,7 @@ class App(QObject):
         self.view.strip.set_devices(self.desk.here_name(), catalogue.devices())
         self.window.restore(self.settings.geometry, self.settings.splitters)
         self._on_narrow_changed()
-        self.browser.model.restore_order(self.settings.order, self.settings.turned_orders)
+        self.shelving.restore()
         self.view.fold_tabs(folded=self.settings.tabs_folded)
         self.desk.on_state_changed(self.model.state)
         self.desk.welcome()

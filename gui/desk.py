@@ -96,6 +96,7 @@ class Desk(QObject):
             splitters=app.window.splitter_states(),
             order=app.browser.model.state.wanted.sort.value,
             turned_orders=app.browser.model.turned_orders,
+            **app.shelving.settings_now(),
         )
 
     def welcome(self) -> None:

@@ -1,7 +1,8 @@
 """Models that are already on this computer: where other programs keep them. Never the network.
 
-Read as they lie: the cache of huggingface_hub, Ollama's store, the folders of LM Studio and
-llama.cpp. Nothing is written, and a store that is damaged is passed over, not reported.
+Read as they lie: the cache of huggingface_hub, Ollama's store, the folders of LM Studio, llama.cpp,
+Jan and GPT4All, and any that a person names. Nothing is written, and a store that is damaged is
+passed over, not reported.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.source import gguf, ollama, shards
+from engine.source import gguf, ollama, shards, stores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from engine.cancel import CancelToken
 
 _MAX_MODELS = 5000
 _MAX_DEPTH = 4
+_HUB_CACHE = "Hugging Face cache"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,10 @@ class LocalModel:
     """Of the adapters that its store puts on top of it."""
 
 
-def find(token: CancelToken) -> tuple[LocalModel, ...]:
-    """Every model of the known stores, by name."""
+def find(token: CancelToken, folders: Iterable[Path] = ()) -> tuple[LocalModel, ...]:
+    """Every model of the known stores and of ``folders``, by name."""
     found: dict[Path, LocalModel] = {}
-    for model in _all(token):
+    for model in _all(token, folders):
         token.raise_if_cancelled()
         found.setdefault(model.path, model)
         if len(found) >= _MAX_MODELS:
@@ -50,12 +52,14 @@ def find(token: CancelToken) -> tuple[LocalModel, ...]:
     return tuple(sorted(found.values(), key=lambda m: (m.id.casefold(), m.kind)))
 
 
-def _all(token: CancelToken) -> Iterator[LocalModel]:
+def _all(token: CancelToken, folders: Iterable[Path]) -> Iterator[LocalModel]:
     yield from _hub_cache()
     for store in ollama.stores():
         yield from _ollama(store)
-    for kind, folder in _gguf_folders():
-        yield from _gguf_files(folder, kind, token)
+    for kind, folder in stores.folders():
+        yield from _below(folder, kind, token)
+    for folder in folders:
+        yield from _below(folder, folder.name or str(folder), token)
 
 
 def hub_cache() -> Path:
@@ -125,11 +129,13 @@ def _hub_cache() -> Iterator[LocalModel]:
             weights = [n for n in names if n == shards.ADAPTER_WEIGHTS]
         if weights or "config.json" in names or shards.is_adapter(names):
             size = sum(_size(folder / n) for n in weights)
-            yield LocalModel(repo_id, folder, "Hugging Face cache", size)
+            yield LocalModel(repo_id, folder, _HUB_CACHE, size)
+        beside = max((_size(folder / n) for n in names if shards.is_projector(n)), default=0)
         for name in shards.gguf_models(names):
             parts = [folder / part for part in gguf.parts_of(name)]
             label = f"{repo_id}:{gguf.model_name(name)}"
-            yield LocalModel(label, parts[0], "Hugging Face cache", sum(map(_size, parts)))
+            size = sum(map(_size, parts))
+            yield LocalModel(label, parts[0], _HUB_CACHE, size, projector_bytes=beside)
 
 
 def _ollama(store: Path) -> Iterator[LocalModel]:
@@ -144,25 +150,34 @@ def _ollama(store: Path) -> Iterator[LocalModel]:
         )
 
 
-def _gguf_folders() -> Iterator[tuple[str, Path]]:
-    yield "LM Studio", Path("~/.lmstudio/models").expanduser()
-    yield "LM Studio", Path("~/.cache/lm-studio/models").expanduser()
-    yield "llama.cpp", Path(os.environ.get("LLAMA_CACHE") or "~/.cache/llama.cpp").expanduser()
-
-
-def _gguf_files(
-    folder: Path, kind: str, token: CancelToken, depth: int = 0
+def _below(
+    folder: Path, kind: str, token: CancelToken, within: tuple[str, ...] = ()
 ) -> Iterator[LocalModel]:
+    """Models in ``folder`` and the folders in it: GGUF files, and folders of safetensors."""
     token.raise_if_cancelled()
     children = _children(folder)
-    for name in shards.gguf_models([p.name for p in children]):
+    names = [path.name for path in children]
+    for name in shards.gguf_models(names):
         parts = [folder / part for part in gguf.parts_of(name)]
         size = sum(map(_size, parts))
         if size:
-            yield LocalModel(gguf.model_name(name), parts[0], kind, size)
+            beside = max((_size(p) for p in children if shards.is_projector(p.name)), default=0)
+            yield LocalModel(_label(name, within), parts[0], kind, size, projector_bytes=beside)
+    weights = [n for n in names if shards.is_weights(n) and n != shards.INDEX]
+    if shards.is_adapter(names):
+        weights = [n for n in names if n == shards.ADAPTER_WEIGHTS]
+    if weights and ("config.json" in names or shards.is_adapter(names)):
+        label = "/".join(within[-2:]) or folder.name
+        yield LocalModel(label, folder, kind, sum(_size(folder / n) for n in weights))
     for child in children:
-        if depth < _MAX_DEPTH and _is_folder(child):
-            yield from _gguf_files(child, kind, token, depth + 1)
+        if len(within) < _MAX_DEPTH and _is_folder(child):
+            yield from _below(child, kind, token, (*within, child.name))
+
+
+def _label(name: str, within: tuple[str, ...]) -> str:
+    """What a GGUF file is called; Jan calls every one ``model.gguf``, and the folder says which."""
+    plain = gguf.model_name(name)
+    return "/".join(within[-2:]) if plain.lower() == "model" and within else plain
 
 
 def _children(folder: Path) -> list[Path]:

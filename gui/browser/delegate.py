@@ -9,8 +9,9 @@ from PySide6.QtGui import QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 from typing_extensions import override
 
-from gui.browser.rows import BADGE_ROLE, CHOSEN_ROLE, ROW_ROLE, Badge, Row, RowModel
+from gui.browser.rows import BADGE_ROLE, CHOSEN_ROLE, FAVOURITE_ROLE, ROW_ROLE, Badge, Row, RowModel
 from gui.kit.badge import paint_badge
+from gui.kit.icons import pixmap
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Index = QModelIndex | QPersistentModelIndex
 
 _SIDE = 12
+_STAR = 12
 _GAP = 8
 
 
@@ -53,7 +55,8 @@ class RowDelegate(QStyledItemDelegate):
         inner = rect.adjusted(_SIDE, 0, -max(2, _SIDE - _scroll_bar_width(option)), 0)
         badge = cast("Badge | None", index.data(BADGE_ROLE))
         taken = self._badge(painter, inner, badge, cast("RowModel", index.model()))
-        self._name(painter, inner.adjusted(0, 0, -taken, 0), row)
+        is_favourite = bool(index.data(FAVOURITE_ROLE))
+        self._name(painter, inner.adjusted(0, 0, -taken, 0), row, starred=is_favourite)
         color = "text.secondary" if is_chosen else "text.tertiary"
         self._facts(painter, inner, row, color)
         if state & QStyle.StateFlag.State_HasFocus:
@@ -94,13 +97,22 @@ class RowDelegate(QStyledItemDelegate):
         corner = QPoint(inner.right() + 1, top)
         return paint_badge(painter, theme, corner, badge.fit, text) + _GAP
 
-    def _name(self, painter: QPainter, place: QRect, row: Row) -> None:
+    def _name(self, painter: QPainter, place: QRect, row: Row, *, starred: bool) -> None:
         font = self._theme.font("body.medium")
+        metrics = QFontMetrics(font)
         painter.setFont(font)
         painter.setPen(self._theme.color("text.primary"))
         line = QRect(place.left(), self._line_top(place), place.width(), self._line_height("body"))
-        shown = QFontMetrics(font).elidedText(row.name, Qt.TextElideMode.ElideMiddle, place.width())
+        room = place.width() - (_STAR + _GAP if starred else 0)
+        shown = metrics.elidedText(row.name, Qt.TextElideMode.ElideMiddle, room)
         painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, shown)
+        if starred:
+            left = place.left() + metrics.horizontalAdvance(shown) + _GAP // 2
+            spot = QPoint(left, line.center().y() - _STAR // 2)
+            ink = self._theme.color("text.tertiary")
+            painter.drawPixmap(
+                spot, pixmap("star", ink, _STAR, painter.device().devicePixelRatio())
+            )
 
     def _facts(self, painter: QPainter, place: QRect, row: Row, color: str) -> None:
         """Owner and facts; where there is no room the owner gives way, never a number."""

@@ -47,6 +47,8 @@ class DetailPane(Ground):
 
     opened = Signal(str)
     """Key of the row that shall be sized."""
+    favourite_turned = Signal(object, bool)
+    """The ``Row``, and whether it shall be kept."""
     page_wanted = Signal(str)
     """Address of the model's page."""
 
@@ -70,6 +72,9 @@ class DetailPane(Ground):
         self.choose.setProperty("role", "primary")
         self.page = QPushButton("Hub page")
         self.page.setObjectName("hub page")
+        self.star = QPushButton()
+        self.star.setObjectName("favourite")
+        self.star.setCheckable(True)
         self._terms = QWidget()
         self._terms_title = label("Files are behind the publisher’s terms", "strong")
         self._terms_text = running_text("small")
@@ -80,6 +85,7 @@ class DetailPane(Ground):
         self._build()
         self.choose.clicked.connect(self._on_size)
         self.page.clicked.connect(self._on_page)
+        self.star.clicked.connect(self._on_star)
         self.terms.clicked.connect(self._on_page)
         self.set_theme(theme)
         self.show_row(None, None, "", UnitSystem.BINARY)
@@ -128,6 +134,7 @@ class DetailPane(Ground):
         row.setSpacing(8)
         row.addWidget(self.choose)
         row.addWidget(self.page)
+        row.addWidget(self.star)
         row.addStretch(1)
         return row
 
@@ -178,12 +185,22 @@ class DetailPane(Ground):
         self.verdict.setVisible(bool(badge and badge.reason))
         self.choose.setVisible(is_there)
         self.page.setVisible(is_there and bool(page))
+        self.star.setVisible(is_there)
         self._terms.setVisible(bool(row and row.gated and page))
         is_known = row is not None and row.model is not None
         self._terms_text.setText(_GATED if is_known else _GATED_UNREAD)
         self._shape_title.setVisible(is_there)
         self._shape_edge.setVisible(is_there)
         self._fill_shape(_lines(row, unit) if row else ())
+
+    def show_favourite(self, *, kept: bool) -> None:
+        """Show whether the row is among the favourites."""
+        words = "Remove from favourites" if kept else "Add to favourites"
+        self.star.setChecked(kept)
+        self.star.setAccessibleName(words)
+        self.star.setToolTip(words)
+        ink = self._theme.color("accent.text" if kept else "text.secondary")
+        self.star.setIcon(icon("star", ink, 14))
 
     def _fill_shape(self, lines: Iterable[tuple[str, str]]) -> None:
         old, self._shape = self._shape, QWidget()
@@ -208,6 +225,10 @@ class DetailPane(Ground):
     def _on_size(self) -> None:
         if self._row is not None:
             self.opened.emit(self._row.key)
+
+    def _on_star(self) -> None:
+        if self._row is not None:
+            self.favourite_turned.emit(self._row, self.star.isChecked())
 
     def _on_page(self) -> None:
         if self._page:

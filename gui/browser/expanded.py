@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtCore import QPoint, QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QPushButton,
@@ -17,10 +17,10 @@ from typing_extensions import override
 from gui.browser import detail, filter_column
 from gui.browser.detail import DetailPane
 from gui.browser.filter_column import FilterColumn
-from gui.browser.parts import MessagePanel, OrderButton, SearchField
-from gui.browser.rows import Source
+from gui.browser.parts import MessagePanel, OrderButton, SearchField, SourceChoice
+from gui.browser.row_menu import row_menu
 from gui.browser.table import ModelTable
-from gui.kit.controls import ElidedLabel, Ground, Hairline, Segments
+from gui.kit.controls import ElidedLabel, Ground, Hairline
 from gui.kit.format import count
 from gui.kit.icons import icon
 from gui.kit.progress import ProgressLine
@@ -28,6 +28,7 @@ from gui.kit.progress import ProgressLine
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
+    from gui.browser.rows import Row
     from gui.browser.view_model import BrowserViewModel, State
     from gui.kit.theme import Theme
 
@@ -35,11 +36,6 @@ _NARROW = 1200
 """Width below which filters and details take turns beside the table."""
 _LEAST = 880
 _GAP = 4
-_SOURCES = (
-    ("Catalogue", Source.CATALOGUE),
-    ("Hub", Source.HUB),
-    ("This computer", Source.LOCAL),
-)
 
 
 class ExpandedBrowser(Ground):
@@ -59,7 +55,7 @@ class ExpandedBrowser(Ground):
         self.model = model
         self._theme = theme
         self.search = SearchField("Name, link, path or config")
-        self.sources = Segments("all sources", _SOURCES)
+        self.sources = SourceChoice("all sources")
         self.filters_button = QPushButton("Filters")
         self.filters_button.setObjectName("filters button")
         self.filters_button.setCheckable(True)
@@ -89,7 +85,7 @@ class ExpandedBrowser(Ground):
             top.addWidget(part)
         self.search.setMaximumWidth(300)
         self.search.setMinimumWidth(120)
-        self.sources.setMaximumWidth(330)
+        self.sources.setMaximumWidth(360)
         below = QWidget()
         self._stack = QStackedLayout(below)
         self._stack.addWidget(self.table)
@@ -140,6 +136,8 @@ class ExpandedBrowser(Ground):
         self.table.rows.more_wanted.connect(self.model.fetch_more)
         self.message.acted.connect(self.model.act_on_message)
         self.detail.opened.connect(self.model.choose)
+        self.detail.favourite_turned.connect(self.model.set_favourite)
+        self.table.menu_wanted.connect(self._on_menu)
         self.detail.page_wanted.connect(self.page_wanted)
         self.model.changed.connect(self._on_changed)
         self.model.badges_changed.connect(self._on_badges)
@@ -149,7 +147,7 @@ class ExpandedBrowser(Ground):
         self._theme = theme
         for part in (self.search, self.filters, self.table, self.message, self.detail):
             part.set_theme(theme)
-        self.sources.setFixedHeight(theme.size("control"))
+        self.sources.set_theme(theme)
         self._summary.setFont(theme.font("small.num"))
         self._order.set_theme(theme)
         for button, picture in (
@@ -176,7 +174,7 @@ class ExpandedBrowser(Ground):
     def _show(self, state: State) -> None:
         if self.search.text() != state.query:
             self.search.setText(state.query)
-        self.sources.set_current(state.source)
+        self.sources.show_source(state.source, {})
         number = len(state.rows)
         whole = state.rows.answering
         words = (
@@ -196,7 +194,7 @@ class ExpandedBrowser(Ground):
     def _show_rows(self, state: State) -> None:
         rows = self.table.rows
         wanted = state.wanted
-        rows.set_look(state.unit, wanted)
+        rows.set_look(state.unit, wanted, state.shelf.favourites)
         if state.rows is not rows.rows:
             key = self.table.current_key()
             rows.set_badges(self.model.badges, ())
@@ -210,7 +208,9 @@ class ExpandedBrowser(Ground):
         key = self.table.current_key()
         row = self.model.columns.get(key) if key else None
         page = self.model.page_of(row) if row else ""
+        shelf = self.model.state.shelf
         self.detail.show_row(row, self.model.badges.get(key), page, self.model.state.unit)
+        self.detail.show_favourite(kept=row is not None and row.reference in shelf.favourites)
 
     @Slot(object)
     def _on_badges(self, made: object) -> None:
@@ -231,6 +231,10 @@ class ExpandedBrowser(Ground):
     @Slot(str)
     def _on_looked_at(self, _key: str) -> None:
         self._tell_detail()
+
+    @Slot(object, QPoint)
+    def _on_menu(self, row: Row, place: QPoint) -> None:
+        row_menu(row, self.model, self.table).popup(place)
 
     @Slot()
     def _on_left_downwards(self) -> None:

@@ -18,17 +18,27 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from gui.browser.listing import Sort
-from gui.kit.controls import label
+from gui.browser.rows import Source
+from gui.kit.controls import Segments, label
+from gui.kit.format import count
 from gui.kit.icons import icon, pixmap
 from gui.kit.shortcuts import leave_to_window
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from PySide6.QtGui import QKeyEvent
 
     from gui.browser.listing import Wanted
-    from gui.browser.view_model import Message
+    from gui.browser.messages import Message
     from gui.kit.theme import Theme
 
+SOURCES = {
+    Source.CATALOGUE: "Catalogue",
+    Source.HUB: "Hub",
+    Source.LOCAL: "This computer",
+    Source.OWN: "Favourites, and what was opened last",
+}
 _BESIDE_HINT = 90
 """Room that the magnifying glass and the shortcut take beside the hint."""
 MAX_TYPED = 1_000_000
@@ -143,6 +153,35 @@ class OrderButton(QToolButton):
 
     def _on_order(self, action: QAction) -> None:
         self.picked.emit(Sort(str(action.data())))
+
+
+class SourceChoice(Segments):
+    """Catalogue, Hub, this computer, and what one keeps: the last as a star."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(name, tuple((words, source) for source, words in SOURCES.items()), parent)
+        star = self.buttons[-1]
+        star.setText("")
+        star.setAccessibleName(SOURCES[Source.OWN])
+        star.setToolTip(SOURCES[Source.OWN])
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours and sizes of ``theme``."""
+        self.setFixedHeight(theme.size("control"))
+        self.buttons[-1].setIcon(icon("star", theme.color("text.secondary"), 14))
+        for button in self.buttons:
+            button.setFont(theme.font("small"))
+
+    def show_source(self, source: Source, counts: Mapping[Source, int]) -> None:
+        """Mark ``source``; say how many models are on this computer, once that is known.
+
+        The catalogue's number is in the line below, and four names with two numbers are too wide.
+        """
+        self.set_current(source)
+        number = counts.get(Source.LOCAL)
+        words = SOURCES[Source.LOCAL]
+        here = self.buttons[list(SOURCES).index(Source.LOCAL)]
+        here.setText(words if number is None else f"{words} {count(number)}")
 
 
 class MessagePanel(QWidget):

@@ -22,7 +22,7 @@ from engine.units import UnitSystem, format_bytes
 from gui.kit.format import margin, tokens_short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from engine.architecture.model import Model
     from engine.cancel import CancelToken
@@ -33,6 +33,7 @@ NO_PARENT = QModelIndex()
 ROW_ROLE = Qt.ItemDataRole.UserRole + 1
 BADGE_ROLE = Qt.ItemDataRole.UserRole + 2
 CHOSEN_ROLE = Qt.ItemDataRole.UserRole + 3
+FAVOURITE_ROLE = Qt.ItemDataRole.UserRole + 4
 GIB_100 = 100 * 2**30
 
 
@@ -42,6 +43,8 @@ class Source(StrEnum):
     CATALOGUE = "catalogue"
     HUB = "hub"
     LOCAL = "local"
+    OWN = "own"
+    """Favourites, and what was opened last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +78,17 @@ class Row:
     licence: str = ""
     updated: str = ""
     """When its repository changed last, ISO 8601."""
+    path: str = ""
+    """Where it lies on this computer, if it does."""
+    beside: str = ""
+    """What lies beside its weights, in words."""
     model: Callable[[], Model] | None = field(repr=False, default=None)
     """Gives what can be sized without asking anybody; None where nothing is known here."""
+
+    @property
+    def reference(self) -> str:
+        """The text that finds it again."""
+        return self.path or self.key
 
     @property
     def weight_bytes(self) -> int | None:
@@ -161,6 +173,7 @@ class RowModel(QAbstractListModel):
         self._rows: ShownRows | None = None
         self._badges: Mapping[str, Badge] = {}
         self._chosen = ""
+        self._favourites: Collection[str] = ()
         self._unit = UnitSystem.BINARY
         self._has_more = False
 
@@ -199,6 +212,13 @@ class RowModel(QAbstractListModel):
         self._unit = unit
         if self._rows:
             self._tell(0, self.rowCount() - 1)
+
+    def set_favourites(self, favourites: Collection[str]) -> None:
+        """Mark the rows whose reference is among ``favourites``."""
+        if favourites != self._favourites:
+            self._favourites = favourites
+            if self._rows:
+                self._tell(0, self.rowCount() - 1)
 
     def set_chosen(self, model_id: str) -> None:
         """Mark the model that is in the window now.
@@ -250,6 +270,7 @@ class RowModel(QAbstractListModel):
                     ROW_ROLE: row,
                     BADGE_ROLE: badge,
                     CHOSEN_ROLE: row.key == self._chosen_key,
+                    FAVOURITE_ROLE: row.reference in self._favourites,
                 }
                 found = known.get(role)
         return found
@@ -271,6 +292,7 @@ def tooltip(row: Row, badge: Badge | None) -> str:
         lines.append(f"{row.parameters:,} parameters")
     if row.gated:
         lines.append("Gated: its files are behind the publisher's terms")
+    lines += [row.beside, row.path]
     if badge is not None:
         if badge.margin_bytes is not None:
             side = "to spare" if badge.margin_bytes >= 0 else "over"

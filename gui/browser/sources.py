@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.architecture.read import read
@@ -12,11 +13,14 @@ from engine.errors import PlimsollError
 from engine.source import catalogue, files, local
 from engine.source.resolve import resolve
 from engine.text import printable
+from engine.units import format_bytes
 from gui.browser import listing
 from gui.browser.filters import IMAGES, SOUND, TEXT
 from gui.browser.rows import Row
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from engine.architecture.model import Model
     from engine.cancel import CancelToken
     from engine.source.catalogue import CatalogueEntry
@@ -110,10 +114,10 @@ def ask(hub: HubClient, query: str, after: HubPage | None, token: CancelToken) -
     return hub.page(query, token, after=after)
 
 
-def look_here(token: CancelToken) -> tuple[Row, ...]:
-    """Models of this computer, their headers read; for a worker."""
+def look_here(folders: tuple[str, ...], token: CancelToken) -> tuple[Row, ...]:
+    """Models of this computer and of ``folders``, their headers read; for a worker."""
     rows: dict[str, Row] = {}
-    for found in local.find(token):
+    for found in local.find(token, map(Path, folders)):
         token.raise_if_cancelled()
         row = _local_row(found, token)
         rows[f"{row.key} ({found.kind})" if row.key in rows else row.key] = row
@@ -128,12 +132,49 @@ def _local_row(found: LocalModel, token: CancelToken) -> Row:
         owner=found.kind,
         fetch=fetch,
         size_bytes=found.size_bytes or None,
+        path=str(found.path),
+        beside=_beside(found),
     )
     try:
         model = read(fetch(token))
     except PlimsollError as error:
         return replace(row, model=partial(_raise, error))
     return _with_model(row, model)
+
+
+def _beside(found: LocalModel) -> str:
+    """``With 0.8 GiB for images or sound beside it``."""
+    parts = [
+        f"{format_bytes(size, digits=1)} {what}"
+        for size, what in (
+            (found.projector_bytes, "for images or sound"),
+            (found.adapter_bytes, "of adapters"),
+        )
+        if size
+    ]
+    return f"With {' and '.join(parts)} beside it" if parts else ""
+
+
+def own_row(reference: str, here: Mapping[str, Row], hub: HubClient) -> Row:
+    """The row of a favourite or of what was opened, in its own place and not by popularity.
+
+    Args:
+        reference: the text that finds it.
+        here: what was found on this computer, by path.
+        hub: asked when the row is opened and nothing else has it.
+    """
+    entry = catalogue.find(reference)
+    if entry is not None and entry.id == reference:
+        return replace(catalogue_row(entry), downloads=None)
+    if reference in here:
+        return here[reference]
+    owner, _, name = reference.replace("\\", "/").rstrip("/").rpartition("/")
+    return Row(
+        key=reference,
+        name=printable(name, 200),
+        owner=printable(owner, 200),
+        fetch=partial(resolved, reference, hub),
+    )
 
 
 def _with_model(row: Row, model: Model) -> Row:

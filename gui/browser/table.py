@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from gui.browser.rows import BADGE_ROLE, CHOSEN_ROLE, ROW_ROLE, Badge, Row
+from gui.browser.rows import BADGE_ROLE, CHOSEN_ROLE, FAVOURITE_ROLE, ROW_ROLE, Badge, Row
 from gui.browser.table_model import RIGHT, SORTS, Column, TableModel
 from gui.kit.badge import paint_badge
 from gui.kit.format import DASH
@@ -110,18 +110,25 @@ class TableDelegate(QStyledItemDelegate):
         is_quiet = column is Column.AUTHOR or text == DASH
         painter.setFont(font)
         painter.setPen(theme.color("text.secondary" if is_quiet else "text.primary"))
-        taken = _LOCK + _GAP if is_name and row.gated else 0
+        marks = self._marks(index, row) if is_name else ()
+        taken = len(marks) * (_LOCK + _GAP)
         shown = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, inner.width() - taken)
         if column in RIGHT:
             shown = text
         align = cast("Qt.AlignmentFlag", index.data(Qt.ItemDataRole.TextAlignmentRole))
         painter.drawText(inner, align, shown)
-        if taken:
-            left = inner.left() + metrics.horizontalAdvance(shown) + _GAP
-            top = inner.center().y() - _LOCK // 2
-            color = theme.color("text.tertiary")
-            ratio = painter.device().devicePixelRatio()
-            painter.drawPixmap(QPoint(left, top), pixmap("lock", color, _LOCK, ratio))
+        left = inner.left() + metrics.horizontalAdvance(shown) + _GAP
+        top = inner.center().y() - _LOCK // 2
+        ratio = painter.device().devicePixelRatio()
+        for picture in marks:
+            ink = theme.color("text.tertiary")
+            painter.drawPixmap(QPoint(left, top), pixmap(picture, ink, _LOCK, ratio))
+            left += _LOCK + _GAP
+
+    def _marks(self, index: Index, row: Row) -> tuple[str, ...]:
+        """Icons behind the name."""
+        lock = ("lock",) if row.gated else ()
+        return (*lock, "star") if index.data(FAVOURITE_ROLE) else lock
 
     def _spare(self, painter: QPainter, inner: QRect, index: Index) -> None:
         badge = cast("Badge | None", index.data(BADGE_ROLE))
@@ -147,6 +154,8 @@ class ModelTable(QTableView):
     """Key of the row."""
     looked_at = Signal(str)
     """Key of the row that is current now."""
+    menu_wanted = Signal(object, QPoint)
+    """The ``Row`` and where on the screen its menu is asked for."""
     sort_wanted = Signal(object)
     """The ``Sort`` of the column whose heading was clicked."""
 
@@ -174,6 +183,8 @@ class ModelTable(QTableView):
         head.setSectionResizeMode(Column.NAME, QHeaderView.ResizeMode.Stretch)
         head.sectionClicked.connect(self._on_heading)
         self.doubleClicked.connect(self._on_opened)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.customContextMenuRequested.connect(self._on_menu)
         self.set_theme(theme)
 
     def set_theme(self, theme: Theme) -> None:
@@ -228,6 +239,12 @@ class ModelTable(QTableView):
     @override
     def sizeHint(self) -> QSize:
         return QSize(800, 600)
+
+    def _on_menu(self, place: QPoint) -> None:
+        under = self.indexAt(place)
+        row = cast("Row | None", (under if under.isValid() else self.currentIndex()).data(ROW_ROLE))
+        if row is not None:
+            self.menu_wanted.emit(row, self.viewport().mapToGlobal(place))
 
     def _on_opened(self, index: QModelIndex) -> None:
         row = cast("Row | None", index.data(ROW_ROLE))

@@ -21,6 +21,7 @@ from gui.browser.listing import Sort, Wanted
 from gui.browser.rows import (
     BADGE_ROLE,
     CHOSEN_ROLE,
+    FAVOURITE_ROLE,
     ROW_ROLE,
     Badge,
     Row,
@@ -31,7 +32,7 @@ from gui.browser.rows import (
 from gui.kit.format import DASH, size_number, tokens_short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from gui.browser.rows import ShownRows
 
@@ -74,6 +75,7 @@ class TableModel(QAbstractTableModel):
         self._badges: Mapping[str, Badge] = {}
         self._has_more = False
         self._wanted = Wanted()
+        self._favourites: Collection[str] = ()
         self.unit = UnitSystem.BINARY
 
     @property
@@ -103,11 +105,11 @@ class TableModel(QAbstractTableModel):
             last = len(Column) - 1
             self.dataChanged.emit(self.index(min(found), 0), self.index(max(found), last))
 
-    def set_look(self, unit: UnitSystem, wanted: Wanted) -> None:
-        """Write sizes in ``unit``; mark the order and the model in the window."""
-        if (unit, wanted) == (self.unit, self._wanted):
+    def set_look(self, unit: UnitSystem, wanted: Wanted, favourites: Collection[str]) -> None:
+        """Write sizes in ``unit``; mark the order, the model in the window and favourites."""
+        if (unit, wanted, favourites) == (self.unit, self._wanted, self._favourites):
             return
-        self.unit, self._wanted = unit, wanted
+        self.unit, self._wanted, self._favourites = unit, wanted, favourites
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(Column) - 1)
         if self.rowCount():
             last = self.index(self.rowCount() - 1, len(Column) - 1)
@@ -161,7 +163,12 @@ class TableModel(QAbstractTableModel):
                 found = side | Qt.AlignmentFlag.AlignVCenter
             case _:
                 chosen = row.key in {self._wanted.chosen, self._wanted.chosen.partition(":")[0]}
-                known = {ROW_ROLE: row, BADGE_ROLE: badge, CHOSEN_ROLE: chosen}
+                known = {
+                    ROW_ROLE: row,
+                    BADGE_ROLE: badge,
+                    CHOSEN_ROLE: chosen,
+                    FAVOURITE_ROLE: row.reference in self._favourites,
+                }
                 found = known.get(role)
         return found
 
@@ -188,8 +195,10 @@ class TableModel(QAbstractTableModel):
 
     def _spoken(self, row: Row, badge: Badge | None, column: Column) -> str:
         text = self._text(row, badge, column)
-        if column is Column.NAME and row.gated:
-            return f"{text}, gated"
+        if column is Column.NAME:
+            marks = ["gated"] if row.gated else []
+            marks += ["favourite"] if row.reference in self._favourites else []
+            return ", ".join([text, *marks])
         if column is Column.SPARE and badge is not None:
             return ", ".join(spoken_fit(badge, self.unit))
         return "not known" if text == DASH else text

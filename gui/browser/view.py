@@ -28,11 +28,11 @@ from gui.browser.filters import (
     Filters,
     Group,
 )
-from gui.browser.parts import MessagePanel, OrderButton, SearchField
-from gui.browser.rows import ROW_ROLE, Choice, Row, RowModel, Source
+from gui.browser.parts import MessagePanel, OrderButton, SearchField, SourceChoice
+from gui.browser.row_menu import row_menu
+from gui.browser.rows import ROW_ROLE, Choice, Row, RowModel
 from gui.browser.view_model import BrowserViewModel, State
-from gui.kit.controls import ElidedLabel, Ground, Hairline, Segments
-from gui.kit.format import count
+from gui.kit.controls import ElidedLabel, Ground, Hairline
 from gui.kit.icons import icon
 from gui.kit.progress import ProgressLine
 
@@ -55,11 +55,6 @@ _GAP = 2
 """More room between the check mark and its word than the style leaves."""
 _BEHIND_MORE = frozenset(Group) - {Group.FIT, Group.PARAMETERS, Group.FORMAT}
 """Filters that only the expanded browser shows."""
-_SOURCES = (
-    ("Catalogue", Source.CATALOGUE),
-    ("Hub", Source.HUB),
-    ("This computer", Source.LOCAL),
-)
 
 
 class _List(QListView):
@@ -94,8 +89,8 @@ class BrowserView(Ground):
         self._theme = theme
         self._was_shown = False
         self.search = SearchField("Name, link, path or config")
-        self.sources = Segments("sources", _SOURCES)
-        self.sources.setStyleSheet("QToolButton { padding: 0 4px; }")
+        self.sources = SourceChoice("sources")
+        self.sources.setStyleSheet("QToolButton { padding: 0 3px; }")
         self._fits = self._chip("Fits here", "fits here")
         self._fits.setCheckable(True)
         self._fits.setToolTip("Hide models that don't fit the plan; unknown ones stay")
@@ -204,6 +199,8 @@ class BrowserView(Ground):
         self._order.picked.connect(self.model.set_sort)
         self.list.clicked.connect(self._on_row)
         self.list.entered_row.connect(self._on_row)
+        self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.list.customContextMenuRequested.connect(self._on_menu)
         self.rows.more_wanted.connect(self.model.fetch_more)
         self.message.acted.connect(self.model.act_on_message)
         self.model.changed.connect(self._show)
@@ -251,9 +248,9 @@ class BrowserView(Ground):
         self.list.setStyleSheet(f"QListView {{ background: {ground}; }}")
         for chip in self._chips:
             chip.setFixedHeight(theme.size("chip"))
-        self.sources.setFixedHeight(theme.size("control"))
+        self.sources.set_theme(theme)
         # A widget with a style sheet of its own doesn't follow the application's font.
-        for button in (*self._chips, *self.sources.buttons):
+        for button in self._chips:
             button.setFont(theme.font("small"))
         self.search.setFont(theme.font("body"))
         self._order.set_theme(theme)
@@ -264,10 +261,7 @@ class BrowserView(Ground):
 
     @Slot(object)
     def _show(self, state: State) -> None:
-        self.sources.set_current(state.source)
-        for button, (text, source) in zip(self.sources.buttons, _SOURCES, strict=True):
-            number = state.counts.get(source)
-            button.setText(text if number is None else f"{text} {count(number)}")
+        self.sources.show_source(state.source, state.counts)
         self._show_filters(state.wanted.filters)
         self._summary.set_text(state.summary)
         self._order.show_order(state.wanted)
@@ -275,6 +269,7 @@ class BrowserView(Ground):
             self.rows.set_unit(state.unit)
         self._show_rows(state)
         self.rows.set_chosen(state.wanted.chosen)
+        self.rows.set_favourites(state.shelf.favourites)
         self._progress.set_busy(state.is_busy)
         if state.message is not None:
             self.message.show_message(state.message)
@@ -318,6 +313,14 @@ class BrowserView(Ground):
         row = cast("Row | None", index.data(ROW_ROLE))
         if row is not None:
             self.model.choose(row.key)
+
+    @Slot(QPoint)
+    def _on_menu(self, place: QPoint) -> None:
+        under = self.list.indexAt(place)
+        index = under if under.isValid() else self.list.currentIndex()
+        row = cast("Row | None", index.data(ROW_ROLE))
+        if row is not None:
+            row_menu(row, self.model, self.list).popup(self.list.viewport().mapToGlobal(place))
 
     @Slot()
     def _on_left_downwards(self) -> None:

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.errors import HubOfflineError
 from engine.source import catalogue, files
-from engine.source.resolve import nearest
+from engine.source.reference import is_hub_name
 from engine.units import UnitSystem
-from gui.browser import listing, sources
+from gui.browser import listing, messages, sources
 from gui.browser.badges import BadgeQueue
 from gui.browser.columns import Columns
 from gui.browser.filters import ALL, Filters, Group
 from gui.browser.listing import Sort, Wanted
 from gui.browser.rows import Badge, Choice, Row, Source
+from gui.browser.shelf import Shelf
 from gui.kit.latest import LatestOnly
-from gui.kit.messages import sentence
 from gui.kit.throttle import Debounce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from pathlib import Path
 
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
@@ -32,35 +32,12 @@ if TYPE_CHECKING:
     from engine.source.hub_models import HubPage
     from engine.source.raw import RawModel
     from gui.browser.columns import Arranged
+    from gui.browser.messages import Message
     from gui.kit.tasks import TaskRunner
 
 TYPING_PAUSE_MS = 250
-SEARCH, AGAIN, LOOK, SHOW_ALL = "Search the Hub", "Try again", "Look again", "Show all"
-"""Words on the button of a message."""
 NOTHING = Columns(())
-LOOSEN = {
-    Group.FIT: "Show what doesn’t fit",
-    Group.PARAMETERS: "Any number of parameters",
-    Group.WEIGHTS: "Any stored size",
-    Group.FORMAT: "Any weight format",
-    Group.CONTEXT: "Any context",
-    Group.TAKES: "Whatever it takes in",
-    Group.ACCESS: "Open and gated",
-    Group.AUTHOR: "Any author",
-    Group.LICENCE: "Any licence",
-}
-"""Words on the button that loosens one filter."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What stands in place of the list, or of its end."""
-
-    title: str
-    detail: str = ""
-    action: str = ""
-    """Words on a button; empty for none."""
-    picture: str = "info"
+_LONGEST_REFERENCE = 500
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +55,7 @@ class State:
     message: Message | None = None
     is_busy: bool = False
     unit: UnitSystem = UnitSystem.BINARY
+    shelf: Shelf = field(default_factory=Shelf)
 
 
 class BrowserViewModel(QObject):
@@ -91,6 +69,8 @@ class BrowserViewModel(QObject):
     """``dict`` of the badges that are new."""
     chosen = Signal(object)
     """A ``Choice``."""
+    edited = Signal(str, object, object)
+    """What the user did to the shelf, in words; the ``Shelf`` before and the one after."""
 
     def __init__(self, runner: TaskRunner, hub: HubClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -108,6 +88,7 @@ class BrowserViewModel(QObject):
         self._asked = ""
         self._opening = ""
         self._opened = ""
+        self._reference = ""
         self._trouble: BaseException | None = None
         self._queue = BadgeQueue(self)
         self._queue.ready.connect(self._on_badges)
@@ -123,24 +104,75 @@ class BrowserViewModel(QObject):
         self._look.succeeded.connect(self._on_local)
         self._look.busy_changed.connect(self._publish)
         self._acts: dict[str, Callable[[], None]] = {
-            SEARCH: self.search_hub,
-            AGAIN: self._ask_hub,
-            LOOK: self.refresh_local,
-            SHOW_ALL: partial(self.set_filters, ALL),
+            messages.SEARCH: self.search_hub,
+            messages.AGAIN: self._ask_hub,
+            messages.LOOK: self.refresh_local,
+            messages.SHOW_ALL: partial(self.set_filters, ALL),
         }
-        self._acts |= {words: partial(self._loosen, group) for group, words in LOOSEN.items()}
+        self._acts |= {
+            words: partial(self._loosen, group) for group, words in messages.LOOSEN.items()
+        }
         self._typing = Debounce(TYPING_PAUSE_MS, self._on_typing_paused, self)
         self._publish()
 
     # --- what the user does
+
+    def set_shelf(self, shelf: Shelf) -> None:
+        """Keep ``shelf`` in place of what was kept."""
+        before = self.state.shelf
+        if shelf == before:
+            return
+        self.state = replace(self.state, shelf=shelf)
+        if shelf.folders != before.folders and Source.LOCAL in self._all:
+            self.refresh_local()
+        self._fill_own()
+        self._publish()
+
+    def set_favourite(self, row: Row, kept: bool) -> None:  # noqa: FBT001 - a signal's argument
+        """Keep ``row`` among the favourites, or no longer."""
+        words = f"{'Add' if kept else 'Remove'} favourite {row.name}"
+        self._edit(words, self.state.shelf.with_favourite(row.reference, kept=kept))
+
+    def forget(self, row: Row) -> None:
+        """Take ``row`` out of what was opened last."""
+        words = f"Forget {row.name}"
+        self._edit(words, self.state.shelf.without_recent(row.reference))
+
+    def set_folder(self, folder: str, *, searched: bool) -> None:
+        """Search ``folder`` for models, or no longer."""
+        words = f"{'Search' if searched else 'Stop searching'} {Path(folder).name or folder}"
+        self._edit(words, self.state.shelf.with_folder(folder, kept=searched))
+
+    def _edit(self, words: str, shelf: Shelf) -> None:
+        before = self.state.shelf
+        if shelf != before:
+            self.set_shelf(shelf)
+            self.edited.emit(words, before, shelf)
+
+    def _fill_own(self) -> None:
+        here = {row.path: row for row in self._all.get(Source.LOCAL, NOTHING).rows}
+        self._all[Source.OWN] = Columns(
+            sources.own_row(reference, here, self._hub) for reference in self.state.shelf.references
+        )
+        if self.state.source is Source.OWN:
+            self._start_badges()
+
+    @property
+    def chosen_row(self) -> Row | None:
+        """The row of the model in the window, whichever list it is in."""
+        key = self.state.wanted.chosen
+        rows = (columns.get(key) for columns in (self.columns, *self._all.values()))
+        return next((row for row in rows if row is not None), None)
 
     def set_source(self, source: Source) -> None:
         """Show another source; this computer is searched when it is first asked for."""
         if source is self.state.source:
             return
         self.state = replace(self.state, source=source)
-        if source is Source.LOCAL:
+        if source in {Source.LOCAL, Source.OWN}:
             self.count_local()
+        if source is Source.OWN:
+            self._fill_own()
         if source is Source.HUB and self.state.query:
             self._typing.request()
         self._start_badges()
@@ -218,12 +250,14 @@ class BrowserViewModel(QObject):
         self._opening = ""
         row = self.columns.get(key)
         if row is not None:
+            self._reference = row.reference
             self.set_chosen(key)
             self.chosen.emit(Choice(row.key, row.fetch))
 
     def open(self, what: Path | str) -> None:
         """Open a file, a folder, or whatever a text refers to."""
         self._opening = what.strip() if isinstance(what, str) else ""
+        self._reference = str(what).strip()
         if isinstance(what, str):
             self.chosen.emit(Choice(what[:200], partial(sources.resolved, what, self._hub)))
         else:
@@ -247,7 +281,7 @@ class BrowserViewModel(QObject):
 
     def refresh_local(self) -> None:
         """Look again for models on this computer."""
-        self._look.submit(sources.look_here)
+        self._look.submit(partial(sources.look_here, self.state.shelf.folders))
 
     # --- what the rest of the window tells
 
@@ -274,6 +308,10 @@ class BrowserViewModel(QObject):
     def note_opened(self) -> None:
         """What was asked for last is in the window now."""
         self._opened, self._opening = self._opening, ""
+        reference, self._reference = self._reference, ""
+        # A pasted config has no name under which it could be found again.
+        if reference and reference[0] != "{" and len(reference) <= _LONGEST_REFERENCE:
+            self.set_shelf(self.state.shelf.with_recent(reference))
         self._publish()
 
     @property
@@ -283,8 +321,7 @@ class BrowserViewModel(QObject):
 
     def page_of(self, row: Row) -> str:
         """Address of the page of ``row`` on the Hub; empty for what this computer keeps."""
-        is_there = self.state.source is not Source.LOCAL
-        return f"{self._hub.endpoint}/{row.key}" if is_there else ""
+        return "" if row.path or not is_hub_name(row.key) else f"{self._hub.endpoint}/{row.key}"
 
     def _learn(self, key: str, raw: RawModel) -> None:
         row = self._all.get(Source.HUB, NOTHING).get(key)
@@ -375,6 +412,8 @@ class BrowserViewModel(QObject):
     @Slot(object)
     def _on_local(self, found: object) -> None:
         self._all[Source.LOCAL] = Columns(cast("tuple[Row, ...]", found))
+        if self.state.source is Source.OWN:
+            self._fill_own()
         if self.state.source is Source.LOCAL:
             self._start_badges()
         self._publish()
@@ -388,12 +427,14 @@ class BrowserViewModel(QObject):
         # The Hub has searched; narrowing its answer again would hide what it found otherwise.
         query = "" if state.source is Source.HUB else state.query
         rows = self.columns.arranged(query, state.wanted)
-        counts = {k: len(v.rows) for k, v in self._all.items() if k is not Source.HUB}
+        counted = (Source.CATALOGUE, Source.LOCAL)
+        counts = {k: len(self._all[k].rows) for k in counted if k in self._all}
         has_more = state.source is Source.HUB and bool(self._page and self._page.has_more)
         is_busy = {
             Source.CATALOGUE: False,
             Source.HUB: self._search.is_busy,
             Source.LOCAL: self._look.is_busy,
+            Source.OWN: False,
         }[state.source]
         self.state = replace(
             state,
@@ -420,40 +461,17 @@ class BrowserViewModel(QObject):
     def _message(self, rows: Arranged) -> Message:
         state = self.state
         if state.source is Source.HUB and not rows.answering:
-            return self._hub_message()
+            is_offline = isinstance(self._trouble, HubOfflineError) or self._hub.offline
+            asked = self._asked if self._page is not None else None
+            number = len(self._all[Source.CATALOGUE].rows)
+            return messages.of_the_hub(self._trouble, asked, number if is_offline else None)
         query = state.query.strip()
-        if not self.columns.rows:
-            where = "the caches of Hugging Face, Ollama, LM Studio and llama.cpp"
-            detail = f"Looked in {where}. Open a file or folder with Ctrl+O, or drop it here."
-            return Message("No models found on this computer", detail, LOOK, "hard-drive")
         if query and listing.is_reference(query, self._hub.endpoint):
-            if query == self._opened:
-                detail = "Clear the field to see the list again."
-                return Message("This is open in the window", detail, picture="check")
-            detail = "It reads like a path, a link, a tag, or a config, not like a word to search for."
-            return Message("Press Enter to open this", detail, picture="search")
+            return messages.IS_OPEN if query == self._opened else messages.PRESS_ENTER
+        if not self.columns.rows:
+            return messages.NO_OWN if state.source is Source.OWN else messages.NO_LOCAL
         if query and not rows.answering:
-            near = ", ".join(name.rsplit("/", 1)[-1] for name in nearest(query))
-            detail = f"Nearest: {near}" if near else "Nothing here is called like that."
-            return Message("No model of this name", detail, SEARCH, "search")
+            return messages.unknown_name(query)
         filters = state.wanted.filters
         title, detail, group = listing.nothing_left(rows, self.badges, filters, state.unit)
-        action = SHOW_ALL if group is None else LOOSEN[group]
-        return Message(title, detail, action, "list-filter")
-
-    def _hub_message(self) -> Message:
-        trouble = self._trouble
-        if isinstance(trouble, HubOfflineError) or self._hub.offline:
-            count = len(self._all[Source.CATALOGUE].rows)
-            detail = sentence(trouble) if trouble else "Offline mode is on; nothing was sent."
-            return Message(f"Off-line, catalogue of {count}", detail, AGAIN, "cloud-off")
-        if trouble is not None:
-            return Message("No answer from the Hub", sentence(trouble), AGAIN, "triangle-alert")
-        if self._page is not None:
-            return Message(
-                "No model of this name",
-                f"The Hub knows nothing like {self._asked}.",
-                picture="search",
-            )
-        detail = "Type a name. Nothing is sent before you do."
-        return Message("Search the Hugging Face Hub", detail, picture="cloud")
+        return messages.nothing_left(title, detail, group)

@@ -27,6 +27,7 @@ FILE_NAME: Final = "settings.json"
 _SIZE_LIMIT_BYTES = 256 * 1024
 _BLOB_LIMIT = 16_384
 _TEXT_LIMIT = 500
+_MOST_TEXTS = {"turned_orders": 20, "favourites": 500, "recents": 20, "folders": 500}
 
 SCHEMES: Final = ("system", "light", "dark")
 PAGES: Final = ("A4", "Letter")
@@ -143,12 +144,7 @@ def _settings(values: Mapping[str, object]) -> Settings:
         path = values.get(name)
         if isinstance(path, str) and len(path) <= _TEXT_LIMIT and path.isprintable():
             found[name] = path
-    for name, most in (
-        ("turned_orders", 20),
-        ("favourites", 500),
-        ("recents", 20),
-        ("folders", 500),
-    ):
+    for name, most in _MOST_TEXTS.items():
         found[name] = _texts(values.get(name), most)
     found["geometry"] = _blob(values.get("geometry"))
     blobs = values.get("splitters")

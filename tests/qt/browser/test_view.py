@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QLabel, QListView, QMenu, QToolButton
+from PySide6.QtWidgets import QListView, QMenu, QToolButton
 
 from engine.architecture.read import read
 from engine.cancel import CancelToken
@@ -12,14 +12,11 @@ from engine.devices import catalogue as devices
 from engine.fit.verdict import Fit
 from engine.sizing import size
 from engine.source import catalogue
-from engine.source.hub import HubClient
 from engine.units import UnitSystem
-from gui.browser.filters import ALL, Group, Span
+from gui.browser.filters import ALL
 from gui.browser.rows import BADGE_ROLE, CHOSEN_ROLE, ROW_ROLE, Source
-from gui.browser.view import BrowserView
-from gui.kit.tasks import TaskRunner
 from gui.kit.theme import load_theme, style_sheet
-from tests.helpers import fake_hub
+from tests.helpers.browser import settle, shown, words
 from tests.helpers.fake_hub import Repo
 
 LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
@@ -30,60 +27,6 @@ CONFIG = {
     "num_key_value_heads": 2, "vocab_size": 1000, "max_position_embeddings": 16384,
     "torch_dtype": "bfloat16", "head_dim": 16,
 }  # fmt: skip
-
-
-@pytest.fixture
-def card():
-    return devices.machine(devices.find("RTX 4090"), 1)
-
-
-@pytest.fixture
-def runner(qapp):
-    made = TaskRunner()
-    yield made
-    assert made.shutdown(5000)
-
-
-@pytest.fixture
-def hub():
-    with fake_hub.serving() as running:
-        fake_hub.fill(running, 120)
-        yield running
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    return tmp_path
-
-
-@pytest.fixture
-def open_browser(qtbot, runner, hub, home):
-    def made(**settings):
-        client = HubClient(hub.url, timeout_s=settings.pop("timeout_s", 5), **settings)
-        view = BrowserView(runner, client, load_theme("light"))
-        qtbot.addWidget(view)
-        view.resize(296, 700)
-        view.show()
-        settle(qtbot, view)
-        return view
-
-    return made
-
-
-def settle(qtbot, view):
-    qtbot.waitUntil(lambda: view.model.is_settled, timeout=20_000)
-
-
-def shown(view):
-    model = view.list.model()
-    return [model.index(n).data(ROW_ROLE).key for n in range(model.rowCount())]
-
-
-def words(view):
-    message = view.findChild(QLabel, "title"), view.findChild(QLabel, "detail")
-    return " | ".join(part.text() for part in message)
 
 
 def to_hub(qtbot, view, query=""):
@@ -475,71 +418,3 @@ def test_that_an_opened_path_no_longer_asks_for_enter(open_browser):
     assert view.model.state.message.title == "This is open in the window"
     view.search.setText("/somewhere/other.gguf")
     assert view.model.state.message.title == "Press Enter to open this"
-
-
-def choose(view, menu, words_of):
-    actions = view.findChild(QMenu, f"{menu} menu").actions()
-    next(a for a in actions if a.text() == words_of).trigger()
-
-
-def test_that_one_size_takes_the_place_of_another_and_two_formats_add_up(open_browser):
-    view = open_browser()
-    choose(view, "sizes", "Up to 4 B")
-    choose(view, "sizes", "Over 130 B")
-    sizes = [catalogue.find(key).parameters for key in shown(view)]
-    assert min(sizes) >= 130 * 10**9
-    choose(view, "sizes", "Over 130 B")
-    choose(view, "formats", "FP8")
-    few = len(shown(view))
-    choose(view, "formats", "4-bit")
-    labels = {view.list.model().index(n).data(ROW_ROLE).weight_format for n in range(few)}
-    assert len(shown(view)) > few
-    assert "BF16" not in labels
-
-
-def test_that_a_chip_is_lit_by_a_filter_set_elsewhere(open_browser):
-    view = open_browser()
-    assert not view.findChild(QToolButton, "more").isChecked()
-    view.model.set_filters(ALL.with_(parameters=Span(10**9, 9 * 10**10), context=8192))
-    assert view.findChild(QToolButton, "sizes").isChecked()
-    assert view.findChild(QToolButton, "more").isChecked()
-    assert not view.findChild(QToolButton, "fits here").isChecked()
-
-
-def test_that_filters_which_leave_nothing_offer_the_one_to_loosen(open_browser, qtbot):
-    view = open_browser()
-    view.model.set_filters(ALL.with_(context=2**30, author="Qwen"))
-    known = ALL.with_(context=2**30, author="Qwen").with_shown(
-        Group.CONTEXT, "Unknown", shown=False
-    )
-    view.model.set_filters(known)
-    assert words(view).startswith("None of 483 passes the filters | Nearest: ")
-    assert view.message.button.text() == "Any context"
-    qtbot.mouseClick(view.message.button, Qt.MouseButton.LeftButton)
-    assert {key.split("/")[0] for key in shown(view)} == {"Qwen"}
-
-
-def test_that_an_order_keeps_its_direction_while_another_is_looked_at(open_browser):
-    view = open_browser()
-    actions = {a.text(): a for a in view.findChild(QToolButton, "order").findChild(QMenu).actions()}
-    for name in ("Parameters", "Parameters", "Name", "Parameters"):
-        actions[name].trigger()
-    assert not view.model.state.wanted.descending
-    assert view.model.turned_orders == ("Parameters",)
-    again = open_browser()
-    again.model.restore_order("Parameters", view.model.turned_orders)
-    assert shown(again) == shown(view)
-    again.model.restore_order("nonsense", ("nonsense",))
-    assert again.model.state.wanted.sort == "Parameters"
-
-
-def test_that_a_tag_of_ollama_opens_the_model_of_its_name_with_a_sentence(open_browser, qtbot):
-    view = open_browser(offline=True)
-    picked = []
-    view.chosen.connect(picked.append)
-    qtbot.keyClicks(view.search, "llama3.1:8b-instruct-q4_K_M")
-    assert words(view).startswith("Press Enter to open this")
-    qtbot.keyClick(view.search, Qt.Key.Key_Return)
-    raw = view.fetcher(picked[0])(CancelToken())
-    assert raw.id == LLAMA
-    assert "taken by its name. Ollama stores it as Q4_K_M" in raw.notes[-1]

@@ -22,6 +22,9 @@ KEPT = Settings(
     last_folder="/models",
     order="Parameters",
     turned_orders=("Name", "Parameters"),
+    favourites=("org/name", "/models/m.gguf"),
+    recents=("org/other",),
+    folders=("/models",),
     python="/opt/torch/bin/python",
 )
 
@@ -67,10 +70,12 @@ def test_that_each_bad_value_is_dropped_alone(tmp_path):
         "splitters": {"a": 5, "b": "Ag=="},
         "last_folder": "x\u202ey" * 300,
         "python": ["python"],
+        "favourites": ["org/name", 7, "", "x\u202ey", ["org/other"]],
+        "recents": "org/name",
     }
     (tmp_path / FILE_NAME).write_text(json.dumps(values))
     assert SettingsStore(tmp_path).load() == Settings(
-        page="Letter", splitters={"a": b"", "b": b"\x02"}
+        page="Letter", splitters={"a": b"", "b": b"\x02"}, favourites=("org/name",)
     )
 
 

@@ -132,3 +132,61 @@ def test_that_a_quantisation_is_found_in_the_hub_cache(home):
         assert local.cached("org/name-GGUF", None, file) == found
     assert local.cached("org/name-GGUF", "v2") is None
     assert local.cached("org/else", None) is None
+
+
+def test_that_jans_models_are_called_by_their_folders(home, monkeypatch):
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    folder = home / ".config/Jan/data/llamacpp/models/janhq/Jan-v1-4B-Q4_K_M"
+    put(folder / "model.gguf", gguf())
+    put(folder / "mmproj.gguf", gguf() + b"\0" * 8)
+    put(folder / "model.yml", b"name: x")
+    model = found()["janhq/Jan-v1-4B-Q4_K_M"]
+    assert (model.kind, model.path.name) == ("Jan", "model.gguf")
+    assert (model.size_bytes, model.projector_bytes) == (len(gguf()), len(gguf()) + 8)
+
+
+def test_that_gpt4alls_folder_is_the_one_that_its_settings_name(home, monkeypatch):
+    monkeypatch.setattr("sys.platform", "linux")
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    put(home / ".local/share/nomic.ai/GPT4All/a.Q4_0.gguf", gguf())
+    put(home / ".cache/gpt4all/b.Q4_0.gguf", gguf())
+    put(home / "big disk/c.Q4_0.gguf", gguf())
+    ini = f"[General]\nmodelPath={home / 'big disk'}\n"
+    put(home / ".config/nomic.ai/GPT4All.ini", ini.encode())
+    assert {m.id: m.kind for m in found().values()} == dict.fromkeys(
+        ("a.Q4_0", "b.Q4_0", "c.Q4_0"), "GPT4All"
+    )
+
+
+def test_that_lm_studios_folder_is_the_one_that_its_settings_name(home):
+    settings = json.dumps({"downloadsFolder": str(home / "elsewhere")})
+    put(home / ".lmstudio/settings.json", settings.encode())
+    put(home / "elsewhere/org/repo/m-Q4_0.gguf", gguf())
+    mlx = home / "elsewhere/mlx-community/Qwen3-4B-4bit"
+    put(mlx / "config.json", b'{"model_type": "qwen3"}')
+    put(mlx / "model.safetensors", b"x" * 500)
+    models = found()
+    assert models["m-Q4_0"].kind == "LM Studio"
+    assert models["mlx-community/Qwen3-4B-4bit"].size_bytes == 500
+
+
+@pytest.mark.parametrize("settings", [b"", b"[]", b"[" * 9999, b'{"downloadsFolder": "x"}'])
+def test_that_settings_of_others_which_make_no_sense_cost_nothing(home, settings):
+    put(home / ".lmstudio/settings.json", settings)
+    put(home / ".config/nomic.ai/GPT4All.ini", b"modelPath=relative\xff")
+    assert found() == {}
+
+
+def test_that_folders_of_ones_own_are_searched_with_splits_joined_and_adapters_told(home):
+    own = home / "models"
+    put(own / "deep/m-Q8_0-00001-of-00002.gguf", gguf())
+    put(own / "deep/m-Q8_0-00002-of-00002.gguf", gguf())
+    put(own / "lora/adapter_config.json", b"{}")
+    put(own / "lora/adapter_model.safetensors", b"x" * 40)
+    put(own / "notes/config.json", b"{}")
+    models = {m.id: m for m in local.find(CancelToken(), (own, home / "absent"))}
+    assert set(models) == {"m-Q8_0", "lora"}
+    assert models["m-Q8_0"].size_bytes == 2 * len(gguf())
+    assert (models["lora"].kind, models["lora"].size_bytes) == ("models", 40)

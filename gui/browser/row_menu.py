@@ -1,0 +1,61 @@
+"""What can be done with one row, as its context menu."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QMenu, QWidget
+
+from gui.browser.rows import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gui.browser.rows import Row
+    from gui.browser.view_model import BrowserViewModel
+
+
+def row_menu(row: Row, model: BrowserViewModel, parent: QWidget) -> QMenu:
+    """The menu of ``row``; it deletes itself when it is closed."""
+    menu = QMenu(parent)
+    menu.setObjectName("row menu")
+    menu.aboutToHide.connect(menu.deleteLater)
+    shelf = model.state.shelf
+    kept = row.reference in shelf.favourites
+
+    def add(words: str, act: Callable[[], None]) -> None:
+        action = QAction(words, menu)
+        action.triggered.connect(act)
+        menu.addAction(action)
+
+    def open_row() -> None:
+        model.choose(row.key)
+
+    def turn_favourite() -> None:
+        model.set_favourite(row, not kept)
+
+    def forget() -> None:
+        model.forget(row)
+
+    def copy_name() -> None:
+        QGuiApplication.clipboard().setText(row.reference)
+
+    add("Size this model", open_row)
+    add("Remove from favourites" if kept else "Add to favourites", turn_favourite)
+    if model.state.source is Source.OWN and row.reference in shelf.recents and not kept:
+        add("Forget that it was opened", forget)
+    add("Copy path" if row.path else "Copy name", copy_name)
+    for folder in shelf.folders:
+        if row.path and Path(row.path).is_relative_to(folder):
+            menu.addSeparator()
+            add(f"Stop searching {Path(folder).name or folder}", _stopper(folder, model))
+    return menu
+
+
+def _stopper(folder: str, model: BrowserViewModel) -> Callable[[], None]:
+    def stop() -> None:
+        model.set_folder(folder, searched=False)
+
+    return stop
