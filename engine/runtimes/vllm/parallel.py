@@ -3,7 +3,8 @@
 Source:
     vLLM 0.33 ``distributed/utils.py :: get_pp_indices``,
     ``model_executor/layers/fused_moe/config.py :: FusedMoEParallelConfig.make`` and
-    ``config/parallel.py :: use_sequence_parallel_moe``.
+    ``config/parallel.py :: use_sequence_parallel_moe``; encoders by ``models/gemma3n_mm.py``,
+    ``gemma4_mm.py`` and ``qwen2_audio.py``.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _WHOLE = (
 """How the types begin whose shared experts are not cut then (``is_sequence_parallel`` in their
 modules)."""
 
+_ENCODERS_WHOLE = ("gemma3n", "gemma4", "qwen2_audio")
+"""Roots whose encoders are transformers' own classes, which TP does not cut."""
 
 _LEFTOVER_LAST = Since[bool](((0,), True), ((0, 8), False))
 """Whether layers that do not divide by the stages all go to the last (``get_pp_indices``)."""
@@ -72,10 +75,13 @@ def has_experts(spec: ArchitectureSpec) -> bool:
 def kept_whole(
     spec: ArchitectureSpec, deployment: Deployment, version: Version
 ) -> frozenset[ModuleClass]:
-    """Classes of tensors that every rank holds whole: the shared experts, or none."""
-    splits = _splits_sequences(deployment) and _SPLITS_SEQUENCES.at(version)
-    whole = splits and spec.model_type.startswith(_WHOLE)
-    return frozenset({ModuleClass.SHARED_EXPERTS}) if whole else frozenset()
+    """Classes of tensors that every rank holds whole: shared experts, or encoders."""
+    whole: set[ModuleClass] = set()
+    if _splits_sequences(deployment) and _SPLITS_SEQUENCES.at(version):
+        whole |= {ModuleClass.SHARED_EXPERTS} if spec.model_type.startswith(_WHOLE) else set()
+    if spec.root_type in _ENCODERS_WHOLE:
+        whole |= {ModuleClass.VISION, ModuleClass.AUDIO}
+    return frozenset(whole)
 
 
 def in_doubt(model: Model, deployment: Deployment) -> Model:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from engine.budget.model import Budget, Region
+from engine.cancel import CancelToken
+from engine.contract.desk import Desk
+from engine.contract.request import parse
 from engine.deployment.spec import Deployment
 from engine.errors import DeploymentError
 from engine.runtimes.registry import get
@@ -24,7 +27,11 @@ def plan(name: str, where: Machine, **settings: Any) -> Budget:
 
 def tensors_on_a_rank(name: str, **sizes: Any) -> int:
     plan = Deployment(runtime="vllm", max_model_len=2048, **sizes)
-    budget = size(model(name), plan, machine(H100, plan.ranks * plan.data_parallel_size)).budget
+    where = machine(H100, plan.ranks * plan.data_parallel_size)
+    return tensors_of(size(model(name), plan, where).budget)
+
+
+def tensors_of(budget: Budget) -> int:
     parts = budget.ranks[-1].regions[Region.WEIGHTS].estimate.parts
     return next(part.likely_bytes for part in parts if part.label == "tensors")
 
@@ -49,6 +56,24 @@ def test_that_shared_experts_stay_whole_where_sequences_are_split() -> None:
     spread = {"tensor_parallel_size": 2, "enable_expert_parallel": True, "data_parallel_size": 2}
     older = tensors_on_a_rank("Kimi-K2", runtime_version="0.10.2", **spread)
     assert tensors_on_a_rank("Kimi-K2", runtime_version="0.11.0", **spread) == older + shared // 2
+
+
+@pytest.mark.parametrize("name", ["google/gemma-4-E4B-it", "google/gemma-3-27b-it"])
+def test_that_encoders_of_transformers_stay_whole(name: str) -> None:
+    def encoders(tp: int) -> int:
+        request = {"model": name, "gpu": "H100 80GB", "gpu_count": tp, "tensor_parallel_size": tp}
+        both, text = (
+            Desk(CancelToken()).plan(parse(request | {"language_model_only": left_out}))
+            for left_out in (False, True)
+        )
+        found = (tensors_of(size(p.model, p.deployment, p.machine).budget) for p in (both, text))
+        return next(found) - next(found)
+
+    # Gemma 4 runs transformers' encoders, of which a rank holds all; Gemma 3's SigLIP is vLLM's.
+    if name.startswith("google/gemma-4"):
+        assert encoders(2) == encoders(1) > 0
+    else:
+        assert encoders(2) < 0.6 * encoders(1)
 
 
 def layers_by_rank(name: str, stages: int, **settings: Any) -> list[str]:
