@@ -176,15 +176,13 @@ class Graph:
     def device_layers(self, *, cuda: bool) -> int:
         """The largest phase inside a layer on a GPU that shares the graph with the host."""
         if self.attends_on_host:
-            return max(self._dense(cuda=cuda), self._experts(), self._alive)
+            return max(self._dense(cuda=cuda), self.experts(), self._alive)
         return self.layers(cuda=cuda)
 
     def layers(self, *, cuda: bool) -> int:
         """The largest phase inside a layer."""
-        found = [self._dense(cuda=cuda), self._experts(), self._attention(cuda=cuda)]
-        if self.shape.ssm is not None:
-            found.append(self._state(self.shape.ssm))
-        return max(found)
+        found = [self._dense(cuda=cuda), self.experts(), self._attention(cuda=cuda)]
+        return max(*found, self.recurrent())
 
     def _dense(self, *, cuda: bool) -> int:
         shape = self.shape
@@ -214,7 +212,8 @@ class Graph:
             return inputs + self.unit
         return inputs if TYPES[self.settings.type_k].is_quantised else 0
 
-    def _experts(self) -> int:
+    def experts(self) -> int:
+        """Routed rows, their gates and results."""
         moe = self.shape.moe
         if moe is None:
             return 0
@@ -242,6 +241,13 @@ class Graph:
         k = rows * widths[0] if self.settings.type_k != "F16" else 0
         v = rows * widths[1] if self.settings.type_v != "F16" else 0
         return k + v
+
+    def attention(self, kind: CacheKind) -> int:
+        """Queries, and the scores or the f16 copies, of attention that a GPU is lent."""
+        shape, tokens = self.shape, self.settings.tokens
+        head = shape.head_dim_swa if kind is CacheKind.SLIDING else shape.head_dim
+        width = head if self.settings.flash else head + cells(shape, self.settings, kind)
+        return 4 * tokens * shape.n_head * width + self.f16_copies(kind)
 
     def _attention(self, *, cuda: bool) -> int:
         if self.shape.mla is not None:
@@ -284,6 +290,10 @@ class Graph:
             if copy > result:
                 return size + result + copy
         return size
+
+    def recurrent(self) -> int:
+        """What a recurrent layer works on."""
+        return self._state(self.shape.ssm) if self.shape.ssm is not None else 0
 
     def _state(self, ssm: Ssm) -> int:
         tokens, slots = self.settings.tokens, self.settings.slots

@@ -39,7 +39,7 @@ def compute(
     likely_bytes: int,
     unit_bytes: int,
     *,
-    holes_bytes: int,
+    open_bytes: tuple[int, int],
     is_plain: bool,
     is_split: bool,
     doubtful: bool,
@@ -49,7 +49,7 @@ def compute(
     Args:
         likely_bytes: by the phase table.
         unit_bytes: one hidden state of the micro-batch.
-        holes_bytes: what older builds may have to count beside the logits.
+        open_bytes: what it may hold less, and more, by where the allocator finds holes.
         is_plain: dense or MoE attention model without recurrent state.
         is_split: the graph is split between devices.
         doubtful: the architecture is not understood.
@@ -57,7 +57,7 @@ def compute(
     spread = _SPLIT if is_split else _PLAIN if is_plain else _HYBRID
     below = round(spread.units_below * unit_bytes + spread.share_below * likely_bytes)
     above = round(spread.units_above * unit_bytes + spread.share_above * likely_bytes)
-    above = max(above, holes_bytes)
+    below, above = max(below, open_bytes[0]), max(above, open_bytes[1])
     if not likely_bytes:
         return exactly(0, Basis.EXACT, "no graph runs there", label="compute buffer")
     return Estimate(

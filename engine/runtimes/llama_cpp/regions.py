@@ -13,6 +13,7 @@ from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.gguf import TYPES, row_bytes
 from engine.runtimes.llama_cpp import ranges, transients
 from engine.runtimes.llama_cpp.buffers import groups, kv_formula
+from engine.runtimes.llama_cpp.offload import open_bytes
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.units import GIB, ceil_div
@@ -259,7 +260,7 @@ class Ranks:
             ranges.compute(
                 plan.compute[device],
                 plan.graph.unit,
-                holes_bytes=plan.graph.holes(),
+                open_bytes=open_bytes(plan.graph, plan.placement, device),
                 is_plain=not self.shape.is_hybrid and not self.shape.per_layer_embedding,
                 is_split=bool(plan.placement.devices) and not whole,
                 doubtful=bool(self.doubts),

@@ -65,7 +65,8 @@ def _model(name: str, file_type: str) -> Model:
     return Model(name, None, "measured shape", _PLAIN, None, tensors, metadata)
 
 
-def _plan(run: dict[str, Any]) -> Budget:
+def planned(run: dict[str, Any]) -> Budget:
+    """The budget of a run: its model's file, settings and load."""
     settings, load = _DEFAULTS | run["settings"], run["load"]
     model = _model(run["model"], run["file_type"])
     gpus = load.get("gpus", 1 if "GPU" in run["backend"] else 0)
@@ -97,7 +98,7 @@ def _plan(run: dict[str, Any]) -> Budget:
 def scores() -> Iterator[Score]:
     """Model, cache and state, compute of every device of every run, and its output buffer."""
     for run in records.runs():
-        budget = _plan(run)
+        budget = planned(run)
         names = _devices(budget)
         for rank, name in zip(budget.ranks, names, strict=True):
             regions = {kind: region.estimate for kind, region in rank.regions.items()}
