@@ -18,6 +18,7 @@ from engine.evidence import Basis, Estimate
 from engine.formats.weights import FORMATS
 from engine.runtimes.loading import stored_format
 from engine.runtimes.vllm.fused import fused_sizes
+from engine.runtimes.vllm.parallel import has_experts
 from engine.runtimes.vllm.rules import Since
 from engine.units import align_up
 
@@ -97,14 +98,18 @@ def _unquantised(model: Model, layers: range, fmt: str, loading: Loading) -> Est
 
 
 def _laid_out(model: Model, layers: range, fmt: str, loading: Loading) -> Estimate | None:
-    """The new form of a layer's largest matrix, or of its experts, while the old one is there."""
-    if not fmt.startswith(_LAID_OUT_ANEW) or fmt not in FORMATS:
+    """The new form of a layer's largest matrix, or of its experts, while the old one is there.
+
+    Experts in 16 bits or FP8 keep their form on Triton's kernels; AITER's and FlashInfer's have
+    one of their own.
+    """
+    anew = fmt.startswith(_LAID_OUT_ANEW)
+    if fmt not in FORMATS or not (anew or has_experts(model.spec)):
         return None
     size = _largest(model, layers, loading, fmt)
     source = "vLLM marlin_utils.py, fused_moe/oracle: process_weights_after_loading"
-    return Estimate(
-        0, size, 2 * size, Basis.ASSUMED, source, f"{size:,} B", "a layer laid out anew"
-    )
+    likely, high = (size, 2 * size) if anew else (0, size)
+    return Estimate(0, likely, high, Basis.ASSUMED, source, f"{size:,} B", "a layer laid out anew")
 
 
 def _largest(model: Model, layers: range, loading: Loading, fmt: str) -> int:

@@ -270,6 +270,9 @@ def test_that_packed_weights_are_laid_out_anew_layer_by_layer() -> None:
     # 28,672 × 4,096 in 4 bits, and two bytes and a half for each group of 128.
     assert found.likely_bytes == 28_672 * 4096 * (0.5 + 2.5 / 128)
     assert "a layer laid out anew" not in passing("Llama-3.1-8B")
+    # Of experts in 16 bits some kernels want gate and up the other way round: 128 × 1,536 × 2,048.
+    experts = passing("Qwen3-30B-A3B")["a layer laid out anew"]
+    assert (experts.likely_bytes, experts.high_bytes) == (0, 128 * 1536 * 2048 * 2)
     # Before 0.8 no runner kept embeddings.
     assert "input buffer" not in passing("Llama-3.1-8B", runtime_version="0.7.3")
 
