@@ -56,6 +56,7 @@ _MEASURED = {
     Group.PARAMETERS: "parameters",
     Group.WEIGHTS: "weights",
     Group.CONTEXT: "context",
+    Group.UPDATED: "updated",
 }
 
 
@@ -133,7 +134,7 @@ class Columns:
             "weights": [r.weight_bytes for r in rows],
             "context": [r.context for r in rows],
             "downloads": [r.downloads for r in rows],
-            "updated": [_moment(r.updated) for r in rows],
+            "updated": [f.moment(r.updated) for r in rows],
             "margin": [None] * len(rows),
         }
         access = {None: UNKNOWN, False: "Open", True: "Gated"}
@@ -239,8 +240,8 @@ class Columns:
         far = -self._numbers["downloads"][places]
         if group is Group.FIT:
             far = -self._numbers["margin"][places]
-        elif group is Group.CONTEXT:
-            far = -self._numbers["context"][places]
+        elif group in {Group.CONTEXT, Group.UPDATED}:
+            far = -self._numbers[_MEASURED[group]][places]
         elif group in _MEASURED:
             span = cast("Span", filters.value(group))
             numbers = np.maximum(self._numbers[_MEASURED[group]][places], 1)
@@ -323,9 +324,3 @@ class Arranged(Sequence[Row]):
     def _but(self, group: Group) -> Mask:
         others = (mask for name, mask in self._masks.items() if name is not group)
         return reduce(np.logical_and, others, self._asked)
-
-
-def _moment(stated: str) -> int | None:
-    """``2025-03-21T09:30:00.000Z`` as a number that grows with time."""
-    digits = "".join(c for c in stated[:16] if c.isdigit())
-    return int(digits.ljust(12, "0")) if len(digits) >= 8 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
@@ -40,6 +41,7 @@ _BOXES: dict[Group, tuple[str, ...]] = {
 """Groups of check boxes; the others have one box, for what isn't known."""
 _ALWAYS = {(Group.FIT, UNKNOWN)}
 _UNKNOWN_WORDS = {Group.FIT: UNKNOWN}
+_AGES = {"A month": 30, "Three months": 91, "A year": 365, "Two years": 730}
 _MOST_CHOICES = 200
 """Authors offered, those with most models first."""
 
@@ -115,12 +117,14 @@ class FilterColumn(Ground):
         self.parameters = RangeSlider("Parameters", f.PARAMETER_LIMITS, _parameters)
         self.weights = RangeSlider("Stored weights", f.WEIGHT_LIMITS, self._bytes)
         self.context = Choice("least context")
+        self.updated = Choice("last change")
         self.author = Choice("author")
         self.licence = Choice("licence")
         controls: dict[Group, QWidget] = {
             Group.PARAMETERS: self.parameters,
             Group.WEIGHTS: self.weights,
             Group.CONTEXT: self.context,
+            Group.UPDATED: self.updated,
             Group.AUTHOR: self.author,
             Group.LICENCE: self.licence,
         }
@@ -131,6 +135,7 @@ class FilterColumn(Ground):
         self.parameters.moved.connect(self._on_parameters)
         self.weights.moved.connect(self._on_weights)
         self.context.picked.connect(self._on_context)
+        self.updated.picked.connect(self._on_updated)
         self.author.picked.connect(self._on_author)
         self.licence.picked.connect(self._on_licence)
         self.reset.clicked.connect(self._on_reset)
@@ -172,7 +177,7 @@ class FilterColumn(Ground):
             section.heading.setFont(theme.font("small"))
             for row in section.boxes:
                 row.set_theme(theme)
-        for choice in (self.context, self.author, self.licence):
+        for choice in (self.context, self.updated, self.author, self.licence):
             choice.setFont(theme.font("table"))
             choice.set_widths(80, WIDTH - 48)
             choice.setFixedHeight(theme.size("control"))
@@ -217,6 +222,8 @@ class FilterColumn(Ground):
             case Group.CONTEXT:
                 items = [("Any", 0), *((f"{tokens_short(n)} tokens", n) for n in f.CONTEXTS)]
                 self.context.set_items(items, filters.context)
+            case Group.UPDATED:
+                self.updated.set_items(_ages(filters.since), filters.since)
             case Group.AUTHOR:
                 self.author.set_items(
                     _offered(counts, filters.author, "Any author"), filters.author
@@ -244,6 +251,9 @@ class FilterColumn(Ground):
 
     def _on_context(self, least: object) -> None:
         self._tell(self._filters.with_(context=least))
+
+    def _on_updated(self, since: object) -> None:
+        self._tell(self._filters.with_(since=since))
 
     def _on_author(self, author: object) -> None:
         self._tell(self._filters.with_(author=author))
@@ -281,6 +291,18 @@ def _span(group: Group, span: Span, say: Callable[[int], str]) -> str:
     else:
         words = f"{say(span.low)} to {say(span.high)}" if span.low else f"up to {say(span.high)}"
     return f"{group.value}: {words}"
+
+
+def _ages(chosen: int) -> list[tuple[str, object]]:
+    """Spans up to today; one that was chosen on another day keeps its own first day."""
+    today = datetime.now(UTC).date()
+    days = {words: today - timedelta(days=number) for words, number in _AGES.items()}
+    found = [(words, f.moment(day.isoformat())) for words, day in days.items()]
+    known = [("Any time", 0), *found]
+    if chosen not in {since for _, since in known}:
+        text = str(chosen)
+        known.append((f"Since {text[:4]}-{text[4:6]}-{text[6:8]}", chosen))
+    return [*known]
 
 
 def _offered(counts: Mapping[str, int], chosen: str, anything: str) -> list[tuple[str, object]]:

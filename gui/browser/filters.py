@@ -28,6 +28,7 @@ class Group(StrEnum):
     CONTEXT = "Context at least"
     TAKES = "Takes in"
     ACCESS = "Access"
+    UPDATED = "Updated within"
     AUTHOR = "Author"
     LICENCE = "Licence"
 
@@ -80,6 +81,8 @@ class Filters:
     weights: Span = ANY
     """Bytes of the weights as stored."""
     context: int = 0
+    since: int = 0
+    """The day of the last change at least, as ``moment`` counts; 0 for any."""
     takes: frozenset[str] = frozenset()
     """What a model has to take in; all of it."""
     author: str = ""
@@ -129,12 +132,20 @@ _FIELDS = {
     Group.PARAMETERS: "parameters",
     Group.WEIGHTS: "weights",
     Group.CONTEXT: "context",
+    Group.UPDATED: "since",
     Group.TAKES: "takes",
     Group.AUTHOR: "author",
     Group.LICENCE: "licence",
 }
 ALL = Filters(hidden=frozenset())
 """Filters that let everything through."""
+
+
+def moment(stated: str) -> int | None:
+    """``2025-03-21T09:30:00.000Z`` as 202503210930, a number that grows with time."""
+    digits = "".join(c for c in stated[:16] if c.isascii() and c.isdigit())
+    return int(digits.ljust(12, "0")) if len(digits) >= 8 else None
+
 
 _GGUF = re.compile(r"(?:UD-)?(?:I?Q|TQ)\d|GGUF|MXFP4_MOE|MOSTLY", re.IGNORECASE)
 _FOUR_BITS = re.compile(

@@ -148,6 +148,7 @@ def _far(group: Group, row: Row, unit: UnitSystem) -> str:
         Group.AUTHOR: row.owner,
         Group.LICENCE: row.licence,
         Group.ACCESS: "gated" if row.gated else "",
+        Group.UPDATED: f"updated {row.updated[:10]}" if row.updated else "",
     }
     return f", {words[group]}" if words.get(group) else ""
 

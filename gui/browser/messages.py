@@ -19,6 +19,7 @@ LOOSEN = {
     Group.CONTEXT: "Any context",
     Group.TAKES: "Whatever it takes in",
     Group.ACCESS: "Open and gated",
+    Group.UPDATED: "However old",
     Group.AUTHOR: "Any author",
     Group.LICENCE: "Any licence",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -33,6 +34,7 @@ from gui.browser.view_model import BrowserViewModel
 from gui.kit.tasks import TaskRunner
 from gui.kit.theme import load_theme, style_sheet
 from tests.helpers import fake_hub
+from tests.helpers.fake_hub import Repo
 
 GEMMA = "google/gemma-3-12b-it"
 PLAN = Deployment(runtime="vllm", max_model_len=8192, concurrency=4)
@@ -289,6 +291,26 @@ def test_that_filters_which_leave_nothing_name_the_one_to_loosen(view, qtbot):
     assert {k.split("/")[0] for k in shown(view)} == {"google"}
     click(qtbot, view.findChild(QPushButton, "show all"))
     assert len(shown(view)) == len(catalogue.entries())
+
+
+def test_that_models_of_the_hub_are_told_by_the_day_of_their_last_change(view, qtbot, hub):
+    now = datetime.now(UTC)
+    for name, days in (("new", 3), ("middling", 200), ("old", 2000)):
+        stated = (now - timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        hub.add(Repo(f"dated/{name}", facts={"downloads": 1, "lastModified": stated}))
+    hub.add(Repo("dated/unknown", facts={"downloads": 1, "lastModified": None}))
+    view.model.set_source(Source.HUB)
+    qtbot.keyClicks(view.search, "dated")
+    settle(qtbot, view)
+    for words, left in (
+        ("A month", {"new"}), ("A year", {"new", "middling"}),
+        ("Any time", {"new", "middling", "old"}),
+    ):  # fmt: skip
+        pick(view, "last change", words)
+        assert {k.split("/")[1] for k in shown(view)} == {*left, "unknown"}
+    pick(view, "last change", "A month")
+    toggle(view, "Updated within: Unknown")
+    assert shown(view) == ["dated/new"]
 
 
 def test_that_rows_of_the_hub_without_known_facts_say_so(view, qtbot, hub):

@@ -198,6 +198,7 @@ UNKNOWN_IN = (
     (ALL.with_(weights=Span(1, 50 * GIB)), Group.WEIGHTS, ["b/Large", "c/odd"]),
     (ALL.with_only(Group.FORMAT, ["FP8"], FORMATS), Group.FORMAT, ["b/Large", "c/odd"]),
     (ALL.with_(context=100_000), Group.CONTEXT, ["b/Large", "c/odd"]),
+    (ALL.with_(since=202501010000), Group.UPDATED, ["a/small", "b/Large"]),
     (ALL.with_(takes=frozenset({"Images"})), Group.TAKES, ["b/Large", "c/odd"]),
     (ALL.with_shown(Group.ACCESS, "Gated", shown=False), Group.ACCESS, ["a/small", "c/odd"]),
     (ALL.with_(licence="mit"), Group.LICENCE, ["a/small", "c/odd"]),
