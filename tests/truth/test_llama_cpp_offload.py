@@ -71,14 +71,30 @@ _RUNS = [
 """Model, layers on the GPU, context, cache type, flash attention, the GPU's compute buffer."""
 
 
+_LOADS: list[tuple[str, dict[str, int], dict[str, Any], int]] = [
+    ("Llama-3.1-8B", {"n_gpu_layers": 16}, {"op_offload": False}, 138422400),
+    ("Phi-4", {"n_gpu_layers": 20}, {"op_offload": False}, 164636800),
+    ("Mixtral-8x7B", {"n_gpu_layers": 999, "cpu_moe": 999}, {}, 527972352),
+    ("Mixtral-8x7B", {"n_gpu_layers": 999, "cpu_moe": 16}, {"op_offload": False}, 243283968),
+    ("Qwen3-30B-A3B", {"n_gpu_layers": 999, "cpu_moe": 24}, {"n_ctx": 131072}, 362297600),
+    ("Qwen3-235B-A22B", {"n_gpu_layers": 999, "cpu_moe": 47}, {"n_ubatch": 2048}, 1298194432),
+    ("Qwen3-8B", {"n_gpu_layers": 0}, {"n_ctx": 131072}, 713035776),
+]
+"""Model, where it is, what differs from a context of 32,768, the GPU's compute buffer."""
+
+
 def _compute(model: str, layers: int, **settings: Any) -> Any:
+    return _lent(model, {"n_gpu_layers": layers}, settings)
+
+
+def _lent(model: str, load: dict[str, int], settings: dict[str, Any]) -> Any:
     file_type = "MXFP4_MOE" if model.startswith("gpt-oss") else "Q4_K_M"
     budget = gguf.planned(
         {
             "model": model,
             "file_type": file_type,
             "backend": "GPU",
-            "load": {"n_gpu_layers": layers},
+            "load": load,
             "settings": {"n_outputs_max": 1, **settings},
         }
     )
@@ -91,6 +107,14 @@ def test_that_a_gpu_is_lent_the_hosts_caches(
 ) -> None:
     ours = _compute(model, layers, n_ctx=n_ctx, type_k=cache, type_v=cache, fa=flash)
     assert ours.low_bytes <= measured <= ours.high_bytes
+
+
+@pytest.mark.parametrize(("model", "load", "settings", "measured"), _LOADS)
+def test_that_experts_and_products_are_lent_as_measured(
+    model: str, load: dict[str, int], settings: dict[str, Any], measured: int
+) -> None:
+    ours = _lent(model, load, {"n_ctx": 32768, **settings})
+    assert ours.likely_bytes == pytest.approx(measured, rel=0.001)
 
 
 @pytest.mark.parametrize(("model", "copies"), [("Qwen3-8B", 2), ("Llama-3.1-8B", 3)])

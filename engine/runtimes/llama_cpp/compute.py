@@ -173,16 +173,22 @@ class Graph:
             size -= self.mask(CacheKind.FULL) + self.mask(CacheKind.SLIDING)
         return size
 
-    def device_layers(self, *, cuda: bool) -> int:
-        """The largest phase inside a layer on a GPU that shares the graph with the host."""
+    def device_layers(self, *, cuda: bool, routed: bool = True) -> int:
+        """The largest phase inside a layer on a GPU that shares the graph with the host.
+
+        Args:
+            cuda: whether CUDA's rules hold.
+            routed: whether any experts are on the GPU.
+        """
+        products = max(self._dense(cuda=cuda), self.experts() if routed else 0)
         if self.attends_on_host:
-            return max(self._dense(cuda=cuda), self.experts(), self._alive)
-        return self.layers(cuda=cuda)
+            return max(products, self._alive)
+        return max(products, self._attention(cuda=cuda), self.recurrent())
 
     def layers(self, *, cuda: bool) -> int:
         """The largest phase inside a layer."""
-        found = [self._dense(cuda=cuda), self.experts(), self._attention(cuda=cuda)]
-        return max(*found, self.recurrent())
+        products = max(self._dense(cuda=cuda), self.experts())
+        return max(products, self._attention(cuda=cuda), self.recurrent())
 
     def _dense(self, *, cuda: bool) -> int:
         shape = self.shape

@@ -53,9 +53,10 @@ def compute_buffers(graph: Graph, placement: Placement, *, cuda: bool) -> dict[i
 
 
 def _borrowed_output(graph: Graph, placement: Placement, *, cuda: bool) -> int:
-    """No layer on the GPU, but large batches borrow it: a layer's matrix, or that of the logits."""
+    """No layer on the GPU, but large batches borrow it, for a matrix or a cache at a time."""
+    copied = max(_copied_weights(graph, placement), _copied_cache(graph, placement))
     layers = graph.inputs(CUDA_ALIGNMENT) + graph.cast_masks()
-    layers += max(graph.layers(cuda=cuda), _copied_weights(graph, placement))
+    layers += max(graph.layers(cuda=cuda), copied)
     if graph.settings.outputs < _LEAST_BORROWED:
         return layers
     logits = graph.logits(cuda=cuda) or graph.layers(cuda=cuda)
@@ -110,10 +111,16 @@ def _split(graph: Graph, placement: Placement, used: list[int], *, cuda: bool) -
     settings = graph.settings
     logits = graph.logits(cuda=cuda) if placement.output != HOST else 0
     if not settings.op_offload:
-        host = graph.token_ids() + graph.inputs() + graph.layers(cuda=False) + graph.unit
-        held = {HOST: host}
-        for device in used:
-            held[device] = graph.device_layers(cuda=cuda)
+        held = {HOST: graph.token_ids() + graph.inputs()}
+        on_gpu = graph.device_inputs()
+        if HOST in placement.blocks:
+            held[HOST] += graph.layers(cuda=False) + graph.unit
+            on_gpu += graph.device_layers(cuda=cuda) - 2 * graph.unit
+        else:
+            routed = placement.cpu_experts < graph.shape.num_layers
+            held[HOST] += _routed_on_host(graph)
+            on_gpu += graph.device_layers(cuda=cuda, routed=routed)
+        held |= dict.fromkeys(used, on_gpu)
         if logits:
             held[placement.output] = max(held[placement.output], logits - 3 * graph.unit)
         return held
@@ -135,6 +142,15 @@ def _split(graph: Graph, placement: Placement, used: list[int], *, cuda: bool) -
     return held
 
 
+def _routed_on_host(graph: Graph) -> int:
+    """Experts alone on the host: their rows, or one and what comes out for each expert."""
+    moe = graph.shape.moe
+    if moe is None:
+        return 0
+    rows = 4 * graph.settings.tokens * moe.num_experts_per_tok * moe.width
+    return max(3 * rows, rows + moe.num_experts_per_tok * graph.unit) + 2 * graph.unit
+
+
 def open_bytes(graph: Graph, placement: Placement, device: int) -> tuple[int, int]:
     """What a device may hold less, and more, by where the allocator finds holes.
 
@@ -142,12 +158,15 @@ def open_bytes(graph: Graph, placement: Placement, device: int) -> tuple[int, in
     what is free is not known closer than by one more of them, or by the experts beside; and some
     hybrids attend on the host all the same, by where their layers stand.
     """
-    is_first = device == min((d for d in placement.blocks if d != HOST), default=HOST)
-    copied = _copied_cache(graph, placement) if is_first and device != HOST else 0
-    if not copied or not graph.settings.op_offload:
+    is_first = device == min((d for d in placement.blocks if d != HOST), default=0)
+    copied = _copied_cache(graph, placement) if is_first else 0
+    experts, shape = _copied_experts(graph, placement), graph.shape
+    if not is_first or not graph.settings.op_offload or not copied + experts:
         return 0, graph.holes()
-    shape, cache = graph.shape, _cache_on_loan(graph, placement)[1]
-    experts = _copied_experts(graph, placement)
+    if not copied:  # Seen where a token has one expert: its matrix is held twice.
+        twice = shape.moe is not None and shape.moe.num_experts_per_tok == 1
+        return 0, max(experts if twice else 0, graph.holes())
+    cache = _cache_on_loan(graph, placement)[1]
     more = max((2 if shape.per_layer_embedding else 1) * cache + experts, graph.holes())
     if not shape.is_hybrid:
         return experts // 2, more
