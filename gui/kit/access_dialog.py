@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from engine.source.access import Access, Origin
 from engine.source.hub import HubClient
-from gui.kit.controls import label, running_text
+from gui.kit.controls import label, running_text, set_role
 from gui.kit.latest import LatestOnly
 from gui.kit.messages import sentence
 from gui.kit.progress import ProgressLine
@@ -176,7 +176,5 @@ class AccessDialog(QDialog):
         self.keep.setEnabled(bool(text.strip()))
 
     def _say(self, text: str, *, wrong: bool) -> None:
-        self.status.setProperty("role", "trouble" if wrong else "small")
-        self.status.style().unpolish(self.status)
-        self.status.style().polish(self.status)
+        set_role(self.status, "trouble" if wrong else "small")
         self.status.setText(text)

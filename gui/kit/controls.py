@@ -76,6 +76,14 @@ def running_text(role: str) -> QLabel:
     return made
 
 
+def set_role(widget: QWidget, role: str) -> None:
+    """Give ``widget`` another of the theme's roles."""
+    if widget.property("role") != role:
+        widget.setProperty("role", role)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
+
+
 class ElidedLabel(QLabel):
     """One line that ends in an ellipsis where it must, with the whole text in the tooltip."""
 

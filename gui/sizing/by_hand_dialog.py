@@ -19,7 +19,7 @@ from engine.errors import PlimsollError
 from engine.source.by_hand import Measures, by_hand
 from engine.units import parse_parameters, parse_tokens
 from gui.kit import format as fmt
-from gui.kit.controls import label, running_text
+from gui.kit.controls import label, running_text, set_role
 from gui.kit.fields import parse_count
 
 if TYPE_CHECKING:
@@ -144,9 +144,7 @@ class ByHandDialog(QDialog):
         return Measures(**found, name=self.name.text().strip()[:80] or Measures.name)
 
     def _say(self, text: str, *, wrong: bool) -> None:
-        self.words.setProperty("role", "trouble" if wrong else "small")
-        self.words.style().unpolish(self.words)
-        self.words.style().polish(self.words)
+        set_role(self.words, "trouble" if wrong else "small")
         self.words.setText(text)
         self.confirm.setEnabled(self._known is not None)
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from gui.kit.charts.picture import MemoryPicture
 from gui.kit.charts.scene import scene_for
-from gui.kit.controls import Choice, ElidedLabel, Ground, Hairline
+from gui.kit.controls import Choice, ElidedLabel, Ground, Hairline, set_role
 from gui.sizing import present
 from gui.sizing.fit_map_model import FitMapModel
 from gui.sizing.fit_map_view import FitMapView
@@ -156,11 +156,7 @@ class SizingView(Ground):
         self._say(sentence or " ".join(self._model.state.notes), wrong=bool(sentence))
 
     def _say(self, text: str, *, wrong: bool) -> None:
-        role = "trouble" if wrong else "small"
-        if self.remark.property("role") != role:
-            self.remark.setProperty("role", role)
-            self.remark.style().unpolish(self.remark)
-            self.remark.style().polish(self.remark)
+        set_role(self.remark, "trouble" if wrong else "small")
         self.remark.set_text(text)
         self.remark.setVisible(bool(text))
 
