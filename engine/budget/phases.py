@@ -133,6 +133,8 @@ def _load_driver(rank: RankBudget, transients: tuple[Estimate, ...]) -> str:
 def _decode_driver(rank: RankBudget) -> str:
     cache = rank.regions[Region.KV_CACHE]
     if not cache.estimate.high_bytes:
+        if rank.needed.likely_bytes and rank.has_pool:
+            return "the weights: they leave the cache nothing"
         return _lowered(rank.regions[Region.RECURRENT_STATE].note)
     return f"the cache: {_lowered(cache.note)}"
 

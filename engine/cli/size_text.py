@@ -315,7 +315,10 @@ def _inverse(answers: Sequence[Answer], look: Look) -> Iterator[str]:
         value = f"{found.value:,}" if isinstance(found.value, int) else found.value or "none"
         where = f" (rank {found.rank})" if found.rank else ""
         head = f"  {fitted(_QUESTIONS[found.question], 23)}{value:<16} "
-        spread = [f"{k} {v}" for k, v in found.settings.items() if v != found.value]
+        # A setting that is the answer itself need not be said again, unless it is one of several.
+        said = list(found.settings.items())
+        alone = len(said) == 1 or isinstance(found.value, str)
+        spread = [f"{k} {v}" for k, v in said if v != found.value or not alone]
         beyond = f"beyond: {found.reason}{where}" if found.region else found.reason
         text = " · ".join([*spread, beyond])
         lines = wrapped(text, look.width, first=" " * len(head), rest=" " * 27)

@@ -160,7 +160,7 @@ class _Search:
             "max_concurrency",
             most,
             limit,
-            f"no more than {limit:,} requests run at once under this plan",
+            f"no more than {limit:,} request{'s' if limit > 1 else ''} at once under this plan",
             lambda n: self.plan.with_(
                 max_model_len=self.settled.max_model_len, concurrency=n, n_ctx=None, batch_size=None
             ),
@@ -261,7 +261,7 @@ class _Search:
         if self.is_open:
             return self._unknown(question)
         settings = dict.fromkeys(names, value) if value else {}
-        if value >= limit:
+        if value and value >= limit:
             return Answer(question, value, settings, None, None, at_limit)
         shown = value or None
         return self._stopped(question, shown, settings, planned(value + 1), self.machine)

@@ -214,7 +214,9 @@ def _fits(model: Model, plan: Deployment, machine: Machine) -> bool:
         budget = registry.get(plan.runtime).plan(model, plan, machine)
     except DeploymentError:
         return False
-    return not budget.refusals and _margin_bytes(budget) >= 0
+    if budget.refusals or _margin_bytes(budget) < 0:
+        return False
+    return not budget.doubts or judge(budget).fit is not Fit.UNKNOWN
 
 
 def rungs(model: Model, runtime: str) -> tuple[str, ...]:

@@ -72,6 +72,12 @@ def test_that_a_pool_takes_what_the_rest_of_its_share_leaves() -> None:
     )
 
 
+def test_that_a_pool_that_the_weights_leave_nothing_is_not_called_none() -> None:
+    plan = Deployment(runtime="vllm", max_model_len=8192)
+    full = size(model("Llama-3.1-70B"), plan, machine(RTX_4090)).budget.ranks[0]
+    assert by_phase(full)[Phase.DECODE].driver == "the weights: they leave the cache nothing"
+
+
 @pytest.mark.parametrize("runtime", ["vllm", "llama.cpp", "transformers"])
 def test_that_every_phase_has_its_driver_and_none_counts_headroom(runtime: str) -> None:
     found = rank(runtime)

@@ -124,6 +124,14 @@ def test_that_nothing_is_promised_of_a_model_in_doubt() -> None:
         assert "not counted" in found.reason
 
 
+def test_that_a_server_without_room_for_a_request_names_what_binds() -> None:
+    # 141 GB of weights on a card of 24: SGLang's own cap on requests is 0 then, and no answer.
+    found = asked("Llama-3.1-70B", Deployment(runtime="sglang", max_model_len=4096))
+    most = found["max_concurrency"]
+    assert most.value is None
+    assert (most.rank, most.region) == (0, Region.WEIGHTS)
+
+
 def test_that_the_answers_agree_with_the_limits() -> None:
     plan = Deployment(max_model_len=8192, concurrency=4)
     found, known = asked("Llama-3.1-8B", plan), limits(model("Llama-3.1-8B"), plan, HERE)

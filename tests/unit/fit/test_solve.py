@@ -203,12 +203,17 @@ def test_that_nothing_fits_where_what_is_certain_is_too_large(runtime: str) -> N
     assert (found.max_context, found.max_concurrency) == (0, 0)
 
 
-def test_that_limits_of_a_bound_are_those_of_the_most_it_can_be() -> None:
-    # The same figures as without the doubt: counted at its most, the state takes no more.
+def test_that_limits_of_a_bound_are_those_that_are_sure() -> None:
+    # Counted at its most, the state takes no more; but likely is not sure, as the verdict says.
     plan = Deployment(runtime="vllm", max_model_len=1024)
     here = machine(RTX_4090)
     upper = doubted("Llama-3.1-8B", Subject.SEQUENCE_STATE, Direction.UPPER)
-    assert limits(upper, plan, here) == limits(model("Llama-3.1-8B"), plan, here)
+    found, known = limits(upper, plan, here), limits(model("Llama-3.1-8B"), plan, here)
+    assert found.max_context is not None
+    assert known.max_context is not None
+    assert 0 < found.max_context < known.max_context
+    for tokens, fit in ((found.max_context, Fit.FITS), (found.max_context + 1, Fit.UNKNOWN)):
+        assert size(upper, plan.with_(max_model_len=tokens), here).verdict.fit is fit
 
 
 def test_that_vllms_longest_context_ends_where_it_refuses_more() -> None:
