@@ -130,7 +130,12 @@ def on(machine: Machine, devices: Sequence[int]) -> Machine:
         raise DeploymentError(message, field="devices")
     if tuple(devices) == tuple(range(len(machine.slots))):
         return machine
-    return replace(machine, slots=tuple(machine.slots[i] for i in devices))
+    chosen = f"device{'s' if len(devices) > 1 else ''} {', '.join(map(str, devices))}"
+    return replace(
+        machine,
+        name=f"{machine.name} ({chosen})",
+        slots=tuple(machine.slots[i] for i in devices),
+    )
 
 
 def _after(placed: Placed, machine: Machine) -> Machine:

@@ -297,7 +297,8 @@ _BUILDERS: dict[str, Callable[[_Parser, Asked], None]] = {
 
 
 def _tokens(text: str) -> int:
-    return _read(parse_tokens, text)
+    # Some take -1, as vLLM's context does; what may be negative is the contract's to say.
+    return _whole(text) if text.startswith("-") else _read(parse_tokens, text)
 
 
 def _bytes(text: str) -> int:

@@ -78,13 +78,7 @@ class Desk:
 
             machine = on(machine, request.devices)
         model = self.model(request)
-        deployment, about_plan = _complete(request, model, machine)
-        if request.draft_model is not None:
-            deployment = replace(deployment, draft_model=self._known(request.draft_model))
-        flow = None
-        if request.traffic is not None:
-            flow, deployment, about_traffic = _sustained(request.traffic, deployment)
-            about_plan = (about_traffic, *about_plan)
+        deployment, flow, about_plan = self._deployment(request, model, machine)
         return Plan(
             flow=flow,
             model=model,
@@ -109,11 +103,21 @@ class Desk:
         found: list[Tenant] = []
         for each in (request, *request.others):
             model = self.model(each)
-            deployment, _ = _complete(each, model, machine)
-            if each.draft_model is not None:
-                deployment = replace(deployment, draft_model=self._known(each.draft_model))
+            deployment, _, _ = self._deployment(each, model, machine)
             found.append(Tenant(model, deployment, each.devices))
         return tuple(found), machine
+
+    def _deployment(
+        self, request: Request, model: Model, machine: Machine
+    ) -> tuple[Deployment, Flow | None, tuple[str, ...]]:
+        """The plan with what the request left open, its traffic's flow, and what was assumed."""
+        deployment, assumed = _complete(request, model, machine)
+        if request.draft_model is not None:
+            deployment = replace(deployment, draft_model=self._known(request.draft_model))
+        if request.traffic is None:
+            return deployment, None, assumed
+        flow, deployment, about_traffic = _sustained(request.traffic, deployment)
+        return deployment, flow, (about_traffic, *assumed)
 
     def model(self, request: Request) -> Model:
         """The model that ``request`` names or carries."""

@@ -119,6 +119,10 @@ def _traffic(values: Mapping[str, Any]) -> Traffic | None:
     if lacking is not None:
         message = f"A traffic needs {lacking} too: give {', '.join(ABOUT_THE_TRAFFIC)}."
         raise UsageError(message, field=lacking)
+    for name in ("concurrency", "live_tokens"):
+        if name in values:
+            message = f"A traffic says by itself how much runs at once: leave out {name}."
+            raise UsageError(message, field=name)
     return Traffic(**{name: values[name] for name in ABOUT_THE_TRAFFIC})
 
 

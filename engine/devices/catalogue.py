@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_DEVICES = 1024
 _MEMORY = re.compile(r"\d{1,6}(?:\.\d{1,3})? ?(?:GB|GiB)")
+_COUNTED = re.compile(r"(\d{1,4}) ?[x×] ?(.*\S)")
 _MAX_TOTAL_BYTES = 1024 * TIB
 
 
@@ -56,6 +57,11 @@ def find(name: str) -> Device:
     """
     found = _candidates(name)
     shown = printable(name.strip(), 80)
+    # After a comma drivers write a size; a further device there must not be passed over.
+    if any(_candidates(further) for further in name.split(",")[1:]):
+        listed = " + ".join(part.strip() for part in shown.split(","))
+        message = f"{shown!r} names several devices: write {listed!r}."
+        raise DeviceError(message, field="gpu")
     if len(found) == 1:
         return found[0]
     if found:
@@ -210,12 +216,11 @@ def lists(text: str) -> bool:
 
 
 def _counted(text: str) -> tuple[int, str]:
-    """``2 x RTX 3060`` as 2 and ``RTX 3060``."""
-    head, times, name = text.replace("×", "x").partition("x ")
-    number = head.strip()
-    if times and number.isdecimal() and 1 <= int(number[:5]) <= MAX_DEVICES:
-        return int(number), name.strip()
-    return 1, text
+    """``2 x RTX 3060`` as 2 and ``RTX 3060``; 1 and the text where it says no count."""
+    said = _COUNTED.fullmatch(text.strip())
+    if said is None or not 1 <= int(said[1]) <= MAX_DEVICES:
+        return 1, text
+    return int(said[1]), said[2]
 
 
 def _device(row: _Row) -> Device:

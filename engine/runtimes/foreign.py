@@ -100,8 +100,8 @@ _FOREIGN = {runtime: _Foreign(runtime) for runtime in (*_OWNERS, *_BORROWERS)}
 
 
 def has(runtime: str, setting: str) -> bool:
-    """Whether ``runtime`` knows ``setting``."""
-    return setting in _OWNERS[runtime][1]
+    """Whether ``runtime`` knows ``setting``, of its own or of the one it starts."""
+    return setting in _own(runtime)[1]
 
 
 def settings_of(runtime: str) -> frozenset[str]:

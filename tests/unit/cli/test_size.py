@@ -346,3 +346,24 @@ def test_that_an_unknown_runtime_is_told_which_there_are(plimsoll, llama_8b):
         in wrong
     )
     assert "tgi, not 'onnx'" in wrong
+
+
+@pytest.mark.parametrize("option", [("--context", "-1"), ("--context=-1",)])
+def test_that_vllms_longest_context_may_be_asked_for(plimsoll, llama_8b, option):
+    found = plimsoll("size", llama_8b, "--gpu", "RTX 4090", *option)
+    assert found.status == 0
+    assert "to spare" in found.output
+    wrong = plimsoll("size", llama_8b, "--gpu", "RTX 4090", "--context", "-2")
+    assert wrong.complaint.startswith("plimsoll: max_model_len must be between -1 and ")
+
+
+def test_that_every_size_that_spreads_a_model_is_named(plimsoll, llama_8b):
+    # 16 GB in 16 bits: two cards of 12 share the layers, or the four of 8 share each of them.
+    for gpu in ("RTX 3060 12GB", "RTX 3060 8GB"):
+        found = plimsoll("size", llama_8b, "--gpu", gpu, "--context", "1k", "--inverse")
+        line = next(line for line in found.output.splitlines() if "Fewest devices" in line)
+        words = line.split()
+        spread = int(words[words.index("tensor_parallel_size") + 1]) * int(
+            words[words.index("pipeline_parallel_size") + 1]
+        )
+        assert spread == int(words[2])

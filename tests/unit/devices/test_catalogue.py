@@ -287,6 +287,13 @@ def test_that_a_machine_may_hold_different_devices():
     assert catalogue.mixed(catalogue.named("2x RTX 4090")).name == "2 × RTX 4090"
 
 
+def test_that_no_device_of_a_list_is_passed_over():
+    assert catalogue.named("4x4090") == (catalogue.find("RTX 4090"),) * 4
+    assert catalogue.find("NVIDIA GeForce RTX 4090, 24564 MiB").name == "RTX 4090"
+    with pytest.raises(DeviceError, match=r"write 'RTX 4090 \+ RTX 3090'"):
+        catalogue.find("RTX 4090, RTX 3090")
+
+
 def test_that_memory_alone_is_a_device_too():
     (card,) = catalogue.named("24 GB")
     assert card.total_bytes == 24 * 10**9

@@ -8,6 +8,7 @@ import pytest
 
 from engine.cancel import CancelToken
 from engine.contract.desk import Desk
+from engine.contract.request import parse
 from engine.contract.respond import respond
 from engine.deployment.spec import Deployment
 from engine.errors import DeploymentError, PlimsollError
@@ -104,10 +105,27 @@ def test_that_a_request_states_its_traffic() -> None:
     assert "sustained" in " ".join(str(line) for line in answer["assumptions"])  # pyright: ignore[reportGeneralTypeIssues]
 
 
+@pytest.mark.parametrize("runtime", ["ollama", "lmstudio", "jan", "koboldcpp", "tgi"])
+def test_that_programs_that_start_another_take_a_traffic_as_that_one_does(runtime: str) -> None:
+    asked = {"runtime": runtime, "gpu": "L40S"}
+    answer, _ = respond(Desk(CancelToken()), QUESTION | asked)
+    assert isinstance(answer["traffic"], dict)
+
+
+def test_that_each_model_beside_others_is_held_to_its_own_traffic() -> None:
+    beside = {k: v for k, v in QUESTION.items() if k not in ("id", "gpu", "gpu_count")}
+    asked = {"gpu": "2 x L40S", "devices": [0], "with": [beside | {"devices": [1]}]}
+    tenants, _ = Desk(CancelToken()).tenants(parse(QUESTION | asked))
+    alone = Desk(CancelToken()).plan(parse(QUESTION)).deployment.concurrency
+    assert [each.deployment.concurrency for each in tenants] == [alone, alone]
+
+
 @pytest.mark.parametrize(
     ("changed", "field"),
     [
         ({"prompt_lengths": None}, "prompt_lengths"),
+        ({"concurrency": 3}, "concurrency"),
+        ({"live_tokens": 3}, "live_tokens"),
         ({"output_lengths": [0]}, "output_lengths"),
         ({"arrival_rate": 0}, "arrival_rate"),
         ({"tokens_per_second": -1}, "tokens_per_second"),
