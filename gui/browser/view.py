@@ -207,7 +207,7 @@ class BrowserView(Ground):
         self.list.customContextMenuRequested.connect(self._on_menu)
         self.rows.more_wanted.connect(self.model.fetch_more)
         self.message.acted.connect(self.model.act_on_message)
-        self.model.changed.connect(self._show)
+        self.model.changed.connect(self._on_changed)
         self.model.badges_changed.connect(self._on_badges)
         self.model.chosen.connect(self.chosen)
 
@@ -264,6 +264,10 @@ class BrowserView(Ground):
     # --- the state
 
     @Slot(object)
+    def _on_changed(self, state: State) -> None:
+        if self.isVisible():
+            self._show(state)
+
     def _show(self, state: State) -> None:
         self.sources.show_source(state.source, state.counts)
         self._show_filters(state.wanted.filters)
@@ -367,6 +371,7 @@ class BrowserView(Ground):
     @override
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        self._show(self.model.state)
         if not self._was_shown:
             self._was_shown = True
             self.model.count_local()

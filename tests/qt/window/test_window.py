@@ -323,6 +323,7 @@ def test_that_the_lists_order_and_direction_are_there_again_at_the_next_start(ap
         app.browser.model.set_sort(Sort.PARAMETERS)
     app.window.close()
     again = start()
+    again.window.show_browser()
     assert (
         again.browser.findChild(QToolButton, "order")
         .text()
