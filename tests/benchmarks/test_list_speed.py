@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +22,7 @@ pytestmark = pytest.mark.benchmark
 
 LIMIT_S = 0.05
 ROWS = 100_000
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -77,4 +83,71 @@ def test_that_100000_rows_are_filtered_and_sorted_within_50_ms(columns, note):
         ("search 100,000 rows for two words", search),
     ):
         note(what, f"{1000 * taken:.0f} ms", f"{1000 * LIMIT_S:.0f} ms")
+        assert taken <= LIMIT_S
+
+
+# The same through the expanded browser's widgets; each figure is the longer of the two turns of
+# the event loop that an edit takes: working out the rows, and painting them.
+PROGRAM = """
+import json, time
+from gui.app import make_application, spare_the_collector
+application = make_application(["plimsoll"])
+from engine.source.hub import HubClient
+from gui.browser.columns import Columns
+from gui.browser.expanded import ExpandedBrowser
+from gui.browser.filters import ALL
+from gui.browser.listing import Sort
+from gui.browser.rows import Row, Source
+from gui.browser.view_model import BrowserViewModel
+from gui.kit.tasks import TaskRunner
+from gui.kit.theme import load_theme, style_sheet
+theme = load_theme("light")
+application.setStyleSheet(style_sheet(theme))
+model = BrowserViewModel(TaskRunner(), HubClient(offline=True))
+model._all[Source.HUB] = Columns(
+    Row(
+        f"org{n % 997}/model-{n * 7919 % 100003}", f"model-{n * 7919 % 100003}", f"org{n % 997}",
+        lambda _token: None, parameters=n * 104729 % 10**9 or None, context=8192 << n % 5,
+        weight_format=("BF16", "FP8", "GGUF")[n % 3], stored_bytes=n * 15485863 % 10**11,
+    )
+    for n in range(100_000)
+)
+model.set_source(Source.HUB)
+view = ExpandedBrowser(model, theme)
+view.resize(1440, 840)
+view.show()
+model.set_filters(ALL)
+application.processEvents()
+spare_the_collector()
+edits = {
+    "sort": (lambda: model.set_sort(Sort.PARAMETERS), lambda: model.set_sort(Sort.NAME)),
+    "filter": (lambda: model.set_filters(ALL.with_(context=32768)), lambda: model.set_filters(ALL)),
+}
+figures = {}
+for name, both in edits.items():
+    turns = []
+    for edit in both * 4:
+        begun = time.process_time()
+        edit()
+        worked = time.process_time()
+        application.processEvents()
+        turns.append(max(worked - begun, time.process_time() - worked))
+    figures[name] = min(turns)
+print(json.dumps({"rows": len(model.state.rows), "figures": figures}))
+"""
+
+
+def test_that_the_window_sorts_and_filters_100000_rows_without_a_stall(note):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=ROOT,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    assert found["rows"] == ROWS
+    for name, taken in found["figures"].items():
+        note(f"{name} 100,000 rows in the table, longest wait", f"{1000 * taken:.0f} ms", "50 ms")
         assert taken <= LIMIT_S
