@@ -49,6 +49,8 @@ class FitMap:
     limit: tuple[tuple[float, float], ...]
     unknown: str
     """Why some margins, or all, are not known; empty where all are."""
+    refused: str
+    """Why the runtime refuses even the least of these plans; empty where it doesn't."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +106,9 @@ def fit_map(
         ]
     else:
         margins = [[nan] * len(contexts)] * len(whole)
-    return FitMap(shown, contexts, rows, _between(margins, whole, rows), line, unknown)
+    refused = plane.refusal(shown)
+    cells = _between(margins, whole, rows)
+    return FitMap(shown, contexts, rows, cells, line, unknown, refused)
 
 
 def limit(

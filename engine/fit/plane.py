@@ -61,8 +61,10 @@ def axes(model: Model, deployment: Deployment, machine: Machine) -> Axes:
     middle = round((least * most) ** 0.5)
     one, two = plane.margin(middle, 1), plane.margin(middle, 2)
     runs = 1 + one / (one - two) if one > two else 1
+    # What more ask at once than are served only waits: the axis need not go there by itself.
+    served = solve.most_requests(model, deployment, machine)
     top = 2 ** ceil(log2(min(max(_LEAST_TOP, 2 * runs), _HIGHEST_TOP)))
-    return Axes(least, most, max(2, min(top, plane.most_requests), settled.concurrency))
+    return Axes(least, most, max(2, min(top, served), settled.concurrency))
 
 
 class Plane:
@@ -75,7 +77,6 @@ class Plane:
         self.runtime = registry.get(deployment.runtime)
         # A total of llama.cpp's would pin what varies here.
         self._plan = deployment.with_(n_ctx=None, batch_size=None)
-        self.most_requests = solve.most_requests(model, deployment, machine)
         self._margins: dict[tuple[int, int], tuple[float, float, float]] = {}
 
     def margin(self, context: int, requests: int) -> float:
@@ -108,8 +109,6 @@ class Plane:
         return self._margins[key]
 
     def _planned(self, context: int, requests: int) -> tuple[float, float, float]:
-        if requests > self.most_requests:
-            return nan, nan, nan
         plan = self._plan.with_(max_model_len=context, concurrency=requests)
         try:
             found = self.runtime.plan(self.model, plan, self.machine)
@@ -133,16 +132,17 @@ class Plane:
         Raises:
             DeploymentError: the deployment itself is impossible.
         """
-        least = self._budget(shown.least_context)
-        reason, is_bounded = _doubt(least)
-        if not reason and least.refusals:
-            return least.refusals[0], False
-        if reason:
-            return reason, is_bounded
+        found = _doubt(self._budget(shown.least_context))
+        if found[0]:
+            return found
         try:
             return _doubt(self._budget(shown.most_context))
         except DeploymentError:
-            return reason, is_bounded
+            return found
+
+    def refusal(self, shown: Axes) -> str:
+        """Why the runtime refuses even the least plan; empty where it doesn't."""
+        return next(iter(self._budget(shown.least_context).refusals), "")
 
     def is_bounded(self, context: int) -> bool:
         """Whether plans of this context have a margin at all, or bounds of one.

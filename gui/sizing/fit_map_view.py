@@ -181,6 +181,7 @@ class FitMapView(Ground):
                 point=point,
                 alternative=other.line if other and wanted else (),
                 alternative_text=f"With {words.cache_label(other.name)}" if other else "",
+                other=words.no_figure(answer.map)[0],
                 name=name,
                 description=description,
             )
@@ -243,13 +244,13 @@ class FitMapView(Ground):
             part.setVisible(not self.is_curve)
         machine = state.machine or state.here
         edges = edges_bytes(machine.slots[0].device.total_bytes, state.unit)
-        reason = answer.map.unknown if answer else ""
-        rows = words.legend(edges, state.unit, is_open=bool(reason))
-        panel.colors.show_rows(rows, self._theme)
-        panel.reason.setText(f"Unknown in part: {reason}" if reason else "")
+        word, reason = words.no_figure(answer.map) if answer else ("", "")
+        panel.colors.show_rows(words.legend(edges, state.unit, word), self._theme)
+        panel.reason.setText(f"{word}: {reason}")
         panel.reason.setVisible(bool(reason))
         other = answer.alternative if answer else None
-        offered = other is not None and bool(other.name) and not reason and not self.is_curve
+        has_limit = answer is not None and not (answer.map.unknown or answer.map.refused)
+        offered = has_limit and other is not None and bool(other.line) and not self.is_curve
         panel.alternative.setVisible(offered)
         if other is not None and other.name:
             panel.alternative.setText(f"Limit with {words.cache_label(other.name)}")

@@ -122,8 +122,18 @@ def region_rows(sizing: Sizing, rank: int, unit: UnitSystem) -> tuple[Row, ...]:
     return (load, *rows)
 
 
-def legend(edges: tuple[int, ...], unit: UnitSystem, *, is_open: bool) -> tuple[Row, ...]:
-    """The classes of margin, most to spare first; with ``is_open`` also what isn't known."""
+def no_figure(found: FitMap) -> tuple[str, str]:
+    """A word for cells without a margin, and why there are some; both empty where all have one."""
+    if found.refused:
+        return "Refused", found.refused
+    if found.unknown:
+        return "Unknown", found.unknown
+    has_gaps = any(isnan(margin) for row in found.margins for margin in row)
+    return ("Not offered", "The runtime doesn’t take these plans.") if has_gaps else ("", "")
+
+
+def legend(edges: tuple[int, ...], unit: UnitSystem, other: str) -> tuple[Row, ...]:
+    """The classes of margin, most to spare first, and a word for cells that have none."""
     far, near, _, low, high = (_plain(abs(edge), unit) for edge in edges)
     name = unit.value
     words = (
@@ -136,8 +146,8 @@ def legend(edges: tuple[int, ...], unit: UnitSystem, *, is_open: bool) -> tuple[
     )
     pairs = reversed(list(zip(words, CLASSES, strict=True)))
     rows = [Row(text, color=color) for text, color in pairs]
-    if is_open:
-        rows.append(Row("unknown", color="unknown"))
+    if other:
+        rows.append(Row(other.lower(), color="unknown"))
     return tuple(rows)
 
 
@@ -165,8 +175,9 @@ def summary(state: State, found: FitMap | None) -> tuple[str, str]:
     shown = found.axes
     ends = f"{fmt.count(shown.least_context)} to {fmt.count(shown.most_context)}"
     sentences = [f"Contexts from {ends} tokens, 1 to {shown.most_requests:,} at once."]
-    if found.unknown:
-        sentences.append(f"Not known everywhere: {found.unknown}")
+    word, reason = no_figure(found)
+    if word:
+        sentences.append(f"{word} in part: {reason}")
     limits = state.limits
     if limits and limits.max_context is not None and limits.max_concurrency is not None:
         sentences.append(

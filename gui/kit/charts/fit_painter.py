@@ -200,7 +200,7 @@ def _limit_words(canvas: Canvas, scene: MapScene, places: MapPlaces, taken: list
 def _area_words(canvas: Canvas, scene: MapScene, places: MapPlaces, taken: list[QRectF]) -> None:
     font = canvas.theme.font("body.strong")
     metrics = QFontMetricsF(font)
-    words = ("Fits", "Doesn’t fit", "Unknown" if scene.map.unknown else "Not offered")
+    words = ("Fits", "Doesn’t fit", scene.other)
     for text, belongs, share in zip(words, _AREAS, _middles(scene.map), strict=True):
         middle = share and QPointF(
             places.plot.left() + share[0] * places.plot.width(),

@@ -52,6 +52,8 @@ class MapScene:
     alternative: tuple[tuple[float, float], ...]
     """The limit of another plan, as in ``FitMap``; empty for none."""
     alternative_text: str
+    other: str
+    """What cells without a margin are called: unknown, refused, not offered."""
     name: str
     description: str
 

@@ -11,6 +11,7 @@ import pytest
 
 from engine.architecture.spec import Direction, Doubt, Subject
 from engine.deployment.spec import Deployment
+from engine.devices import catalogue
 from engine.fit import solve
 from engine.fit.curve import curve
 from engine.fit.fit_map import CELLS, FitMap, fit_map, limit, margin_table, octaves
@@ -122,12 +123,25 @@ def test_that_axes_hold_the_plan_and_the_limit() -> None:
     assert axes(small, plan.with_(concurrency=5000), large).most_requests >= 5000
 
 
-def test_that_more_than_the_slots_there_are_is_no_plan() -> None:
-    plan = Deployment(runtime="llama.cpp", max_model_len=1024, n_parallel=1)
+def test_that_requests_that_only_wait_take_nothing() -> None:
+    # One slot: however many ask, one is served.
+    plan = Deployment(runtime="llama.cpp", max_model_len=8192, concurrency=4, n_parallel=1)
     found = mapped(LLAMA, plan)
-    assert found.axes.most_requests == 2
-    assert not isnan(found.margins[0][0]) or found.requests[0] > 1
-    assert all(isnan(margin) for margin in found.margins[-1])
+    assert found.axes.most_requests == 4
+    assert found.margins[0] == found.margins[-1]
+    longest = solve.max_context(LLAMA, plan, HERE)
+    assert found.limit
+    assert {tokens for tokens, _ in found.limit} == {longest}
+
+
+def test_that_what_is_refused_does_not_fit_however_much_room_there_is() -> None:
+    # MLX has no quantised cache for attention with sinks.
+    known, mac = model("gpt-oss-20b"), catalogue.machine(catalogue.find("M4 Pro 48 GB"))
+    plan = Deployment(runtime="mlx", max_model_len=8192, kv_bits=8)
+    found = mapped(known, plan, mac)
+    assert (found.refused,) == size(known, plan, mac).verdict.refusals
+    assert not found.limit
+    assert not any(margin >= 0 for row in found.margins for margin in row)
 
 
 def doubted(name: str, subject: Subject, direction: Direction) -> Model:
