@@ -38,6 +38,7 @@ class Expanding(QObject):
             self.view = ExpandedBrowser(app.browser.model, app.themes.current)
             self.view.closed.connect(self.close)
             self.view.page_wanted.connect(self._on_page_wanted)
+            self.view.access_wanted.connect(app.window.commands["access"].trigger)
         app.window.cover(self.view)
         self.view.focus_search()
 

@@ -49,6 +49,8 @@ class DetailPane(Ground):
     """Key of the row that shall be sized."""
     favourite_turned = Signal(object, bool)
     """The ``Row``, and whether it shall be kept."""
+    access_wanted = Signal()
+    """A token is to be entered."""
     page_wanted = Signal(str)
     """Address of the model's page."""
 
@@ -74,12 +76,15 @@ class DetailPane(Ground):
         self.page.setObjectName("hub page")
         self.star = QPushButton()
         self.star.setObjectName("favourite")
+        self.star.setProperty("role", "flat")
         self.star.setCheckable(True)
         self._terms = QWidget()
         self._terms_title = label("Files are behind the publisher’s terms", "strong")
         self._terms_text = running_text("small")
         self.terms = QPushButton("Open terms")
         self.terms.setObjectName("open terms")
+        self.access = QPushButton("Enter a token…")
+        self.access.setObjectName("enter a token")
         self._shape_title = label("Shape", "strong", "shape")
         self._shape = QWidget()
         self._build()
@@ -87,6 +92,7 @@ class DetailPane(Ground):
         self.page.clicked.connect(self._on_page)
         self.star.clicked.connect(self._on_star)
         self.terms.clicked.connect(self._on_page)
+        self.access.clicked.connect(self.access_wanted)
         self.set_theme(theme)
         self.show_row(None, None, "", UnitSystem.BINARY)
 
@@ -103,6 +109,7 @@ class DetailPane(Ground):
         gated.addWidget(self._lock)
         gated.addWidget(self._gated_word)
         head.addWidget(self._gated, 0, Qt.AlignmentFlag.AlignTop)
+        head.addWidget(self.star, 0, Qt.AlignmentFlag.AlignTop)
         column.addLayout(head)
         column.addSpacing(2)
         column.addWidget(self.facts)
@@ -134,7 +141,6 @@ class DetailPane(Ground):
         row.setSpacing(8)
         row.addWidget(self.choose)
         row.addWidget(self.page)
-        row.addWidget(self.star)
         row.addStretch(1)
         return row
 
@@ -147,7 +153,12 @@ class DetailPane(Ground):
         column.addWidget(self._terms_title)
         column.addWidget(self._terms_text)
         column.addSpacing(4)
-        column.addWidget(self.terms, 0, Qt.AlignmentFlag.AlignLeft)
+        steps = QHBoxLayout()
+        steps.setSpacing(8)
+        steps.addWidget(self.terms)
+        steps.addWidget(self.access)
+        steps.addStretch(1)
+        column.addLayout(steps)
         return self._terms
 
     def set_theme(self, theme: Theme) -> None:

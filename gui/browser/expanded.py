@@ -43,6 +43,8 @@ class ExpandedBrowser(Ground):
 
     closed = Signal()
     """Back to the plan."""
+    access_wanted = Signal()
+    """A token is to be entered."""
     page_wanted = Signal(str)
     """Address of a page to open."""
 
@@ -138,6 +140,7 @@ class ExpandedBrowser(Ground):
         self.detail.opened.connect(self.model.choose)
         self.detail.favourite_turned.connect(self.model.set_favourite)
         self.table.menu_wanted.connect(self._on_menu)
+        self.detail.access_wanted.connect(self.access_wanted)
         self.detail.page_wanted.connect(self.page_wanted)
         self.model.changed.connect(self._on_changed)
         self.model.badges_changed.connect(self._on_badges)

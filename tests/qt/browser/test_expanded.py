@@ -274,6 +274,10 @@ def test_that_a_pages_address_and_a_choice_leave_the_room(view, qtbot):
 def test_that_a_gated_model_is_said_to_be_sized_all_the_same(view):
     gated = next(e.id for e in catalogue.entries() if e.gated)
     view.table.look_at(gated)
+    asked = []
+    view.access_wanted.connect(lambda: asked.append(1))
+    view.findChild(QPushButton, "enter a token").click()
+    assert asked == [1]
     assert view.findChild(QPushButton, "open terms").isVisible()
     assert any("Sizing works already" in w.text() for w in view.detail.findChildren(QLabel))
     view.table.look_at(next(e.id for e in catalogue.entries() if e.gated is False))
@@ -328,9 +332,12 @@ def test_that_rows_of_the_hub_without_known_facts_say_so(view, qtbot, hub):
 
 
 @pytest.mark.parametrize("size", [(1440, 840), (1280, 740), (960, 540)])
-def test_that_nothing_is_cut_or_outside_at_any_size(view, qtbot, dressed, size):
+def test_that_nothing_is_cut_or_outside_at_any_size(view, qtbot, qapp, dressed, size):
     view.resize(*size)
     qtbot.waitUntil(lambda: view.size().toTuple() == size)
+    view.table.look_at(next(e.id for e in catalogue.entries() if e.gated))
+    qtbot.waitUntil(view.detail.access.isVisible)
+    qapp.processEvents()
     for part in view.findChildren(QWidget):
         if part.isVisible() and isinstance(part, QPushButton | QToolButton | QComboBox):
             corner = part.mapTo(view, part.rect().topRight())
