@@ -71,6 +71,8 @@ _RUNS = [
 """Model, layers on the GPU, context, cache type, flash attention, the GPU's compute buffer."""
 
 
+_ALL = {"n_gpu_layers": 999}
+_Q8 = {"type_k": "q8_0", "type_v": "q8_0"}
 _LOADS: list[tuple[str, dict[str, int], dict[str, Any], int]] = [
     ("Llama-3.1-8B", {"n_gpu_layers": 16}, {"op_offload": False}, 138422400),
     ("Phi-4", {"n_gpu_layers": 20}, {"op_offload": False}, 164636800),
@@ -79,6 +81,11 @@ _LOADS: list[tuple[str, dict[str, int], dict[str, Any], int]] = [
     ("Qwen3-30B-A3B", {"n_gpu_layers": 999, "cpu_moe": 24}, {"n_ctx": 131072}, 362297600),
     ("Qwen3-235B-A22B", {"n_gpu_layers": 999, "cpu_moe": 47}, {"n_ubatch": 2048}, 1298194432),
     ("Qwen3-8B", {"n_gpu_layers": 0}, {"n_ctx": 131072}, 713035776),
+    ("Llama-3.1-8B", _ALL, {"n_ctx": 131072, "offload_kqv": False}, 713037824),
+    ("Qwen3.5-27B", _ALL, {"n_ctx": 131072, "offload_kqv": False}, 763367424),
+    ("DeepSeek-V3", _ALL, {"n_ctx": 57344, **_Q8}, 469772416),
+    ("DeepSeek-V3", _ALL, {"n_ctx": 65536, **_Q8}, 687876224),
+    ("DeepSeek-V2-Lite", _ALL, {"n_ctx": 12288, **_Q8}, 102246528),
 ]
 """Model, where it is, what differs from a context of 32,768, the GPU's compute buffer."""
 
@@ -87,7 +94,7 @@ def _compute(model: str, layers: int, **settings: Any) -> Any:
     return _lent(model, {"n_gpu_layers": layers}, settings)
 
 
-def _lent(model: str, load: dict[str, int], settings: dict[str, Any]) -> Any:
+def _lent(model: str, load: dict[str, int], settings: dict[str, Any], gpu: int = 0) -> Any:
     file_type = "MXFP4_MOE" if model.startswith("gpt-oss") else "Q4_K_M"
     budget = gguf.planned(
         {
@@ -98,7 +105,7 @@ def _lent(model: str, load: dict[str, int], settings: dict[str, Any]) -> Any:
             "settings": {"n_outputs_max": 1, **settings},
         }
     )
-    return budget.ranks[0].regions[Region.ACTIVATIONS].estimate.parts[0]
+    return budget.ranks[gpu].regions[Region.ACTIVATIONS].estimate.parts[0]
 
 
 @pytest.mark.parametrize(("model", "layers", "n_ctx", "cache", "flash", "measured"), _RUNS)
@@ -114,6 +121,15 @@ def test_that_experts_and_products_are_lent_as_measured(
     model: str, load: dict[str, int], settings: dict[str, Any], measured: int
 ) -> None:
     ours = _lent(model, load, {"n_ctx": 32768, **settings})
+    assert ours.likely_bytes == pytest.approx(measured, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("model", "layers", "measured"),
+    [("Llama-3.1-8B", 16, 171976832), ("Phi-4", 20, 198191232), ("DeepSeek-V3", 30, 463476864)],
+)
+def test_that_the_second_gpu_is_lent_nothing(model: str, layers: int, measured: int) -> None:
+    ours = _lent(model, {"n_gpu_layers": layers, "gpus": 2}, {"n_ctx": 65536}, gpu=1)
     assert ours.likely_bytes == pytest.approx(measured, rel=0.001)
 
 

@@ -249,10 +249,11 @@ class Graph:
         return k + v
 
     def attention(self, kind: CacheKind) -> int:
-        """Queries, and the scores or the f16 copies, of attention that a GPU is lent."""
+        """Queries and their gates, and scores or f16 copies, of attention on lent caches."""
         shape, tokens = self.shape, self.settings.tokens
         head = shape.head_dim_swa if kind is CacheKind.SLIDING else shape.head_dim
-        width = head if self.settings.flash else head + cells(shape, self.settings, kind)
+        width = head * (4 if shape.architecture.startswith(_OUTPUT_GATE) else 1)
+        width += 0 if self.settings.flash else cells(shape, self.settings, kind)
         return 4 * tokens * shape.n_head * width + self.f16_copies(kind)
 
     def _attention(self, *, cuda: bool) -> int:
@@ -293,7 +294,7 @@ class Graph:
         if cuda and settings.type_k != "F16":
             # An f16 copy of K rides on the attention node, unless a freed hole can hold it.
             copy = 2 * settings.n_ctx * (mla.kv_rank + mla.rope)
-            if copy > result:
+            if 2 * copy > result:
                 return size + result + copy
         return size
 

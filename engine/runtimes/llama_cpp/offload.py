@@ -24,6 +24,9 @@ _PIPELINE_COPIES = 4
 _FIRST_UNITS, _INNER_UNITS, _LOGIT_UNITS = 12, 7, 5
 """Hidden states that a stage of the pipeline holds beyond the one-device rule."""
 
+_HANDED_UNITS = 2
+"""Hidden states that a part of a split graph is handed by the part before, and need not hold."""
+
 _LEAST_BORROWED = 32
 """Rows of a product from which on a GPU is lent the host's weights for it."""
 
@@ -48,7 +51,7 @@ def compute_buffers(graph: Graph, placement: Placement, *, cuda: bool) -> dict[i
         if cuda:
             return held | _pipeline(graph, used)
     if placement.is_full and not graph.settings.offload_kqv:
-        return held | _cache_on_host(graph, used, cuda=cuda)
+        return held | _cache_on_host(graph, placement, used, cuda=cuda)
     return held | _split(graph, placement, used, cuda=cuda)
 
 
@@ -99,11 +102,13 @@ def _older_pipeline(graph: Graph, used: list[int], copies: int) -> dict[int, int
     return held
 
 
-def _cache_on_host(graph: Graph, used: list[int], *, cuda: bool) -> dict[int, int]:
+def _cache_on_host(
+    graph: Graph, placement: Placement, used: list[int], *, cuda: bool
+) -> dict[int, int]:
     """All layers on GPUs, all caches on the host (``--no-kv-offload``)."""
     inputs = graph.device_inputs()
-    peak = max(graph.logits(cuda=cuda), inputs + graph.device_layers(cuda=cuda))
-    held = peak + graph.per_layer_inputs()
+    layers = max(graph.device_layers(cuda=cuda), _copied_cache(graph, placement))
+    held = max(graph.logits(cuda=cuda), inputs + layers) + graph.per_layer_inputs()
     return {HOST: graph.pinned() + graph.scores(), **dict.fromkeys(used, held)}
 
 
@@ -115,7 +120,7 @@ def _split(graph: Graph, placement: Placement, used: list[int], *, cuda: bool) -
         on_gpu = graph.device_inputs()
         if HOST in placement.blocks:
             held[HOST] += graph.layers(cuda=False) + graph.unit
-            on_gpu += graph.device_layers(cuda=cuda) - 2 * graph.unit
+            on_gpu += graph.device_layers(cuda=cuda) - _HANDED_UNITS * graph.unit
         else:
             routed = placement.cpu_experts < graph.shape.num_layers
             held[HOST] += _routed_on_host(graph)
@@ -129,9 +134,11 @@ def _split(graph: Graph, placement: Placement, used: list[int], *, cuda: bool) -
         # The scan of a layer on the host runs there.
         held[HOST] = max(held[HOST], graph.inputs() + graph.recurrent() - graph.unit)
     inputs = graph.device_inputs()
-    for device in used:
-        held[device] = inputs + graph.device_layers(cuda=cuda)
+    layers = inputs + graph.device_layers(cuda=cuda)
+    handed = _HANDED_UNITS - (graph.shape.mla is not None)
+    held |= dict.fromkeys(used, layers - handed * graph.unit)
     first = used[0]
+    held[first] = layers
     copied = max(_copied_weights(graph, placement), _copied_cache(graph, placement))
     held[first] = max(held[first], inputs - graph.cast_masks() + copied)
     if logits:
@@ -159,9 +166,10 @@ def open_bytes(graph: Graph, placement: Placement, device: int) -> tuple[int, in
     hybrids attend on the host all the same, by where their layers stand.
     """
     is_first = device == min((d for d in placement.blocks if d != HOST), default=0)
-    copied = _copied_cache(graph, placement) if is_first else 0
+    is_lent = (is_first and graph.settings.op_offload) or not graph.settings.offload_kqv
+    copied = _copied_cache(graph, placement) if is_lent and device != HOST else 0
     experts, shape = _copied_experts(graph, placement), graph.shape
-    if not is_first or not graph.settings.op_offload or not copied + experts:
+    if not is_lent or not copied + experts:
         return 0, graph.holes()
     if not copied:  # Seen where a token has one expert: its matrix is held twice.
         twice = shape.moe is not None and shape.moe.num_experts_per_tok == 1
@@ -170,8 +178,9 @@ def open_bytes(graph: Graph, placement: Placement, device: int) -> tuple[int, in
     more = max((2 if shape.per_layer_embedding else 1) * cache + experts, graph.holes())
     if not shape.is_hybrid:
         return experts // 2, more
-    attended = max(copied - _copied_weights(graph, placement), 0)
-    return attended + graph.mask(CacheKind.FULL), more
+    weights = _copied_weights(graph, placement) if HOST in placement.blocks else 0
+    attended = max(copied - max(weights, graph.recurrent()), 0)
+    return attended + graph.mask(CacheKind.FULL) + graph.unit, more
 
 
 def _copied_weights(graph: Graph, placement: Placement) -> int:
@@ -218,9 +227,11 @@ def _copied_cache(graph: Graph, placement: Placement) -> int:
     if not cache or graph.attends_on_host:
         return 0
     shape = graph.shape
+    lent = HOST in placement.blocks
     if shape.mla is not None:  # V is a view of K: both are copied.
-        return _copied_weights(graph, placement) + 2 * cache
-    held = cache + (cache // 2 if shape.weights.rope_factors.host else 0)
+        beside = _copied_weights(graph, placement) if lent else graph.layers(cuda=True)
+        return beside + 2 * cache
+    held = cache + (cache // 2 if shape.weights.rope_factors.host and lent else 0)
     attention = graph.attention(kind)
     experts = _copied_experts(graph, placement)
     if experts > max(cache * 2 // 3, attention):
@@ -230,7 +241,9 @@ def _copied_cache(graph: Graph, placement: Placement) -> int:
 
 def _cache_on_loan(graph: Graph, placement: Placement) -> tuple[CacheKind, int]:
     """The largest cache of a layer on the host, and its kind."""
-    on_host = {b for b, d in zip(graph.shape.blocks, placement.blocks, strict=True) if d == HOST}
+    all_of_them = not graph.settings.offload_kqv
+    placed = zip(graph.shape.blocks, placement.blocks, strict=True)
+    on_host = {block for block, device in placed if all_of_them or device == HOST}
     sizes = {
         b.cache: kv_layer(graph.shape, graph.settings, b, cuda=False).size_bytes for b in on_host
     }
