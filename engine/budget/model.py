@@ -101,6 +101,8 @@ class RankBudget:
     to fit the pool; otherwise it has to fit below the load line."""
     moments: Moments = Moments()
     """What comes on top at some moments; ``phases.peaks`` makes the peak of every phase of it."""
+    unmatched_bytes: int = 0
+    """Of the headroom: what this rank's pool could take, were the poorest rank's as large."""
 
     @property
     def planned(self) -> Estimate:

@@ -169,7 +169,7 @@ def _rank(budget: Budget, ranks: tuple[RankBudget, ...], notes: Notes, look: Loo
         yield _sum("Load line", device.allocatable.likely_bytes)
         left = rank.free_bytes - _missing_bytes(rank)
         if rank.has_pool and left >= 0:
-            yield _sum("Spare in the pool", rank_margin(rank).likely_bytes)
+            yield _sum("Spare in the pool", rank_margin(rank).likely_bytes - rank.unmatched_bytes)
         else:
             yield _sum("Left" if left >= 0 else "Over", abs(left))
     yield from _phases(rank, look)

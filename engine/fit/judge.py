@@ -73,8 +73,8 @@ def rank_margin(rank: RankBudget) -> RankMargin:
         high = sum(r.estimate.high_bytes for r in rank.regions.values())
         return RankMargin(rank.rank, free, min(low - high, free))
     pool = rank.regions[Region.KV_CACHE].estimate
-    likely = pool.likely_bytes - rank.needed.likely_bytes
-    worst = pool.low_bytes - rank.needed.high_bytes
+    likely = pool.likely_bytes + rank.unmatched_bytes - rank.needed.likely_bytes
+    worst = pool.low_bytes + rank.unmatched_bytes - rank.needed.high_bytes
     if not rank.regions[Region.HEADROOM].estimate.likely_bytes:
         # Nothing is left beside the share: whatever grows there has no room.
         worst = min(worst, -1)
@@ -94,7 +94,7 @@ def certain_margin(budget: Budget, rank: RankBudget) -> RankMargin:
     free = rank.free_bytes
     if not rank.has_pool:
         return RankMargin(rank.rank, free + eased, free + eased)
-    pool = rank.regions[Region.KV_CACHE].estimate.likely_bytes
+    pool = rank.regions[Region.KV_CACHE].estimate.likely_bytes + rank.unmatched_bytes
     if free < 0:
         # With a pool the share itself is too large; without, start-up takes more than the share.
         room = free if pool else free + eased

@@ -231,7 +231,9 @@ def _share_bytes(budget: Budget, rank: RankBudget) -> int:
 
 
 def _fullest(budget: Budget, rank: RankBudget) -> str:
-    pools = {r.regions[Region.KV_CACHE].estimate.likely_bytes for r in budget.ranks}
+    pools = {
+        r.regions[Region.KV_CACHE].estimate.likely_bytes + r.unmatched_bytes for r in budget.ranks
+    }
     count = len(budget.ranks)
     everyone = _COUNTS[count] if count < len(_COUNTS) else f"all {count}"
     if len(pools) == 1:

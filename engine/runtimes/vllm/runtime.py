@@ -11,6 +11,7 @@ from engine.formats.kv import KV_DTYPES
 from engine.formats.weights import FORMATS
 from engine.runtimes.platforms import on_platform, platform_of
 from engine.runtimes.vllm import cache_rules, rules
+from engine.runtimes.vllm.evened import evened
 from engine.runtimes.vllm.hardware import device_warnings
 from engine.runtimes.vllm.parallel import in_doubt
 from engine.runtimes.vllm.rank import Need, rank_budget
@@ -65,7 +66,7 @@ class Vllm:
             model=model,
             deployment=settings.deployment,
             machine=machine,
-            ranks=ranks,
+            ranks=evened(settings, stages, ranks),
             sequence_state=_sequence_state(model, settings, held),
             assumptions=settings.assumptions,
             warnings=tuple(warnings),

@@ -11,6 +11,7 @@ from engine.cancel import CancelToken
 from engine.contract.desk import Desk
 from engine.contract.request import parse
 from engine.deployment.spec import Deployment
+from engine.devices import catalogue
 from engine.errors import DeploymentError
 from engine.runtimes.registry import get
 from engine.sizing import size
@@ -156,3 +157,20 @@ def test_that_experts_take_adapters_since_0_11_2() -> None:
     newer = slots_in("Qwen3-30B-A3B", max_loras=1, max_lora_rank=8, runtime_version="0.11.2")
     older = slots_in("Qwen3-30B-A3B", max_loras=1, max_lora_rank=8, runtime_version="0.11.0")
     assert newer - older == experts
+
+
+@pytest.mark.parametrize(("version", "evened"), [("0.33.0", True), ("0.11.0", False)])
+def test_that_no_rank_takes_more_blocks_than_the_poorest(version: str, evened: bool) -> None:
+    where = catalogue.mixed(catalogue.named("RTX 4090 + RTX 3060 12GB"))
+    sizes = {"tensor_parallel_size": 2, "concurrency": 1, "runtime_version": version}
+    found = size(model("Qwen3-8B"), Deployment(max_model_len=4096, **sizes), where)
+    rich, poor = found.budget.ranks
+    held = [r.regions[Region.KV_CACHE].estimate.likely_bytes for r in (rich, poor)]
+    block = found.budget.sequence_state.bytes_per_block
+    assert block is not None
+    assert (held[0] // block == held[1] // block) is evened
+    # Twelve gibibytes more on the card, all of them the pool's where it takes them.
+    left = (rich.slot.device.total_bytes - poor.slot.device.total_bytes) * 9 // 10
+    assert rich.unmatched_bytes == pytest.approx(left, rel=0.1) if evened else held[0] > left
+    assert rich.planned.likely_bytes == rich.slot.device.allocatable.likely_bytes
+    assert found.verdict.binding_rank == 1
