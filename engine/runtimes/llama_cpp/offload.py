@@ -11,7 +11,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from engine.runtimes.llama_cpp.buffers import kv_layer
+from engine.runtimes.llama_cpp.buffers import groups, kv_layer
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT
@@ -241,10 +241,12 @@ def _copied_cache(graph: Graph, placement: Placement) -> int:
 
 def _cache_on_loan(graph: Graph, placement: Placement) -> tuple[CacheKind, int]:
     """The largest cache of a layer on the host, and its kind."""
-    all_of_them = not graph.settings.offload_kqv
-    placed = zip(graph.shape.blocks, placement.blocks, strict=True)
-    on_host = {block for block, device in placed if all_of_them or device == HOST}
-    sizes = {
-        b.cache: kv_layer(graph.shape, graph.settings, b, cuda=False).size_bytes for b in on_host
-    }
-    return max(sizes.items(), key=itemgetter(1), default=(CacheKind.NONE, 0))
+    shape, settings = graph.shape, graph.settings
+    placed = groups(shape, placement, offload_kqv=settings.offload_kqv)
+    sizes = [
+        (kv_layer(shape, settings, block, cuda=False).size_bytes, block.cache)
+        for device, block, _ in placed
+        if device == HOST
+    ]
+    cache, kind = max(sizes, key=itemgetter(0), default=(0, CacheKind.NONE))
+    return kind, cache
