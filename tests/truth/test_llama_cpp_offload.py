@@ -124,6 +124,11 @@ def test_that_experts_and_products_are_lent_as_measured(
     assert ours.likely_bytes == pytest.approx(measured, rel=0.001)
 
 
+def test_that_nothing_is_lent_for_micro_batches_below_32() -> None:
+    ours = _lent("Llama-3.1-8B", {"n_gpu_layers": 16}, {"n_ctx": 32768, "n_ubatch": 16})
+    assert ours.low_bytes <= 4325888 <= ours.high_bytes
+
+
 @pytest.mark.parametrize(
     ("model", "layers", "measured"),
     [("Llama-3.1-8B", 16, 171976832), ("Phi-4", 20, 198191232), ("DeepSeek-V3", 30, 463476864)],

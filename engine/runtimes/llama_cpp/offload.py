@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.runtimes.llama_cpp.buffers import groups, kv_layer
 from engine.runtimes.llama_cpp.placement import HOST
+from engine.runtimes.llama_cpp.settings import LEAST_LENT
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT
 
@@ -27,9 +28,6 @@ _FIRST_UNITS, _INNER_UNITS, _LOGIT_UNITS = 12, 7, 5
 _HANDED_UNITS = 2
 """Hidden states that a part of a split graph is handed by the part before, and need not hold."""
 
-_LEAST_BORROWED = 32
-"""Rows of a product from which on a GPU is lent the host's weights for it."""
-
 _DENSE_ROWS = 6
 """Bytes of an inner row's element beside a copied matrix: 4, or 8 where no hole is found."""
 
@@ -40,7 +38,7 @@ _LENT_UNITS = 4
 def compute_buffers(graph: Graph, placement: Placement, *, cuda: bool) -> dict[int, int]:
     """Compute buffer bytes by device index (``HOST`` for the CPU)."""
     held = dict.fromkeys((HOST, *range(placement.devices)), 0)
-    if not placement.devices or (placement.on_host_only and not graph.settings.op_offload):
+    if not placement.devices or (placement.on_host_only and not graph.settings.lends):
         return held | {HOST: graph.on_host()}
     if placement.on_host_only:
         return held | {HOST: graph.pinned(), 0: _borrowed_output(graph, placement, cuda=cuda)}
@@ -60,7 +58,7 @@ def _borrowed_output(graph: Graph, placement: Placement, *, cuda: bool) -> int:
     copied = max(_copied_weights(graph, placement), _copied_cache(graph, placement))
     layers = graph.inputs(CUDA_ALIGNMENT) + graph.cast_masks()
     layers += max(graph.layers(cuda=cuda), copied)
-    if graph.settings.outputs < _LEAST_BORROWED:
+    if graph.settings.outputs < LEAST_LENT:
         return layers
     logits = graph.logits(cuda=cuda) or graph.layers(cuda=cuda)
     return max(layers, logits + graph.shape.weights.output_matrix_bytes)
@@ -115,7 +113,7 @@ def _cache_on_host(
 def _split(graph: Graph, placement: Placement, used: list[int], *, cuda: bool) -> dict[int, int]:
     settings = graph.settings
     logits = graph.logits(cuda=cuda) if placement.output != HOST else 0
-    if not settings.op_offload:
+    if not settings.lends:
         held = {HOST: graph.token_ids() + graph.inputs()}
         on_gpu = graph.device_inputs()
         if HOST in placement.blocks:
@@ -166,7 +164,7 @@ def open_bytes(graph: Graph, placement: Placement, device: int) -> tuple[int, in
     hybrids attend on the host all the same, by where their layers stand.
     """
     is_first = device == min((d for d in placement.blocks if d != HOST), default=0)
-    is_lent = (is_first and graph.settings.op_offload) or not graph.settings.offload_kqv
+    is_lent = (is_first and graph.settings.lends) or not graph.settings.offload_kqv
     copied = _copied_cache(graph, placement) if is_lent and device != HOST else 0
     experts, shape = _copied_experts(graph, placement), graph.shape
     if not is_lent or not copied + experts:

@@ -28,6 +28,8 @@ OLD_DEFAULT_CONTEXT = 4096
 CELL_ROUNDING = 256
 _MAX_CONTEXT = 2**31
 _CACHE_NAMES = {"auto": "f16", "fp16": "f16", "float16": "f16", "bfloat16": "bf16", "fp32": "f32"}
+LEAST_LENT = 32
+"""Rows of a product from which on a GPU is lent the host's weights for it."""
 _SWITCH = {"on": True, "1": True, "true": True, "off": False, "0": False, "false": False}
 
 
@@ -64,6 +66,11 @@ class Settings:
     concurrency: int
     drafted: int = 0
     """Tokens guessed ahead for every request (MTP or a draft model)."""
+
+    @property
+    def lends(self) -> bool:
+        """Whether a GPU is lent what is on the host, for a micro-batch (ggml-cuda, offload_op)."""
+        return self.op_offload and self.tokens >= LEAST_LENT
 
     @property
     def at_once(self) -> int:
