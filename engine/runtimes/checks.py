@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
+
+RELEASE = re.compile(
+    r"v?([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?(?:[.\-+a-z][\w.\-+]*)?",
+    re.ASCII | re.IGNORECASE,
+)
+"""A release as a wheel or an image states it: ``0.8.5.post1``, ``v0.10.2rc1``, ``0.11.0+cu128``."""
 
 _POSITIVE = (
     "max_model_len",

@@ -5,12 +5,14 @@ A preset says only what differs. What the user states always goes before it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction, Doubt, Subject
 from engine.deployment.spec import Deployment
+from engine.errors import DeploymentError
 from engine.runtimes import beneath, bounded, ik_llama_cpp, registry
 from engine.runtimes.beneath import Beneath
 from engine.runtimes.loading import loaded
@@ -125,6 +127,9 @@ _PRESETS: Mapping[str, Preset] = MappingProxyType(
     }
 )
 _DEFAULTS = Deployment()
+_RELEASE = re.compile(
+    r"[vb]?[0-9]{1,8}(?:\.[0-9]{1,6}){0,3}(?:[.\-+a-z][\w.\-+]*)?", re.ASCII | re.IGNORECASE
+)
 
 
 class FrontEnd:
@@ -148,12 +153,25 @@ class FrontEnd:
         Raises:
             DeploymentError: the runtime beneath would refuse; names the setting.
         """
+        told = self._unlike(deployment.runtime_version)
         found = self.beneath(model, deployment, machine)
         budget = beneath.budget(model, deployment, self.versions[0], found)
+        if told:
+            budget = replace(budget, warnings=(*budget.warnings, told))
         if found.context is not None:
             settled = budget.deployment.with_(max_model_len=found.context)
             budget = replace(budget, deployment=settled)
         return bounded.bound(self._preset.settled(budget), self._preset.doubts)
+
+    def _unlike(self, version: str | None) -> str:
+        """What to know of a release that is not the one whose defaults are known."""
+        known = self._preset.version
+        if version is None or f"{version.removeprefix('v')}.".startswith(f"{known}."):
+            return ""
+        if _RELEASE.fullmatch(version) is None:
+            message = f"{version!r:.40} is not a version of {self.label} such as {known}."
+            raise DeploymentError(message, field="runtime_version")
+        return f"{self.label}’s defaults are those of {known}; {version} may have others."
 
     def beneath(self, model: Model, deployment: Deployment, machine: Machine) -> Beneath:
         """The plan as it reaches the runtime beneath."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject
 from engine.errors import DeploymentError
 from engine.runtimes import beneath, bounded
+from engine.runtimes.checks import RELEASE
 from engine.runtimes.llama_cpp import LlamaCpp, shape_of
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.runtimes.loading import loaded
@@ -226,7 +226,7 @@ class _Launch:
 def _version(text: str | None) -> tuple[int, ...]:
     if text is None:
         return _FIRST_WITH_LLAMA_SERVER
-    found = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", text)
+    found = RELEASE.fullmatch(text)
     if found is None:
         raise DeploymentError(
             f"runtime_version {text!r:.40} is no release of Ollama, such as 0.33.2.",

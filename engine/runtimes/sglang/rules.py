@@ -7,11 +7,11 @@ Read in the wheels of 0.4.0 to 0.5.23 (``server_args.py``, ``arg_groups/memory_h
 
 from __future__ import annotations
 
-import re
 from math import inf
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from engine.errors import DeploymentError
+from engine.runtimes.checks import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,9 +46,9 @@ def parse_version(text: str | None) -> Version:
     Raises:
         DeploymentError: not an SGLang version, or one whose rules are not known.
     """
-    match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", text or NEWEST)
+    match = RELEASE.fullmatch(text or NEWEST)
     if match is None:
-        message = f"{text!r} is not an SGLang version such as {NEWEST}."
+        message = f"{text!r:.40} is not an SGLang version such as {NEWEST}."
         raise DeploymentError(message, field="runtime_version")
     version = tuple(int(part) for part in match.groups() if part is not None)
     if version < _OLDEST:

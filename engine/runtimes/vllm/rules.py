@@ -6,11 +6,11 @@ change is not established, the entry says so and the range covers both sides.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from engine.errors import DeploymentError
+from engine.runtimes.checks import RELEASE
 from engine.units import MIB
 
 if TYPE_CHECKING:
@@ -157,9 +157,9 @@ def parse_version(text: str | None) -> Version:
     Raises:
         DeploymentError: not a vLLM version, or one whose rules are not known.
     """
-    match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", text or NEWEST)
+    match = RELEASE.fullmatch(text or NEWEST)
     if match is None:
-        message = f"{text!r} is not a vLLM version such as {NEWEST}."
+        message = f"{text!r:.40} is not a vLLM version such as {NEWEST}."
         raise DeploymentError(message, field="runtime_version")
     version = tuple(int(part) for part in match.groups() if part is not None)
     if version < _OLDEST:

@@ -193,3 +193,26 @@ def test_that_a_runtime_without_one_beneath_is_its_own_family() -> None:
     assert registry.family("llama.cpp") == "llama.cpp"
     assert registry.family("nobody") == "nobody"
     assert {registry.family(name) for name in FRONT_ENDS} == {"llama.cpp", "vllm"}
+
+
+@pytest.mark.parametrize("runtime", FRONT_ENDS)
+def test_that_another_release_is_told_from_the_one_whose_defaults_are_known(runtime: str) -> None:
+    known = registry.get(runtime).versions[0]
+    for same in (None, known, f"v{known}.1"):
+        assert not any(
+            "may have others" in told for told in _plan(runtime, runtime_version=same).warnings
+        )
+    assert any(
+        f"{known}; 99.1 may" in told for told in _plan(runtime, runtime_version="99.1").warnings
+    )
+    with pytest.raises(DeploymentError, match="'q' is not a version of") as caught:
+        _plan(runtime, runtime_version="q")
+    assert caught.value.field == "runtime_version"
+
+
+@pytest.mark.parametrize("runtime", ["vllm", "sglang", "ollama"])
+@pytest.mark.parametrize("version", ["0.33.0; rm", "٠.٣٣.٠", "0." + "9" * 40])
+def test_that_a_release_is_read_whole(runtime: str, version: str) -> None:
+    with pytest.raises(DeploymentError) as caught:
+        _plan(runtime, runtime_version=version)
+    assert caught.value.field == "runtime_version"
