@@ -95,10 +95,10 @@ class BrowserView(Ground):
         self._fits = self._chip("Fits here", "fits here")
         self._fits.setCheckable(True)
         self._fits.setToolTip("Hide models that don't fit the plan; unknown ones stay")
-        self._sizes = self._menu_chip("Size", "sizes", tuple(text for text, _ in SIZES))
-        self._formats = self._menu_chip(
-            "Format", "formats", tuple(text for text in FORMATS if text != UNKNOWN)
-        )
+        sizes = tuple(text for text, _ in SIZES)
+        self._sizes = self._menu_chip("Size", "sizes", sizes, self._on_size_chosen)
+        formats = tuple(text for text in FORMATS if text != UNKNOWN)
+        self._formats = self._menu_chip("Format", "formats", formats, self._on_format_chosen)
         self._only_one(self._menu_of(self._sizes))
         self._more = self._chip("More", "more")
         self._more.setCheckable(True)
@@ -127,22 +127,21 @@ class BrowserView(Ground):
         chip.setStyleSheet("QToolButton { padding: 0 3px; }")
         return chip
 
-    def _menu_chip(self, text: str, name: str, choices: tuple[str, ...]) -> QToolButton:
+    def _menu_chip(
+        self, text: str, name: str, choices: tuple[str, ...], chosen: Callable[[], None]
+    ) -> QToolButton:
         """A chip that opens a list of check marks; none checked means all."""
         chip = self._chip(text, name)
         chip.setCheckable(True)
         menu = QMenu(chip)
         menu.setObjectName(f"{name} menu")
         chip.clicked.connect(self._on_menu_chip)
-        self._fill(menu, choices)
-        return chip
-
-    def _fill(self, menu: QMenu, choices: tuple[str, ...]) -> None:
         for choice in choices:
             action = QAction(choice, menu)
             action.setCheckable(True)
-            action.triggered.connect(self._on_filter_chosen)
+            action.triggered.connect(chosen)
             menu.addAction(action)
+        return chip
 
     def _only_one(self, menu: QMenu) -> None:
         """Let one choice of ``menu`` be checked, or none."""
@@ -344,16 +343,21 @@ class BrowserView(Ground):
         self.model.set_filters(filters.with_shown(*HIDES_WHAT_DOESNT_FIT, shown=shown))
 
     @Slot()
-    def _on_filter_chosen(self) -> None:
-        filters = self.model.state.wanted.filters
+    def _on_size_chosen(self) -> None:
         sizes = self._checked(self._sizes)
-        chosen = next((span for text, span in SIZES if text in sizes), ANY)
-        formats = filters.with_only(Group.FORMAT, self._checked(self._formats), FORMATS)
-        self.model.set_filters(formats.with_(parameters=chosen))
+        span = next((span for text, span in SIZES if text in sizes), ANY)
+        self.model.set_filters(self.model.state.wanted.filters.with_(parameters=span))
+
+    @Slot()
+    def _on_format_chosen(self) -> None:
+        filters = self.model.state.wanted.filters
+        self.model.set_filters(
+            filters.with_only(Group.FORMAT, self._checked(self._formats), FORMATS)
+        )
 
     @Slot()
     def _on_more(self) -> None:
-        self._more.setChecked(any(map(self.model.state.wanted.filters.narrows, _BEHIND_MORE)))
+        self._show_filters(self.model.state.wanted.filters)
         self.more_wanted.emit()
 
     def _menu_of(self, chip: QToolButton) -> QMenu:
@@ -365,7 +369,8 @@ class BrowserView(Ground):
     @Slot()
     def _on_menu_chip(self) -> None:
         chip = cast("QToolButton", self.sender())
-        chip.setChecked(bool(self._checked(chip)))
+        # A click opens the menu; whether the chip is lit is for its filter to say.
+        self._show_filters(self.model.state.wanted.filters)
         self._menu_of(chip).popup(chip.mapToGlobal(QPoint(0, chip.height() + 2)))
 
     @override

@@ -80,3 +80,21 @@ def test_that_a_tag_of_ollama_opens_the_model_of_its_name_with_a_sentence(open_b
     raw = view.fetcher(picked[0])(CancelToken())
     assert raw.id == LLAMA
     assert "taken by its name. Ollama stores it as Q4_K_M" in raw.notes[-1]
+
+
+def test_that_one_chip_leaves_alone_what_was_set_elsewhere(open_browser, qtbot):
+    view = open_browser()
+    span = Span(2 * 10**9, 9 * 10**9)
+    view.model.set_filters(ALL.with_(parameters=span, context=8192))
+    choose(view, "formats", "FP8")
+    filters = view.model.state.wanted.filters
+    assert (filters.parameters, filters.context) == (span, 8192)
+    hidden = filters.hidden
+    choose(view, "sizes", "4 to 15 B")
+    assert view.model.state.wanted.filters.hidden == hidden
+    # Opening a menu changes nothing: the chip stays lit.
+    view.model.set_filters(ALL.with_(parameters=span))
+    chip = view.findChild(QToolButton, "sizes")
+    qtbot.mouseClick(chip, Qt.MouseButton.LeftButton)
+    view.findChild(QMenu, "sizes menu").close()
+    assert chip.isChecked()
