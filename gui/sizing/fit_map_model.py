@@ -88,6 +88,8 @@ class FitMapModel(QObject):
         self._is_seen = False
         self._is_moving = False
         self.answer: Answer | None = None
+        self.has_failed = False
+        """Whether the last question found no answer; it is logged why."""
         self._asked: _Question | None = None
         self._maps, self._others, self._curves = (LatestOnly(runner, self) for _ in range(3))
         for jobs, found in (
@@ -189,6 +191,7 @@ class FitMapModel(QObject):
         question = self._question()
         if not self._is_seen or question is None:
             return
+        self.has_failed = False
         if self.answer is None or not self._holds(question, self.answer):
             self._asked = question
 
@@ -247,3 +250,5 @@ class FitMapModel(QObject):
     @Slot(object)
     def _on_failed(self, error: BaseException) -> None:
         _log.error("the fit map could not be worked out", exc_info=error)
+        self.has_failed = True
+        self.changed.emit()

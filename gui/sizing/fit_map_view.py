@@ -150,16 +150,19 @@ class FitMapView(Ground):
         elif self.is_curve and self._curve is not None:
             self._stack.setCurrentWidget(self.curve)
         elif self.is_curve:
-            self.empty.setText(_WORKING)
+            self.empty.setText(self._why_empty(state))
             self._stack.setCurrentWidget(self.empty)
         else:
             self._stack.setCurrentWidget(self.map)
+
+    def _why_empty(self, state: State) -> str:
+        return _NO_ANSWER if state.problem or self._model.has_failed else _WORKING
 
     def _show_empty(self, state: State) -> None:
         if state.model is None:
             self.empty.setText(_NO_MODEL)
         else:
-            self.empty.setText(_NO_ANSWER if state.problem else _WORKING)
+            self.empty.setText(self._why_empty(state))
         self._stack.setCurrentWidget(self.empty)
 
     def _point(self, state: State) -> PlanPoint:

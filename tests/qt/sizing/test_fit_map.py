@@ -247,6 +247,27 @@ def test_that_without_a_model_the_map_says_what_to_do(qtbot, room):
     assert "Pick a model" in label.text()
 
 
+def test_that_a_map_that_fails_says_so_and_the_next_plan_gets_one(
+    qtbot, loaded, monkeypatch, caplog
+):
+    def fail(*_):
+        message = "a fault"
+        raise ValueError(message)
+
+    made = SizingView(loaded, load_theme("dark"))
+    qtbot.addWidget(made)
+    made.show()
+    with monkeypatch.context() as patched:
+        patched.setattr("gui.sizing.fit_map_model.axes", fail)
+        made.tabs.open_page(made.fit_map)
+        label = made.findChild(QLabel, "no map")
+        qtbot.waitUntil(lambda: "can’t be worked out" in label.text(), timeout=20_000)
+    assert "a fault" in caplog.text
+    loaded.edit("kv", kv_cache_dtype="fp8")
+    _settle(qtbot, made)
+    assert _picture(made).isVisible()
+
+
 def test_that_the_curve_shows_the_budget_of_every_context(view, loaded, qtbot):
     _choose(qtbot, view, "Curve")
     curve = view.findChild(CurvePicture, "curve")
