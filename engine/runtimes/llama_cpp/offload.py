@@ -169,9 +169,10 @@ def open_bytes(graph: Graph, placement: Placement, device: int) -> tuple[int, in
     experts, shape = _copied_experts(graph, placement), graph.shape
     if not is_lent or not copied + experts:
         return 0, graph.holes()
-    if not copied:  # Seen where a token has one expert: its matrix is held twice.
+    if not copied:  # Hybrids hold two of their matrices, or one; where a token has one expert, too.
         twice = shape.moe is not None and shape.moe.num_experts_per_tok == 1
-        return 0, max(experts if twice else 0, graph.holes())
+        less = experts if shape.is_hybrid else 0
+        return less, max(experts if twice else 0, graph.holes())
     cache = _cache_on_loan(graph, placement)[1]
     more = max((2 if shape.per_layer_embedding else 1) * cache + experts, graph.holes())
     if not shape.is_hybrid:
