@@ -142,7 +142,7 @@ def machine(device: Device, count: int = 1, host_total_bytes: int | None = None)
     return Machine(
         name=device.name if count == 1 else f"{count} × {device.name}",
         slots=(slot,) * count,
-        host=Slot(_host(device, count, host_total_bytes), nothing),
+        host=Slot(_host((device,) * count, host_total_bytes), nothing),
         is_here=False,
     )
 
@@ -163,14 +163,13 @@ def mixed(devices: Sequence[Device]) -> Machine:
         message = f"{shared.name} shares the computer's memory: it takes no cards beside it."
         raise DeviceError(message, field="gpu")
     nothing = exactly(0, Basis.ASSUMED, "not this computer: nothing else is assumed to run")
-    largest = max(devices, key=lambda device: device.total_bytes)
     return Machine(
         name=" + ".join(
             device.name if count == 1 else f"{count} × {device.name}"
             for device, count in Counter(devices).items()
         ),
         slots=tuple(Slot(device, nothing) for device in devices),
-        host=Slot(_host(largest, len(devices), None), nothing),
+        host=Slot(_host(devices, None), nothing),
         is_here=False,
     )
 
@@ -240,14 +239,15 @@ def _device(row: _Row) -> Device:
     )
 
 
-def _host(device: Device, count: int, total_bytes: int | None) -> Device:
-    if device.kind is DeviceKind.UNIFIED:
-        return replace(device, name="shared memory", kind=DeviceKind.HOST)
+def _host(devices: Sequence[Device], total_bytes: int | None) -> Device:
+    first = devices[0]
+    if first.kind is DeviceKind.UNIFIED:
+        return replace(first, name="shared memory", kind=DeviceKind.HOST)
     if total_bytes is not None:
         allocatable = exactly(total_bytes, Basis.SETTING, "RAM as given")
         total = total_bytes
     else:
-        on_cards = device.total_bytes * count
+        on_cards = sum(device.total_bytes for device in devices)
         total = max(64 * GIB, 2 * on_cards)
         allocatable = Estimate(
             min(32 * GIB, total),

@@ -267,6 +267,14 @@ def test_that_a_machine_of_several_devices_says_that_it_is_not_here():
     assert machine.host.device.kind is DeviceKind.HOST
 
 
+@pytest.mark.parametrize(
+    ("listed", "gib"), [("12 GiB + 12 GiB + 24 GiB", 64), ("80 GiB + 12 GiB", 92)]
+)
+def test_that_the_assumed_ram_beside_mixed_cards_follows_from_all_of_them(listed: str, gib: int):
+    machine = catalogue.mixed(catalogue.named(listed))
+    assert machine.host.device.allocatable.likely_bytes == gib * GIB
+
+
 def test_that_a_unified_devices_host_memory_is_the_same_memory():
     machine = catalogue.machine(catalogue.find("M4 Pro 48 GB"))
     assert machine.host.device.total_bytes == machine.slots[0].device.total_bytes
