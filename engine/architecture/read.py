@@ -112,7 +112,7 @@ def _left_open(spec: ArchitectureSpec) -> tuple[str, ...]:
     """What a config alone leaves open and puts no figure in doubt."""
     notes: list[str] = []
     if spec.origins.get("dtype") == "derived" and spec.weight_format == "bf16":
-        notes.append("The config states no dtype: 16 bits a weight are assumed.")
+        notes.append("The description states no dtype: 16 bits a weight are assumed.")
     if spec.uncounted_mtp:
         blocks = "a prediction block" if spec.uncounted_mtp == 1 else "prediction blocks"
         notes.append(

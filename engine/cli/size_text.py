@@ -92,9 +92,9 @@ def _place(budget: Budget) -> str:
     used = sum(rank.slot is not machine.host for rank in budget.ranks)
     if not 0 < used < there:
         return machine.name
-    many = f"{there} × "
-    whole = machine.name if machine.name.startswith(many) else f"{many}GPUs of {machine.name}"
-    return f"{used} of {whole}"
+    if machine.name.startswith(f"{there} × "):
+        return f"{used} of {machine.name}"
+    return f"{used} of the {there} GPUs of {machine.name}"
 
 
 def _format(budget: Budget) -> str:

@@ -72,7 +72,8 @@ def _describe(snapshot: TelemetrySnapshot, look: Look) -> Iterator[str]:
         prefix = clock if not index else " " * len(clock)
         yield f"{look.faint(prefix)}  {_line(reading)}"
         for used, process in _largest(reading):
-            name = fitted(f"{process.name} ({process.pid})", 34)
+            named = f"{process.name} ({process.pid})" if process.pid else process.name
+            name = fitted(named, 34)
             yield look.faint(
                 f"{' ' * len(clock)}    {name}{fitted(format_bytes(used), 13, right=True)}"
             )

@@ -185,7 +185,7 @@ def _why_tight(rank: RankBudget, unit: UnitSystem) -> str:
     if coming and outgrows(rank):
         most = _one(sum(part.high_bytes for part in coming), unit)
         parts = ", ".join(part.label for part in coming)
-        return f" With the first requests up to {most} more comes: {parts}."
+        return f" The first requests may add {most}: {parts}."
     if rank.has_pool and not rank.regions[Region.HEADROOM].estimate.likely_bytes:
         return " Nothing is left beside its share for libraries and fragmentation."
     return " The high estimate doesn’t fit."

@@ -272,7 +272,8 @@ class Ranks:
             parts.append(exactly(plan.output, Basis.EXACT, _OUTPUT_SOURCE, rows, "output buffer"))
         if plan.projector is not None and plan.encoders_on in devices:
             parts.append(plan.projector.work)
-        note = f"Compute buffer for {settings.tokens:,} tokens, {settings.outputs:,} logit rows"
+        rows = "1 logit row" if settings.outputs == 1 else f"{settings.outputs:,} logit rows"
+        note = f"Compute buffer for {settings.tokens:,} tokens, {rows}"
         return RegionBudget(Region.ACTIVATIONS, total(parts), None, note)
 
 

@@ -318,7 +318,7 @@ def _kv_dtype(
         message = f"vLLM keeps {asked} only where keys are as wide as values; this model's are not."
         raise DeploymentError(message, field="kv_cache_dtype")
     found = _packed(spec, resolve_kv_dtype(spec, asked, dtype), asked, version, capability)
-    if asked == AS_STORED:
+    if asked == AS_STORED and attention_kinds(spec):
         why = "as the checkpoint asks" if found == spec.kv_cache_dtype else "the model's own dtype"
         if found in PACKED_LATENTS:
             why = "the layout of vLLM's kernels for this model"
