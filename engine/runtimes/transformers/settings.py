@@ -236,6 +236,13 @@ def _check_choices(model: Model, deployment: Deployment) -> None:
     _choice("cache_implementation", deployment.cache_implementation, CACHES)
     _choice("kv_cache_dtype", deployment.kv_cache_dtype, (*_PLAIN_CACHES, *_FP8_CACHES))
     _choice("device_map", deployment.device_map, MAPS)
+    # modeling_utils.py: "`tp_plan` and `device_map` are mutually exclusive".
+    if deployment.tensor_parallel_size > 1 and deployment.device_map not in (None, NOT_SPREAD):
+        message = (
+            "device_map and tensor_parallel_size both share the model out; Transformers takes "
+            "one: leave out device_map."
+        )
+        raise DeploymentError(message, field="device_map")
 
 
 def _choice(field: str, value: str | None, choices: tuple[str, ...]) -> None:

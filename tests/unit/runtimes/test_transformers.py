@@ -171,3 +171,11 @@ def test_that_one_more_token_never_costs_less_than_nothing() -> None:
     # Past the window: a 128th of 512 values, or a fourth of 512 and 128 of the index, 2 B each.
     kinds = {growth_bytes(layer, 4096, "bfloat16") for layer in spec.layers}
     assert kinds <= {0, 512 * 2 // 128, (512 + 128) * 2 // 4}
+
+
+def test_that_a_map_beside_tensor_parallel_ranks_is_refused() -> None:
+    two = machine(RTX_4090, 2)
+    with pytest.raises(DeploymentError, match="takes one") as caught:
+        plan(where=two, tensor_parallel_size=2, device_map="auto")
+    assert caught.value.field == "device_map"
+    plan(where=two, tensor_parallel_size=2, device_map="none")
