@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_FIRST_PATCHES = (4, 3)
+_FIRST_PATCHES = (4, 2)
 """Patches across and up before any is halved."""
 _AGREES_WITHIN = 32
 """A value is as expected when it is so within this part of itself, or the tolerance."""
