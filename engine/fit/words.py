@@ -45,8 +45,9 @@ def headline(
     at_least = "at least " if budget.doubts else ""
     if fit is Fit.DOES_NOT_FIT:
         cause = _CAUSES.get(region, region.label.lower())
-        if region is Region.HEADROOM and budget.deployment.runtime == _STATIC_SHARE:
-            cause = static_share.SETTING
+        if region is Region.HEADROOM:
+            static = budget.deployment.runtime == _STATIC_SHARE
+            cause = _stated_pool(budget) or (static_share.SETTING if static else cause)
         return f"Doesn’t fit: {at_least}{amount} over, because of {cause}"
     # llama.cpp keeps a part on the host: that is no rank of its own.
     devices = [r for r in budget.ranks if r.slot is not budget.machine.host]
@@ -151,6 +152,8 @@ def _pool_detail(
         need = f"{tokens} need {_one(needed, unit)} of KV cache"
         return f"{label}’s rules for this device are not known; by those for CUDA {need}."
     static = budget.deployment.runtime == _STATIC_SHARE
+    if rank.free_bytes < 0 and _stated_pool(budget) and region is Region.HEADROOM:
+        return _too_large_a_pool(budget, rank, unit)
     if rank.free_bytes < 0:
         over = static_share.too_large if static else _over_the_share
         return over(budget, rank, region, unit)
@@ -163,6 +166,23 @@ def _pool_detail(
     left = _one(pool.likely_bytes, unit)
     start = f"{tokens} need {_one(needed, unit)} of KV cache; {label} has {left} left."
     return f"{start} {static_share.what_then(budget) if static else _what_then(budget)}"
+
+
+def _stated_pool(budget: Budget) -> str:
+    """The setting that states the pool's size outright; empty where the share decides."""
+    names = ("num_gpu_blocks_override", "kv_pool_bytes", "kv_cache_memory_bytes")
+    return next((n for n in names if getattr(budget.deployment, n) is not None), "")
+
+
+def _too_large_a_pool(budget: Budget, rank: RankBudget, unit: UnitSystem) -> str:
+    """The pool is as large as it was told to be, and the rest of the plan finds no room."""
+    pool, line = rank.regions[Region.KV_CACHE].estimate.likely_bytes, _line_bytes(rank)
+    beside = line - rank.free_bytes - pool
+    return (
+        f"{_stated_pool(budget)} makes a pool of {_one(pool, unit)}; with the {_one(beside, unit)} "
+        f"beside it that is more than the device’s {_one(line, unit)}: {runtime_label(budget)} "
+        "stops with an out-of-memory error."
+    )
 
 
 def _over_the_share(budget: Budget, rank: RankBudget, region: Region, unit: UnitSystem) -> str:

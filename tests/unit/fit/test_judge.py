@@ -440,3 +440,11 @@ def test_that_a_refusal_is_said_though_the_memory_would_do() -> None:
     assert verdict.starts is False
     assert verdict.headline == "Fits, but vLLM 0.33.0 refuses to start"
     assert verdict.detail == "This build compares the wrong sums."
+
+
+@pytest.mark.parametrize("setting", ["kv_pool_bytes", "kv_cache_memory_bytes"])
+def test_that_a_pool_that_was_stated_is_blamed_by_its_setting(setting: str) -> None:
+    plan = Deployment(runtime="vllm", max_model_len=4096, **{setting: 100 * GIB})
+    found = size(model("Llama-3.1-8B"), plan, machine(RTX_4090)).verdict
+    assert found.headline.endswith(f"because of {setting}")
+    assert f"{setting} makes a pool of 100.0 GiB" in found.detail
