@@ -143,7 +143,7 @@ class DeviceBox(SizedCombo):
         if event.key() in _TABS and self._is_highlighted():
             row = self._found.rows()[self._popup.currentIndex().row()]
             self._popup.hide()
-            self._pick(self._name_at(row))
+            self._pick(self._found_at(row))
             self.focusNextPrevChild(event.key() == Qt.Key.Key_Tab)
             return True
         if event.key() not in _ENTER or self._is_highlighted():
@@ -197,12 +197,24 @@ class DeviceBox(SizedCombo):
             self._edit.selectAll()
         self.setToolTip(self._shown)
 
+    @override
+    def showPopup(self) -> None:
+        # The whole list is of single devices, whatever was typed before it was opened.
+        self._found.before = ""
+        super().showPopup()
+
+    def _found_at(self, row: int) -> str | None:
+        """What the text means with the name of ``row`` in it."""
+        name = self._name_at(row)
+        return None if name is None else self._found.before + name
+
     def _on_activated(self, row: int) -> None:
-        self._pick(self._name_at(row))
+        self._pick(self._found_at(row))
         # The list's own words reach the field after this.
         QTimer.singleShot(0, self, self._reset_text)
 
     def _pick(self, name: str | None) -> None:
+        self._found.before = ""
         self._reset_text()
         self.refused.emit("")
         self.picked.emit(name)
@@ -224,13 +236,14 @@ class DeviceBox(SizedCombo):
             # Once the key is done with: the list must not open under the hands of the completer.
             QTimer.singleShot(0, self, self._open_list)
         else:
+            self._found.before = ""
             self._reset_text()
 
     def _take(self, text: str) -> bool:
         """Pick the one device that is meant, a list of devices with counts, or memory alone."""
         meant = self._found.meant()
         if meant is not None:
-            self._pick(self._name_at(meant))
+            self._pick(self._found_at(meant))
             return True
         try:
             catalogue.named(text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QSortFilterProxyModel, Qt
 from typing_extensions import override
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
 
 SPELLINGS_ROLE = Qt.ItemDataRole.UserRole + 2
 _NAME, _ALIAS, _BEGINS, _HAS_WORD, _CONTAINS = range(5)
+_BEFORE = re.compile(r"(?:.* \+ )?\s*(?:\d{1,4} ?[x×] ?)?")
+_WORDS = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole)
+
+
+def before_the_name(text: str) -> str:
+    """What stands before the device that is being typed: its count, and the cards before it."""
+    found = _BEFORE.match(text)
+    return found[0] if found else ""
 
 
 def spellings(device: Device) -> tuple[str, ...]:
@@ -57,13 +66,18 @@ class FoundDevices(QSortFilterProxyModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._ranks: Mapping[int, int] = {}
+        self.before = ""
+        """What the typed text says before the device's name: ``2 x ``."""
         self.setDynamicSortFilter(False)
 
     def look_for(self, text: str) -> None:
-        """Keep what ``text`` may mean."""
+        """Keep what ``text`` may mean; of a list of cards, what its last name may mean."""
+        self.before = before_the_name(text)
+        name = text.removeprefix(self.before)
         source = self.sourceModel()
-        rows = range(source.rowCount())
-        found = {r: rank(text, source.index(r, 0).data(SPELLINGS_ROLE)) for r in rows}
+        # The first row is this computer, which is no card among others.
+        rows = range(1 if self.before else 0, source.rowCount())
+        found = {r: rank(name, source.index(r, 0).data(SPELLINGS_ROLE)) for r in rows}
         self._ranks = {row: value for row, value in found.items() if value is not None}
         self.invalidate()
         self.sort(0)
@@ -80,6 +94,15 @@ class FoundDevices(QSortFilterProxyModel):
             if same:
                 return same[0] if len(same) == 1 else None
         return rows[0] if len(rows) == 1 else None
+
+    @override
+    def data(
+        self,
+        index: QModelIndex | QPersistentModelIndex,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> Any:
+        found = super().data(index, role)
+        return f"{self.before}{found}" if role in _WORDS else found
 
     @override
     def filterAcceptsRow(

@@ -88,6 +88,10 @@ def test_that_a_click_selects_the_whole_text_each_time(box, qtbot):
         ("h100 pcie", "H100 PCIe 80GB"),
         ("m4 pro 48", "M4 Pro 48 GB"),
         ("strix halo", "Ryzen AI Max+ 395 128 GB"),
+        ("2 x H200", "2 x H200"),
+        ("4 x a40", "4 x A40"),
+        ("8x h100", "8x H100 SXM 80GB"),
+        ("RTX 3090 + 2 × 4090", "RTX 3090 + 2 × RTX 4090"),
     ],
 )
 def test_that_enter_takes_what_the_text_names(box, picked, refusals, qtbot, text, name):
@@ -107,6 +111,8 @@ def test_that_enter_takes_what_the_text_names(box, picked, refusals, qtbot, text
         ("h100", 1, "H100 SXM 80GB"),
         ("h100", 2, "H100 NVL"),
         ("m4 pro", 2, "M4 Pro 48 GB"),
+        ("2 x 4090", 1, "2 x RTX 4090"),
+        ("L4 + 2 x 3060", 1, "L4 + 2 x RTX 3060 12GB"),
     ],
 )
 def test_that_down_and_enter_take_the_highlighted_one(box, picked, qtbot, text, downs, name):
@@ -122,6 +128,24 @@ def test_that_the_list_holds_what_contains_the_words_and_the_best_comes_first(bo
     _click(qtbot, box)
     _type(qtbot, box, "4090")
     assert _listed(box) == ["RTX 4090", "RTX 4090 D", "RTX 4090 Laptop"]
+
+
+def test_that_the_list_keeps_the_count_and_the_cards_before(box, qtbot):
+    _click(qtbot, box)
+    _type(qtbot, box, "L4 + 2 x 4090")
+    names = ("RTX 4090", "RTX 4090 D", "RTX 4090 Laptop")
+    assert _listed(box) == [f"L4 + 2 x {name}" for name in names]
+
+
+def test_that_a_count_once_typed_is_not_kept_for_the_next_choice(box, picked, qtbot):
+    _click(qtbot, box)
+    _type(qtbot, box, "2 x ")
+    box.showPopup()
+    row = box.findText("RTX 4090")
+    box.hidePopup()
+    box.setCurrentIndex(row)
+    box.activated.emit(row)
+    assert picked == ["RTX 4090"]
 
 
 def test_that_several_matches_keep_the_list_open_and_the_text(box, picked, refusals, qtbot):
