@@ -36,6 +36,8 @@ from gui.kit.tasks import TaskRunner
 from gui.kit.theme import Theme, ThemeManager, palette, style_sheet
 from gui.live.view import HoldsView
 from gui.main_window import MainWindow
+from gui.replacing import Replacing
+from gui.settling import Settling
 from gui.shelving import Shelving
 from gui.sizing.compare_view import CompareView
 from gui.sizing.compare_view_model import CompareViewModel
@@ -98,20 +100,25 @@ class App(QObject):
         self.view.tabs.add_page("What holds it", self.holds)
         self.browser = BrowserView(self.runner, self.hub, self.themes.current)
         self.window = MainWindow(application, self.browser, self.view, self._undo_actions())
-        self.trouble = TroubleNotice()
-        self.welcome = Notice("welcome", "monitor-check", "accent")
-        self.note = Notice("note", "check", "fits")
-        for notice in (self.trouble, self.note, self.welcome):
-            self.view.add_notice(notice)
+        self._add_notices()
+        self.settling = Settling(self)
         self.comparing = Comparing(self)
         self.filing = Filing(self)
         self.desk = Desk(self)
         self.verifying = Verifying(self)
         self.access = HubAccess(self)
+        self.replacing = Replacing(self)
         self.expanding = Expanding(self)
         self.shelving = Shelving(self)
         self._connect()
         self._on_theme_changed(self.themes.current)
+
+    def _add_notices(self) -> None:
+        self.trouble = TroubleNotice()
+        self.welcome = Notice("welcome", "monitor-check", "accent")
+        self.note = Notice("note", "check", "fits")
+        for notice in (self.trouble, self.note, self.welcome):
+            self.view.add_notice(notice)
 
     def _undo_actions(self) -> tuple[QAction, QAction]:
         stack = self.model.undo_stack

@@ -98,6 +98,7 @@ COMMANDS = (
     Command("unit GB", "&View", "G&B (1 GB = 1,000,000,000 bytes)", group="unit", checkable=True),
     Command("hold", "&View", "H&old the picture", "Space", checkable=True, section=True),
     Command("context", "&Plan", "&Context…", "Ctrl+L", "Type a context"),
+    Command("settings", "&Plan", "All &settings…", "Ctrl+.", "Every setting of the plan's runtime"),
     Command("halve", "&Plan", "&Halve the context", "["),
     Command("double", "&Plan", "&Double the context", "]"),
     Command(
