@@ -178,7 +178,10 @@ class _Search:
         def planned(tokens: int) -> Deployment:
             return self.plan.with_(**dict.fromkeys(names, tokens))
 
-        most = solve.largest(lambda n: self._fits(planned(n)), limit)
+        # vLLM takes no step of fewer tokens than requests.
+        below = (self.settled.max_num_seqs or 1) - 1 if self.plan.max_num_seqs else 0
+        most = solve.largest(lambda n: self._fits(planned(below + n)), max(limit - below, 1))
+        most += below if most else 0
         return self._number("max_num_batched_tokens", most, limit, said, planned, *names)
 
     def weights(self) -> Answer:
@@ -276,6 +279,7 @@ class _Search:
         if self.is_open:
             return self._unknown(question)
         nearest: tuple[int, Deployment, Machine] | None = None
+        why_none = "the runtime takes none of the choices"
         for value, plan, machine in row:
             verdict = self._verdict(plan, machine)
             if verdict is not None and _fits(verdict):
@@ -284,11 +288,12 @@ class _Search:
                     return Answer(question, value, chosen, None, None, "the first choice fits")
                 return self._stopped(question, value, chosen, nearest[1], nearest[2])
             if verdict is None or verdict.fit is not Fit.DOES_NOT_FIT:
+                why_none = verdict.refusals[0] if verdict and verdict.refusals else why_none
                 continue
             if nearest is None or verdict.margin_bytes > nearest[0]:
                 nearest = (verdict.margin_bytes, plan, machine)
         if nearest is None:
-            return Answer(question, None, {}, None, None, "the runtime takes none of the choices")
+            return Answer(question, None, {}, None, None, why_none)
         return self._stopped(question, None, {}, nearest[1], nearest[2])
 
     def _stopped(

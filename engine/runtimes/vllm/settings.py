@@ -259,7 +259,7 @@ def _step(
     rows = deployment.max_num_seqs
     where = "on the CPU" if device.kind is DeviceKind.HOST else f"on {device.name}"
     if rows is None:
-        rows = default.max_num_seqs
+        rows = min(default.max_num_seqs, deployment.max_num_batched_tokens or default.max_num_seqs)
         assumed.append(f"max_num_seqs {rows:,}, vLLM's default for a server {where}.")
     tokens = deployment.max_num_batched_tokens
     if tokens is None:

@@ -61,13 +61,27 @@ def refusals(model: Model, settings: Settings, held: list[Pool]) -> tuple[str, .
     """Why this release does not start where every rank has room for a longest request."""
     if not held:
         return ()
-    reasons = (_too_much_for_one_stage(model, settings, held), _too_many_rows(settings, held))
+    reasons = (
+        _too_small_a_step(settings),
+        _too_much_for_one_stage(model, settings, held),
+        _too_many_rows(settings, held),
+    )
     found = tuple(reason for reason in reasons if reason)
     if not found:
         return ()
     request = request_rule(model, settings)
     has_room = all(_passes(settings, pool, settings.context, request) for pool in held)
     return found if has_room else ()
+
+
+def _too_small_a_step(settings: Settings) -> str:
+    """``SchedulerConfig.verify_max_model_len``: a token of a step for every request at least."""
+    if settings.tokens >= settings.rows:
+        return ""
+    return (
+        f"max_num_batched_tokens {settings.tokens:,} is less than max_num_seqs {settings.rows:,}: "
+        "vLLM refuses that."
+    )
 
 
 def _passes(settings: Settings, pool: Pool, tokens: int, request: RequestRule) -> bool:

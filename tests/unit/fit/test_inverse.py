@@ -59,6 +59,21 @@ def test_that_one_token_more_a_step_does_not_fit(plan: Deployment, fields: tuple
     assert not runs("Llama-3.1-8B", plan.with_(**dict.fromkeys(fields, most + 1)))
 
 
+def test_that_a_step_of_fewer_tokens_than_requests_is_refused() -> None:
+    # vLLM's SchedulerConfig: max_num_batched_tokens must be at least max_num_seqs.
+    plan = Deployment(max_model_len=4096, max_num_batched_tokens=100)
+    assert runs("Llama-3.1-8B", plan)
+    refused = plan.with_(max_num_seqs=256)
+    assert not runs("Llama-3.1-8B", refused)
+    assert runs("Llama-3.1-8B", refused.with_(max_num_batched_tokens=256))
+    found = asked("Llama-3.1-8B", refused)
+    most = found["max_num_batched_tokens"].value
+    assert isinstance(most, int)
+    assert most > 256
+    assert not runs("Llama-3.1-8B", refused.with_(max_num_batched_tokens=most + 1))
+    assert "less than max_num_seqs 256" in found["best_weight_format"].reason
+
+
 def test_that_a_step_of_llama_cpp_ends_with_the_context() -> None:
     # At 1,024 tokens in all there is nothing to gain from a larger step, and room for it.
     found = asked("Llama-3.1-8B", Deployment(runtime="llama.cpp", max_model_len=1024))
