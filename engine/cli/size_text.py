@@ -74,7 +74,8 @@ def _heading(budget: Budget, look: Look) -> Iterator[str]:
     yield look.strong(look.line(f"{model.id} · {parameters}"))
     yield look.faint(look.line(f"from {model.source}{revision}"))
     version = f" {plan.runtime_version}" if plan.runtime_version else ""
-    context = f"{plan.max_model_len:,} tokens" if plan.max_model_len else "its default context"
+    length = plan.max_model_len
+    context = f"{length:,} token{'s' if length > 1 else ''}" if length else "its default context"
     at_once = "1 request" if plan.concurrency == 1 else f"{plan.concurrency:,} requests"
     parts = [
         f"{RUNTIMES[plan.runtime].label}{version} on {_place(budget)}",

@@ -122,7 +122,8 @@ def _tokens(budget: Budget) -> str:
         room = "" if deployment.live_tokens >= context else f" (max_model_len {context:,})"
         return f"{deployment.live_tokens:,} live tokens{room}"
     at_once = _at_once(budget)
-    return f"{context:,} tokens" if at_once == 1 else f"{at_once} × {context:,} tokens"
+    said = "1 token" if context == 1 else f"{context:,} tokens"
+    return said if at_once == 1 else f"{at_once} × {said}"
 
 
 def _at_once(budget: Budget) -> int:

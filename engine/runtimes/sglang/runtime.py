@@ -91,12 +91,13 @@ def _need(settings: Settings) -> Need:
 
 
 def _waiting(settings: Settings, need: Need, pool: Pool) -> list[str]:
-    if need.requests <= pool.running:
+    # Without room for one, the verdict says why it doesn't start.
+    if not pool.running or need.requests <= pool.running:
         return []
     most = pool.running * settings.parallel.data_ranks
     why = "the states there is room for" if pool.states is not None else "max_running_requests"
     asked = settings.deployment.concurrency
-    return [f"{most} requests run at once, by {why}: of the {asked} the rest waits."]
+    return [f"No more than {most} at once, by {why}: of the {asked} requests the rest waits."]
 
 
 def _sequence_state(

@@ -57,7 +57,9 @@ def layers_per_stage(
         return (*[base] * (stages - 1), base + rest) if uneven else None
     message = ""
     if len(asked) != stages:
-        message = f"pp_layer_partition states {len(asked)} sizes; there are {stages} stages."
+        message = (
+            f"pp_layer_partition states {len(asked)} sizes for pipeline_parallel_size {stages}."
+        )
     elif sum(asked) != layers or min(asked) < 0:
         added = f"{' + '.join(map(str, asked))} = {sum(asked)}"
         message = f"pp_layer_partition {added} has to come to the model's {layers} layers."
