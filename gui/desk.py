@@ -74,6 +74,7 @@ class Desk(QObject):
         commands["now"].triggered.connect(self._on_now)
         commands["emptied"].triggered.connect(self._on_emptied)
         app.watch.aged.connect(self._on_aged)
+        app.watch.regained.connect(app.trouble.withdraw)
         app.welcome.closed.connect(self._on_welcome_closed)
         app.window.set_areas(
             (app.browser, app.view.strip, app.view.verdict, app.view.picture, app.view.tabs)
@@ -154,6 +155,9 @@ class Desk(QObject):
             picture="cloud-off" if offline else "cloud",
         )
         self._tell_unit(state)
+        if state.plan.device is not None:
+            # Another machine is planned for: what was found here is no longer the plan's.
+            app.welcome.hide()
         name = state.model.id if state.model else ""
         if name != self._chosen:
             self._chosen = name

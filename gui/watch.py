@@ -34,6 +34,8 @@ class Watch(QObject):
     """A ``TelemetrySnapshot``."""
     failed = Signal(object)
     """The exception that a sample or the recording ended in."""
+    regained = Signal(object)
+    """What ``failed`` said holds no more: that exception."""
     ended = Signal()
     """The recording that was played is over."""
     recording_changed = Signal()
@@ -54,6 +56,8 @@ class Watch(QObject):
         self._kept: deque[TelemetrySnapshot] = deque(maxlen=_MOST_KEPT)
         self._poller: TelemetryPoller | None = None
         self._trouble = ""
+        self._lost: dict[str, object] = {}
+        """What was said of the devices that can't be read, by uuid; of all of them under ""."""
         self._is_old = False
         self._since = QElapsedTimer()
         self._look_at_age = QTimer(self)
@@ -157,8 +161,13 @@ class Watch(QObject):
         before, self.last = self.last, snapshot
         self._kept.append(snapshot)
         self._trouble = ""
-        for words in lost(before, snapshot):
-            self.failed.emit(TelemetryError(words))
+        for uuid, words in lost(before, snapshot):
+            error = TelemetryError(words)
+            self._lost[uuid] = error
+            self.failed.emit(error)
+        there = (d.uuid for d in snapshot.devices if not isinstance(d.used_bytes, Missing))
+        for uuid in self._lost.keys() & {"", *there}:
+            self.regained.emit(self._lost.pop(uuid))
         self._since.restart()
         if self._is_old:
             self._on_look_at_age()
@@ -180,6 +189,7 @@ class Watch(QObject):
         words = str(error)
         if words != self._trouble:
             self._trouble = words
+            self._lost[""] = error
             self.failed.emit(error)
 
     def _on_look_at_age(self) -> None:
@@ -190,18 +200,19 @@ class Watch(QObject):
             self.aged.emit(f"{seconds} s ago" if is_old else "")
 
 
-def lost(before: TelemetrySnapshot, now: TelemetrySnapshot) -> Iterator[str]:
-    """One sentence for each device that could be read a moment ago and now can't."""
+def lost(before: TelemetrySnapshot, now: TelemetrySnapshot) -> Iterator[tuple[str, str]]:
+    """Uuid and one sentence for each device that could be read a moment ago and now can't."""
     found = {device.uuid: device for device in now.devices}
     for device in before.devices:
         if isinstance(device.used_bytes, Missing):
             continue
         after = found.get(device.uuid)
         if after is None:
-            yield f"{device.name} is gone: the driver no longer names it. The plan stays."
+            gone = f"{device.name} is gone: the driver no longer names it. The plan stays."
+            yield device.uuid, gone
         elif isinstance(after.used_bytes, Missing):
             reason = after.used_bytes.reason.rstrip(".")
-            yield f"{device.name} can\u2019t be read any more: {reason}. The plan stays."
+            yield device.uuid, f"{device.name} can\u2019t be read: {reason}. The plan stays."
 
 
 def sampling_words(snapshot: TelemetrySnapshot) -> str:

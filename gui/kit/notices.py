@@ -122,6 +122,11 @@ class TroubleNotice(Notice):
         self._help.hide()
         self.tell(text)
 
+    def withdraw(self, error: BaseException) -> None:
+        """Close the strip if it tells of ``error``, which holds no more."""
+        if self.line.text() == sentence(error):
+            self.dismiss()
+
     def _on_help(self) -> None:
         if self._way is not None:
             self._way()

@@ -35,13 +35,15 @@ def test_that_one_sample_is_there_before_anything_starts(watch):
 
 
 def test_that_the_same_trouble_is_told_once_until_a_sample_comes(watch):
-    told = []
+    told, again = [], []
     watch.failed.connect(told.append)
+    watch.regained.connect(again.append)
     for _ in range(3):
         watch._on_failed(TelemetryError("GPU 0 is lost."))
     watch._on_sampled(watch.last)
     watch._on_failed(TelemetryError("GPU 0 is lost."))
     assert len(told) == 2
+    assert again == told[:1]
 
 
 def test_that_the_end_of_a_recording_is_no_trouble(watch):
@@ -81,17 +83,18 @@ def test_that_a_device_that_is_lost_is_said_once(watch):
     watch.failed.connect(told.append)
     there = moment(card())
     gone = moment(card(used_bytes=Missing("the GPU fell off the bus")))
+    again = []
+    watch.regained.connect(again.append)
     watch.last = there
     for seen in (there, gone, gone, there):
         watch._on_sampled(seen)
     (error,) = told
-    assert str(error) == (
-        "NVIDIA GeForce RTX 4090 can\u2019t be read any more: the GPU fell off the bus. "
-        "The plan stays."
-    )
+    words = "NVIDIA GeForce RTX 4090 can\u2019t be read: the GPU fell off the bus. The plan stays."
+    assert str(error) == words
+    assert again == told
 
 
 def test_that_a_device_that_the_driver_no_longer_names_is_said(watch):
     there = moment(card())
-    (words,) = lost(there, replace(there, devices=()))
+    ((_uuid, words),) = lost(there, replace(there, devices=()))
     assert words.startswith("NVIDIA GeForce RTX 4090 is gone")

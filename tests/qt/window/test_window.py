@@ -10,6 +10,7 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton
 
+from engine.errors import TelemetryError
 from engine.units import UnitSystem
 from gui.browser.listing import Sort
 from gui.kit.actions import COMMANDS
@@ -183,6 +184,31 @@ def test_that_a_fault_is_a_strip_and_the_window_lives(app, qtbot):
     assert "RuntimeError" in app.trouble.line.text()
     app.model.scale_context(1)
     assert app.model.state.sizing is not None
+
+
+def test_that_trouble_with_a_device_leaves_with_the_trouble(app):
+    error = TelemetryError("The card cannot be read.")
+    app.watch.failed.emit(error)
+    assert app.trouble.isVisible()
+    app.watch.regained.emit(TelemetryError("Another card cannot be read."))
+    assert app.trouble.isVisible()
+    app.watch.regained.emit(error)
+    assert not app.trouble.isVisible()
+
+
+def test_that_what_was_found_here_leaves_when_another_machine_is_planned_for(app):
+    assert app.welcome.isVisible()
+    app.model.choose_device("RTX 4090")
+    assert not app.welcome.isVisible()
+    assert not app.settings.welcome_closed
+
+
+def test_that_a_tab_makes_room_for_its_count(app):
+    tabs, page = app.view.tabs, app.compare_view
+    place = tabs.stack.indexOf(page)
+    width = tabs.tabs.tabRect(place).width()
+    tabs.set_count(page, "12")
+    assert tabs.tabs.tabRect(place).width() > width
 
 
 def test_that_a_fault_in_a_thread_is_told_on_the_gui_thread(app, qtbot):
