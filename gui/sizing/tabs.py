@@ -54,8 +54,8 @@ class RoomTabs(QTabBar):
         """Show ``count`` beside the title."""
         if self._counts.get(index, "") != count:
             self._counts[index] = count
-            self.updateGeometry()
-            self.update()
+            # Qt asks for a tab's width again only with a new title.
+            self.setTabText(index, self.tabText(index))
 
     @override
     def tabSizeHint(self, index: int) -> QSize:
