@@ -57,9 +57,8 @@ def layers_per_stage(
         return (*[base] * (stages - 1), base + rest) if uneven else None
     message = ""
     if len(asked) != stages:
-        message = (
-            f"pp_layer_partition states {len(asked)} sizes for pipeline_parallel_size {stages}."
-        )
+        stated = ", ".join(map(str, asked))
+        message = f"pp_layer_partition {stated}: pipeline_parallel_size {stages} takes as many."
     elif sum(asked) != layers or min(asked) < 0:
         added = f"{' + '.join(map(str, asked))} = {sum(asked)}"
         message = f"pp_layer_partition {added} has to come to the model's {layers} layers."

@@ -186,7 +186,7 @@ def test_that_states_share_the_room_with_the_pool() -> None:
     assert likely(told, Region.RECURRENT_STATE) == 21 * each
     # Five a request since 0.5.14, with what it takes to track them.
     assert told.deployment.max_running_requests == 4
-    assert any("4 requests run at once" in line for line in told.warnings)
+    assert any("No more than 4 at once" in line for line in told.warnings)
 
 
 def test_that_without_a_prefix_cache_a_request_has_one_state() -> None:
