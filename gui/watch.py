@@ -58,6 +58,8 @@ class Watch(QObject):
         self._trouble = ""
         self._lost: dict[str, object] = {}
         """What was said of the devices that can't be read, by uuid; of all of them under ""."""
+        self._suspected: dict[str, str] = {}
+        """What is to be said of a device, should the next sample find it no better."""
         self._is_old = False
         self._since = QElapsedTimer()
         self._look_at_age = QTimer(self)
@@ -99,7 +101,8 @@ class Watch(QObject):
             self.replay = before
             raise
         self.stop()
-        self._kept.clear()
+        for kept in (self._kept, self._lost, self._suspected):
+            kept.clear()
         self.last = first
         self.start()
 
@@ -161,13 +164,7 @@ class Watch(QObject):
         before, self.last = self.last, snapshot
         self._kept.append(snapshot)
         self._trouble = ""
-        for uuid, words in lost(before, snapshot):
-            error = TelemetryError(words)
-            self._lost[uuid] = error
-            self.failed.emit(error)
-        there = (d.uuid for d in snapshot.devices if not isinstance(d.used_bytes, Missing))
-        for uuid in self._lost.keys() & {"", *there}:
-            self.regained.emit(self._lost.pop(uuid))
+        self._tell_lost(before, snapshot)
         self._since.restart()
         if self._is_old:
             self._on_look_at_age()
@@ -178,6 +175,21 @@ class Watch(QObject):
                 self.failed.emit(error)
                 self.stop_recording()
         self.sampled.emit(snapshot)
+
+    def _tell_lost(self, before: TelemetrySnapshot, now: TelemetrySnapshot) -> None:
+        """Say which devices are lost, and take it back of those that are there again.
+
+        Only what two samples miss is lost: on a busy computer one answer may come too late.
+        """
+        there = {d.uuid for d in now.devices if not isinstance(d.used_bytes, Missing)}
+        for uuid, words in self._suspected.items():
+            if uuid not in there:
+                error = TelemetryError(words)
+                self._lost[uuid] = error
+                self.failed.emit(error)
+        self._suspected = dict(lost(before, now))
+        for uuid in self._lost.keys() & {"", *there}:
+            self.regained.emit(self._lost.pop(uuid))
 
     @Slot(object)
     def _on_failed(self, error: object) -> None:

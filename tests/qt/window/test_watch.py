@@ -94,6 +94,17 @@ def test_that_a_device_that_is_lost_is_said_once(watch):
     assert again == told
 
 
+def test_that_one_answer_that_comes_too_late_is_no_loss(watch):
+    told = []
+    watch.failed.connect(told.append)
+    there = moment(card())
+    late = moment(card(used_bytes=Missing("the driver has not answered for 1 s")))
+    watch.last = there
+    for seen in (late, there, late, there):
+        watch._on_sampled(seen)
+    assert told == []
+
+
 def test_that_a_device_that_the_driver_no_longer_names_is_said(watch):
     there = moment(card())
     ((_uuid, words),) = lost(there, replace(there, devices=()))
