@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.benchmarks.pace import slowness
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,5 +30,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not figures:
         return
     terminalreporter.section("speed and size")
+    now = f"{slowness():.2f}"
+    terminalreporter.write_line(f"{'plain Python, times the usual':58} {now:>12}   scales limits")
     for what, value, limit in figures:
         terminalreporter.write_line(f"{what:58} {value:>12}   at most {limit}")
