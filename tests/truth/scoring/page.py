@@ -157,8 +157,9 @@ def _left_out(board: Board) -> Iterator[str]:
 
 def _ours(score: Score) -> str:
     if not score.is_region or score.low == score.high:
-        return shown(score.likely)
-    return f"{shown(score.likely)} ({shown(score.low)} to {shown(score.high)})"
+        return shown(score.likely, score.wanted)
+    likely, low, high = (shown(v, score.wanted) for v in (score.likely, score.low, score.high))
+    return f"{likely} ({low} to {high})"
 
 
 def _cell(text: str) -> str:

@@ -76,7 +76,7 @@ def _figures(row: Row) -> str:
 def _line(score: Score) -> str:
     return (
         f"{score.record:48.48} {score.figure:28} measured {shown(score.wanted):>12}"
-        f" ours {shown(score.likely):>12} ({100 * score.signed:+.2f} %)"
-        f" [{shown(score.low)} … {shown(score.high)}]"
+        f" ours {shown(score.likely, score.wanted):>12} ({100 * score.signed:+.2f} %)"
+        f" [{shown(score.low, score.wanted)} … {shown(score.high, score.wanted)}]"
         f"{'' if score.is_inside else ' OUTSIDE'} {reason_for(score)}"
     )

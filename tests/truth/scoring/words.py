@@ -72,9 +72,9 @@ def in_order(runtimes: Iterable[str]) -> list[str]:
     return [name for name in NAMES if name in found] + sorted(found - NAMES.keys())
 
 
-def shown(value: float) -> str:
-    """Bytes in GiB, or a count."""
-    if abs(value) > _SMALLEST_BYTES:
+def shown(value: float, beside: float = 0.0) -> str:
+    """Bytes in GiB, or a count; ``beside`` is of the same kind, and tells of a small one."""
+    if max(abs(value), abs(beside)) > _SMALLEST_BYTES:
         return f"{value / GIB:,.2f}"
     return f"{value:,.2f}" if value != int(value) else f"{value:,.0f}"
 
