@@ -69,7 +69,7 @@ def find(name: str) -> Device:
         message = f"{shown!r} comes in several sizes: say {choices}."
         raise DeviceError(message, field="gpu")
     near = _nearest(name)
-    hint = f"did you mean {_listed(near)}?" if near else "pick one from the list, or give its size."
+    hint = f"did you mean {_listed(near)}?" if near else "give its memory instead, such as 24 GB."
     message = f"{shown!r} is not in the device catalogue; {hint}"
     raise DeviceError(message, field="gpu")
 
