@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from gui.browser.rows import Badge, Row
 
 _GOOD = {Fit.FITS, Fit.TIGHT}
+_BY_RANKS = frozenset({"vllm", "sglang"})
+"""Runtimes that take as many devices as the parallel sizes say; the others take every one."""
 
 
 class Sort(StrEnum):
@@ -91,13 +93,13 @@ def summary(
     good = sum(1 for badge in known if badge.fit in _GOOD)
     deployment, machine = plan
     what = _asked(deployment) or "this plan"
-    return f"{count(good)} of {count(len(rows))} fit {what} on {place(machine, deployment.ranks)}"
+    return f"{count(good)} of {count(len(rows))} fit {what} on {place(deployment, machine)}"
 
 
 def plan_words(deployment: Deployment, machine: Machine) -> str:
     """``RTX 4090, 8,192 x 4, vLLM``."""
     runtime = registry.get(deployment.runtime).label
-    parts = (place(machine, deployment.ranks), _asked(deployment), runtime)
+    parts = (place(deployment, machine), _asked(deployment), runtime)
     return ", ".join(part for part in parts if part)
 
 
@@ -108,12 +110,21 @@ def _asked(deployment: Deployment) -> str:
     return f"{count(deployment.max_model_len)} {TIMES} {deployment.concurrency}"
 
 
-def place(machine: Machine, ranks: int) -> str:
+def is_told_apart(before: Deployment, now: Deployment) -> bool:
+    """Whether the count line says of which of two plans on one machine it is."""
+    said = before.with_(max_model_len=now.max_model_len, concurrency=now.concurrency)
+    return said == now or before.ranks != now.ranks
+
+
+def place(deployment: Deployment, machine: Machine) -> str:
     """Short name of where the plan runs: ``RTX 4090``, ``2 x RTX 4090`` for two ranks."""
-    if not machine.slots:
+    names = {slot.device.name for slot in machine.slots}
+    by_ranks = registry.family(deployment.runtime) in _BY_RANKS
+    if not names or (len(names) > 1 and not by_ranks):
         return machine.name
+    devices = deployment.ranks if by_ranks else len(machine.slots)
     name = machine.slots[0].device.name
-    return f"{ranks} {TIMES} {name}" if ranks > 1 else name
+    return f"{devices} {TIMES} {name}" if devices > 1 else name
 
 
 def nothing_left(

@@ -288,6 +288,9 @@ class BrowserViewModel(QObject):
     def set_plan(self, deployment: Deployment, machine: Machine) -> None:
         """Work out the badges for another plan; the old ones stay until the new ones come."""
         if self._plan != (deployment, machine):
+            if self._plan and not listing.is_told_apart(self._plan[0], deployment):
+                # Its words would pass for those of the plan that is not counted yet.
+                self._summaries.clear()
             self._plan = (deployment, machine)
             self._start_badges()
             self._publish()

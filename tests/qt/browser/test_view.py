@@ -407,6 +407,20 @@ def test_that_the_count_line_names_as_many_devices_as_the_plan_takes(open_browse
     view.set_plan(PLAN, devices.machine(devices.find("RTX 4090"), 2))
     settle(qtbot, view)
     assert view.model.state.summary.endswith("on RTX 4090")
+    view.set_plan(PLAN.with_(runtime="ollama"), devices.machine(devices.find("RTX 4090"), 2))
+    settle(qtbot, view)
+    assert view.model.state.summary.endswith("on 2 \N{MULTIPLICATION SIGN} RTX 4090")
+
+
+def test_that_the_count_of_another_plan_is_not_shown_as_this_ones(open_browser, qtbot, card):
+    view = open_browser(offline=True)
+    view.set_plan(PLAN, card)
+    settle(qtbot, view)
+    counted = view.model.state.summary
+    view.set_plan(PLAN.with_(max_model_len=4096), card)
+    assert view.model.state.summary == counted
+    view.set_plan(PLAN.with_(max_model_len=4096, runtime="sglang"), card)
+    assert view.model.state.summary == f"{len(catalogue.entries())} models"
 
 
 def test_that_an_opened_path_no_longer_asks_for_enter(open_browser):
