@@ -22,8 +22,8 @@ CANDIDATES = (
     "Qwen/Qwen2.5-32B-Instruct",
     "meta-llama/Llama-3.1-8B-Instruct",
     "meta-llama/Llama-3.1-8B",
-    "Qwen/Qwen3-4B",
-    "meta-llama/Llama-3.2-3B-Instruct",
+    "microsoft/Phi-4-mini-instruct",
+    "Qwen/Qwen2.5-3B",
     "Qwen/Qwen3-1.7B",
     "Qwen/Qwen3-0.6B",
 )
