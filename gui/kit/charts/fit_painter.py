@@ -24,7 +24,7 @@ from gui.kit.charts.pens import RIGHT, snapped
 from gui.kit.format import tokens_short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from engine.fit.fit_map import FitMap
     from gui.kit.charts.fit_scene import MapScene
@@ -36,6 +36,7 @@ _LEAST_TICK_PX = 44
 _LEAST_ROW_PX = 22
 _ASIDE = (0, 30, -30, 60, -60, 90, -90)
 """Where else the words of an area may stand, in pixels from its middle."""
+_SPOT_PX = 12
 _LEAST_SHARE = 0.04
 """Of the map; a smaller area bears no words."""
 _UNKNOWN = "unknown.soft"
@@ -201,6 +202,7 @@ def _area_words(canvas: Canvas, scene: MapScene, places: MapPlaces, taken: list[
     font = canvas.theme.font("body.strong")
     metrics = QFontMetricsF(font)
     words = ("Fits", "Doesn’t fit", scene.other)
+    lines = [*_along(scene.map.limit, places), *_along(scene.alternative, places)]
     for text, belongs, share in zip(words, _AREAS, _middles(scene.map), strict=True):
         middle = share and QPointF(
             places.plot.left() + share[0] * places.plot.width(),
@@ -211,8 +213,11 @@ def _area_words(canvas: Canvas, scene: MapScene, places: MapPlaces, taken: list[
         box = QRectF(0, 0, metrics.horizontalAdvance(text) + 12, metrics.height() + 4)
         around = [middle + QPointF(dx, dy) for dy in _ASIDE for dx in _ASIDE]
         around.sort(key=partial(_distance, middle))
-        inside = (place for place in around if belongs(_margin_at(scene, places, place)))
-        found = free_place(inside, box, places.plot.adjusted(4, 4, -4, -4), taken)
+        inside = [place for place in around if belongs(_margin_at(scene, places, place))]
+        room = places.plot.adjusted(4, 4, -4, -4)
+        # Off the lines where there is such a place, else across one.
+        found = free_place(inside, box, room, [*taken, *lines])
+        found = found or free_place(inside, box, room, taken)
         if found is None:
             continue
         taken.append(found)
@@ -220,6 +225,17 @@ def _area_words(canvas: Canvas, scene: MapScene, places: MapPlaces, taken: list[
             canvas.painter.fillRect(found, canvas.theme.color(_UNKNOWN))
         ink = canvas.theme.color("text.primary")
         canvas.text(found, text, font, ink, Qt.AlignmentFlag.AlignCenter)
+
+
+def _along(line: Sequence[tuple[float, float]], places: MapPlaces) -> list[QRectF]:
+    """Spots along ``line``, so close to each other that no words fit between two."""
+    if len(line) < 2:
+        return []
+    path = QPainterPath()
+    path.addPolygon(QPolygonF([places.point(*p) for p in line]))
+    steps = max(1, int(path.length() / _SPOT_PX))
+    spots = (path.pointAtPercent(step / steps) for step in range(steps + 1))
+    return [QRectF(spot.x() - 1, spot.y() - 1, 2, 2) for spot in spots]
 
 
 def _distance(other: QPointF, place: QPointF) -> float:
