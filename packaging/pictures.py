@@ -24,14 +24,18 @@ def main() -> int:
     """One window a picture, each with settings of its own."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     application = make_application(["plimsoll"])
+    apps: list[App] = []
     for name, scheme, arrange, wait_ms in (
         ("window-light", "light", _fits, 6000),
         ("does-not-fit-dark", "dark", _does_not_fit, SETTLE_MS),
+        ("fit-map-light", "light", _fit_map, 6000),
         ("live-light", "light", _live, 6000),
     ):
         with tempfile.TemporaryDirectory() as folder:
             options = Options(offline=True, scheme=scheme, settings_folder=Path(folder))
             app = App(application, options)
+            # One that is let go while the next runs would still be called.
+            apps.append(app)
             app.start()
             app.window.resize(*SIZE)
             app.window.move(0, 0)
@@ -65,8 +69,16 @@ def _does_not_fit(app: App) -> None:
     app.view.tabs.open(0)
 
 
+def _fit_map(app: App) -> None:
+    _load(app, "Qwen/Qwen3-8B")
+    app.model.choose_device("2 x RTX 3090")
+    app.model.choose_runtime("sglang", None)
+    app.model.edit("tp", tensor_parallel_size=2)
+    app.view.tabs.open_page(app.view.fit_map)
+
+
 def _live(app: App) -> None:
-    app.view.tabs.open(1)
+    app.view.tabs.open_page(app.holds)
 
 
 if __name__ == "__main__":
