@@ -163,7 +163,7 @@ def _pool_detail(
         lines = f"{reserved}; {tokens} need {_one(needed, unit)}."
         if len(budget.ranks) > 1:
             lines += " " + _fullest(budget, rank)
-        return lines + (_why_tight(rank, unit) if fit is Fit.TIGHT else "")
+        return (_why_tight(rank, unit) if fit is Fit.TIGHT else "") + lines
     left = _one(pool.likely_bytes, unit)
     start = f"{tokens} need {_one(needed, unit)} of KV cache; {label} has {left} left."
     return f"{start} {static_share.what_then(budget) if static else _what_then(budget)}"
@@ -202,14 +202,15 @@ def _over_the_share(budget: Budget, rank: RankBudget, region: Region, unit: Unit
 
 
 def _why_tight(rank: RankBudget, unit: UnitSystem) -> str:
+    """Begins the second line, whose end a narrow window cuts."""
     coming = [part for part in rank.moments.sustained if part.high_bytes]
     if coming and outgrows(rank):
         most = _one(sum(part.high_bytes for part in coming), unit)
         parts = ", ".join(part.label for part in coming)
-        return f" The first requests may add {most}: {parts}."
+        return f"The first requests may add {most}: {parts}. "
     if rank.has_pool and not rank.regions[Region.HEADROOM].estimate.likely_bytes:
-        return " Nothing is left beside its share for libraries and fragmentation."
-    return " The high estimate doesn’t fit."
+        return "Nothing is left beside its share for libraries and fragmentation. "
+    return "The high estimate doesn’t fit. "
 
 
 def _what_then(budget: Budget) -> str:
@@ -276,7 +277,7 @@ def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, unit: UnitSystem) 
         share = f", {_one(cache, unit)} of it for {tokens}" if cache else ""
         first = f"; {most} for a moment while it loads" if loads_with_more else ""
         note = "" if fit is Fit.FITS else _why_tight(rank, unit)
-        return f"{label} takes {_one(held, unit)}{share}{first}.{_queue(budget)}{note}"
+        return f"{note}{label} takes {_one(held, unit)}{share}{first}.{_queue(budget)}"
     room = rank.slot.device.allocatable.likely_bytes - rank.slot.foreign.likely_bytes
     alone = rank.slot.foreign.basis is Basis.ASSUMED
     there = f"the device has {_one(room, unit)}" if alone else f"{_one(room, unit)} are left"
