@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _PLAIN = Deployment()
 _WIDTH, _HEIGHT = 560, 620
+_TITLE_BAR = 40
 _FIELD = 132
 
 
@@ -38,14 +39,15 @@ class AllSettingsDialog(QDialog):
     def __init__(self, model: SizingViewModel, parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("all settings")
-        self.resize(_WIDTH, _HEIGHT)
+        # A low window's dialog has room for its title bar, and its buttons stay on the screen.
+        self.resize(_WIDTH, min(_HEIGHT, parent.window().height() - _TITLE_BAR))
         self._model = model
         self._shown: tuple[str, tuple[Setting, ...]] = ("", ())
         self.rows: dict[str, SettingRow] = {}
         self._title = label("", "title")
         self.words = running_text("trouble")
         self.words.setObjectName("settings trouble")
-        self.reset = QPushButton("All as by default")
+        self.reset = QPushButton("Back to defaults")
         self.reset.setAutoDefault(False)
         self.reset.clicked.connect(self._on_reset)
         leave = QPushButton("Close")

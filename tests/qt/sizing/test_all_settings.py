@@ -116,3 +116,12 @@ def test_that_another_runtime_has_other_rows_and_all_can_be_put_back(dialog, loa
     assert loaded.state.plan.deployment.n_gpu_layers == 20
     qtbot.mouseClick(dialog.reset, Qt.MouseButton.LeftButton)
     assert loaded.state.plan.deployment.n_gpu_layers is None
+
+
+def test_that_its_buttons_stay_in_sight_of_a_low_window(qtbot, loaded):
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    parent.resize(960, 600)
+    assert AllSettingsDialog(loaded, parent).height() < 600
+    parent.resize(1440, 900)
+    assert AllSettingsDialog(loaded, parent).height() == 620
