@@ -65,6 +65,8 @@ class WeightLayout(NamedTuple):
     """Data-parallel replicas that share the experts out among all their ranks."""
     whole: frozenset[ModuleClass] = frozenset()
     """Classes of tensors that every rank holds whole."""
+    everywhere: bool = False
+    """Whether every pipeline stage holds what is outside the layers."""
     layers_per_stage: tuple[int, ...] | None = None
     """How many layers each pipeline stage holds; None where they are dealt out evenly."""
 
@@ -217,6 +219,8 @@ def _places(
     Source:
         vLLM ``v1/spec_decode/llm_base_proposer.py :: _maybe_share_embeddings``.
     """
+    if layout.everywhere:
+        return tuple(range(stages))
     found = outer_stages(module, stages, tied=spec.tie_word_embeddings)
     reads = layout.with_mtp and module is ModuleClass.EMBEDDING and stages > 1
     return (*found, stages - 1) if reads else found

@@ -174,7 +174,7 @@ class Desk:
         if count is None:
             plans = [each.deployment for each in (request, *request.others)]
             stated = [max(each.devices or (0,)) + 1 for each in (request, *request.others)]
-            count = max(*(p.ranks * p.data_parallel_size for p in plans), *stated)
+            count = max(*map(_devices, plans), *stated)
             assumed = (f"gpu_count {count}: as many devices as the parallel sizes need.",)
         try:
             device = _named(request.gpu, request.gpu_total_bytes)
@@ -231,6 +231,12 @@ def _about_source(model: Model) -> tuple[str, ...]:
     if not model.source.startswith(catalogue_of_models.MIRRORED):
         return ()
     return (f"{model.id} could not be read; sized by the {model.source}.",)
+
+
+def _devices(plan: Deployment) -> int:
+    """How many devices the parallel sizes of ``plan`` need, those that its runtime has."""
+    copies = "data_parallel_size" in foreign.settings_of(plan.runtime)
+    return plan.ranks * (plan.data_parallel_size if copies else 1)
 
 
 def _named(name: str | None, total_bytes: int | None) -> Device:

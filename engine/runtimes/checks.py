@@ -145,6 +145,24 @@ def check_positions(spec: ArchitectureSpec, deployment: Deployment) -> None:
     raise DeploymentError(message, field="max_model_len")
 
 
+def too_long(spec: ArchitectureSpec, deployment: Deployment, label: str, switch: str) -> str:
+    """Why ``label`` does not start with a context beyond the config's; empty where it does.
+
+    Args:
+        spec: the model.
+        deployment: the plan.
+        label: the runtime's name.
+        switch: the variable of its environment that allows it.
+    """
+    asked, most = deployment.max_model_len, spec.max_position_embeddings
+    if asked is None or most is None or asked <= most:
+        return ""
+    return (
+        f"max_model_len {asked:,} is more than the {most:,} tokens at which the model's config "
+        f"ends: {label} refuses that unless {switch} is set or the rotary scaling is changed."
+    )
+
+
 def _learns_positions(spec: ArchitectureSpec) -> bool:
     tables = (t.name for t in spec.outer if t.module is ModuleClass.EMBEDDING)
     return any("position" in name or ".wpe." in name for name in tables)

@@ -266,6 +266,8 @@ def _slots_of(settings: Settings) -> str:
 def _warnings(shape: Shape, planned: Plan, deployment: Deployment) -> tuple[str, ...]:
     settings = planned.settings
     found = foreign.warnings(deployment, "llama.cpp")
+    if deployment.n_cpu_moe and shape.moe is None:
+        found.append("n_cpu_moe moves experts, of which this model has none.")
     asked = deployment.max_model_len
     if asked is not None and asked != settings.context:
         found.append(

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 _TOWERS = (ModuleClass.VISION, ModuleClass.AUDIO)
 _NEVER_CUT = frozenset({ModuleClass.EMBEDDING, ModuleClass.LM_HEAD, *_TOWERS})
-"""``models/*.py :: Model.shard`` of mlx-lm cuts layers alone: each rank holds table and head."""
+"""``models/*.py :: Model.shard`` of mlx-lm cuts layers alone: each rank holds table and head. So
+does ``models/pipeline.py :: PipelineMixin``, which only drops the layers of others."""
 _LAYERS_IN_FLIGHT = 3
 """Of a checkpoint whose experts are stacked on loading: layers whose experts are there twice."""
 
@@ -65,7 +66,8 @@ class Mlx:
         settings = settle(model, deployment, machine)
         spec, tp = model.spec, settings.deployment.tensor_parallel_size
         pp = settings.deployment.pipeline_parallel_size
-        found = weights(model, WeightLayout(settings.loads, tp, pp, whole=_NEVER_CUT))
+        layout = WeightLayout(settings.loads, tp, pp, whole=_NEVER_CUT, everywhere=True)
+        found = weights(model, layout)
         slots = machine.slots[: settings.deployment.ranks]
         planned = [
             _rank(model, settings, found, found.stages[index // tp], (index, slot))

@@ -9,6 +9,7 @@ from engine.budget import sequence_state as state
 from engine.budget.model import Budget, SequenceState
 from engine.budget.weights import AS_STORED
 from engine.formats.weights import FORMATS
+from engine.runtimes.checks import too_long
 from engine.runtimes.sglang import rules
 from engine.runtimes.sglang.kv_dtypes import KV_DTYPES, architectural
 from engine.runtimes.sglang.pool import pool_of, room_of, stages
@@ -76,8 +77,15 @@ class Sglang:
             sequence_state=_sequence_state(model, settings, found, poorest),
             assumptions=settings.assumptions,
             warnings=(*settings.warnings, *_waiting(settings, need, poorest)),
+            refusals=_refusals(model, settings),
             doubts=poorest.doubts,
         )
+
+
+def _refusals(model: Model, settings: Settings) -> tuple[str, ...]:
+    switch = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
+    reason = too_long(model.spec, settings.deployment, "SGLang", switch)
+    return (reason,) if reason else ()
 
 
 def _need(settings: Settings) -> Need:

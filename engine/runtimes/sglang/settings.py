@@ -101,7 +101,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     warned = foreign.warnings(deployment, "sglang") + _unused_devices(spec, deployment, machine)
     drafts_itself = _drafts_itself(spec, deployment, warned)
     _name_version(deployment, version, assumed, warned)
-    context = _context(spec, deployment, assumed, warned)
+    context = _context(spec, deployment, assumed)
     device = machine.slots[0].device
     device_mib = min(slot.device.total_bytes for slot in machine.slots) / MIB
     chunk, batch = _steps(deployment, version, device_mib, assumed)
@@ -239,20 +239,13 @@ def _check_format(model: Model, deployment: Deployment) -> None:
         raise DeploymentError(message, field="weight_format")
 
 
-def _context(
-    spec: ArchitectureSpec, deployment: Deployment, assumed: list[str], warned: list[str]
-) -> int:
+def _context(spec: ArchitectureSpec, deployment: Deployment, assumed: list[str]) -> int:
     most, asked = spec.max_position_embeddings, deployment.max_model_len
     if asked is None:
         context = most or _NO_CONTEXT_STATED
         origin = "the length in the model's config" if most else "the config states none"
         assumed.append(f"max_model_len {context:,}, SGLang's default: {origin}.")
         return context
-    if most and asked > most:
-        warned.append(
-            f"The model's config ends at {most:,} tokens; SGLang refuses a longer context unless "
-            "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN is set."
-        )
     return asked
 
 

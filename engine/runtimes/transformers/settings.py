@@ -165,6 +165,8 @@ def _lengths(
     elif most and context > most:
         warned.append(f"The model's config ends at {most:,} tokens.")
     prompt = deployment.prompt_len
+    if prompt is not None and prompt > context:
+        warned.append(f"prompt_len {prompt:,} is cut to the {context:,} tokens of a sequence.")
     if prompt is None:
         prompt = context
         passes = "in one pass" if deployment.prefill_chunk_size is None else "chunk by chunk"

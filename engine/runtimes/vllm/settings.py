@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from engine.runtimes.vllm.rules import Version
 
 _SPELLINGS = ("bfloat16", "float16")
+_USUAL_LORA_RANK = 16
+_LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 _NO_CONTEXT_STATED = 2048
 """What vLLM takes when no length key is in the config (``_get_and_verify_max_len``)."""
 _FITTING = -1
@@ -98,13 +100,15 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     assumed: list[str] = []
     warned = foreign.warnings(deployment, "vllm") + _unused_devices(spec, deployment, machine)
     warned += without_blocks(model, deployment)
+    if deployment.max_lora_rank != _USUAL_LORA_RANK and not deployment.max_loras:
+        warned.append("max_lora_rank counts for adapters alone: give max_loras too.")
     if deployment.runtime_version is None:
         assumed.append(f"vLLM {rules.NEWEST}, the newest version whose rules are known.")
     elif version > rules.parse_version(rules.NEWEST):
         warned.append(
             f"vLLM {deployment.runtime_version} is newer than {rules.NEWEST}, whose rules are used."
         )
-    context = _context(spec, deployment, [] if fits_length else assumed, warned)
+    context = _context(spec, deployment, [] if fits_length else assumed)
     tokens, rows = _step(deployment, machine.slots[0].device, version, context, assumed)
     share = deployment.gpu_memory_utilization
     if share is None:
@@ -189,6 +193,15 @@ def _check(model: Model, deployment: Deployment, machine: Machine) -> None:
     _check_context_parallel(model.spec, deployment)
     _check_expert_parallel(model.spec, deployment)
     check_draft(deployment)
+    _check_adapters(deployment)
+
+
+def _check_adapters(deployment: Deployment) -> None:
+    """Source: vLLM ``config/lora.py :: MaxLoRARanks``."""
+    if deployment.max_loras and deployment.max_lora_rank not in _LORA_RANKS:
+        choices = ", ".join(map(str, _LORA_RANKS))
+        message = f"max_lora_rank is one of {choices} in vLLM, not {deployment.max_lora_rank}."
+        raise DeploymentError(message, field="max_lora_rank")
 
 
 def _check_expert_parallel(spec: ArchitectureSpec, deployment: Deployment) -> None:
@@ -235,20 +248,13 @@ def _check_context_parallel(spec: ArchitectureSpec, deployment: Deployment) -> N
         raise DeploymentError(message, field="decode_context_parallel_size")
 
 
-def _context(
-    spec: ArchitectureSpec, deployment: Deployment, assumed: list[str], warned: list[str]
-) -> int:
+def _context(spec: ArchitectureSpec, deployment: Deployment, assumed: list[str]) -> int:
     most = spec.max_position_embeddings
     if deployment.max_model_len is None:
         context = most or _NO_CONTEXT_STATED
         origin = "the length in the model's config" if most else "the config states none"
         assumed.append(f"max_model_len {context:,}, vLLM's default: {origin}.")
         return context
-    if most and deployment.max_model_len > most:
-        warned.append(
-            f"The model's config ends at {most:,} tokens; vLLM refuses a longer context unless "
-            "VLLM_ALLOW_LONG_MAX_MODEL_LEN is set or the rotary scaling is changed."
-        )
     return deployment.max_model_len
 
 

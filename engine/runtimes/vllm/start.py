@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.budget.model import Region
+from engine.runtimes.checks import too_long
 from engine.runtimes.vllm import cache_rules
 from engine.runtimes.vllm.pool import pool_layout
 from engine.runtimes.vllm.stage import pool_rule, request_rule
@@ -65,6 +66,7 @@ def refusals(model: Model, settings: Settings, held: list[Pool]) -> tuple[str, .
         _too_small_a_step(settings),
         _too_much_for_one_stage(model, settings, held),
         _too_many_rows(settings, held),
+        too_long(model.spec, settings.deployment, "vLLM", "VLLM_ALLOW_LONG_MAX_MODEL_LEN"),
     )
     found = tuple(reason for reason in reasons if reason)
     if not found:

@@ -279,10 +279,6 @@ def test_that_an_impossible_deployment_names_the_field_and_what_works(
     assert words in refused.value.message
 
 
-def test_that_a_context_beyond_the_config_is_answered_with_a_warning() -> None:
-    assert any("ends at 131,072" in line for line in plan(max_model_len=200_000).warnings)
-
-
 def test_that_an_unknown_runtime_is_told_which_there_are() -> None:
     with pytest.raises(
         DeploymentError, match=r"vllm, sglang, llama\.cpp, ollama, transformers, mlx"
