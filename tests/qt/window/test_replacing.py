@@ -42,7 +42,9 @@ def test_that_its_memory_counts_as_free_until_one_goes_back(app, program, qtbot)
     assert app.replacing.notice.isVisible()
     assert f"({program.pid})" in app.replacing.notice.line.text()
     instead = app.model.state.here.slots[0].foreign.likely_bytes
-    assert beside - instead == row.size_bytes > 96 * MIB
+    # The row is of an earlier sample.
+    assert abs(beside - instead - row.size_bytes) < 8 * MIB
+    assert row.size_bytes > 96 * MIB
     app.replacing.end()
     assert not app.replacing.notice.isVisible()
     assert app.model.state.here.slots[0].foreign.likely_bytes == beside
