@@ -1,4 +1,4 @@
-"""The user's token for a Hub: from the system's keyring, from their login, or for this session.
+"""The user's token for a Hub: from the system's keyring, from their login, or as typed.
 
 A token is kept per address and sent to that address alone. It is never written to a file of
 ours; where the system has no keyring, it lasts until the program ends.
@@ -56,7 +56,7 @@ class Access:
         return self._token
 
     def keep(self, token: str) -> Origin:
-        """Use ``token`` from now on. Returns whether it is in the keyring or for this session.
+        """Use ``token`` from now on. Returns whether the keyring has it or this program alone.
 
         Raises:
             HubGatedError: the text cannot be a token.

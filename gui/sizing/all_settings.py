@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from engine.contract.fields import FIELDS, Field, Group, Kind
 from engine.contract.request import parse
 from engine.errors import UsageError
-from engine.runtimes import foreign, registry
+from engine.runtimes import foreign
 from engine.units import parse_bytes, parse_tokens
 
 if TYPE_CHECKING:
@@ -160,8 +160,3 @@ def shown(setting: Setting, value: object, default: object) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return str(value)
-
-
-def label_of(runtime: str) -> str:
-    """The runtime's name."""
-    return registry.get(runtime).label

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from engine.deployment.spec import Deployment
 from engine.errors import UsageError
+from engine.runtimes import registry
 from gui.kit.controls import Choice, Ground, label, running_text
 from gui.sizing import all_settings
 
@@ -85,7 +86,7 @@ class AllSettingsDialog(QDialog):
             row.show_value(getattr(state.plan.deployment, name), getattr(settled, name))
 
     def _fill(self, runtime: str, settings: tuple[Setting, ...]) -> None:
-        name = all_settings.label_of(runtime)
+        name = registry.get(runtime).label
         self.setWindowTitle(f"All settings of {name}")
         self._title.setText(f"All settings of {name}")
         body = Ground(window=True)

@@ -104,16 +104,15 @@ class ByHandDialog(QDialog):
         self._known = None
         try:
             known = self._read()
-            if known is not None:
-                by_hand(known)
+            raw = by_hand(known) if known is not None else None
         except (PlimsollError, ValueError) as error:
             self._say(str(error), wrong=True)
             return
-        self._known = known
-        if known is None:
+        if known is None or raw is None:
             self._say("Parameters, layers, KV heads and head width have to be known.", wrong=False)
             return
-        (note,) = by_hand(known).notes
+        self._known = known
+        (note,) = raw.notes
         each = 4 * known.num_hidden_layers * known.num_key_value_heads * known.head_dim
         self._say(f"{note} {fmt.count(each)} bytes a token in 16 bits.", wrong=False)
 

@@ -300,13 +300,7 @@ def _bar(
     height = round(place.height() * 0.46)
     top = place.top() + (place.height() - 1 - height) // 2
     for segment in panel.segments:
-        edges = [(segment.bottom_bytes, segment.top_bytes, False)]
-        if segment.spare_from_bytes is not None:
-            edges = [
-                (segment.bottom_bytes, segment.spare_from_bytes, False),
-                (segment.spare_from_bytes, segment.top_bytes, True),
-            ]
-        for low, high, is_spare in edges:
+        for low, high, is_spare in segment.parts:
             left, right = round(scale.y(low)), round(scale.y(high))
             gap = 1 if right - left > 2 and segment.region is not Region.HEADROOM else 0
             rect = QRectF(place.left() + left, top, right - left - gap, height)

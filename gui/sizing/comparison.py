@@ -142,13 +142,16 @@ def _device(entry: Entry) -> str:
 
 
 def load_words(entries: Sequence[Entry]) -> str:
-    """What all plans share of tokens and requests, for the line below the table."""
+    """Whose figures these are and what all plans share, for the line below the table."""
+    words = ["Bold: differs from plan A."]
+    if any(entry.pinned.plan.deployment.ranks > 1 for entry in entries):
+        words.append("Of several devices: the fullest.")
     loads = {(_context(entry), entry.pinned.plan.deployment.concurrency) for entry in entries}
-    if len(loads) != 1:
-        return "Bold: differs from plan A."
-    context, concurrency = loads.pop()
-    tokens = f"{fmt.count(context)} tokens" if context else "their own context"
-    return f"Bold: differs from plan A. All plans: {tokens}, {concurrency} at once."
+    if len(loads) == 1:
+        context, concurrency = loads.pop()
+        tokens = f"{fmt.count(context)} tokens" if context else "their own context"
+        words.append(f"All plans: {tokens}, {concurrency} at once.")
+    return " ".join(words)
 
 
 def headings(entries: Sequence[Entry], unit: UnitSystem) -> tuple[str, ...]:
@@ -185,7 +188,7 @@ def _cells(
     cache = rank.regions[Region.KV_CACHE].estimate.likely_bytes
     sizes = [
         drawn_bytes(rank, Region.WEIGHTS),
-        needed_bytes(rank) if rank.has_pool else cache,
+        needed_bytes(rank),
         cache,
         *(drawn_bytes(rank, region) for _, region in columns),
         rank.slot.device.allocatable.likely_bytes,

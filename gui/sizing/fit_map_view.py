@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QHideEvent, QShowEvent
 
     from gui.kit.charts.fit_scene import CurveScene
-    from gui.kit.charts.plan_picture import PlanPicture
     from gui.kit.theme import Theme
     from gui.sizing.fit_map_model import Answer, FitMapModel
     from gui.sizing.view_model import State
@@ -268,5 +267,5 @@ class FitMapView(Ground):
         self.refresh()
 
     def _on_moved(self, plan: tuple[int, int]) -> None:
-        picture: PlanPicture = self.curve if self.is_curve else self.map
+        picture = self.curve if self.is_curve else self.map
         self._model.move(*plan, dragging=picture.is_dragging)

@@ -138,8 +138,7 @@ def test_that_size_as_a_whole_process_takes_half_a_second_and_less_than_the_peer
     assert json.loads(peer_said)["memory"] == 2 * PARAMETERS
     share = own / other
     note("plimsoll size, whole process", f"{own:.3f} s", f"{WHOLE_PROCESS_S} s")
-    note("hf-mem on the same model", f"{other:.3f} s", "for comparison")
-    note("our share of it", f"{share:.2f}", f"{SHARE_OF_PEER}")
+    note(f"its share of hf-mem's {other:.3f} s", f"{share:.2f}", f"{SHARE_OF_PEER}")
     assert own <= WHOLE_PROCESS_S * slowness()
     assert share <= SHARE_OF_PEER
 

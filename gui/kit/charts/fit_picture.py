@@ -9,42 +9,23 @@ from typing_extensions import override
 
 from gui.kit.charts.curve_painter import CurvePlaces, paint_curve, paint_curve_point
 from gui.kit.charts.fit_painter import MapPlaces, paint_map, paint_point
+from gui.kit.charts.fit_scene import CurveScene, MapScene
 from gui.kit.charts.log_axis import nearest_round
 from gui.kit.charts.plan_picture import PlanPicture
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
-    from gui.kit.charts.fit_scene import CurveScene, MapScene, PlanPoint
+    from gui.kit.charts.fit_scene import PlanPoint
     from gui.kit.charts.pens import Canvas
     from gui.kit.theme import Theme
 
 
-class FitMapPicture(PlanPicture):
+class FitMapPicture(PlanPicture[MapScene]):
     """Margins over context and requests, the limit, and the plan."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__("fit map", theme, parent)
-        self._scene: MapScene | None = None
-
-    @property
-    def scene(self) -> MapScene | None:
-        """What is shown."""
-        return self._scene
-
-    def set_scene(self, scene: MapScene | None) -> None:
-        """Show ``scene``; None shows an empty ground."""
-        before, self._scene = self._scene, scene
-        if scene is None or before is None or before.ground != scene.ground:
-            self.forget_ground()
-        self.update()
-        if scene is not None:
-            self.setAccessibleName(scene.name)
-            self.setAccessibleDescription(scene.description)
-
-    @override
-    def point(self) -> PlanPoint | None:
-        return self._scene.point if self._scene else None
 
     @override
     def place_of(self, context: int, requests: int) -> QPointF:
@@ -81,31 +62,11 @@ class FitMapPicture(PlanPicture):
         return MapPlaces(self.theme, ratio, self._scene, QRectF(self.rect()))
 
 
-class CurvePicture(PlanPicture):
+class CurvePicture(PlanPicture[CurveScene]):
     """Every region over the context, under the load line, and the plan."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__("curve", theme, parent)
-        self._scene: CurveScene | None = None
-
-    @property
-    def scene(self) -> CurveScene | None:
-        """What is shown."""
-        return self._scene
-
-    def set_scene(self, scene: CurveScene | None) -> None:
-        """Show ``scene``; None shows an empty ground."""
-        before, self._scene = self._scene, scene
-        if scene is None or before is None or before.ground != scene.ground:
-            self.forget_ground()
-        self.update()
-        if scene is not None:
-            self.setAccessibleName(scene.name)
-            self.setAccessibleDescription(scene.description)
-
-    @override
-    def point(self) -> PlanPoint | None:
-        return self._scene.point if self._scene else None
 
     @override
     def place_of(self, context: int, requests: int) -> QPointF:

@@ -5,13 +5,14 @@ What stays while the plan moves is kept in a pixmap: a drag repaints the point.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
+from gui.kit.charts.fit_scene import CurveScene, MapScene
 from gui.kit.charts.layout import Style
 from gui.kit.charts.log_axis import stepped
 from gui.kit.charts.pens import Canvas
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from gui.kit.charts.fit_scene import PlanPoint
     from gui.kit.theme import Theme
 
+SceneT = TypeVar("SceneT", MapScene, CurveScene)
+
 _PALE = 0.35
 _GRIP = 20
 """Pixels round the point from which it can be taken."""
@@ -35,7 +38,7 @@ _ARROWS = {
 }
 
 
-class PlanPicture(QWidget):
+class PlanPicture(QWidget, Generic[SceneT]):
     """What map and curve have in common: theme, focus, dragging, keys."""
 
     moved = Signal(object)
@@ -47,6 +50,7 @@ class PlanPicture(QWidget):
         self.setObjectName(name)
         self.tip: Callable[[int, int], str] = _no_words
         """What to say of a plan that is pointed at."""
+        self._scene: SceneT | None = None
         self._style = Style(theme)
         self._ground: QPixmap | None = None
         self._is_pale = False
@@ -78,9 +82,24 @@ class PlanPicture(QWidget):
         """Whether the picture belongs to an earlier plan."""
         return self._is_pale
 
+    @property
+    def scene(self) -> SceneT | None:
+        """What is shown."""
+        return self._scene
+
+    def set_scene(self, scene: SceneT | None) -> None:
+        """Show ``scene``; None shows an empty ground."""
+        before, self._scene = self._scene, scene
+        if scene is None or before is None or before.ground != scene.ground:
+            self.forget_ground()
+        self.update()
+        if scene is not None:
+            self.setAccessibleName(scene.name)
+            self.setAccessibleDescription(scene.description)
+
     def point(self) -> PlanPoint | None:
         """The plan in force, where there is a picture."""
-        raise NotImplementedError
+        return self._scene.point if self._scene else None
 
     def place_of(self, context: int, requests: int) -> QPointF:
         """Where a plan stands on the widget."""

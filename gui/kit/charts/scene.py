@@ -53,6 +53,16 @@ class Segment:
         """Height in bytes."""
         return self.top_bytes - self.bottom_bytes
 
+    @property
+    def parts(self) -> tuple[tuple[int, int, bool], ...]:
+        """Lower and upper edge of what is needed and of what is spare; whether it is spare."""
+        if self.spare_from_bytes is None:
+            return ((self.bottom_bytes, self.top_bytes, False),)
+        return (
+            (self.bottom_bytes, self.spare_from_bytes, False),
+            (self.spare_from_bytes, self.top_bytes, True),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Panel:

@@ -40,13 +40,7 @@ def fill_segment(
     canvas: Canvas, segment: Segment, scale: layout.Scale, left: float, width: float
 ) -> None:
     """One region as a filled rectangle, with a hair of ground above it to set it apart."""
-    edges = [(segment.bottom_bytes, segment.top_bytes, False)]
-    if segment.spare_from_bytes is not None:
-        edges = [
-            (segment.bottom_bytes, segment.spare_from_bytes, False),
-            (segment.spare_from_bytes, segment.top_bytes, True),
-        ]
-    for low, high, is_spare in edges:
+    for low, high, is_spare in segment.parts:
         top = max(scale.y(high), scale.top)
         bottom = min(scale.y(low), scale.bottom)
         rect = canvas.snapped(QRectF(left, top, width, bottom - top))

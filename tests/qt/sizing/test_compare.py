@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtWidgets import QPushButton
@@ -56,6 +58,15 @@ def test_that_the_figures_are_those_of_the_plans(two):
     assert second.cells[needed].differs
     assert not second.cells[0].differs
     assert first.cells[heads.index("Others") - 1].text == "0.50"
+
+
+def test_that_a_plan_of_several_devices_says_whose_figures_are_shown(two):
+    first, second = two.entries
+    plan = second.pinned.plan
+    spread = replace(plan, deployment=plan.deployment.with_(tensor_parallel_size=2))
+    second = replace(second, pinned=replace(second.pinned, plan=spread))
+    assert "Of several devices: the fullest." in comparison.load_words((first, second))
+    assert "devices" not in comparison.load_words(two.entries)
 
 
 def test_that_limits_come_from_the_search(two, loaded, qtbot):

@@ -1,4 +1,4 @@
-"""Whose token is sent where: the keyring's, the login's, or one for this session."""
+"""Whose token is sent where: the keyring's, the login's, or one that was typed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_that_a_kept_token_is_there_the_next_time(chest):
     assert chest.held == {}
 
 
-def test_that_without_a_keyring_it_lasts_for_the_session(locked):
+def test_that_without_a_keyring_it_lasts_until_the_program_ends(locked):
     access = Access("https://hub.example")
     assert access.keep("hf_mine") is Origin.SESSION
     assert access.token == "hf_mine"
