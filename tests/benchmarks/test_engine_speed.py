@@ -15,7 +15,7 @@ from engine.deployment.spec import Deployment
 from engine.devices import catalogue as devices
 from engine.sizing import size
 from engine.source import catalogue, safetensors
-from tests.benchmarks.pace import slowness
+from tests.benchmarks.pace import allowed, quietest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,9 +62,9 @@ def test_that_one_budget_of_a_plan_just_edited_takes_little_time(note, runtime):
             plan = Deployment(runtime=runtime, max_model_len=next(contexts), concurrency=4)
             size(model, plan, machine)
 
-    taken = fastest(edit) / 50
+    taken = quietest(lambda: fastest(edit) / 50, limit_s)
     note(f"one budget, {runtime}", f"{taken * 1e3:.2f} ms", f"{limit_s * 1e3:.0f} ms")
-    assert taken <= limit_s * slowness()
+    assert taken <= allowed(limit_s)
 
 
 def test_that_reading_a_config_takes_less_than_two_milliseconds(note):
@@ -75,7 +75,7 @@ def test_that_reading_a_config_takes_less_than_two_milliseconds(note):
         taken.append(fastest(lambda config=config: specify(config), rounds=3))
     usual = sorted(taken)[len(taken) // 2]
     note("one config into its inventory", f"{usual * 1e3:.2f} ms", f"{ONE_CONFIG_S * 1e3:.0f} ms")
-    assert usual <= ONE_CONFIG_S * slowness()
+    assert usual <= allowed(ONE_CONFIG_S)
 
 
 def test_that_a_header_of_80000_tensors_takes_little_more_than_its_json(note):

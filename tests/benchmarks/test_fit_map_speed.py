@@ -14,7 +14,7 @@ from engine.fit.curve import curve
 from engine.fit.fit_map import CELLS, fit_map, margin_table
 from engine.fit.plane import axes
 from engine.source import catalogue
-from tests.benchmarks.pace import slowness
+from tests.benchmarks.pace import allowed, quietest
 from tests.benchmarks.test_engine_speed import fastest
 
 pytestmark = pytest.mark.benchmark
@@ -41,10 +41,10 @@ def test_that_a_fit_map_of_64_by_64_cells_takes_less_than_a_tenth_of_a_second(no
         found = fit_map(model, plan, machine, replace(shown, most_context=next(others)))
         assert (len(found.margins), len(found.margins[0])) == (CELLS, CELLS)
 
-    taken = fastest(work)
+    taken = quietest(lambda: fastest(work), ONE_MAP_S)
     what = f"fit map of 64 × 64 cells, {runtime}, {name.rpartition('/')[2]}"
     note(what, f"{taken * 1e3:.0f} ms", f"{ONE_MAP_S * 1e3:.0f} ms")
-    assert taken <= ONE_MAP_S * slowness()
+    assert taken <= allowed(ONE_MAP_S)
 
 
 def test_what_its_table_and_the_curve_cost(note):
@@ -54,4 +54,4 @@ def test_what_its_table_and_the_curve_cost(note):
     for what, work in (("fit map in figures", margin_table), ("curve over context", curve)):
         taken = fastest(lambda work=work: work(model, plan, machine, shown))
         note(what, f"{taken * 1e3:.0f} ms", f"{ONE_MAP_S * 1e3:.0f} ms")
-        assert taken <= ONE_MAP_S * slowness()
+        assert taken <= allowed(ONE_MAP_S)
