@@ -36,6 +36,7 @@ from gui.kit.tasks import TaskRunner
 from gui.kit.theme import Theme, ThemeManager, palette, style_sheet
 from gui.live.view import HoldsView
 from gui.main_window import MainWindow
+from gui.preferring import Preferring
 from gui.replacing import Replacing
 from gui.settling import Settling
 from gui.shelving import Shelving
@@ -92,6 +93,7 @@ class App(QObject):
         here = self.watch.machine()
         self.model = SizingViewModel(self.runner, here, default_runtime, self)
         self.model.set_unit(self.settings.unit)
+        self.model.begin_emptied(emptied=self.settings.emptied)
         self.view = SizingView(self.model, self.themes.current)
         self.compare = CompareViewModel(self.runner, here, self)
         self.compare_view = CompareView(self.compare)
@@ -101,6 +103,7 @@ class App(QObject):
         self.browser = BrowserView(self.runner, self.hub, self.themes.current)
         self.window = MainWindow(application, self.browser, self.view, self._undo_actions())
         self._add_notices()
+        self.preferring = Preferring(self)
         self.settling = Settling(self)
         self.comparing = Comparing(self)
         self.filing = Filing(self)

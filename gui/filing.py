@@ -144,7 +144,7 @@ class Filing(QObject):
         state = self._app.model.state
         if state.model is None:
             return
-        papers = sorted(PAGES, key=lambda page: page != self._page())
+        papers = sorted(PAGES, key=lambda page: page != self.paper)
         filters = ";;".join(f"PDF, {page} (*.pdf)" for page in papers)
         dialog = self._ask("Export the report", filters, self._on_report_to)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
@@ -153,14 +153,16 @@ class Filing(QObject):
         dialog.selectFile(f"{present.title(state.model)}.pdf")
         dialog.open()
 
-    def _page(self) -> str:
+    @property
+    def paper(self) -> str:
+        """The paper of a report: as chosen, or as is usual here."""
         us = QLocale.system().measurementSystem() is QLocale.MeasurementSystem.ImperialUSSystem
         return self._app.settings.page or ("Letter" if us else "A4")
 
     def _on_report_to(self, name: str) -> None:
         path = Path(name)
         chosen = self._dialog.selectedNameFilter() if self._dialog else ""
-        page = next((p for p in PAGES if p in chosen), self._page())
+        page = next((p for p in PAGES if p in chosen), self.paper)
         self._app.settings = self._app.settings.with_(page=page)
         try:
             self.write_report(path)
@@ -194,7 +196,7 @@ class Filing(QObject):
         )
         recorded = self._app.watch.recorded if budget.machine.is_here else None
         document = compose(state.sizing, found, about, recorded)
-        write_pdf(document, path, self._page())
+        write_pdf(document, path, self.paper)
 
     def tell(self, line: str, second: str = "", *, written: Path | None = None) -> None:
         """Say what was done; a file that was ``written`` can be opened from there."""

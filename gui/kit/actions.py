@@ -56,6 +56,15 @@ COMMANDS = (
     Command("report", "&File", "Export &report…", "Ctrl+E", "Write a PDF", section=True),
     Command("access", "&File", "&Access to the Hub…", "", "A token for gated models", section=True),
     Command("offline", "&File", "Stay o&ff-line", "", "Never ask the Hub", checkable=True),
+    Command(
+        "preferences",
+        "&File",
+        "Se&ttings…",
+        "Ctrl+,",
+        "Units, appearance, shortcuts",
+        section=True,
+        role=QAction.MenuRole.PreferencesRole,
+    ),
     Command("quit", "&File", "&Quit", "Ctrl+Q", section=True, role=QAction.MenuRole.QuitRole),
     Command("copy", "&Edit", "&Copy as Markdown", "Ctrl+Shift+C", "Copy the answer", section=True),
     Command("search", "&View", "&Find a model", "Ctrl+F"),
@@ -87,6 +96,16 @@ COMMANDS = (
     ),
     Command("scheme light", "&View", "&Light", group="scheme", checkable=True),
     Command("scheme dark", "&View", "&Dark", group="scheme", checkable=True),
+    Command(
+        "scheme contrast-light",
+        "&View",
+        "High contrast, ligh&t",
+        group="scheme",
+        checkable=True,
+    ),
+    Command(
+        "scheme contrast-dark", "&View", "High contrast, dar&k", group="scheme", checkable=True
+    ),
     Command(
         "unit GiB",
         "&View",

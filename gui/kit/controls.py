@@ -198,12 +198,20 @@ class Choice(SizedCombo):
             self.clear()
             for text, _value in kept:
                 self.addItem(text)
-            metrics = self.fontMetrics()
-            widest = max((metrics.horizontalAdvance(text) for text, _ in kept), default=0)
-            self.view().setMinimumWidth(widest + _POPUP_FRAME)
+            self.view().setMinimumWidth(self._widest() + _POPUP_FRAME)
         values = [value for _text, value in kept]
         self.setCurrentIndex(values.index(current) if current in values else -1)
         self.setToolTip(self.currentText())
+
+    def offer(self, items: Sequence[tuple[str, object]], current: object) -> None:
+        """As ``set_items``, and as wide as the longest of them wants."""
+        self.set_items(items, current)
+        wanted = self._widest() + _POPUP_FRAME
+        self.set_widths(wanted, wanted)
+
+    def _widest(self) -> int:
+        metrics = self.fontMetrics()
+        return max((metrics.horizontalAdvance(text) for text, _ in self._items), default=0)
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:

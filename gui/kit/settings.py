@@ -15,7 +15,7 @@ import os
 import tempfile
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from engine.units import UnitSystem
 
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 1
 FILE_NAME: Final = "settings.json"
+_MOST_SHORTCUTS = 200
 _SIZE_LIMIT_BYTES = 256 * 1024
 _BLOB_LIMIT = 16_384
 _TEXT_LIMIT = 500
 _MOST_TEXTS = {"turned_orders": 20, "favourites": 500, "recents": 20, "folders": 500}
 
-SCHEMES: Final = ("system", "light", "dark")
+SCHEMES: Final = ("system", "light", "dark", "contrast-light", "contrast-dark")
 PAGES: Final = ("A4", "Letter")
+TEXT_PERCENTS: Final = (100, 125, 150, 175, 200, 250, 300)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,17 @@ class Settings:
     """Everything remembered. ``geometry`` and ``splitters`` are Qt's own bytes."""
 
     scheme: str = "system"
+    patterns: bool = False
+    """Whether every region is hatched in the plain schemes too."""
+    text_percent: int = 100
+    still: bool = False
+    """Whether nothing moves, even where the system would let it."""
+    language: str = ""
+    """Code of the window's language; empty for the system's."""
+    shortcuts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Keys of the commands whose shortcut was changed; empty for none."""
+    emptied: bool = False
+    """Whether a plan begins as if nothing else ran."""
     unit: UnitSystem = UnitSystem.BINARY
     page: str = ""
     """Paper of reports; empty for the one that is usual here."""
@@ -124,26 +137,26 @@ def _plain(value: object) -> object:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, dict):
-        pairs = cast("dict[str, bytes]", value)
-        return {name: _plain(blob) for name, blob in pairs.items()}
+        pairs = cast("dict[str, object]", value)
+        return {name: _plain(one) for name, one in pairs.items()}
     return value
 
 
 def _settings(values: Mapping[str, object]) -> Settings:
     found: dict[str, Any] = {}
-    if values.get("scheme") in SCHEMES:
-        found["scheme"] = values["scheme"]
-    if values.get("page") in PAGES:
-        found["page"] = values["page"]
+    choices = (("scheme", SCHEMES), ("page", PAGES), ("text_percent", TEXT_PERCENTS))
+    for name, offered in choices:
+        if values.get(name) in offered:
+            found[name] = values[name]
     with contextlib.suppress(ValueError):
         found["unit"] = UnitSystem(str(values.get("unit")))
-    for name in ("welcome_closed", "tabs_folded", "offline"):
+    for name in ("welcome_closed", "tabs_folded", "offline", "patterns", "still", "emptied"):
         if isinstance(values.get(name), bool):
             found[name] = values[name]
-    for name in ("last_folder", "python", "order"):
-        path = values.get(name)
-        if isinstance(path, str) and len(path) <= _TEXT_LIMIT and path.isprintable():
-            found[name] = path
+    for name in ("last_folder", "python", "order", "language"):
+        text = values.get(name)
+        if _is_text(text):
+            found[name] = text
     for name, most in _MOST_TEXTS.items():
         found[name] = _texts(values.get(name), most)
     found["geometry"] = _blob(values.get("geometry"))
@@ -151,17 +164,21 @@ def _settings(values: Mapping[str, object]) -> Settings:
     if isinstance(blobs, dict):
         pairs = cast("dict[str, object]", blobs)
         found["splitters"] = {k: _blob(v) for k, v in list(pairs.items())[:20]}
+    keys = values.get("shortcuts")
+    if isinstance(keys, dict):
+        pairs = cast("dict[str, object]", keys)
+        found["shortcuts"] = {k: v for k, v in list(pairs.items())[:_MOST_SHORTCUTS] if _is_text(v)}
     return Settings(**found)
 
 
 def _texts(value: object, most: int) -> tuple[str, ...]:
     """The texts of a list, those left out that can't be meant."""
     items = cast("list[object]", value)[:most] if isinstance(value, list) else []
-    return tuple(
-        item
-        for item in items
-        if isinstance(item, str) and 0 < len(item) <= _TEXT_LIMIT and item.isprintable()
-    )
+    return tuple(item for item in items if _is_text(item) and item)
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and len(value) <= _TEXT_LIMIT and value.isprintable()
 
 
 def _blob(value: object) -> bytes:

@@ -103,6 +103,7 @@ class SizingViewModel(QObject):
         self._default_runtime = default_runtime
         self.runner = runner
         """Where what takes a search is worked out."""
+        self._begins_emptied = False
         self.state = State(plan=first_plan(next(iter(RUNTIMES))), here=here)
         self.undo_stack = QUndoStack(self)
         self.undo_stack.setUndoLimit(200)
@@ -122,7 +123,8 @@ class SizingViewModel(QObject):
         """Size ``model``; not a step of undo. Until the user has edited it, the plan is our own."""
         plan = self.state.plan
         if not self.undo_stack.count():
-            plan = first_plan(self._default_runtime(model, self.state.here))
+            runtime = self._default_runtime(model, self.state.here)
+            plan = first_plan(runtime).with_(emptied=self._begins_emptied)
         plan, changed = adapted(plan, model)
         notes = (*changed, *model.notes)
         self._answer(replace(self.state, model=model, plan=plan, notes=notes, sizing=None))
@@ -142,6 +144,12 @@ class SizingViewModel(QObject):
         """Write sizes in ``unit`` everywhere."""
         if unit is not self.state.unit:
             self._publish(replace(self.state, unit=unit))
+
+    def begin_emptied(self, *, emptied: bool) -> None:
+        """Count the device in every plan to come, and in this one, with or without the others."""
+        self._begins_emptied = emptied
+        if self.state.model is not None:
+            self.set_emptied(emptied=emptied)
 
     def edit(self, field: str, **settings: Any) -> None:
         """Change settings of the deployment; ``field`` names the control for undo."""

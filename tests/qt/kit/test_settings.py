@@ -12,7 +12,13 @@ from engine.units import UnitSystem
 from gui.kit.settings import FILE_NAME, SCHEMA_VERSION, Settings, SettingsStore
 
 KEPT = Settings(
-    scheme="dark",
+    scheme="contrast-dark",
+    patterns=True,
+    text_percent=150,
+    still=True,
+    language="de",
+    shortcuts={"report": "Ctrl+Shift+E", "halve": ""},
+    emptied=True,
     unit=UnitSystem.DECIMAL,
     page="Letter",
     welcome_closed=True,
@@ -62,6 +68,12 @@ def test_that_each_bad_value_is_dropped_alone(tmp_path):
     values = {
         "schema_version": SCHEMA_VERSION,
         "scheme": "pink",
+        "patterns": 1,
+        "text_percent": 1000,
+        "still": None,
+        "language": 7,
+        "shortcuts": {"report": ["Ctrl+E"], "halve": "x\u202ey", "double": "F7"},
+        "emptied": "yes",
         "unit": 7,
         "page": "Letter",
         "welcome_closed": "yes",
@@ -75,7 +87,10 @@ def test_that_each_bad_value_is_dropped_alone(tmp_path):
     }
     (tmp_path / FILE_NAME).write_text(json.dumps(values))
     assert SettingsStore(tmp_path).load() == Settings(
-        page="Letter", splitters={"a": b"", "b": b"\x02"}, favourites=("org/name",)
+        page="Letter",
+        shortcuts={"double": "F7"},
+        splitters={"a": b"", "b": b"\x02"},
+        favourites=("org/name",),
     )
 
 

@@ -1,0 +1,138 @@
+"""The one place for what holds everywhere: a list of pages, and the page that is open.
+
+Every change on a page takes effect at once, so there is nothing to apply and nothing to cancel.
+Who has something to set adds a page; the dialog knows none of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from engine.words import tr
+from gui.kit.controls import Ground, Hairline, label
+from gui.kit.icons import icon
+
+if TYPE_CHECKING:
+    from gui.kit.theme import Theme
+
+_PICTURE = 18
+_ROW_PADDING = 14
+_LIST_PADDING = 36
+"""What a row needs beside its icon and its title."""
+_WIDTH, _HEIGHT = 760, 560
+_TITLE_BAR = 40
+
+
+class SettingsDialog(QDialog):
+    """Opened with ``open_page`` or ``open()``; keeps its pages between two openings."""
+
+    opening = Signal()
+    """It is about to be shown: time for a page to show what holds now."""
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._window = parent
+        self.setObjectName("settings dialog")
+        self.setWindowTitle(tr("Settings"))
+        self._theme = theme
+        self._pictures: list[str] = []
+        self.list = QListWidget()
+        self.list.setObjectName("pages")
+        self.list.setAccessibleName(tr("Pages"))
+        self.list.setProperty("role", "pages")
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.setIconSize(QSize(_PICTURE, _PICTURE))
+        self.stack = QStackedWidget()
+        self.list.currentRowChanged.connect(self.stack.setCurrentIndex)
+        leave = QPushButton(tr("Close"))
+        leave.setAutoDefault(False)
+        leave.clicked.connect(self.reject)
+        buttons = QHBoxLayout()
+        buttons.setContentsMargins(24, 12, 24, 16)
+        buttons.addStretch(1)
+        buttons.addWidget(leave)
+        right = QVBoxLayout()
+        right.setSpacing(0)
+        right.addWidget(self.stack, 1)
+        right.addLayout(buttons)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.list)
+        row.addWidget(Hairline(upright=True))
+        row.addLayout(right, 1)
+
+    def add_page(self, title: str, picture: str, widget: QWidget) -> None:
+        """Add a page below those that are there.
+
+        Args:
+            title: what the list and the page's head say, in the language in force.
+            picture: the name of an icon.
+            widget: the page; it scrolls where it is higher than the dialog.
+        """
+        self._pictures.append(picture)
+        self.list.addItem(QListWidgetItem(title))
+        self.stack.addWidget(_rolled(title, widget))
+        if self.list.count() == 1:
+            self.list.setCurrentRow(0)
+        self.set_theme(self._theme)
+
+    def open_page(self, title: str) -> None:
+        """Open the dialog at the page ``title``."""
+        for item in self.list.findItems(title, Qt.MatchFlag.MatchExactly):
+            self.list.setCurrentItem(item)
+        self.open()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take colours and text size of ``theme``."""
+        self._theme = theme
+        height = theme.size("control") + _ROW_PADDING - 6
+        for row, picture in enumerate(self._pictures):
+            item = self.list.item(row)
+            item.setIcon(icon(picture, theme.color("text.secondary"), _PICTURE))
+            item.setSizeHint(QSize(0, height))
+        metrics = self.list.fontMetrics()
+        titles = (self.list.item(row).text() for row in range(self.list.count()))
+        widest = max((metrics.horizontalAdvance(title) for title in titles), default=0)
+        self.list.setFixedWidth(widest + _PICTURE + _LIST_PADDING)
+
+    @override
+    def open(self) -> None:
+        if not self.isVisible():
+            self.opening.emit()
+            # A low window's dialog has room for its title bar, and its button stays on the screen.
+            room = self._window.size() - QSize(_TITLE_BAR, _TITLE_BAR)
+            wanted = QSize(_WIDTH, _HEIGHT) * max(1.0, self._theme.text_scale)
+            self.resize(wanted.boundedTo(room))
+        super().open()
+        self.list.setFocus()
+
+
+def _rolled(title: str, page: QWidget) -> QScrollArea:
+    """``page`` under its title, in what scrolls."""
+    body = Ground(window=True)
+    column = QVBoxLayout(body)
+    column.setContentsMargins(24, 20, 24, 8)
+    column.setSpacing(16)
+    column.addWidget(label(title, "title"))
+    column.addWidget(page, 1)
+    made = QScrollArea()
+    made.setFrameShape(QScrollArea.Shape.NoFrame)
+    made.setWidgetResizable(True)
+    made.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+    made.setWidget(body)
+    return made
