@@ -50,6 +50,12 @@ class SourceError(PlimsollError):
     code = "not_found"
 
 
+class WorkspaceError(PlimsollError):
+    """A ``.plimsoll`` file that isn't one; ``field`` is the key to correct."""
+
+    code = "bad_workspace"
+
+
 class DeploymentError(PlimsollError):
     """An impossible deployment; ``field`` is the setting to correct."""
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.architecture.spec import ArchitectureSpec, ModuleClass, Sharding
+    from engine.source.origin import Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Model:
     """The config that it was read from; None where there was none."""
     notes: tuple[str, ...] = ()
     """What a person should know that puts no figure in doubt, one sentence each."""
+    origin: Origin | None = None
+    """What finds it again; None where nobody asked."""
 
     @property
     def parameters(self) -> int:

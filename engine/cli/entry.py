@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli import streams
 from engine.cli.options import parse
+from engine.cli.workspace import opened
 from engine.errors import PlimsollError, UsageError
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def _run(options: argparse.Namespace) -> int:
             "No command is given: say size, kv, machine, watch, report or verify, or see --help."
         )
         raise UsageError(message)
+    opened(options)
     # Each command imports only what it needs: this is what keeps `size` fast.
     module = import_module(f"engine.cli.{options.command}")
     run: Callable[[argparse.Namespace], int] = module.run

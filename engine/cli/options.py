@@ -22,7 +22,7 @@ COMMANDS = ("size", "kv", "machine", "watch", "report", "verify")
 OVERVIEW = """\
 Will this model fit on this machine, where does every byte go, and is that what really happens?
 
-  plimsoll                         open the window
+  plimsoll [FILE.plimsoll]         open the window, with a workspace that was saved in it
   plimsoll size MODEL [options]    budget by region, verdict and limits
   plimsoll size --batch FILE|-     the same for JSON Lines, one answer a line
   plimsoll kv MODEL --context N    the KV cache worked out in the open
@@ -33,7 +33,8 @@ Will this model fit on this machine, where does every byte go, and is that what 
 
 MODEL is a Hub id or address, a config.json, a model folder, a .gguf or .safetensors file, or a
 name of the bundled catalogue. Files and the catalogue need no network; the Hub is asked only
-for a model that you name and that is nowhere else.
+for a model that you name and that is nowhere else. A saved workspace (.plimsoll) brings its model
+and plan; options that you state count instead of its own, and the Hub is not asked.
 
 Try:
   plimsoll size meta-llama/Llama-3.1-8B --gpu "RTX 4090" --context 8k
@@ -109,6 +110,7 @@ def parse_window(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--replay")
     parser.add_argument("--reset", action="store_true")
     parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("file", nargs="?")
     return parser.parse_args(argv)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
 from engine.budget.phases import Phase
-from engine.contract import answer, kv, live_schemas, verify
+from engine.contract import answer, kv, live_schemas, verify, workspace_schema
 from engine.contract.fields import FIELDS, Field, Kind
 from engine.contract.shapes import (
     BASIS,
@@ -49,12 +49,13 @@ def schemas() -> dict[str, Schema]:
         "budget": _answer(),
         "kv": _kv(),
         "verify": _verify(),
+        "workspace": workspace_schema.schema(property_of),
         **live_schemas.schemas(),
     }
 
 
 def _request() -> Schema:
-    properties = {"id": _ID} | {field.name: _property(field) for field in FIELDS}
+    properties = {"id": _ID} | {field.name: property_of(field) for field in FIELDS}
     return {
         "$schema": DIALECT,
         "title": "plimsoll.request/1",
@@ -67,7 +68,8 @@ def _request() -> Schema:
     }
 
 
-def _property(field: Field) -> Schema:
+def property_of(field: Field) -> Schema:
+    """A key of a request."""
     limits: Schema = {}
     if field.least is not None:
         limits["minimum"] = field.least

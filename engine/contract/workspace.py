@@ -1,0 +1,329 @@
+"""A ``.plimsoll`` file: what was asked, never what came out, so that anybody may open anybody's.
+
+JSON by the published schema ``plimsoll.workspace/1``: the plan in force and the compared ones (each
+a model, its settings under the keys of a request, and a machine), the unit, and the open tab. No
+budget, no verdict, no token and nothing that was measured. Opening one runs nothing and asks no
+server: ``engine.source.recall`` says what is read on this computer and what waits for a
+click.
+
+Read as a stranger's: whole or not at all, with one sentence that names the key.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, cast
+
+from engine.contract.fields import ABOUT_THE_ANSWER, ABOUT_THE_DEVICE, ABOUT_THE_TRAFFIC
+from engine.contract.request import parse
+from engine.deployment.spec import Deployment
+from engine.errors import PlimsollError, WorkspaceError
+from engine.source import files
+from engine.source.bounded_json import parse_object
+from engine.source.by_hand import Measures, by_hand
+from engine.source.origin import Located, Named, Origin, Pasted, named
+from engine.source.recall import refuse_elsewhere
+from engine.source.reference import HubReference, PathReference
+from engine.source.reference import parse as reference
+from engine.text import printable
+from engine.units import UnitSystem, format_bytes
+from engine.words import tr
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+SCHEMA = "plimsoll.workspace/1"
+SUFFIX = ".plimsoll"
+MOST_COMPARED = 6
+MAX_FILE_BYTES = 32 * 2**20
+"""A pasted config of the largest size that is read, and room for those of compared plans."""
+MAX_TEXT = 4096
+"""Characters of a name or path."""
+MAX_MEASURE = 2**53
+_FAMILY = SCHEMA.partition("/")[0]
+_NOT_HERE = ABOUT_THE_DEVICE | ABOUT_THE_ANSWER | {
+    *ABOUT_THE_TRAFFIC, "id", "model", "config", "tensors",
+}  # fmt: skip
+_BASELINES = ("now", "empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One plan: which model, how it is run, and where."""
+
+    model: Origin | None
+    deployment: Deployment
+    """Without its draft model, which ``draft`` names."""
+    gpu: str | None = None
+    """A device, or a list with counts, as a request names it; None is this computer."""
+    emptied: bool = False
+    """Whether this computer counts as if nothing else ran on it."""
+    draft: Named | Located | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Everything that one has on the desk."""
+
+    plan: Asked
+    compared: tuple[Asked, ...] = ()
+    unit: UnitSystem = UnitSystem.BINARY
+    tab: str = ""
+    """Which page is open; empty for the first."""
+
+
+def written(workspace: Workspace) -> str:
+    """The text of its file."""
+    kept: dict[str, object] = {"schema": SCHEMA} | _asked(workspace.plan)
+    kept["compared"] = [_asked(plan) for plan in workspace.compared]
+    kept["unit"] = workspace.unit.value
+    kept["tab"] = workspace.tab or None
+    return json.dumps(kept, indent=1) + "\n"
+
+
+def read_file(path: Path) -> Workspace:
+    """The workspace in ``path``.
+
+    Raises:
+        PlimsollError: it cannot be read, or isn't one.
+    """
+    with files.opened(path) as (file, size_bytes):
+        if size_bytes > MAX_FILE_BYTES:
+            words = tr("{name} is {size}, far more than any workspace.")
+            raise WorkspaceError(words.format(name=path.name, size=format_bytes(size_bytes)))
+        return read(file.read(MAX_FILE_BYTES), path.name)
+
+
+def read(data: bytes, name: str) -> Workspace:
+    """The workspace in ``data``.
+
+    Args:
+        data: the file's contents.
+        name: what to call it in messages.
+
+    Raises:
+        WorkspaceError: it isn't one, or a newer version's; ``field`` is the key to correct.
+    """
+    shown = printable(name, 80)
+    kept = parse_object(data, shown, WorkspaceError, unique_keys=True)
+    _check_schema(kept.get("schema"), shown)
+    known = {"schema", "model", "plan", "machine", "compared", "unit", "tab"}
+    try:
+        _only(kept, known, "")
+        compared = _plans(kept.get("compared"))
+        return Workspace(
+            plan=_read_asked({k: kept.get(k) for k in ("model", "plan", "machine")}, ""),
+            compared=tuple(
+                _read_asked(_object(plan, f"compared[{n}]"), f"compared[{n}].")
+                for n, plan in enumerate(compared)
+            ),
+            unit=UnitSystem(_choice(kept.get("unit"), "unit", [u.value for u in UnitSystem])),
+            tab=_text(kept, "tab", ""),
+        )
+    except WorkspaceError as error:
+        raise WorkspaceError(f"{shown}: {error.message}", field=error.field) from None
+
+
+def as_request(asked: Asked) -> dict[str, object]:
+    """The same question as a request of the machine contract.
+
+    Raises:
+        PlimsollError: it names no model, or one that isn't read before the user asks.
+    """
+    model: dict[str, object]
+    match asked.model:
+        case None:
+            raise WorkspaceError(tr("The workspace names no model yet."), field="model")
+        case Measures():
+            raw = by_hand(asked.model)
+            model = {"model": raw.id, "config": raw.config}
+        case Located():
+            refuse_elsewhere(asked.model.path)
+            model = {"model": asked.model.path}
+        case _:
+            model = {"model": asked.model.text}
+    if isinstance(asked.draft, Located):
+        refuse_elsewhere(asked.draft.path)
+    machine: dict[str, object] = {"gpu": asked.gpu} if asked.gpu else {}
+    if asked.emptied and not asked.gpu:
+        machine = {"baseline": _BASELINES[1]}
+    return model | _settings(asked) | machine
+
+
+def _asked(asked: Asked) -> dict[str, object]:
+    plan = _settings(asked)
+    machine = {"gpu": asked.gpu, "baseline": _BASELINES[asked.emptied]}
+    return {"model": _origin(asked.model), "plan": plan, "machine": machine}
+
+
+def _settings(asked: Asked) -> dict[str, object]:
+    """The settings under their keys of a request; what is left to the runtime is left out."""
+    stated = {f.name: getattr(asked.deployment, f.name) for f in fields(Deployment)}
+    match asked.draft:
+        case None:
+            stated["draft_model"] = None
+        case Named():
+            stated["draft_model"] = asked.draft.text
+        case Located():
+            stated["draft_model"] = asked.draft.path
+    return {name: value for name, value in stated.items() if value is not None}
+
+
+def _origin(origin: Origin | None) -> dict[str, object] | None:
+    match origin:
+        case None:
+            return None
+        case Named():
+            stated = {"name": origin.name, "revision": origin.revision, "file": origin.file}
+        case Located():
+            stated = {"path": origin.path, "name": origin.name}
+        case Pasted():
+            return {"pasted": origin.text}
+        case Measures():
+            return {"measures": {f.name: getattr(origin, f.name) for f in fields(Measures)}}
+    return {key: value for key, value in stated.items() if value}
+
+
+def _check_schema(schema: object, name: str) -> None:
+    if schema == SCHEMA:
+        return
+    if isinstance(schema, str) and schema.partition("/")[0] == _FAMILY:
+        words = tr(
+            "{name} was written by another version of Plimsoll ({schema}); this one reads {own}: "
+            "update Plimsoll to open it."
+        )
+        told = words.format(name=name, schema=printable(schema, 40), own=SCHEMA)
+        raise WorkspaceError(told, field="schema")
+    words = tr("{name} is no workspace of Plimsoll: it has no schema {own}.")
+    raise WorkspaceError(words.format(name=name, own=SCHEMA), field="schema")
+
+
+def _plans(value: object) -> list[object]:
+    found: object = [] if value is None else value
+    if not isinstance(found, list) or len(cast("list[object]", found)) > MOST_COMPARED:
+        raise _wrong("compared", tr("a list of at most {most} plans").format(most=MOST_COMPARED))
+    return cast("list[object]", found)
+
+
+def _read_asked(kept: Mapping[str, object], where: str) -> Asked:
+    _only(kept, {"model", "plan", "machine"}, where)
+    stated = dict(_object(kept.get("plan"), f"{where}plan"))
+    misplaced = sorted(_NOT_HERE & set(stated))
+    if misplaced:
+        raise _wrong(f"{where}plan", tr("settings alone, without {key}").format(key=misplaced[0]))
+    draft = stated.pop("draft_model", None)
+    try:
+        deployment = parse({"model": "-", **stated}).deployment
+    except PlimsollError as error:
+        raise WorkspaceError(error.message, field=f"{where}plan.{error.field}") from error
+    machine = _object(kept.get("machine") or {}, f"{where}machine")
+    _only(machine, {"gpu", "baseline"}, f"{where}machine.")
+    base = machine.get("baseline") or _BASELINES[0]
+    return Asked(
+        model=_read_origin(kept.get("model"), f"{where}model"),
+        deployment=deployment,
+        gpu=_text(machine, "gpu", f"{where}machine.") or None,
+        emptied=_choice(base, f"{where}machine.baseline", _BASELINES) == _BASELINES[1],
+        draft=_read_draft(draft, f"{where}plan.draft_model"),
+    )
+
+
+def _read_draft(value: object, where: str) -> Named | Located | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_TEXT:
+        raise _wrong(where, tr("the name or path of a model"))
+    try:
+        meant = reference(value)
+        if isinstance(meant, PathReference):
+            return Located(meant.path)
+        if isinstance(meant, HubReference):
+            return named(meant.repo_id, meant.revision, meant.file)
+        return named(value)
+    except PlimsollError as error:
+        raise WorkspaceError(error.message, field=where) from error
+
+
+def _read_origin(value: object, where: str) -> Origin | None:
+    if value is None:
+        return None
+    kept = _object(value, where)
+    if "measures" in kept:
+        _only(kept, {"measures"}, f"{where}.")
+        return _read_measures(_object(kept["measures"], f"{where}.measures"), f"{where}.measures.")
+    if "pasted" in kept:
+        _only(kept, {"pasted"}, f"{where}.")
+        text = kept["pasted"]
+        if not isinstance(text, str) or text.lstrip()[:1] != "{":
+            raise _wrong(f"{where}.pasted", tr("the text of a config.json"))
+        return Pasted(text)
+    if "path" in kept:
+        _only(kept, {"path", "name"}, f"{where}.")
+        return Located(_needed(kept, "path", f"{where}."), _text(kept, "name", f"{where}."))
+    _only(kept, {"name", "revision", "file"}, f"{where}.")
+    name = _needed(kept, "name", f"{where}.")
+    revision = _text(kept, "revision", f"{where}.") or None
+    try:
+        return named(name, revision, _text(kept, "file", f"{where}."))
+    except PlimsollError as error:
+        raise WorkspaceError(error.message, field=where) from error
+
+
+def _read_measures(kept: Mapping[str, object], where: str) -> Measures:
+    optional = ("hidden_size", "vocab_size", "max_position_embeddings")
+    needed = ("parameters", "num_hidden_layers", "num_key_value_heads", "head_dim")
+    _only(kept, {*optional, *needed, "name"}, where)
+    found: dict[str, Any] = {"name": _text(kept, "name", where) or "entered by hand"}
+    for key in (*needed, *optional):
+        value = kept.get(key)
+        if value is None and key in optional:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_MEASURE:
+            raise _wrong(f"{where}{key}", tr("a whole number of at least 1"))
+        found[key] = value
+    return Measures(**found)
+
+
+def _needed(kept: Mapping[str, object], key: str, where: str) -> str:
+    text = _text(kept, key, where)
+    if not text:
+        raise _wrong(f"{where}{key}", tr("given: it says which model is meant"))
+    return text
+
+
+def _text(kept: Mapping[str, object], key: str, where: str) -> str:
+    """The text under ``key``; empty where there is none."""
+    value = kept.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > MAX_TEXT or printable(value, MAX_TEXT) != value:
+        wanted = tr("a text of at most {most} visible characters").format(most=MAX_TEXT)
+        raise _wrong(f"{where}{key}", wanted)
+    return value
+
+
+def _object(value: object, where: str) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise _wrong(where, tr("an object in braces"))
+    return cast("dict[str, object]", value)
+
+
+def _choice(value: object, where: str, choices: list[str] | tuple[str, ...]) -> str:
+    if value not in choices:
+        raise _wrong(where, tr("one of {choices}").format(choices=", ".join(choices)))
+    return str(value)
+
+
+def _only(kept: Mapping[str, object], known: set[str], where: str) -> None:
+    extra = sorted(set(kept) - known)
+    if extra:
+        key = printable(extra[0], 80)
+        words = tr("a workspace has no key {key}.").format(key=where + key)
+        raise WorkspaceError(words, field=where + key)
+
+
+def _wrong(where: str, wanted: str) -> WorkspaceError:
+    words = tr("{key} must be {wanted}.").format(key=where, wanted=wanted)
+    return WorkspaceError(words, field=where)

@@ -1,0 +1,71 @@
+"""The published schema of a ``.plimsoll`` file."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from engine.contract import workspace
+from engine.contract.fields import BY_NAME
+from engine.contract.shapes import DIALECT, TEXT, closed, or_null, said
+from engine.deployment.spec import Deployment
+from engine.units import UnitSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.contract.fields import Field
+    from engine.contract.shapes import Schema
+
+_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": workspace.MAX_TEXT}
+_COUNT: Schema = {"type": "integer", "minimum": 1, "maximum": workspace.MAX_MEASURE}
+
+
+def schema(property_of: Callable[[Field], Schema]) -> Schema:
+    """The schema; ``property_of`` says what a setting must be, as in a request."""
+    names = [field.name for field in fields(Deployment)]
+    settings = {name: property_of(BY_NAME[name]) for name in names}
+    asked: dict[str, Schema] = {
+        "model": said(or_null({"anyOf": _models()}), "null where none was picked"),
+        "plan": _open(**settings),
+        "machine": _open(
+            gpu=said(or_null(TEXT), "as in a request; null is the computer that opens the file"),
+            baseline=said({"enum": ["now", "empty", None]}, "of this computer, as in a request"),
+        ),
+    }
+    plan = _open(**asked) | {"required": ["plan"]}
+    compared: Schema = {"type": "array", "items": plan, "maxItems": workspace.MOST_COMPARED}
+    units = [unit.value for unit in UnitSystem]
+    body = _open(
+        schema={"const": workspace.SCHEMA},
+        **asked,
+        compared=said(or_null(compared), "in their order; the first is what others differ from"),
+        unit={"enum": units},
+        tab=said(or_null(TEXT), "which page is open: regions, map, compare, holds …"),
+    )
+    about = "What was asked, never what came out: a .plimsoll file. A null counts as not given."
+    head: Schema = {"$schema": DIALECT, "title": workspace.SCHEMA, "description": about}
+    return {**head, **body, "required": ["schema", "plan", "unit"]}
+
+
+def _models() -> list[Schema]:
+    needed = ("parameters", "num_hidden_layers", "num_key_value_heads", "head_dim")
+    further = ("hidden_size", "vocab_size", "max_position_embeddings")
+    by_hand = _open(
+        **dict.fromkeys(needed, _COUNT),
+        **dict.fromkeys(further, or_null(_COUNT)),
+        name=or_null(TEXT),
+    )
+    hub = _open(name=_NAME, revision=or_null(TEXT), file=or_null(TEXT)) | {"required": ["name"]}
+    here = _open(path=_NAME, name=or_null(TEXT)) | {"required": ["path"]}
+    return [
+        said(hub, "of the catalogue, the Hub (with a commit and a file of it), or Ollama"),
+        said(here, "a file or folder of this computer, and what its store calls it"),
+        said(closed(pasted=TEXT), "a config.json, as it was pasted"),
+        closed(measures=by_hand | {"required": list(needed)}),
+    ]
+
+
+def _open(**properties: Schema) -> Schema:
+    """An object that may have these keys, and no others."""
+    return {"type": "object", "properties": properties, "additionalProperties": False}
