@@ -68,7 +68,7 @@ class Desk(QObject):
 
     def _connect_plan(self) -> None:
         app, commands = self._app, self._app.window.commands
-        commands["context"].triggered.connect(self._on_context)
+        commands["context"].triggered.connect(app.view.strip.ask_context)
         commands["halve"].triggered.connect(self._on_halve)
         commands["double"].triggered.connect(self._on_double)
         commands["now"].triggered.connect(self._on_now)
@@ -269,11 +269,6 @@ class Desk(QObject):
         commands = self._app.window.commands
         binary = commands[f"unit {UnitSystem.BINARY.value}"].isChecked()
         self._app.model.set_unit(UnitSystem.BINARY if binary else UnitSystem.DECIMAL)
-
-    def _on_context(self) -> None:
-        field = self._app.view.strip.context
-        field.setFocus()
-        field.selectAll()
 
     def _on_halve(self) -> None:
         self._app.model.scale_context(-1)

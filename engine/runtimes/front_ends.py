@@ -132,6 +132,12 @@ _RELEASE = re.compile(
 )
 
 
+def states(name: str, setting: str) -> bool:
+    """Whether ``name`` is such a program and has a default of its own for ``setting``."""
+    preset = _PRESETS.get(name)
+    return preset is not None and setting in preset.defaults
+
+
 class FrontEnd:
     """A program that runs ``registry.family(name)`` with its own defaults."""
 

@@ -9,6 +9,7 @@ from engine.deployment.spec import Deployment
 from engine.devices import catalogue
 from engine.runtimes import foreign, registry
 from engine.runtimes.loading import in_words, loaded
+from engine.runtimes.own_context import has_own_context
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from engine.runtimes.base import Runtime
 
 FIRST_CONTEXT = 8192
-"""Context of a fresh plan: a chat with a long document; small enough for most cards."""
+"""Context of a fresh plan where the runtime would reserve for all that the model takes: a chat
+with a long document; small enough for most cards."""
 FIRST_CONCURRENCY = 4
 GGUF_RUNTIME = "llama.cpp"
 
@@ -30,18 +32,48 @@ class Plan:
     """A device of the catalogue, memory alone, or a list with counts; None is this computer."""
     emptied: bool = False
     """Whether to count the device as if nothing else ran on it."""
+    assumes_context: bool = False
+    """Whether nobody chose the context yet, so that it follows the runtime."""
 
     def with_(self, **changes: Any) -> Plan:
         """A copy with ``changes``."""
         return replace(self, **changes)
 
+    def deploying(self, deployment: Deployment) -> Plan:
+        """A copy with ``deployment``; a context that differs in it was chosen."""
+        before = (self.deployment.max_model_len, self.deployment.n_ctx)
+        kept = before == (deployment.max_model_len, deployment.n_ctx)
+        return replace(self, deployment=deployment, assumes_context=self.assumes_context and kept)
+
 
 def first_plan(runtime: str) -> Plan:
     """The plan of a fresh window."""
     deployment = Deployment(
-        runtime=runtime, max_model_len=FIRST_CONTEXT, concurrency=FIRST_CONCURRENCY
+        runtime=runtime,
+        max_model_len=first_context(runtime, None, None),
+        concurrency=FIRST_CONCURRENCY,
     )
-    return Plan(deployment)
+    return Plan(deployment, assumes_context=True)
+
+
+def first_context(runtime: str, version: str | None, model: Model | None) -> int | None:
+    """What a plan begins with: None for a length of the runtime's own.
+
+    Never what the model takes at most only because nobody said otherwise.
+    """
+    if has_own_context(runtime, version):
+        return None
+    most = model.spec.max_position_embeddings if model is not None else None
+    return min(FIRST_CONTEXT, most or FIRST_CONTEXT)
+
+
+def assuming_context(plan: Plan, model: Model | None) -> Plan:
+    """The plan with the context that it would begin with."""
+    deployment = plan.deployment
+    first = first_context(deployment.runtime, deployment.runtime_version, model)
+    return plan.with_(
+        deployment=deployment.with_(max_model_len=first, n_ctx=None), assumes_context=True
+    )
 
 
 def machine_for(plan: Plan, here: Machine) -> Machine:
@@ -66,12 +98,16 @@ def adapted(plan: Plan, model: Model) -> tuple[Plan, tuple[str, ...]]:
     if model.is_gguf and registry.family(deployment.runtime) != GGUF_RUNTIME:
         label = registry.get(GGUF_RUNTIME).label
         notes.append(f"Runtime set to {label}, which reads GGUF files.")
-        deployment = with_runtime(plan, GGUF_RUNTIME, None, model).deployment
+        plan = with_runtime(plan, GGUF_RUNTIME, None, model)
+        deployment = plan.deployment
     runtime = registry.get(deployment.runtime)
     if deployment.weight_format not in runtime.weight_formats(model):
         auto = _auto_label(runtime, model)
         notes.append(f"{model.id} can't be loaded as {deployment.weight_format}: {auto}.")
         deployment = deployment.with_(weight_format="auto")
+    if plan.assumes_context:
+        # Not the model's: what is cut for it is said below.
+        deployment = assuming_context(plan.with_(deployment=deployment), None).deployment
     longest = model.spec.max_position_embeddings
     if longest and deployment.max_model_len and deployment.max_model_len > longest:
         notes.append(f"Context set to {longest:,}, the most this model takes.")
@@ -88,7 +124,8 @@ def with_runtime(plan: Plan, name: str, version: str | None, model: Model | None
         deployment = deployment.with_(kv_cache_dtype="auto")
     if model is not None and deployment.weight_format not in runtime.weight_formats(model):
         deployment = deployment.with_(weight_format="auto")
-    return plan.with_(deployment=deployment)
+    plan = plan.with_(deployment=deployment)
+    return assuming_context(plan, model) if plan.assumes_context else plan
 
 
 def runtime_choices() -> tuple[tuple[str, tuple[str, str]], ...]:

@@ -21,6 +21,7 @@ from gui.kit.format import TIMES
 from gui.kit.log_slider import LogSlider
 from gui.sizing import plan as plans
 from gui.sizing import present
+from gui.sizing.context_chip import ContextChip
 from gui.sizing.device_box import DeviceBox
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class PlanStrip(Ground):
         self.context.setObjectName("context")
         self.context.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
         self.slider.setObjectName("context slider")
+        self.assumed = ContextChip(model)
         self.at_once = _count_field("At once", 100_000, "at once")
         self.tp = _count_field("Tensor parallel", 1024, "tensor parallel")
         self.pp = _count_field("Pipeline parallel", 1024, "pipeline parallel")
@@ -81,6 +83,8 @@ class PlanStrip(Ground):
         row.setSpacing(12)
         row.addWidget(self.slider, 1)
         row.addWidget(self.context)
+        row.addSpacing(4 - row.spacing())
+        row.addWidget(self.assumed)
         self._add("Context, tokens per request", pair, self.context)
         self._add("At once", self.at_once)
         pair = QWidget()
@@ -117,12 +121,18 @@ class PlanStrip(Ground):
         self.kv.picked.connect(self._on_kv)
         self.slider.moved_to.connect(self._on_context)
         self.context.committed.connect(self._on_context)
+        self.assumed.typing_wanted.connect(self.ask_context)
         self.at_once.committed.connect(self._on_at_once)
         self.tp.committed.connect(self._on_tp)
         self.pp.committed.connect(self._on_pp)
         self.device.picked.connect(model.choose_device)
         for field in (self.context, self.at_once, self.tp, self.pp, self.device):
             field.refused.connect(self.refused)
+
+    def ask_context(self) -> None:
+        """Let a context be typed."""
+        self.context.setFocus()
+        self.context.selectAll()
 
     def set_devices(self, here: str, devices: Sequence[Device]) -> None:
         """Fill the device box."""
@@ -131,6 +141,7 @@ class PlanStrip(Ground):
     def set_theme(self, theme: Theme) -> None:
         """Take the fonts and colours of ``theme``."""
         self.device.set_theme(theme)
+        self.assumed.set_theme(theme)
         for field, sample in (
             (self.context, "1,048,576"),
             (self.at_once, "1,024"),
@@ -180,6 +191,7 @@ class PlanStrip(Ground):
         if context:
             self.slider.set_number(context)
             self.context.set_value(context)
+        self.assumed.show_state(state)
         self.at_once.set_value(deployment.concurrency)
         self.tp.set_value(deployment.tensor_parallel_size)
         self.pp.set_value(deployment.pipeline_parallel_size)

@@ -19,7 +19,14 @@ from engine.units import UnitSystem
 from gui.kit.latest import LatestOnly
 from gui.kit.messages import sentence
 from gui.kit.throttle import Debounce
-from gui.sizing.plan import Plan, adapted, first_plan, machine_for, with_runtime
+from gui.sizing.plan import (
+    Plan,
+    adapted,
+    assuming_context,
+    first_plan,
+    machine_for,
+    with_runtime,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,8 +160,12 @@ class SizingViewModel(QObject):
 
     def edit(self, field: str, **settings: Any) -> None:
         """Change settings of the deployment; ``field`` names the control for undo."""
-        deployment = self.state.plan.deployment.with_(**settings)
-        self._push(self.state.plan.with_(deployment=deployment), field)
+        plan = self.state.plan
+        self._push(plan.deploying(plan.deployment.with_(**settings)), field)
+
+    def assume_context(self) -> None:
+        """Go back to the context that the plan would begin with."""
+        self._push(assuming_context(self.state.plan, self.state.model), "context")
 
     def choose_runtime(self, name: str, version: str | None) -> None:
         """Plan for another runtime or version."""
@@ -170,7 +181,7 @@ class SizingViewModel(QObject):
 
     def apply(self, change: Change) -> None:
         """Take one of the changes that would make the plan fit."""
-        plan = self.state.plan.with_(deployment=change.deployment)
+        plan = self.state.plan.deploying(change.deployment)
         self._push(plan, f"change {change.label}")
 
     def scale_context(self, steps: int) -> None:

@@ -1,0 +1,110 @@
+"""The chip beside the context: whose word it is, and one click to another."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMenu, QSizePolicy, QToolButton, QWidget
+from typing_extensions import override
+
+from engine.words import tr
+from gui.kit.icons import icon
+from gui.sizing.first_contexts import Offer, offers, origin
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
+
+    from gui.kit.theme import Theme
+    from gui.sizing.view_model import SizingViewModel, State
+
+_ICON = 12
+_BARE = 26
+"""Width with the arrow alone."""
+_GAP = 6
+"""Between word and arrow."""
+
+
+class ContextChip(QToolButton):
+    """Says that nobody chose the context yet, and opens the ones worth choosing."""
+
+    typing_wanted = Signal()
+
+    def __init__(self, model: SizingViewModel, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._model = model
+        self._state: State | None = None
+        self.setObjectName("context chip")
+        self.setProperty("role", "chip")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.setStyleSheet("QToolButton { padding: 0 3px; }")
+        self.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+        # The list says what is in force when it opens, not what was when the plan changed.
+        self.clicked.connect(self._on_clicked)
+
+    def show_state(self, state: State) -> None:
+        """Say whose word the context of ``state`` is."""
+        self._state = state
+        self.setEnabled(state.model is not None)
+        self._show()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours of ``theme``."""
+        self.setIcon(icon("chevron-down", theme.color("text.secondary"), _ICON))
+
+    @override
+    def sizeHint(self) -> QSize:
+        text = self.fontMetrics().horizontalAdvance(self.text())
+        return QSize(_BARE + (text + _GAP if text else 0), super().sizeHint().height())
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(_BARE, super().minimumSizeHint().height())
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._choose_style()
+
+    def _show(self) -> None:
+        if self._state is None:
+            return
+        word, sentence = origin(self._state)
+        self.setAccessibleName(sentence)
+        self.setToolTip(sentence)
+        self.setText(word)
+        self.updateGeometry()
+        self._choose_style()
+
+    def _choose_style(self) -> None:
+        """The word stands beside the arrow where there is room for all of it."""
+        has_room = bool(self.text()) and self.width() >= self.sizeHint().width()
+        style = Qt.ToolButtonStyle
+        self.setToolButtonStyle(
+            style.ToolButtonTextBesideIcon if has_room else style.ToolButtonIconOnly
+        )
+
+    def _on_clicked(self) -> None:
+        if self._state is None:
+            return
+        menu = QMenu(self)
+        menu.setObjectName("contexts")
+        for offer in offers(self._state):
+            action = QAction(offer.words, menu)
+            action.setCheckable(True)
+            action.setChecked(offer.is_chosen)
+            action.triggered.connect(partial(self._take, offer))
+            menu.addAction(action)
+        menu.addSeparator()
+        menu.addAction(tr("Type another…")).triggered.connect(self.typing_wanted)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self.mapToGlobal(self.rect().bottomLeft()))
+
+    def _take(self, offer: Offer) -> None:
+        if offer.tokens is None:
+            self._model.assume_context()
+        else:
+            self._model.edit("context", max_model_len=offer.tokens)
