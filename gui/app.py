@@ -168,6 +168,7 @@ class App(QObject):
             _log.warning("jobs were still running when the window closed")
         if not self._options.smoke:
             self.store.save(self.desk.settings_now())
+        self.model.close()
         self.faults.remove()
 
     def _on_loaded(self) -> None:

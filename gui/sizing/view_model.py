@@ -222,6 +222,14 @@ class SizingViewModel(QObject):
             self._search.request()
         self._publish(state)
 
+    def close(self) -> None:
+        """Forget the edits, last of all.
+
+        Qt's stack owns its commands, but the garbage collector may free their Python halves
+        before the stack, and the halves take the commands along: the stack then dies of them.
+        """
+        self.undo_stack.clear()
+
     def _start_search(self) -> None:
         state = self.state
         model, machine, sizing = state.model, state.machine, state.sizing

@@ -45,7 +45,9 @@ def runner(qapp):
 
 @pytest.fixture
 def room(runner, here):
-    return SizingViewModel(runner, here, default_runtime)
+    made = SizingViewModel(runner, here, default_runtime)
+    yield made
+    made.close()
 
 
 @pytest.fixture
