@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import sys
@@ -27,6 +26,7 @@ from gui.desk import Desk
 from gui.expanding import Expanding
 from gui.filing import Filing
 from gui.kit import fonts
+from gui.kit.collector import Collector
 from gui.kit.faults import Faults
 from gui.kit.icons import app_icon
 from gui.kit.loader import ModelLoader
@@ -54,8 +54,6 @@ _log = logging.getLogger("plimsoll.gui")
 
 _LEAVE_WITHIN_MS = 2000
 """How long leaving waits for jobs before it goes anyway."""
-_COLLECT_AFTER = (20_000, 20, 20)
-"""New objects, young and middle rounds between two garbage collections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +129,7 @@ class App(QObject):
         return undo, redo
 
     def _connect(self) -> None:
+        self.collector = Collector(self)
         self.themes.changed.connect(self._on_theme_changed)
         self.faults.happened.connect(self.trouble.report)
         self.loader.loaded.connect(self.model.load)
@@ -143,6 +142,10 @@ class App(QObject):
         self.window.dropped.connect(self.desk.on_dropped)
         self.window.narrow_changed.connect(self._on_narrow_changed)
         self.window.closing.connect(self.close)
+        # By then the catalogue has been read, and stays.
+        self.browser.model.settled.connect(
+            self.collector.settle, Qt.ConnectionType.SingleShotConnection
+        )
 
     def start(self) -> None:
         """Show the window, then begin to sample and load the worked example."""
@@ -169,6 +172,7 @@ class App(QObject):
         if not self._options.smoke:
             self.store.save(self.desk.settings_now())
         self.model.close()
+        self.collector.close()
         self.faults.remove()
 
     def _on_loaded(self) -> None:
@@ -218,9 +222,6 @@ def run(arguments: Namespace) -> int:
         sys.stderr.write(f"plimsoll: {error.message}\n")
         return 2
     app.start()
-    spare_the_collector()
-    # By then the catalogue has been read, and stays.
-    app.browser.model.settled.connect(spare_the_collector, Qt.ConnectionType.SingleShotConnection)
     if options.smoke:
         from gui.smoke import Smoke  # noqa: PLC0415 - only where the build is tested
 
@@ -229,17 +230,6 @@ def run(arguments: Namespace) -> int:
         application.exec()
         return smoke.status
     return application.exec()
-
-
-def spare_the_collector() -> None:
-    """Take what lives as long as the program out of the garbage collector's rounds.
-
-    A full round over the classes of all libraries and the models of the catalogue takes tens
-    of milliseconds, in which the window stands still. What an edit leaves behind is a few
-    hundred objects, nearly all of them freed without the collector.
-    """
-    gc.set_threshold(*_COLLECT_AFTER)
-    gc.freeze()
 
 
 def make_application(arguments: list[str]) -> QApplication:

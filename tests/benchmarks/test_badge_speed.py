@@ -28,7 +28,7 @@ from engine.architecture.read import read
 from engine.deployment.spec import Deployment
 from engine.devices import catalogue as devices
 from engine.source import catalogue
-from gui.app import spare_the_collector
+from gui.kit.collector import Collector
 from gui.browser.badges import BadgeQueue
 from gui.browser.sources import catalogue_row
 
@@ -42,7 +42,7 @@ while len(rows) < 5000:
     rows.append(replace(row, key=f"{row.key}#{len(rows)}", model=lambda m=model: m))
 machine = devices.machine(devices.find("RTX 4090"), 1)
 queue = BadgeQueue()
-spare_the_collector()
+Collector(application).settle()
 figures = {}
 for name, context in (("first plan", 8192), ("next plan", 16384)):
     badges, longest = {}, 0.0

@@ -91,7 +91,8 @@ def test_that_100000_rows_are_filtered_and_sorted_within_50_ms(columns, note):
 # the event loop that an edit takes: working out the rows, and painting them.
 PROGRAM = """
 import json, time
-from gui.app import make_application, spare_the_collector
+from gui.app import make_application
+from gui.kit.collector import Collector
 application = make_application(["plimsoll"])
 from engine.source.hub import HubClient
 from gui.browser.columns import Columns
@@ -119,7 +120,7 @@ view.resize(1440, 840)
 view.show()
 model.set_filters(ALL)
 application.processEvents()
-spare_the_collector()
+Collector(application).settle()
 edits = {
     "sort": (lambda: model.set_sort(Sort.PARAMETERS), lambda: model.set_sort(Sort.NAME)),
     "filter": (lambda: model.set_filters(ALL.with_(context=32768)), lambda: model.set_filters(ALL)),
