@@ -23,6 +23,7 @@ from gui.access import HubAccess
 from gui.browser.view import BrowserView
 from gui.comparing import Comparing
 from gui.desk import Desk
+from gui.dressing import Dressing, appearance
 from gui.expanding import Expanding
 from gui.filing import Filing
 from gui.kit import fonts
@@ -83,7 +84,7 @@ class App(QObject):
         self.runner = TaskRunner(self)
         self.loader = ModelLoader(self.runner, self)
         self.themes = ThemeManager(self)
-        self.themes.pin(options.scheme or _pinned(self.settings.scheme))
+        self.themes.ask(appearance(self.settings, options.scheme))
         self._dress(self.themes.current)
         self.hub = HubClient(endpoint=options.endpoint, offline=options.offline)
         self.hub.access = Access(self.hub.endpoint)
@@ -101,16 +102,7 @@ class App(QObject):
         self.browser = BrowserView(self.runner, self.hub, self.themes.current)
         self.window = MainWindow(application, self.browser, self.view, self._undo_actions())
         self._add_notices()
-        self.preferring = Preferring(self)
-        self.settling = Settling(self)
-        self.comparing = Comparing(self)
-        self.filing = Filing(self)
-        self.desk = Desk(self)
-        self.verifying = Verifying(self)
-        self.access = HubAccess(self)
-        self.replacing = Replacing(self)
-        self.expanding = Expanding(self)
-        self.shelving = Shelving(self)
+        self._add_commands()
         self._connect()
         self._on_theme_changed(self.themes.current)
 
@@ -120,6 +112,19 @@ class App(QObject):
         self.note = Notice("note", "check", "fits")
         for notice in (self.trouble, self.note, self.welcome):
             self.view.add_notice(notice)
+
+    def _add_commands(self) -> None:
+        self.preferring = Preferring(self)
+        self.dressing = Dressing(self)
+        self.settling = Settling(self)
+        self.comparing = Comparing(self)
+        self.filing = Filing(self)
+        self.desk = Desk(self)
+        self.verifying = Verifying(self)
+        self.access = HubAccess(self)
+        self.replacing = Replacing(self)
+        self.expanding = Expanding(self)
+        self.shelving = Shelving(self)
 
     def _undo_actions(self) -> tuple[QAction, QAction]:
         stack = self.model.undo_stack
@@ -257,7 +262,3 @@ def _give_streams() -> None:
         nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the program
         sys.stdout = sys.stdout or nowhere
         sys.stderr = sys.stderr or nowhere
-
-
-def _pinned(scheme: str) -> str | None:
-    return None if scheme == "system" else scheme

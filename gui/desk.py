@@ -14,7 +14,6 @@ from engine.units import UnitSystem
 from gui import watch
 from gui.kit.command_palette import CommandPalette
 from gui.kit.format import size
-from gui.kit.settings import SCHEMES
 from gui.kit.throttle import Debounce
 from gui.sizing import present
 
@@ -52,9 +51,6 @@ class Desk(QObject):
         app.view.tabs.folded_changed.connect(self._on_tabs_folded)
         for key, page in self._pages().items():
             commands[key].triggered.connect(partial(app.view.tabs.open_page, page))
-        for scheme in SCHEMES:
-            commands[f"scheme {scheme}"].triggered.connect(self._on_scheme)
-        commands[f"scheme {app.settings.scheme}"].setChecked(True)
         for unit in UnitSystem:
             commands[f"unit {unit.value}"].triggered.connect(self._on_unit_action)
         app.window.status_line.unit.picked.connect(app.model.set_unit)
@@ -258,12 +254,6 @@ class Desk(QObject):
             "tab compare": app.compare_view,
             "tab holds": app.holds,
         }
-
-    def _on_scheme(self) -> None:
-        commands = self._app.window.commands
-        scheme = next(s for s in SCHEMES if commands[f"scheme {s}"].isChecked())
-        self._app.settings = self._app.settings.with_(scheme=scheme)
-        self._app.themes.pin(None if scheme == "system" else scheme)
 
     def _on_unit_action(self) -> None:
         commands = self._app.window.commands

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QElapsedTimer, QRectF, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QStyle, QWidget
 from typing_extensions import override
 
 QUIET_MS = 400
@@ -14,7 +14,10 @@ _SHARE = 0.28
 
 
 class ProgressLine(QWidget):
-    """Runs along the edge while something of unknown length is going on."""
+    """Runs along the edge while something of unknown length is going on.
+
+    Where things should keep still it stands over the whole edge.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -45,14 +48,22 @@ class ProgressLine(QWidget):
     def _on_quiet_over(self) -> None:
         self.is_visible = True
         self._clock.start()
-        self._frames.start()
+        if self._may_move():
+            self._frames.start()
         self.update()
+
+    def _may_move(self) -> bool:
+        """What the system says of moving things, or the style sheet in its place."""
+        return self.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration, None, self) > 0
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:
         if not self.is_visible:
             return
+        accent = self.palette().color(QPalette.ColorRole.Accent)
+        if not self._frames.isActive():
+            QPainter(self).fillRect(self.rect(), accent)
+            return
         share = (self._clock.elapsed() % _LAP_MS) / _LAP_MS
         left = (share * (1 + _SHARE) - _SHARE) * self.width()
-        accent = self.palette().color(QPalette.ColorRole.Accent)
         QPainter(self).fillRect(QRectF(left, 0, _SHARE * self.width(), 2), accent)

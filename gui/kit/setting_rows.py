@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from gui.kit.controls import label
 
@@ -44,6 +44,16 @@ class SettingRows(QWidget):
         self._grid.addLayout(said, row, 0)
         top = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignTrailing
         self._grid.addWidget(control, row, 1, top)
+
+    def add_switch(self, words: str, switch: QCheckBox) -> None:
+        """Add a setting that is on or off: ``switch`` says which, ``words`` what it changes."""
+        switch.setProperty("role", "strong")
+        switch.setAccessibleDescription(words)
+        said = QVBoxLayout()
+        said.setSpacing(1)
+        said.addWidget(switch, 0, Qt.AlignmentFlag.AlignLeading)
+        said.addWidget(_words(words))
+        self._grid.addLayout(said, self._grid.rowCount(), 0, 1, 2)
 
     def add_wide(self, widget: QWidget) -> None:
         """Add ``widget`` over the whole width."""

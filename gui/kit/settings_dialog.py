@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _PICTURE = 18
 _ROW_PADDING = 14
-_LIST_PADDING = 36
+_LIST_PADDING = 58
 """What a row needs beside its icon and its title."""
 _WIDTH, _HEIGHT = 760, 560
 _TITLE_BAR = 40

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -36,6 +36,8 @@ _WEIGHTS = {
     "heavy": QFont.Weight.Bold,
 }
 _ROLE_WEIGHTS = {"verdict": "heavy", "verdict.compact": "heavy", "title": "strong"}
+_PICTURE, _SMALL_PICTURE = 14, 11
+"""Of the pictures in a style sheet, at plain text size."""
 _VERDICT_SPACING_PERCENT = 98.5
 """Inter is drawn for small sizes; at 24 px it wants to stand a little closer."""
 
@@ -51,6 +53,10 @@ class Theme:
     font_sizes: Mapping[str, float] = field(repr=False)
     is_paper: bool = False
     """Whether it is for a PDF: no ligatures and no glyphs that a search could not find."""
+    patterns: bool = False
+    """Whether every region is hatched, whatever the scheme."""
+    is_still: bool = False
+    """Whether nothing moves of itself."""
 
     @property
     def is_dark(self) -> bool:
@@ -89,6 +95,10 @@ class Theme:
         ``space.4``, ``radius.control``, ``chart.bar.width``, ``line.chart.loadline``.
         """
         return round(self.sizes[name])
+
+    def grown(self, pixels: float) -> int:
+        """``pixels`` of what stands beside text or holds it, at this size of text."""
+        return round(pixels * self.text_scale)
 
     def font(self, role: str) -> QFont:
         """The font of a role: a size, then at will a weight and ``num``.
@@ -132,13 +142,22 @@ def tokens() -> dict[str, Any]:
 
 
 @cache
-def load_theme(scheme: str, text_scale: float = 1.0, *, is_paper: bool = False) -> Theme:
+def load_theme(
+    scheme: str,
+    text_scale: float = 1.0,
+    *,
+    is_paper: bool = False,
+    patterns: bool = False,
+    is_still: bool = False,
+) -> Theme:
     """The theme ``light``, ``dark``, ``contrast-light`` or ``contrast-dark``.
 
     Args:
         scheme: one of ``SCHEMES``.
-        text_scale: how much larger than usual text is wanted (1.0 to 2.0).
+        text_scale: how much larger than usual text is wanted (1.0 to 3.0).
         is_paper: for a PDF.
+        patterns: hatch every region.
+        is_still: let nothing move of itself.
     """
     known = tokens()
     sizes = dict(_flat(known["size"], ""))
@@ -147,7 +166,16 @@ def load_theme(scheme: str, text_scale: float = 1.0, *, is_paper: bool = False) 
             sizes[name] *= text_scale
     for group in ("space", "radius", "line", "chart"):
         sizes |= dict(_flat(known[group], f"{group}."))
-    return Theme(scheme, text_scale, known["color"][scheme], sizes, known["font"]["size"], is_paper)
+    return Theme(
+        scheme,
+        text_scale,
+        known["color"][scheme],
+        sizes,
+        known["font"]["size"],
+        is_paper=is_paper,
+        patterns=patterns,
+        is_still=is_still,
+    )
 
 
 def _flat(tree: dict[str, Any], prefix: str) -> Iterator[tuple[str, float]]:
@@ -164,6 +192,16 @@ def _flat(tree: dict[str, Any], prefix: str) -> Iterator[tuple[str, float]]:
             yield f"{prefix}{name}", value
 
 
+@dataclass(frozen=True, slots=True)
+class Appearance:
+    """What a person asked for; ``scheme`` is None where the desktop's is wanted."""
+
+    scheme: str | None = None
+    text_scale: float = 1.0
+    patterns: bool = False
+    is_still: bool = False
+
+
 class ThemeManager(QObject):
     """Follows the desktop's scheme and contrast wish until one is pinned."""
 
@@ -172,31 +210,42 @@ class ThemeManager(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._pinned: str | None = None
+        self._asked = Appearance()
         self._hints = QGuiApplication.styleHints()
         self._hints.colorSchemeChanged.connect(self._on_desktop_changed)
         if hasattr(self._hints, "accessibility"):
             self._accessibility = self._hints.accessibility()
             self._accessibility.contrastPreferenceChanged.connect(self._on_desktop_changed)
-        self.current = load_theme(self._wanted())
+        self.current = self._wanted()
+
+    def ask(self, appearance: Appearance) -> None:
+        """Take on ``appearance`` at once."""
+        self._asked = appearance
+        self._update()
 
     def pin(self, scheme: str | None) -> None:
         """Stay with ``scheme`` whatever the desktop says; None follows the desktop again."""
-        self._pinned = scheme
-        self._update()
+        self.ask(replace(self._asked, scheme=scheme))
 
     def _on_desktop_changed(self) -> None:
         self._update()
 
     def _update(self) -> None:
-        theme = load_theme(self._wanted())
+        theme = self._wanted()
         if theme is not self.current:
             self.current = theme
             self.changed.emit(theme)
 
-    def _wanted(self) -> str:
-        if self._pinned:
-            return self._pinned
+    def _wanted(self) -> Theme:
+        asked = self._asked
+        return load_theme(
+            asked.scheme or self._desktops_scheme(),
+            asked.text_scale,
+            patterns=asked.patterns,
+            is_still=asked.is_still,
+        )
+
+    def _desktops_scheme(self) -> str:
         scheme = self._hints.colorScheme()
         dark = scheme == Qt.ColorScheme.Dark
         if scheme == Qt.ColorScheme.Unknown:
@@ -241,6 +290,10 @@ _DISABLED = (
 )
 
 
+_STILL = "\n* { widget-animation-duration: 0; }\n"
+"""What Qt's own widgets heed; ours ask their style for the same hint."""
+
+
 def palette(theme: Theme) -> QPalette:
     """The application palette of ``theme``."""
     made = QPalette()
@@ -261,24 +314,27 @@ def style_sheet(theme: Theme) -> str:
         if kind == "size":
             # A style sheet's height is that of the content, without the two border lines.
             return f"{theme.size(name) - 2}px"
+        if kind == "icon-size":
+            return f"{theme.grown(_SMALL_PICTURE if name else _PICTURE)}px"
         if kind == "icon":
             picture, _, color = name.partition(".")
             return _picture_file(theme, picture, color or "text.secondary")
         return theme.colors[match[1]]
 
     text = resources.path("styles", "plimsoll.qss").read_text(encoding="utf-8")
-    return re.sub(r"@([A-Za-z0-9.-]+)", value, text)
+    still = _STILL if theme.is_still else ""
+    return re.sub(r"@([A-Za-z0-9.-]+)", value, text) + still
 
 
 @cache
-def _pictures(scheme: str) -> QTemporaryDir:
+def _pictures(theme: Theme) -> QTemporaryDir:
     """A folder for the few pictures a style sheet can take from a file only."""
-    return QTemporaryDir(f"{QDir.tempPath()}/plimsoll-{scheme}-XXXXXX")
+    return QTemporaryDir(f"{QDir.tempPath()}/plimsoll-{theme.scheme}-XXXXXX")
 
 
 @cache
 def _picture_file(theme: Theme, name: str, color: str) -> str:
     for ratio, mark in ((1, ""), (2, "@2x")):
-        picture = icons.pixmap(name, theme.color(color), 14, ratio)
-        picture.save(_pictures(theme.scheme).filePath(f"{name}{mark}.png"))
-    return _pictures(theme.scheme).filePath(f"{name}.png")
+        picture = icons.pixmap(name, theme.color(color), theme.grown(_PICTURE), ratio)
+        picture.save(_pictures(theme).filePath(f"{name}{mark}.png"))
+    return _pictures(theme).filePath(f"{name}.png")

@@ -57,7 +57,7 @@ def ink(theme: Theme, region: Region, *, is_spare: bool = False, patterns: bool 
     """The fill of a region.
 
     Args:
-        theme: the scheme; the contrast schemes hatch every region.
+        theme: the scheme; the contrast schemes hatch every region, others where asked to.
         region: which.
         is_spare: the part of a pool that the plan doesn't need.
         patterns: hatch every region, in the ground's colour, for print without colour.
@@ -73,7 +73,7 @@ def ink(theme: Theme, region: Region, *, is_spare: bool = False, patterns: bool 
         return Ink(base, color, hatch)
     if region is Region.RECURRENT_STATE:
         return Ink(color, base, "dots")
-    if patterns and region is not Region.KV_CACHE:
+    if (patterns or theme.patterns) and region is not Region.KV_CACHE:
         return Ink(color, theme.mixed(color_name(region), 0.45), hatch)
     return Ink(color, base, "solid")
 
