@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from engine.errors import HubError, HubOfflineError, PlimsollError
@@ -17,15 +18,19 @@ from engine.source.access import DEFAULT_ENDPOINT
 from engine.source.hub_errors import translated
 from engine.source.hub_models import EXPAND, HubFile, HubPage, model_from
 from engine.source.hub_repository import Repository
+from engine.source.reach import Reach, mirror_of_environment
 from engine.source.reference import HubReference, is_hub_name, is_web_address
 from engine.text import printable
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from engine.cancel import CancelToken
     from engine.source.access import Access
+    from engine.source.hub_policy import Policy
     from engine.source.raw import RawModel
+    from engine.source.trail import Trail
 
     Progress = Callable[[int, int], None]
     """Called with headers read and headers to read."""
@@ -40,6 +45,21 @@ _SENSELESS = (OSError, ValueError, TypeError, KeyError, AttributeError, Recursio
 """What reading an answer that isn't as agreed may raise in the library or here."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Which Hub, in whose name, and how. One value, so that no token meets another's address."""
+
+    endpoint: str
+    access: Access | None
+    reach: Reach
+
+
+def endpoint_of(reach: Reach, endpoint: str | None = None) -> str:
+    """The Hub to ask: ``endpoint``, the mirror, what the environment says, huggingface.co."""
+    named = endpoint or reach.mirror or mirror_of_environment() or DEFAULT_ENDPOINT
+    return named.rstrip("/")
+
+
 class HubClient:
     """Asks the Hub on behalf of one user. May be shared between threads."""
 
@@ -50,28 +70,56 @@ class HubClient:
         *,
         offline: bool = False,
         timeout_s: float = 10,
+        reach: Reach | None = None,
     ) -> None:
         """Nothing is imported or sent before the first question.
 
         Args:
-            endpoint: another Hub; by default ``HF_ENDPOINT``, else huggingface.co.
+            endpoint: another Hub; by default the mirror of ``reach``, ``HF_ENDPOINT``, else
+                huggingface.co.
             access: whose token is sent to the endpoint alone. Without it no token is sent, not
                 even a stored one.
             offline: never open a connection.
             timeout_s: longest silence in a request, and longest wait for a connection.
+            reach: the way there; by default as environment and system say.
         """
-        self.endpoint = (endpoint or os.environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT).rstrip("/")
+        reach = reach or Reach()
+        self._place = _Place(endpoint_of(reach, endpoint), access, reach)
         self.offline = offline or os.environ.get("HF_HUB_OFFLINE", "").upper() in {
             "1",
             "TRUE",
             "ON",
         }
-        self.access = access
         self._timeout_s = timeout_s
 
     @property
-    def _access_token(self) -> str | None:
-        return self.access.token if self.access is not None else None
+    def endpoint(self) -> str:
+        """The Hub that is asked."""
+        return self._place.endpoint
+
+    @property
+    def reach(self) -> Reach:
+        """The way there."""
+        return self._place.reach
+
+    @property
+    def access(self) -> Access | None:
+        """Whose token is sent."""
+        return self._place.access
+
+    @access.setter
+    def access(self, access: Access | None) -> None:
+        self._place = replace(self._place, access=access)
+
+    def go_by(self, reach: Reach, endpoint: str, access: Access | None) -> None:
+        """Take another way from now on, perhaps to another Hub, with the token for that one."""
+        self._place = _Place(endpoint, access, reach)
+
+    def asked_as(self, access: Access) -> HubClient:
+        """The same Hub, reached the same way, with the token of ``access``."""
+        return HubClient(
+            self.endpoint, access, offline=self.offline, timeout_s=self._timeout_s, reach=self.reach
+        )
 
     def whoami(self, token: CancelToken) -> tuple[str, bool]:
         """The name that the token belongs to, and whether it may only read.
@@ -199,7 +247,7 @@ class HubClient:
 
             api = HfApi(
                 endpoint=self.endpoint,
-                token=self._access_token or False,
+                token=False,
                 library_name=_AGENT[0],
                 library_version=_AGENT[1],
             )
@@ -214,12 +262,13 @@ class HubClient:
         return self._asked(ask, wanted, token)
 
     def _headers(self) -> dict[str, str]:
+        # Never with a token: the transport adds it, to what goes to the Hub itself.
         from huggingface_hub.utils import (
             build_hf_headers,  # pyright: ignore[reportUnknownVariableType]  # a bare dict there
         )
 
         return build_hf_headers(
-            token=self._access_token or False,
+            token=False,
             library_name=_AGENT[0],
             library_version=_AGENT[1],
         )
@@ -259,31 +308,51 @@ class HubClient:
         self, ask: Callable[[], _Answer], wanted: HubReference, token: CancelToken
     ) -> _Answer:
         """Run ``ask`` under our limits; whatever it raises becomes one of our errors."""
-        if self.offline:
-            raise HubOfflineError("Offline mode is on, so the Hub was not asked.")
-        token.raise_if_cancelled()
-        if not is_web_address(self.endpoint):
-            shown = printable(self.endpoint, 80)
-            raise HubError(
-                f"The Hub's address (HF_ENDPOINT) is {shown!r}; it has to start with http:// or "
-                "https://.",
-                field="endpoint",
-            )
+        policy = self.policy(token)
         # The HTTP library takes 0.2 s to import, which a model on this disk need not pay.
         import httpx2  # noqa: PLC0415
 
-        from engine.source import hub_transport as way  # noqa: PLC0415
+        from engine.source import hub_policy, hub_transport  # noqa: PLC0415
 
-        way.install()
-        policy = way.Policy(token, self._timeout_s, self.offline, way.origin(self.endpoint))
+        hub_transport.install()
         try:
-            with way.policy_in_force(policy):
+            with hub_policy.policy_in_force(policy):
                 return ask()
         except PlimsollError:
             raise
         except (*_SENSELESS, httpx2.HTTPError, httpx2.InvalidURL) as exc:
-            signed_in = self._access_token is not None
+            signed_in = policy.bearer is not None
             raise translated(exc, wanted, self.endpoint, signed_in=signed_in) from exc
+
+    def policy(self, token: CancelToken, trail: Trail | None = None) -> Policy:
+        """What a request of this client may do. May wait for the keyring.
+
+        Args:
+            token: looked at before and during the request.
+            trail: told how far the request came.
+
+        Raises:
+            HubOfflineError: nothing may be asked.
+            HubError: the address is none.
+        """
+        place = self._place
+        if self.offline:
+            raise HubOfflineError(tr("Offline mode is on, so the Hub was not asked."))
+        token.raise_if_cancelled()
+        if not is_web_address(place.endpoint):
+            message = tr(
+                "The Hub’s address (HF_ENDPOINT) is {address}; it has to start with http:// or "
+                "https://."
+            )
+            shown = repr(printable(place.endpoint, 80))
+            raise HubError(message.format(address=shown), field="endpoint")
+        from engine.source.hub_policy import Policy  # noqa: PLC0415 - slow, see above
+        from engine.source.hub_transport import origin  # noqa: PLC0415 - see above
+
+        bearer = place.access.token if place.access is not None else None
+        return Policy(
+            token, self._timeout_s, self.offline, origin(place.endpoint), bearer, place.reach, trail
+        )
 
 
 def _sane(listed: Iterable[tuple[object, object]]) -> dict[str, int | None]:
