@@ -36,7 +36,7 @@ def attempt(hub: HubClient, token: CancelToken, trail: Trail) -> None:
     from engine.source.hub_transport import Transport  # noqa: PLC0415
 
     url = f"{hub.endpoint}/api/models?limit=1"
-    client = httpx2.Client(transport=Transport(), follow_redirects=True, timeout=None)  # noqa: S113 - the policy's limits
+    client = httpx2.Client(transport=Transport(), follow_redirects=True, timeout=None)
     try:
         with policy_in_force(policy), client, client.stream("GET", url) as answer:
             body = bytearray()

@@ -58,9 +58,10 @@ def parsed(text: str) -> DesktopProxy:
     for line in text.splitlines():
         schema, _, rest = line.partition(" ")
         key, _, value = rest.partition(" ")
+        # ``@as []`` and ``uint32 80`` carry their type before them.
+        value = value.removeprefix("@as ").removeprefix("uint32 ")
         try:
-            # ``@as []`` and ``uint32 80`` carry their type before them.
-            plain = ast.literal_eval(value.removeprefix("@as ").removeprefix("uint32 "))
+            plain = value == "true" if value in {"true", "false"} else ast.literal_eval(value)
         except (ValueError, SyntaxError):
             continue
         values[f"{schema.removeprefix(_SCHEMA).lstrip('.')}.{key}".lstrip(".")] = plain

@@ -52,7 +52,7 @@ class Reach:
         Raises:
             UsageError: one of them can't be one; ``field`` is its name here.
         """
-        address, mirror = self.address.strip(), self.mirror.strip().rstrip("/")
+        address, mirror = self.address.strip(), self.mirror.strip()
         if self.proxy is ProxyChoice.MANUAL:
             address = _proxy_address(address)
         if mirror:
@@ -106,10 +106,10 @@ def _mirror_address(text: str) -> str:
     if "@" in text:
         message = tr("No name or password is kept here: give a token under Access to the Hub.")
         raise UsageError(message, field="mirror")
-    if not is_web_address(text) or "?" in text or "#" in text or printable(text) != text:
+    if not is_web_address(text) or re.search(r"[\s?#]", text) or printable(text) != text:
         message = tr("“{text}” is no server’s address, such as https://hub.example.com.")
         raise UsageError(message.format(text=printable(text, 80)), field="mirror")
-    return text
+    return text.rstrip("/")
 
 
 def proxy_for(reach: Reach, scheme: str, host: str, port: int) -> Proxy | None:
