@@ -15,22 +15,25 @@ from PySide6.QtWidgets import QApplication
 
 from engine.contract.desk import default_runtime
 from engine.devices import catalogue
-from engine.errors import TelemetryError
+from engine.errors import PlimsollError, TelemetryError
 from engine.source.access import Access
 from engine.source.hub import HubClient
 from gui import example
 from gui.access import HubAccess
 from gui.browser.view import BrowserView
 from gui.comparing import Comparing
+from gui.crashing import Crashing
 from gui.desk import Desk
 from gui.dressing import Dressing, appearance
 from gui.expanding import Expanding
 from gui.filing import Filing
-from gui.kit import fonts
+from gui.kit import crashes, fonts
 from gui.kit.collector import Collector
+from gui.kit.crashes import CrashLog
 from gui.kit.faults import Faults
 from gui.kit.icons import app_icon
 from gui.kit.loader import ModelLoader
+from gui.kit.messages import sentence
 from gui.kit.notices import Notice, TroubleNotice
 from gui.kit.settings import Settings, SettingsStore
 from gui.kit.tasks import TaskRunner
@@ -66,6 +69,7 @@ class Options:
     replay: Path | None = None
     reset: bool = False
     smoke: bool = False
+    safe: bool = False
     scheme: str | None = None
     settings_folder: Path | None = None
 
@@ -73,13 +77,19 @@ class Options:
 class App(QObject):
     """Everything there is one of."""
 
-    def __init__(self, application: QApplication, options: Options) -> None:
+    def __init__(
+        self, application: QApplication, options: Options, crashes: CrashLog | None = None
+    ) -> None:
         super().__init__()
         self._application = application
         self._options = options
         self._dressed: Theme | None = None
         self.store = SettingsStore(options.settings_folder)
+        self.crashes = crashes or CrashLog(None)
+        self.is_safe = options.safe or self.crashes.wants_safe_start
         self.settings = Settings() if options.reset else self.store.load()
+        if self.is_safe:
+            self.settings = self.settings.for_safe_start()
         self.faults = Faults(self)
         self.runner = TaskRunner(self)
         self.loader = ModelLoader(self.runner, self)
@@ -88,7 +98,7 @@ class App(QObject):
         self._dress(self.themes.current)
         self.hub = HubClient(endpoint=options.endpoint, offline=options.offline)
         self.hub.access = Access(self.hub.endpoint)
-        self.watch = Watch(options.replay, self)
+        self.watch = Watch(options.replay, self, asks_drivers=not self.is_safe)
         here = self.watch.machine()
         self.model = SizingViewModel(self.runner, here, default_runtime, self)
         self.model.set_unit(self.settings.unit)
@@ -125,6 +135,7 @@ class App(QObject):
         self.replacing = Replacing(self)
         self.expanding = Expanding(self)
         self.shelving = Shelving(self)
+        self.crashing = Crashing(self)
 
     def _undo_actions(self) -> tuple[QAction, QAction]:
         stack = self.model.undo_stack
@@ -164,9 +175,11 @@ class App(QObject):
         self.desk.welcome()
         self.window.show()
         self.view.setFocus()
-        self.watch.start()
+        if not self.is_safe:
+            self.watch.start()
         here = self.model.state.here
         self.loader.load(lambda token: example.fetch(here, token))
+        self.crashing.begin()
 
     def close(self) -> None:
         """Leave in order: no new work, no sampling, the pool at rest, settings written."""
@@ -174,7 +187,7 @@ class App(QObject):
         self.watch.stop()
         if not self.runner.shutdown(_LEAVE_WITHIN_MS):
             _log.warning("jobs were still running when the window closed")
-        if not self._options.smoke:
+        if not self._options.smoke and not self.is_safe:
             self.store.save(self.desk.settings_now())
         self.model.close()
         self.collector.close()
@@ -206,7 +219,7 @@ def run(arguments: Namespace) -> int:
     """Open the window and stay until it is closed.
 
     Args:
-        arguments: ``offline``, ``endpoint``, ``replay``, ``reset``, ``smoke``.
+        arguments: ``offline``, ``endpoint``, ``replay``, ``reset``, ``safe``, ``smoke``.
 
     Returns:
         The exit status.
@@ -218,12 +231,34 @@ def run(arguments: Namespace) -> int:
         endpoint=cast("str | None", arguments.endpoint),
         replay=Path(replay) if replay else None,
         reset=bool(arguments.reset),
+        safe=bool(arguments.safe),
         smoke=bool(arguments.smoke),
     )
+    if options.smoke:
+        return _stay(options, CrashLog(None))
+    log = CrashLog(crashes.default_folder())
+    log.begin()
+    try:
+        return _stay(options, log)
+    except PlimsollError:
+        log.end()
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is kept and said
+        kept = log.end(error)
+        where = f" It is written down in {kept}." if kept else ""
+        sys.stderr.write(f"plimsoll: {sentence(error)}{where}\n")
+        return 70
+    except BaseException:
+        log.end()
+        raise
+
+
+def _stay(options: Options, log: CrashLog) -> int:
     application = make_application(sys.argv[:1])
     try:
-        app = App(application, options)
+        app = App(application, options, log)
     except TelemetryError as error:
+        log.end()
         sys.stderr.write(f"plimsoll: {error.message}\n")
         return 2
     app.start()
@@ -234,7 +269,10 @@ def run(arguments: Namespace) -> int:
         QTimer.singleShot(0, smoke, smoke.begin)
         application.exec()
         return smoke.status
-    return application.exec()
+    status = application.exec()
+    # What Qt may stumble over while all is taken down costs nobody anything.
+    log.end()
+    return status
 
 
 def make_application(arguments: list[str]) -> QApplication:

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, Qt, Slot
 from engine.devices.device import DeviceKind
 from engine.source import catalogue
 from engine.units import UnitSystem
+from engine.words import tr
 from gui import watch
 from gui.kit.command_palette import CommandPalette
 from gui.kit.format import size
@@ -179,7 +180,8 @@ class Desk(QObject):
     def on_sampled(self, snapshot: TelemetrySnapshot) -> None:
         """Show the sample in the status line and the rooms."""
         app, state = self._app, self._app.model.state
-        app.window.status_line.sampling.tell(watch.sampling_words(snapshot))
+        words = watch.sampling_words(snapshot) if app.watch.is_sampling else tr("Not sampling")
+        app.window.status_line.sampling.tell(words)
         machine = state.machine or state.here
         uuid = machine.slots[0].uuid if machine.is_here else state.here.slots[0].uuid
         app.holds.show_snapshot(snapshot, uuid)

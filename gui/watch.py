@@ -10,7 +10,7 @@ from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal, Slot
 from engine.devices import plain
 from engine.devices.here import this_machine
 from engine.errors import TelemetryError
-from engine.telemetry.probe import open_sampler
+from engine.telemetry.probe import host_sampler, open_sampler
 from engine.telemetry.record import Recorder, RecordingEndedError, Replay
 from engine.telemetry.snapshot import Missing, PoolKind
 from gui.kit.poller import TelemetryPoller
@@ -42,8 +42,13 @@ class Watch(QObject):
     aged = Signal(str)
     """``12 s ago`` while no sample comes; empty once one has come again."""
 
-    def __init__(self, replay: Path | None, parent: QObject) -> None:
+    def __init__(self, replay: Path | None, parent: QObject, *, asks_drivers: bool = True) -> None:
         """Take one sample, so that the machine is known before the window is.
+
+        Args:
+            replay: a recording to play instead of watching this computer.
+            parent: Qt's owner of this object.
+            asks_drivers: whether anything but the computer's own memory is read.
 
         Raises:
             TelemetryError: not even this computer's memory can be read, or ``replay`` is no
@@ -51,6 +56,7 @@ class Watch(QObject):
         """
         super().__init__(parent)
         self.replay = replay
+        self._open_sampler = open_sampler if asks_drivers else host_sampler
         self._recorder: Recorder | None = None
         self._recording_path: Path | None = None
         self._kept: deque[TelemetrySnapshot] = deque(maxlen=_MOST_KEPT)
@@ -70,7 +76,7 @@ class Watch(QObject):
     def start(self) -> None:
         """Sample once a second from now on."""
         path = self.replay
-        source = (lambda: Replay(path)) if path else open_sampler
+        source = (lambda: Replay(path)) if path else self._open_sampler
         poller = TelemetryPoller(source, parent=self)
         poller.sampled.connect(self._on_sampled)
         poller.failed.connect(self._on_failed)
@@ -118,6 +124,11 @@ class Watch(QObject):
         return this_machine(self.last, instead_of=instead_of)
 
     @property
+    def is_sampling(self) -> bool:
+        """Whether samples come."""
+        return self._poller is not None
+
+    @property
     def is_recording(self) -> bool:
         """Whether samples go to a file."""
         return self._recorder is not None
@@ -151,7 +162,7 @@ class Watch(QObject):
         return self._recording_path
 
     def _look(self) -> TelemetrySnapshot:
-        sampler = Replay(self.replay) if self.replay else open_sampler()
+        sampler = Replay(self.replay) if self.replay else self._open_sampler()
         try:
             snapshot = sampler.sample()
             this_machine(snapshot)

@@ -42,7 +42,8 @@ Try:
   plimsoll kv Qwen/Qwen3-8B --context 32k --kv-dtype fp8
 
 The window takes --offline (never ask the Hub), --endpoint URL (another Hub), --replay FILE (a
-recording instead of this machine), --reset (settings as new).
+recording instead of this machine), --reset (settings as new), --safe (settings, session and
+drivers left aside, this once).
 
 Exit status of size: 0 it fits (also tight), 1 it does not, 2 bad input, 3 cannot be said.
 """
@@ -109,6 +110,7 @@ def parse_window(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--endpoint", type=_endpoint)
     parser.add_argument("--replay")
     parser.add_argument("--reset", action="store_true")
+    parser.add_argument("--safe", action="store_true")
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("file", nargs="?")
     return parser.parse_args(argv)

@@ -8,25 +8,13 @@ from functools import lru_cache
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
+from engine import redaction
 from engine.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LONGEST_COMMAND = 400
-_MASK = "***"
-_KNOWN_TOKENS = re.compile(
-    r"\b(?:hf_|sk-|ghp_|gho_|github_pat_|glpat-|xox[abp]-|AKIA|nvapi-)[\w-]{6,}"
-)
-_SENSITIVE = r"[\w.-]*(?:api[_-]?key|apikey|token|secret|passw(?:or)?d|credential|auth)[\w.-]*"
-_ASSIGNED = re.compile(rf"(?i)^(-{{0,2}}{_SENSITIVE}[=:]).+")
-_OPTION = re.compile(rf"(?i)^--?{_SENSITIVE}$")
-_HARMLESS = re.compile(
-    r"(?i)tokens|tokenizer|max[_-]?token|token[_-]?(?:size|limit|len)|author(?!i[sz])"
-)
-_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+\S+")
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
-_HOME = re.compile(r"(?:/home|/Users|[A-Za-z]:\\Users)[/\\][^/\\\s]+")
 
 
 def shown(arguments: Sequence[str]) -> str:
@@ -35,21 +23,12 @@ def shown(arguments: Sequence[str]) -> str:
     mask_next = False
     for argument in arguments:
         word = argument[:LONGEST_COMMAND]
-        is_secret = bool(_OPTION.match(word)) and not _HARMLESS.search(word)
-        words.append(_MASK if mask_next and not word.startswith("-") else _masked(word))
-        mask_next = is_secret
+        hides = mask_next and not word.startswith("-")
+        words.append(redaction.MASK if hides else redaction.word(word))
+        mask_next = redaction.asks_for_secret(word)
         if sum(map(len, words)) > LONGEST_COMMAND:
             break
     return printable(" ".join(words), LONGEST_COMMAND)
-
-
-def _masked(word: str) -> str:
-    if not _HARMLESS.search(word.split("=", 1)[0]):
-        word = _ASSIGNED.sub(rf"\g<1>{_MASK}", word)
-    word = _KNOWN_TOKENS.sub(_MASK, word)
-    word = _BEARER.sub(rf"\g<1> {_MASK}", word)
-    word = _USERINFO.sub(_MASK, word)
-    return _HOME.sub("~", word)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,11 @@ def open_sampler(deadline_s: float = DEADLINE_S, opening_s: float = OPENING_S) -
     return LiveSampler((NvidiaAdapter(), HostAdapter()), deadline_s, opening_s)
 
 
+def host_sampler() -> Sampler:
+    """A sampler over the computer's own memory, which asks no driver."""
+    return LiveSampler((HostAdapter(),))
+
+
 class LiveSampler:
     """Samples every adapter at once; each has its own thread and deadline."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import platform
 import traceback
-from pathlib import Path
 
 from engine.cancel import JobCancelledError
 from engine.errors import PlimsollError
+from engine.redaction import redacted
 from engine.text import printable
 
 _SENTENCE_LIMIT = 400
@@ -53,7 +53,7 @@ def sentence(error: BaseException) -> str:
 def details(error: BaseException) -> str:
     """The text behind "Copy details": the sentence, versions, and where it happened.
 
-    The home folder is written as ``~``, since it names the user.
+    Names of user and computer and secrets are masked, and home folders written as ``~``.
     """
     trace = "".join(traceback.format_exception(error))
     head = (
@@ -61,4 +61,4 @@ def details(error: BaseException) -> str:
         f"{type(error).__name__} on Python {platform.python_version()}, {platform.system()}\n\n"
     )
     lines = (printable(line) for line in trace.splitlines())
-    return (head + "\n".join(lines)).replace(str(Path.home()), "~")[:_DETAILS_LIMIT]
+    return redacted(head + "\n".join(lines))[:_DETAILS_LIMIT]

@@ -32,6 +32,7 @@ _MOST_TEXTS = {"turned_orders": 20, "favourites": 500, "recents": 20, "folders":
 
 SCHEMES: Final = ("system", "light", "dark", "contrast-light", "contrast-dark")
 PAGES: Final = ("A4", "Letter")
+_KEPT_IN_SAFETY = ("scheme", "patterns", "text_percent", "still", "language", "unit", "offline")
 TEXT_PERCENTS: Final = (100, 125, 150, 175, 200, 250, 300)
 
 
@@ -76,6 +77,11 @@ class Settings:
     def with_(self, **changes: Any) -> Settings:
         """A copy with ``changes``."""
         return replace(self, **changes)
+
+    def for_safe_start(self) -> Settings:
+        """As at the first start, but for what one needs to read it and what is forbidden."""
+        kept = {name: getattr(self, name) for name in _KEPT_IN_SAFETY}
+        return Settings(welcome_closed=True, **kept)
 
 
 def default_folder() -> Path:

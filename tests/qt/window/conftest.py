@@ -13,9 +13,9 @@ def start(qtbot, qapp, tmp_path):
     dress_application(qapp)
     apps = []
 
-    def begin(**options) -> App:
+    def begin(crashes=None, **options) -> App:
         options = {"offline": True, "settings_folder": tmp_path / "settings"} | options
-        app = App(qapp, Options(**options))
+        app = App(qapp, Options(**options), crashes)
         apps.append(app)
         app.start()
         qtbot.waitExposed(app.window)
