@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
+from engine.words import figures
+
 KIB = 2**10
 MIB = 2**20
 GIB = 2**30
@@ -51,7 +53,7 @@ def format_gib(
     unit: bool = True,
 ) -> str:
     """``size_bytes`` in GiB (or GB); the sign, a typographic minus, survives rounding to 0."""
-    number = f"{abs(size_bytes) / system.factor:,.{digits}f}"
+    number = figures(f"{abs(size_bytes) / system.factor:,.{digits}f}")
     sign = _MINUS if size_bytes < 0 else "+" if signed else ""
     return f"{sign}{number} {system.value}" if unit else f"{sign}{number}"
 
@@ -63,7 +65,7 @@ def format_bytes(size_bytes: int, system: UnitSystem = UnitSystem.BINARY, digits
     size = abs(size_bytes)
     for name, factor in reversed(table.items()):
         if size >= factor:
-            return f"{sign}{size / factor:,.{digits}f} {name}"
+            return f"{sign}{figures(f'{size / factor:,.{digits}f}')} {name}"
     return f"{sign}{size} B"
 
 

@@ -73,6 +73,11 @@ def tr_count(one: str, many: str, number: int) -> str:
     return _Chosen.catalogue.ngettext(one, many, number)
 
 
+def grouped(number: int) -> str:
+    """``8,192``: a whole number with the thousands of the language in force."""
+    return figures(f"{number:,}")
+
+
 def figures(text: str) -> str:
     """A number written as in English, with the separators of the language in force."""
     return text.translate(_SWAPPED) if _Chosen.language.separators[0] == "," else text

@@ -13,6 +13,7 @@ from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
 from engine.runtimes import beneath, foreign, registry
 from engine.runtimes.loading import loaded
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,9 +101,11 @@ def _that_starts(model: Model, deployment: Deployment, machine: Machine) -> Iter
         lambda n: _verdict(model, deployment.with_(max_num_seqs=n), machine) is not None, asked
     )
     if deployment.concurrency <= most < asked:
-        yield _Idea(f"max_num_seqs {most}", deployment.with_(max_num_seqs=most), 0.05)
+        yield _Idea(
+            tr("max_num_seqs {most}").format(most=most), deployment.with_(max_num_seqs=most), 0.05
+        )
     if not deployment.enforce_eager:
-        yield _Idea("No CUDA graphs", deployment.with_(enforce_eager=True), 0.06)
+        yield _Idea(tr("No CUDA graphs"), deployment.with_(enforce_eager=True), 0.06)
 
 
 def _paired_ideas(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
@@ -110,7 +113,11 @@ def _paired_ideas(model: Model, deployment: Deployment, machine: Machine) -> Ite
     wider = [_Idea("", deployment, 0), *_more_devices(deployment, machine)]
     for device_idea in wider:
         for rung, name in enumerate(rungs(model, deployment.runtime)):
-            words = f"{format_words(name)} weights" if name != "auto" else ""
+            words = (
+                tr("{format_words} weights").format(format_words=format_words(name))
+                if name != "auto"
+                else ""
+            )
             base = device_idea.deployment.with_(weight_format=name)
             cost = device_idea.cost + 2 * rung
             label = _joined(device_idea.label, words)
@@ -119,9 +126,9 @@ def _paired_ideas(model: Model, deployment: Deployment, machine: Machine) -> Ite
             for cache in _smaller_cache(base):
                 yield _Idea(_joined(label, cache.label), cache.deployment, cost + cache.cost)
                 single = cache.deployment.with_(concurrency=1, batch_size=None)
-                yield _Idea(_joined(label, cache.label, "1 at a time"), single, cost + 2.5)
+                yield _Idea(_joined(label, cache.label, tr("1 at a time")), single, cost + 2.5)
             for idea in _shorter(model, base.with_(concurrency=1, batch_size=None), machine):
-                parts = _joined(label, idea.label, "1 at a time")
+                parts = _joined(label, idea.label, tr("1 at a time"))
                 yield _Idea(parts, idea.deployment, cost + 1 + idea.cost)
 
 
@@ -137,7 +144,11 @@ def _more_devices(deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
     )
     size = deployment.tensor_parallel_size * 2
     while size <= there:
-        yield _Idea(f"TP {size}", deployment.with_(tensor_parallel_size=size), 0.1 * size)
+        yield _Idea(
+            tr("TP {size}").format(size=size),
+            deployment.with_(tensor_parallel_size=size),
+            0.1 * size,
+        )
         size *= 2
 
 
@@ -156,7 +167,11 @@ def _shorter(model: Model, deployment: Deployment, machine: Machine) -> Iterator
         plan = deployment.with_(max_model_len=most, n_ctx=None)
         if deployment.prompt_len is not None:
             plan = plan.with_(prompt_len=min(deployment.prompt_len, most))
-        yield _Idea(f"Context {tokens_words(most)}", plan, 2.5 * (1 - most / asked))
+        yield _Idea(
+            tr("Context {tokens_words}").format(tokens_words=tokens_words(most)),
+            plan,
+            2.5 * (1 - most / asked),
+        )
 
 
 def _context(model: Model, deployment: Deployment, machine: Machine) -> int:
@@ -171,20 +186,20 @@ def _context(model: Model, deployment: Deployment, machine: Machine) -> int:
 def _smaller_cache(deployment: Deployment) -> Iterator[_Idea]:
     family = registry.family(deployment.runtime)
     if family == "vllm" and deployment.kv_cache_dtype in ("auto", "bf16", "fp16"):
-        yield _Idea("FP8 KV cache", deployment.with_(kv_cache_dtype="fp8"), 1.1)
+        yield _Idea(tr("FP8 KV cache"), deployment.with_(kv_cache_dtype="fp8"), 1.1)
     if family == "sglang" and deployment.kv_cache_dtype in ("auto", "bf16"):
-        yield _Idea("FP8 KV cache", deployment.with_(kv_cache_dtype="fp8_e4m3"), 1.1)
+        yield _Idea(tr("FP8 KV cache"), deployment.with_(kv_cache_dtype="fp8_e4m3"), 1.1)
     if family == "mlx" and deployment.kv_bits is None:
-        yield _Idea("8 bit KV cache", deployment.with_(kv_bits=8), 1.1)
+        yield _Idea(tr("8 bit KV cache"), deployment.with_(kv_bits=8), 1.1)
     if family == "llama.cpp" and deployment.cache_type_k in (None, "f16", "bf16"):
         plan = deployment.with_(cache_type_k="q8_0", cache_type_v="q8_0")
-        yield _Idea("Q8_0 KV cache", plan, 1.1)
+        yield _Idea(tr("Q8_0 KV cache"), plan, 1.1)
 
 
 def _fewer(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
     most = _quietly(max_concurrency, model, deployment, machine)
     if 0 < most < deployment.concurrency:
-        label = "1 at a time" if most == 1 else f"{most} at once"
+        label = tr("1 at a time") if most == 1 else tr("{most} at once").format(most=most)
         plan = deployment.with_(concurrency=most, batch_size=None)
         if deployment.n_ctx:
             context = _context(model, deployment, machine)
@@ -196,7 +211,11 @@ def _smaller_weights(model: Model, deployment: Deployment, machine: Machine) -> 
     names = rungs(model, deployment.runtime)
     after = names.index(deployment.weight_format) + 1 if deployment.weight_format in names else 0
     ideas = (
-        _Idea(f"{format_words(name)} weights", deployment.with_(weight_format=name), 3 + rung)
+        _Idea(
+            tr("{format_words} weights").format(format_words=format_words(name)),
+            deployment.with_(weight_format=name),
+            3 + rung,
+        )
         for rung, name in enumerate(names[after:])
     )
     yield from _first_that_fits(model, machine, ideas)
@@ -212,11 +231,19 @@ def _offloaded(model: Model, deployment: Deployment, machine: Machine) -> Iterat
         return
     for plan in found:
         if plan.n_cpu_moe != deployment.n_cpu_moe:
-            layers = "1 layer" if plan.n_cpu_moe == 1 else f"{plan.n_cpu_moe} layers"
-            label = f"Experts of {layers} in RAM"
+            layers = (
+                tr("1 layer")
+                if plan.n_cpu_moe == 1
+                else tr("{n_cpu_moe} layers").format(n_cpu_moe=plan.n_cpu_moe)
+            )
+            label = tr("Experts of {layers} in RAM").format(layers=layers)
             yield _Idea(label, plan, 4.5)
         else:
-            yield _Idea(f"{plan.n_gpu_layers} layers on the GPU", plan, 5)
+            yield _Idea(
+                tr("{n_gpu_layers} layers on the GPU").format(n_gpu_layers=plan.n_gpu_layers),
+                plan,
+                5,
+            )
 
 
 def _other_runtime(model: Model, deployment: Deployment, machine: Machine) -> Iterator[_Idea]:
@@ -260,7 +287,7 @@ def format_words(name: str) -> str:
 
 def tokens_words(tokens: int) -> str:
     """``21k`` for 21,504 tokens; the plain number where it is no whole number of thousands."""
-    return f"{tokens // 1024}k" if tokens % 1024 == 0 else f"{tokens:,}"
+    return f"{tokens // 1024}k" if tokens % 1024 == 0 else grouped(tokens)
 
 
 def _round_down(tokens: int) -> int:

@@ -16,6 +16,7 @@ from engine.fit import solve
 from engine.fit.judge import judge
 from engine.fit.verdict import Fit
 from engine.runtimes import registry
+from engine.words import grouped, tr, tr_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -148,7 +149,7 @@ class _Search:
             "max_context",
             most,
             limit,
-            f"the model's config ends at {limit:,} tokens",
+            tr("the model's config ends at {limit} tokens").format(limit=grouped(limit)),
             lambda n: self.plan.with_(max_model_len=n, n_ctx=None),
             "max_model_len",
         )
@@ -160,7 +161,11 @@ class _Search:
             "max_concurrency",
             most,
             limit,
-            f"no more than {limit:,} request{'s' if limit > 1 else ''} at once under this plan",
+            tr_count(
+                "no more than {limit} request at once under this plan",
+                "no more than {limit} requests at once under this plan",
+                limit,
+            ).format(limit=grouped(limit)),
             lambda n: self.plan.with_(
                 max_model_len=self.settled.max_model_len, concurrency=n, n_ctx=None, batch_size=None
             ),
@@ -171,9 +176,14 @@ class _Search:
         names = _STEP_FIELDS.get(registry.family(self.plan.runtime))
         if names is None:
             return None
-        limit, said = _MOST_STEP_TOKENS, f"more than {_MOST_STEP_TOKENS:,} tokens were not tried"
+        limit, said = (
+            _MOST_STEP_TOKENS,
+            tr("more than {most_step_tokens} tokens were not tried").format(
+                most_step_tokens=grouped(_MOST_STEP_TOKENS)
+            ),
+        )
         if self.settled.n_ctx:
-            limit, said = self.settled.n_ctx, "a step takes no more than the whole context"
+            limit, said = self.settled.n_ctx, tr("a step takes no more than the whole context")
 
         def planned(tokens: int) -> Deployment:
             return self.plan.with_(**dict.fromkeys(names, tokens))
@@ -230,7 +240,7 @@ class _Search:
         if self.is_open:
             return self._unknown("best_placement")
         if self._fits(self.plan):
-            return Answer("best_placement", "all", {}, None, None, "everything fits as planned")
+            return Answer("best_placement", "all", {}, None, None, tr("everything fits as planned"))
         layers = len(self.model.spec.layers)
         if any(layer.moe for layer in self.model.spec.layers):
             # Experts go to the host first, from layer 0 (``--n-cpu-moe``).
@@ -246,7 +256,7 @@ class _Search:
             nearer = self.plan.with_(n_gpu_layers=placed + 1)
             settings = {"n_gpu_layers": placed}
             return self._stopped("best_placement", f"-ngl {placed}", settings, nearer, self.machine)
-        return Answer("best_placement", None, {}, None, None, "no placement fits")
+        return Answer("best_placement", None, {}, None, None, tr("no placement fits"))
 
     def _placed(self, **placement: int) -> bool:
         return self._fits(self.plan.with_(**placement))
@@ -279,13 +289,13 @@ class _Search:
         if self.is_open:
             return self._unknown(question)
         nearest: tuple[int, Deployment, Machine] | None = None
-        why_none = "the runtime takes none of the choices"
+        why_none = tr("the runtime takes none of the choices")
         for value, plan, machine in row:
             verdict = self._verdict(plan, machine)
             if verdict is not None and _fits(verdict):
                 chosen = settings(value, plan)
                 if nearest is None:
-                    return Answer(question, value, chosen, None, None, "the first choice fits")
+                    return Answer(question, value, chosen, None, None, tr("the first choice fits"))
                 return self._stopped(question, value, chosen, nearest[1], nearest[2])
             if verdict is None or verdict.fit is not Fit.DOES_NOT_FIT:
                 why_none = verdict.refusals[0] if verdict and verdict.refusals else why_none

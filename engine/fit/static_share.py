@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
 from engine.units import format_gib
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget, RankBudget
@@ -20,17 +21,21 @@ def too_large(budget: Budget, rank: RankBudget, region: Region, unit: UnitSystem
     share = budget.deployment.mem_fraction_static or 1.0
     if not rank.regions[Region.KV_CACHE].estimate.likely_bytes:
         weights = format_gib(rank.regions[Region.WEIGHTS].estimate.likely_bytes, unit, digits=1)
-        return (
-            f"SGLang refuses to start: its weights, {weights}, leave nothing for a KV cache under "
-            f"{SETTING} {share:.3g}."
-        )
+        return tr(
+            "SGLang refuses to start: its weights, {weights}, leave "
+            "nothing for a KV cache under {setting} {share:.3g}."
+        ).format(weights=weights, setting=SETTING, share=share)
     beside = (*_BESIDE, Region.FOREIGN) if region is Region.FOREIGN else _BESIDE
     wanted = sum(rank.regions[region].estimate.likely_bytes for region in beside)
-    return (
-        f"SGLang takes {share:.3g} of the free memory for weights and pool; activations, graphs "
-        f"and tables take {format_gib(wanted, unit, digits=1)} beside them, "
-        f"{format_gib(-rank.free_bytes, unit, digits=1)} more than is left: it runs out of memory "
-        "at start or with a long prompt."
+    return tr(
+        "SGLang takes {share:.3g} of the free memory for weights and pool; "
+        "activations, graphs and tables take {wanted} beside them, {value} "
+        "more than is left: it runs out of memory at start or with a long "
+        "prompt."
+    ).format(
+        share=share,
+        wanted=format_gib(wanted, unit, digits=1),
+        value=format_gib(-rank.free_bytes, unit, digits=1),
     )
 
 
@@ -39,7 +44,9 @@ def what_then(budget: Budget) -> str:
     state = budget.sequence_state
     runs, tokens = int(state.max_concurrency or 0), state.pool_tokens or 0
     if not tokens:
-        return "It refuses to start: nothing is left for a KV cache."
+        return tr("It refuses to start: nothing is left for a KV cache.")
     if runs < 1:
-        return f"It starts, but refuses requests of more than {tokens:,} tokens."
-    return f"It starts, but runs {runs:,} at once; the rest waits."
+        return tr("It starts, but refuses requests of more than {tokens} tokens.").format(
+            tokens=grouped(tokens)
+        )
+    return tr("It starts, but runs {runs} at once; the rest waits.").format(runs=grouped(runs))

@@ -17,6 +17,7 @@ from math import ceil, exp, lgamma, log, sqrt
 from typing import TYPE_CHECKING
 
 from engine.errors import DeploymentError
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,10 +104,10 @@ def under(deployment: Deployment, found: Flow, *, counts_live_tokens: bool) -> D
     """
     context = deployment.max_model_len
     if context is not None and 0 < context < found.longest:
-        message = (
-            f"The longest request has {found.longest:,} tokens, more than max_model_len "
-            f"{context:,}: raise it or leave it out."
-        )
+        message = tr(
+            "The longest request has {longest} tokens, more than "
+            "max_model_len {context}: raise it or leave it out."
+        ).format(longest=grouped(found.longest), context=grouped(context))
         raise DeploymentError(message, field="max_model_len")
     requests = max(found.requests.p99, 1)
     plan = deployment.with_(max_model_len=context or found.longest, concurrency=requests)
@@ -122,10 +123,12 @@ def _check(traffic: Traffic) -> None:
     }
     for name, found in lengths.items():
         if not found:
-            message = f"{name} is missing: a traffic needs lengths of prompts and of answers."
+            message = tr(
+                "{name} is missing: a traffic needs lengths of prompts and of answers."
+            ).format(name=name)
             raise DeploymentError(message, field=name)
     if sum(traffic.output_lengths) == 0:
-        message = "output_lengths are all 0: then nothing runs for any time."
+        message = tr("output_lengths are all 0: then nothing runs for any time.")
         raise DeploymentError(message, field="output_lengths")
     speeds = {
         "arrival_rate": traffic.arrival_rate,
@@ -133,7 +136,9 @@ def _check(traffic: Traffic) -> None:
     }
     for name, value in speeds.items():
         if not 0 < value < 1e9:
-            message = f"{name} is {value:g}; it has to be more than 0."
+            message = tr("{name} is {value:g}; it has to be more than 0.").format(
+                name=name, value=value
+            )
             raise DeploymentError(message, field=name)
 
 

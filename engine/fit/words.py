@@ -13,18 +13,38 @@ from engine.fit import static_share
 from engine.fit.verdict import Fit
 from engine.runtimes.registry import RUNTIMES
 from engine.units import UnitSystem, format_gib
+from engine.words import grouped, tr, tr_count, tr_later
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget, RankBudget
 
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
-_COUNTS = ("no", "one", "both", "all three", "all four", "all five", "all six", "all seven")
+_ORDINALS = (
+    tr_later("first"),
+    tr_later("second"),
+    tr_later("third"),
+    tr_later("fourth"),
+    tr_later("fifth"),
+    tr_later("sixth"),
+    tr_later("seventh"),
+    tr_later("eighth"),
+    tr_later("ninth"),
+)
+_COUNTS = (
+    tr_later("no"),
+    tr_later("one"),
+    tr_later("both"),
+    tr_later("all three"),
+    tr_later("all four"),
+    tr_later("all five"),
+    tr_later("all six"),
+    tr_later("all seven"),
+)
 _CAUSES = {
-    Region.WEIGHTS: "the weights",
-    Region.KV_CACHE: "the KV cache",
-    Region.RECURRENT_STATE: "the recurrent state",
-    Region.ACTIVATIONS: "the activations",
-    Region.FOREIGN: "what others hold",
+    Region.WEIGHTS: tr_later("the weights"),
+    Region.KV_CACHE: tr_later("the KV cache"),
+    Region.RECURRENT_STATE: tr_later("the recurrent state"),
+    Region.ACTIVATIONS: tr_later("the activations"),
+    Region.FOREIGN: tr_later("what others hold"),
     Region.HEADROOM: "gpu_memory_utilization",
 }
 _STATIC_SHARE = "sglang"
@@ -42,31 +62,37 @@ def headline(
     amount = format_gib(abs(margin_bytes), unit, digits=1)
     if fit is Fit.UNKNOWN:
         return _unknown(budget, unit)
-    at_least = "at least " if budget.doubts else ""
+    at_least = tr("at least ") if budget.doubts else ""
     if fit is Fit.DOES_NOT_FIT:
-        cause = _CAUSES.get(region, region.label.lower())
+        cause = tr(_CAUSES.get(region, region.label.lower()))
         if region is Region.HEADROOM:
             static = budget.deployment.runtime == _STATIC_SHARE
             cause = _stated_pool(budget) or (static_share.SETTING if static else cause)
-        return f"Doesn’t fit: {at_least}{amount} over, because of {cause}"
+        return tr("Doesn’t fit: {at_least}{amount} over, because of {cause}").format(
+            at_least=at_least, amount=amount, cause=cause
+        )
     # llama.cpp keeps a part on the host: that is no rank of its own.
     devices = [r for r in budget.ranks if r.slot is not budget.machine.host]
-    everywhere = " on every rank" if len(devices) > 1 else ""
-    word = "Fits" if fit is Fit.FITS else "Tight"
+    everywhere = tr(" on every rank") if len(devices) > 1 else ""
+    word = tr("Fits") if fit is Fit.FITS else tr("Tight")
     if budget.refusals:
         version = budget.deployment.runtime_version or ""
-        return f"{word}, but {runtime_label(budget)} {version}".rstrip() + " refuses to start"
-    return f"{word}, with {at_least}{amount} to spare{everywhere}"
+        return tr("{word}, but {runtime_label} {version}").format(
+            word=word, runtime_label=runtime_label(budget), version=version
+        ).rstrip() + tr(" refuses to start")
+    return tr("{word}, with {at_least}{amount} to spare{everywhere}").format(
+        word=word, at_least=at_least, amount=amount, everywhere=everywhere
+    )
 
 
 def _unknown(budget: Budget, unit: UnitSystem) -> str:
     counted = format_gib(max(_wanted_bytes(rank) for rank in budget.ranks), unit, digits=1)
     if budget.doubts and budget.is_complete:
-        return f"Unknown: at most {counted} of each device"
+        return tr("Unknown: at most {counted} of each device").format(counted=counted)
     if budget.direction(Region.WEIGHTS) in (Direction.UPPER, Direction.EITHER):
-        return f"Unknown: {counted} if nothing is left out"
+        return tr("Unknown: {counted} if nothing is left out").format(counted=counted)
     least = max(rank.regions[Region.WEIGHTS].estimate.low_bytes for rank in budget.ranks)
-    return f"Unknown: at least {format_gib(least, unit, digits=1)}"
+    return tr("Unknown: at least {least}").format(least=format_gib(least, unit, digits=1))
 
 
 def _wanted_bytes(rank: RankBudget) -> int:
@@ -87,10 +113,10 @@ def detail(budget: Budget, fit: Fit, rank: RankBudget, region: Region, unit: Uni
     coming = largest(rank.moments.load)
     if coming is not None and rank.free_bytes >= 0 > _line_bytes(rank) - loading_bytes(rank):
         taken, there = _one(loading_bytes(rank), unit), _one(_line_bytes(rank), unit)
-        return (
-            f"While it loads, {runtime_label(budget)} takes {taken} for a moment "
-            f"({coming.label}), and the device has {there}."
-        )
+        return tr(
+            "While it loads, {runtime_label} takes {taken} for a moment "
+            "({label}), and the device has {there}."
+        ).format(runtime_label=runtime_label(budget), taken=taken, label=coming.label, there=there)
     if rank.has_pool:
         return _pool_detail(budget, fit, rank, region, unit)
     if rank.free_bytes < 0 and rank.regions[Region.HEADROOM].estimate.likely_bytes:
@@ -119,11 +145,19 @@ def _tokens(budget: Budget) -> str:
     deployment = budget.deployment
     context = deployment.max_model_len or 0
     if budget.ranks[0].has_pool and deployment.live_tokens is not None:
-        room = "" if deployment.live_tokens >= context else f" (max_model_len {context:,})"
-        return f"{deployment.live_tokens:,} live tokens{room}"
+        room = (
+            ""
+            if deployment.live_tokens >= context
+            else tr(" (max_model_len {context})").format(context=grouped(context))
+        )
+        return tr("{live_tokens} live tokens{room}").format(
+            live_tokens=grouped(deployment.live_tokens), room=room
+        )
     at_once = _at_once(budget)
-    said = "1 token" if context == 1 else f"{context:,} tokens"
-    return said if at_once == 1 else f"{at_once} × {said}"
+    said = (
+        tr("1 token") if context == 1 else tr("{context} tokens").format(context=grouped(context))
+    )
+    return said if at_once == 1 else tr("{at_once} × {said}").format(at_once=at_once, said=said)
 
 
 def _at_once(budget: Budget) -> int:
@@ -139,8 +173,15 @@ def _queue(budget: Budget) -> str:
     waiting = budget.deployment.concurrency - at_once
     if not waiting:
         return ""
-    runs = "One request runs" if at_once == 1 else f"{at_once} requests run"
-    return f" {runs} at a time: the other {'one waits' if waiting == 1 else f'{waiting} wait'}."
+    runs = (
+        tr("One request runs")
+        if at_once == 1
+        else tr("{at_once} requests run").format(at_once=at_once)
+    )
+    return tr(" {runs} at a time: the other {others_wait}.").format(
+        runs=runs,
+        others_wait=tr_count("one waits", "{waiting} wait", waiting).format(waiting=waiting),
+    )
 
 
 def _pool_detail(
@@ -150,8 +191,10 @@ def _pool_detail(
     pool, needed = rank.regions[Region.KV_CACHE].estimate, rank.needed.likely_bytes
     tokens = _tokens(budget)
     if fit is Fit.UNKNOWN:
-        need = f"{tokens} need {_one(needed, unit)} of KV cache"
-        return f"{label}’s rules for this device are not known; by those for CUDA {need}."
+        need = tr("{tokens} need {one} of KV cache").format(tokens=tokens, one=_one(needed, unit))
+        return tr(
+            "{label}’s rules for this device are not known; by those for CUDA {need}."
+        ).format(label=label, need=need)
     static = budget.deployment.runtime == _STATIC_SHARE
     if rank.free_bytes < 0 and _stated_pool(budget) and region is Region.HEADROOM:
         return _too_large_a_pool(budget, rank, unit)
@@ -159,13 +202,19 @@ def _pool_detail(
         over = static_share.too_large if static else _over_the_share
         return over(budget, rank, region, unit)
     if pool.likely_bytes >= needed:
-        reserved = f"{label} reserves {_one(pool.likely_bytes, unit)} of KV cache"
-        lines = f"{reserved}; {tokens} need {_one(needed, unit)}."
+        reserved = tr("{label} reserves {one} of KV cache").format(
+            label=label, one=_one(pool.likely_bytes, unit)
+        )
+        lines = tr("{reserved}; {tokens} need {one}.").format(
+            reserved=reserved, tokens=tokens, one=_one(needed, unit)
+        )
         if len(budget.ranks) > 1:
             lines += " " + _fullest(budget, rank)
         return (_why_tight(rank, unit) if fit is Fit.TIGHT else "") + lines
     left = _one(pool.likely_bytes, unit)
-    start = f"{tokens} need {_one(needed, unit)} of KV cache; {label} has {left} left."
+    start = tr("{tokens} need {one} of KV cache; {label} has {left} left.").format(
+        tokens=tokens, one=_one(needed, unit), label=label, left=left
+    )
     return f"{start} {static_share.what_then(budget) if static else _what_then(budget)}"
 
 
@@ -179,10 +228,16 @@ def _too_large_a_pool(budget: Budget, rank: RankBudget, unit: UnitSystem) -> str
     """The pool is as large as it was told to be, and the rest of the plan finds no room."""
     pool, line = rank.regions[Region.KV_CACHE].estimate.likely_bytes, _line_bytes(rank)
     beside = line - rank.free_bytes - pool
-    return (
-        f"{_stated_pool(budget)} makes a pool of {_one(pool, unit)}; with the {_one(beside, unit)} "
-        f"beside it that is more than the device’s {_one(line, unit)}: {runtime_label(budget)} "
-        "stops with an out-of-memory error."
+    return tr(
+        "{stated_pool} makes a pool of {one}; with the {one_2} beside it "
+        "that is more than the device’s {one_3}: {runtime_label} stops "
+        "with an out-of-memory error."
+    ).format(
+        stated_pool=_stated_pool(budget),
+        one=_one(pool, unit),
+        one_2=_one(beside, unit),
+        one_3=_one(line, unit),
+        runtime_label=runtime_label(budget),
     )
 
 
@@ -195,10 +250,9 @@ def _over_the_share(budget: Budget, rank: RankBudget, region: Region, unit: Unit
         return _too_large_a_share(budget, rank, label, unit)
     share = _share_bytes(budget, rank)
     wanted = share - rank.free_bytes
-    return (
-        f"{label} refuses to start: it needs {_one(wanted, unit)} before any KV cache, and may "
-        f"take {_one(share, unit)}."
-    )
+    return tr(
+        "{label} refuses to start: it needs {one} before any KV cache, and may take {one_2}."
+    ).format(label=label, one=_one(wanted, unit), one_2=_one(share, unit))
 
 
 def _why_tight(rank: RankBudget, unit: UnitSystem) -> str:
@@ -207,10 +261,10 @@ def _why_tight(rank: RankBudget, unit: UnitSystem) -> str:
     if coming and outgrows(rank):
         most = _one(sum(part.high_bytes for part in coming), unit)
         parts = ", ".join(part.label for part in coming)
-        return f"The first requests may add {most}: {parts}. "
+        return tr("The first requests may add {most}: {parts}. ").format(most=most, parts=parts)
     if rank.has_pool and not rank.regions[Region.HEADROOM].estimate.likely_bytes:
-        return "Nothing is left beside its share for libraries and fragmentation. "
-    return "The high estimate doesn’t fit. "
+        return tr("Nothing is left beside its share for libraries and fragmentation. ")
+    return tr("The high estimate doesn’t fit. ")
 
 
 def _what_then(budget: Budget) -> str:
@@ -220,10 +274,14 @@ def _what_then(budget: Budget) -> str:
     # One block, the null block, is never given out.
     runs = int((blocks - 1) // round(blocks / at_once)) if at_once else 0
     if runs < 1:
-        longest = f"one request of {budget.deployment.max_model_len:,} tokens doesn’t fit"
-        return f"{runtime_label(budget)} refuses to start: {longest}."
-    waiting = _ORDINALS[runs] if runs < len(_ORDINALS) else f"{runs + 1}th"
-    return f"It starts, but the {waiting} request waits."
+        longest = tr("one request of {max_model_len} tokens doesn’t fit").format(
+            max_model_len=grouped(budget.deployment.max_model_len or 0)
+        )
+        return tr("{runtime_label} refuses to start: {longest}.").format(
+            runtime_label=runtime_label(budget), longest=longest
+        )
+    waiting = tr(_ORDINALS[runs]) if runs < len(_ORDINALS) else tr("{runs}th").format(runs=runs + 1)
+    return tr("It starts, but the {waiting} request waits.").format(waiting=waiting)
 
 
 def _too_large_a_share(budget: Budget, rank: RankBudget, label: str, unit: UnitSystem) -> str:
@@ -232,18 +290,23 @@ def _too_large_a_share(budget: Budget, rank: RankBudget, label: str, unit: UnitS
     beside = allocatable - _share_bytes(budget, rank)
     wanted = beside - rank.free_bytes
     share = budget.deployment.gpu_memory_utilization
-    return (
-        f"{label} takes {share:g} of the device and leaves {_one(beside, unit)}; its context, "
-        f"libraries and what others hold need {_one(wanted, unit)}."
-    )
+    return tr(
+        "{label} takes {share:g} of the device and leaves {one}; its "
+        "context, libraries and what others hold need {one_2}."
+    ).format(label=label, share=share, one=_one(beside, unit), one_2=_one(wanted, unit))
 
 
 def _refuses_free(budget: Budget, rank: RankBudget, label: str, unit: UnitSystem) -> str:
     share = _share_bytes(budget, rank)
     held = rank.slot.foreign.likely_bytes
-    return (
-        f"{label} refuses to start: others hold {_one(held, unit)}, and it asks for "
-        f"{_one(share, unit)} ({budget.deployment.gpu_memory_utilization:g} of the device)."
+    return tr(
+        "{label} refuses to start: others hold {one}, and it asks for "
+        "{one_2} ({gpu_memory_utilization:g} of the device)."
+    ).format(
+        label=label,
+        one=_one(held, unit),
+        one_2=_one(share, unit),
+        gpu_memory_utilization=budget.deployment.gpu_memory_utilization,
     )
 
 
@@ -257,10 +320,12 @@ def _fullest(budget: Budget, rank: RankBudget) -> str:
         r.regions[Region.KV_CACHE].estimate.likely_bytes + r.unmatched_bytes for r in budget.ranks
     }
     count = len(budget.ranks)
-    everyone = _COUNTS[count] if count < len(_COUNTS) else f"all {count}"
+    everyone = tr(_COUNTS[count]) if count < len(_COUNTS) else tr("all {count}").format(count=count)
     if len(pools) == 1:
-        return f"The pool is the same on {everyone} ranks."
-    return f"Rank {rank.rank} is the fullest and sets the pool for {everyone}."
+        return tr("The pool is the same on {everyone} ranks.").format(everyone=everyone)
+    return tr("Rank {rank} is the fullest and sets the pool for {everyone}.").format(
+        rank=rank.rank, everyone=everyone
+    )
 
 
 def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, unit: UnitSystem) -> str:
@@ -269,35 +334,55 @@ def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, unit: UnitSystem) 
     cache = rank.needed.likely_bytes
     tokens = _tokens(budget)
     if fit is Fit.UNKNOWN:
-        taken = f"by those for CUDA it takes {_one(held, unit)}"
-        return f"{label}’s rules for this device are not known; {taken}."
+        taken = tr("by those for CUDA it takes {one}").format(one=_one(held, unit))
+        return tr("{label}’s rules for this device are not known; {taken}.").format(
+            label=label, taken=taken
+        )
     most = _one(max(loading_bytes(rank) - rank.slot.foreign.likely_bytes, held), unit)
     loads_with_more = most != _one(held, unit)
     if fit is not Fit.DOES_NOT_FIT:
-        share = f", {_one(cache, unit)} of it for {tokens}" if cache else ""
-        first = f"; {most} for a moment while it loads" if loads_with_more else ""
+        share = (
+            tr(", {one} of it for {tokens}").format(one=_one(cache, unit), tokens=tokens)
+            if cache
+            else ""
+        )
+        first = (
+            tr("; {most} for a moment while it loads").format(most=most) if loads_with_more else ""
+        )
         note = "" if fit is Fit.FITS else _why_tight(rank, unit)
-        return f"{note}{label} takes {_one(held, unit)}{share}{first}.{_queue(budget)}"
+        takes = tr("{label} takes {one}{share}{first}.").format(
+            label=label, one=_one(held, unit), share=share, first=first
+        )
+        return f"{note}{takes}{_queue(budget)}"
     room = rank.slot.device.allocatable.likely_bytes - rank.slot.foreign.likely_bytes
     alone = rank.slot.foreign.basis is Basis.ASSUMED
-    there = f"the device has {_one(room, unit)}" if alone else f"{_one(room, unit)} are left"
-    needs = f"{label} needs {most}{' while it loads' if loads_with_more else ''}, and {there}"
+    there = (
+        tr("the device has {one}").format(one=_one(room, unit))
+        if alone
+        else tr("{one} are left").format(one=_one(room, unit))
+    )
+    loading = tr(" while it loads") if loads_with_more else ""
+    needs = tr("{label} needs {most}{loading}, and {there}").format(
+        label=label, most=most, loading=loading, there=there
+    )
     if budget.llama_cpp is not None:
         return f"{needs}: {_llama_cpp_then(budget, rank)}"
-    return f"{needs}: it stops with an out-of-memory error, at load or when the context fills."
+    return tr(
+        "{needs}: it stops with an out-of-memory error, at load or when the context fills."
+    ).format(needs=needs)
 
 
 def _llama_cpp_then(budget: Budget, rank: RankBudget) -> str:
     """llama.cpp takes everything at load; what isn't set it moves to the host."""
     if rank.slot.device.kind is DeviceKind.HOST:
         if budget.deployment.mmap:
-            return "mapped weights are read from disk again and again, or the system ends it."
-        return "the system ends it at load."
+            return tr("mapped weights are read from disk again and again, or the system ends it.")
+        return tr("the system ends it at load.")
     if budget.deployment.n_gpu_layers is None and rank.slot.device.kind is DeviceKind.DISCRETE:
         if not _host_takes_the_rest(budget):
-            return "it doesn’t fit even with the computer’s own memory."
-        return "by itself (--fit) it keeps fewer layers on the GPU and runs slower."
-    return "it stops at load with an out-of-memory error."
+            return tr("it doesn’t fit even with the computer’s own memory.")
+        return tr("by itself (--fit) it keeps fewer layers on the GPU and runs slower.")
+    return tr("it stops at load with an out-of-memory error.")
 
 
 def _host_takes_the_rest(budget: Budget) -> bool:

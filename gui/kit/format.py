@@ -1,13 +1,14 @@
 """Numbers as a person reads them: the only rounding on screen.
 
-Sizes come from ``engine.units``, so that window, report and terminal round alike. The words
-of the window are English, so the separators are too; a mixture of two in one window would
-make 1.234 ambiguous. What is typed in may use either (``gui.kit.fields``).
+Sizes come from ``engine.units``, so that window, report and terminal round alike. The
+separators are those of the window's language, since a mixture of two in one window would make
+1.234 ambiguous. What is typed in may use either (``gui.kit.fields``).
 """
 
 from __future__ import annotations
 
 from engine.units import UnitSystem, format_gib
+from engine.words import figures, grouped, tr
 
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
@@ -42,12 +43,12 @@ def size_range(
 
 def count(number: int) -> str:
     """``8,192``."""
-    return f"{number:,}".replace("-", MINUS)
+    return grouped(number).replace("-", MINUS)
 
 
 def exact_bytes(size_bytes: int) -> str:
     """``5,710,544,896 bytes``: what every tooltip of a rounded size says."""
-    return "1 byte" if size_bytes == 1 else f"{count(size_bytes)} bytes"
+    return tr("1 byte") if size_bytes == 1 else tr("{n} bytes").format(n=count(size_bytes))
 
 
 def tokens_short(tokens: int) -> str:
@@ -65,5 +66,5 @@ def parameters(number: int) -> str:
         if number >= factor:
             scaled = number / factor
             digits = 2 if scaled < 9.995 else 1 if scaled < 99.95 else 0
-            return f"{scaled:.{digits}f} {letter}"
+            return f"{figures(f'{scaled:.{digits}f}')} {letter}"
     return str(number)
