@@ -44,6 +44,7 @@ from gui.preferring import Preferring
 from gui.replacing import Replacing
 from gui.settling import Settling
 from gui.shelving import Shelving
+from gui.simplifying import Simplifying
 from gui.sizing.compare_view import CompareView
 from gui.sizing.compare_view_model import CompareViewModel
 from gui.sizing.view import SizingView
@@ -135,6 +136,7 @@ class App(QObject):
         self.replacing = Replacing(self)
         self.expanding = Expanding(self)
         self.shelving = Shelving(self)
+        self.simplifying = Simplifying(self)
         self.crashing = Crashing(self)
 
     def _undo_actions(self) -> tuple[QAction, QAction]:

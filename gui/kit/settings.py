@@ -30,6 +30,10 @@ _BLOB_LIMIT = 16_384
 _TEXT_LIMIT = 500
 _MOST_TEXTS = {"turned_orders": 20, "favourites": 500, "recents": 20, "folders": 500}
 
+_SWITCHES = (
+    "simple", "welcome_closed", "tabs_folded", "offline", "patterns", "still", "emptied",
+)  # fmt: skip
+
 SCHEMES: Final = ("system", "light", "dark", "contrast-light", "contrast-dark")
 PAGES: Final = ("A4", "Letter")
 _KEPT_IN_SAFETY = ("scheme", "patterns", "text_percent", "still", "language", "unit", "offline")
@@ -55,6 +59,8 @@ class Settings:
     unit: UnitSystem = UnitSystem.BINARY
     page: str = ""
     """Paper of reports; empty for the one that is usual here."""
+    simple: bool = False
+    """Whether only model, machine, context and users are to be seen."""
     welcome_closed: bool = False
     tabs_folded: bool | None = None
     """None: folded where the window is small, open elsewhere."""
@@ -156,7 +162,7 @@ def _settings(values: Mapping[str, object]) -> Settings:
             found[name] = values[name]
     with contextlib.suppress(ValueError):
         found["unit"] = UnitSystem(str(values.get("unit")))
-    for name in ("welcome_closed", "tabs_folded", "offline", "patterns", "still", "emptied"):
+    for name in _SWITCHES:
         if isinstance(values.get(name), bool):
             found[name] = values[name]
     for name in ("last_folder", "python", "order", "language"):

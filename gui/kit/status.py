@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QStatusBar, QWidget
 from typing_extensions import override
 
 from engine.units import UnitSystem
+from engine.words import tr
 from gui.kit.controls import ElidedLabel, Segments
 from gui.kit.icons import pixmap
 
@@ -77,6 +79,10 @@ class StatusLine(QStatusBar):
         self.balance = ElidedLabel("small", name="balance", keeps_whole=True)
         self.unit = Segments("unit", (("GiB", UnitSystem.BINARY), ("GB", UnitSystem.DECIMAL)))
         self.unit.setToolTip("GiB: powers of 1,024. GB: powers of 1,000. Changes every number.")
+        self.view = Segments("view", ((tr("Simple"), True), (tr("Full"), False)))
+        self.view.setToolTip(
+            tr("Simple: model, machine, context and users. Full: every setting. The same numbers.")
+        )
         body = QWidget()
         row = QHBoxLayout(body)
         row.setContentsMargins(12, 0, 12, 0)
@@ -85,6 +91,7 @@ class StatusLine(QStatusBar):
             row.addWidget(item)
         row.addStretch(1)
         row.addWidget(self.balance)
+        row.addWidget(self.view)
         row.addWidget(self.unit)
         self.addWidget(body, 1)
 
@@ -92,9 +99,12 @@ class StatusLine(QStatusBar):
         """Take the colours of ``theme``."""
         for item in (self.sampling, self.device, self.hub):
             item.set_theme(theme)
-        self.unit.setProperty("size", "small")
-        for button in self.unit.buttons:
-            button.setFixedSize(44, 20)
+        for choice, sample in ((self.view, tr("Simple")), (self.unit, "GiB")):
+            choice.setProperty("size", "small")
+            metrics = QFontMetrics(theme.font("small.strong.num"))
+            width = max(44, metrics.horizontalAdvance(sample) + 20)
+            for button in choice.buttons:
+                button.setFixedSize(width, 20)
         self.setFixedHeight(theme.size("status"))
 
     @override
@@ -109,7 +119,8 @@ class StatusLine(QStatusBar):
     def make_room(self) -> None:
         """Leave words away, the least needed first, until the numbers have room."""
         items = (self.hub, self.device, self.sampling)
-        left = self.width() - self.unit.width() - self.balance.sizeHint().width() - 5 * _GAP
+        left = self.width() - self.unit.width() - self.view.sizeHint().width()
+        left -= self.balance.sizeHint().width() + 6 * _GAP
         left -= sum(i.words.sizeHint().width() + 22 + _GAP for i in items if i.words.full_text)
         for item in items:
             item.show_words(shown=left >= 0)

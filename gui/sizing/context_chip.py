@@ -51,6 +51,10 @@ class ContextChip(QToolButton):
         self.setEnabled(state.model is not None)
         self._show()
 
+    def set_bare(self, *, bare: bool) -> None:
+        """Let the arrow stand alone, or beside the word where that has room."""
+        self.setMaximumWidth(_BARE if bare else 16_777_215)
+
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
         self.setIcon(icon("chevron-down", theme.color("text.secondary"), _ICON))

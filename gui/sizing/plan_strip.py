@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.runtimes import registry
+from engine.words import tr
 from gui.kit.controls import Choice, ElidedLabel, Ground
 from gui.kit.fields import TOKENS, NumberField, NumberKind
 from gui.kit.format import TIMES
@@ -23,6 +24,7 @@ from gui.sizing import plan as plans
 from gui.sizing import present
 from gui.sizing.context_chip import ContextChip
 from gui.sizing.device_box import DeviceBox
+from gui.sizing.model_button import ModelButton
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +55,10 @@ class PlanStrip(Ground):
     def __init__(self, model: SizingViewModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._model = model
+        self._captions: dict[str, ElidedLabel] = {}
+        self._is_simple = False
+        self._theme: Theme | None = None
+        self.model_button = ModelButton()
         self.runtime = Choice("runtime")
         self.weights = Choice("weights")
         self.kv = Choice("kv cache")
@@ -74,6 +80,7 @@ class PlanStrip(Ground):
         self._connect()
 
     def _build(self) -> None:
+        self._add("Model", self.model_button)
         self._add("Runtime", self.runtime)
         self._add("Weights", self.weights)
         self._add("KV cache", self.kv)
@@ -96,11 +103,13 @@ class PlanStrip(Ground):
         times.setProperty("role", "secondary")
         row.addWidget(times)
         row.addWidget(self.pp)
+        self._parallel = pair
         self._add(f"TP {TIMES} PP", pair, self.tp)
         self._add("Device", self.device)
         self.slider.setAccessibleName("Context, tokens per request")
         self.pp.setAccessibleName("Pipeline parallel size")
         self.tp.setAccessibleName("Tensor parallel size")
+        self.set_simple(simple=False)
 
     def _add(self, caption: str, control: QWidget, buddy: QWidget | None = None) -> None:
         column = QVBoxLayout()
@@ -110,6 +119,7 @@ class PlanStrip(Ground):
         target = buddy or control
         text.setBuddy(target)
         target.setAccessibleName(caption)
+        self._captions[target.objectName()] = text
         column.addWidget(text)
         column.addWidget(control)
         self._row.addLayout(column)
@@ -129,6 +139,26 @@ class PlanStrip(Ground):
         for field in (self.context, self.at_once, self.tp, self.pp, self.device):
             field.refused.connect(self.refused)
 
+    def set_simple(self, *, simple: bool) -> None:
+        """Show what a person plans with, in plain words, or all that a runtime asks for too."""
+        self._is_simple = simple
+        shown = {self.model_button: simple} | dict.fromkeys(
+            (self.runtime, self.weights, self.kv, self._parallel), not simple
+        )
+        for control, is_shown in shown.items():
+            control.setVisible(is_shown)
+            buddy = self.tp if control is self._parallel else control
+            self._captions[buddy.objectName()].setVisible(is_shown)
+        for control, plain, full in (
+            (self.device, tr("Machine"), tr("Device")),
+            (self.at_once, tr("Users at once"), tr("At once")),
+        ):
+            caption = plain if simple else full
+            self._captions[control.objectName()].set_text(caption)
+            control.setAccessibleName(caption)
+        if self._theme is not None:
+            self.set_theme(self._theme)
+
     def ask_context(self) -> None:
         """Let a context be typed."""
         self.context.setFocus()
@@ -140,6 +170,7 @@ class PlanStrip(Ground):
 
     def set_theme(self, theme: Theme) -> None:
         """Take the fonts and colours of ``theme``."""
+        self._theme = theme
         self.device.set_theme(theme)
         self.assumed.set_theme(theme)
         for field, sample in (
@@ -150,18 +181,24 @@ class PlanStrip(Ground):
         ):
             field.setFont(theme.font("body"))
             field.ensurePolished()
-            field.setFixedWidth(field.text_width(sample))
+            field.setFixedWidth(max(field.text_width(sample), self._caption_width(field)))
         self._want_widths()
+
+    def _caption_width(self, field: QWidget) -> int:
+        """What the caption wants in the simple view, where there is room for all of it."""
+        caption = self._captions.get(field.objectName())
+        return caption.sizeHint().width() if caption is not None and self._is_simple else 0
 
     def _want_widths(self) -> None:
         """Give the controls with long words the room they want where there is room."""
-        is_wide = self.width() >= _WIDE
+        is_wide = self._is_simple or self.width() >= _WIDE
         self.runtime.set_widths(*self._widths("llama.cpp 88", "SGLang 0.5.23"))
         self.kv.set_widths(*self._widths("BF16", "BF16"))
         self.weights.set_widths(*self._widths("BF16", "MXFP4_MOE GGUF" if is_wide else "MXFP4_MOE"))
         device = "H100 SXM 80GB" if is_wide else "RTX 4090"
         self.device.set_widths(*self._widths("RTX 409", f"{device}, not this computer", icon=26))
         self.slider.want_width(150 if is_wide else 76)
+        self.assumed.set_bare(bare=not is_wide)
 
     def _widths(self, least: str, wanted: str, icon: int = 0) -> tuple[int, int]:
         frame = _COMBO_FRAME + icon
@@ -170,6 +207,7 @@ class PlanStrip(Ground):
 
     def show_state(self, state: State) -> None:
         """Show the plan in force; tells nobody."""
+        self.model_button.show_model(present.title(state.model) if state.model else "")
         deployment = state.plan.deployment
         runtime = registry.get(deployment.runtime)
         version = deployment.runtime_version or runtime.versions[0]

@@ -46,6 +46,7 @@ class SizingView(Ground):
         self._folded_by_user: bool | None = None
         self._laying_out = False
         self._is_low: bool | None = None
+        self._is_simple = False
         self._shared_height = _TABS_HEIGHT
         self._notices = QVBoxLayout()
         self._notices.setSpacing(0)
@@ -172,6 +173,22 @@ class SizingView(Ground):
         self._share_height()
         self._place_pages()
 
+    def set_simple(self, *, simple: bool) -> None:
+        """Show what a person plans with and the answer, or all; the plan is as it was."""
+        self._is_simple = simple
+        self.header.setVisible(not simple)
+        self.strip.set_simple(simple=simple)
+        if simple:
+            self.close_floating()
+        self.tabs.setVisible(not simple)
+        self._share_height()
+        self._place_pages()
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether only model, machine, context and users are to be seen."""
+        return self._is_simple
+
     def close_floating(self) -> bool:
         """Fold the pages that lie over the picture. Returns whether there were any."""
         was_open = bool(self._is_low) and not self.tabs.is_folded
@@ -212,7 +229,7 @@ class SizingView(Ground):
             self.tabs.float_at(QPoint(0, bottom - height), QSize(self.width(), height))
 
     def _share_height(self) -> None:
-        alone = self.tabs.wants_all and not self._is_low
+        alone = self._is_alone
         self.picture.setVisible(not alone)
         if alone:
             self.splitter.setSizes([1, self.splitter.height() - 1])
@@ -221,6 +238,11 @@ class SizingView(Ground):
         tabs = self.tabs.strip_height if low else self._wanted_height()
         self.splitter.setSizes([max(1, self.splitter.height() - tabs), tabs])
         self._shared_height = self._wanted_height()
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether the open page stands in the picture's place."""
+        return self.tabs.wants_all and not self._is_low and not self._is_simple
 
     def _wanted_height(self) -> int:
         """What the open page would like to have, with the strip."""
@@ -239,7 +261,7 @@ class SizingView(Ground):
         self.rank.setVisible(heeds_rank and sizing is not None and len(sizing.budget.ranks) > 1)
 
     def _on_page_changed(self) -> None:
-        if self.picture.isHidden() != (self.tabs.wants_all and not self._is_low) or (
+        if self.picture.isHidden() != self._is_alone or (
             self._shared_height != self._wanted_height()
         ):
             self._share_height()
