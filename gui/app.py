@@ -27,6 +27,7 @@ from gui.desk import Desk
 from gui.dressing import Dressing, appearance
 from gui.expanding import Expanding
 from gui.filing import Filing
+from gui.keying import Keying
 from gui.kit import crashes, fonts
 from gui.kit.collector import Collector
 from gui.kit.crashes import CrashLog
@@ -127,6 +128,7 @@ class App(QObject):
     def _add_commands(self) -> None:
         self.preferring = Preferring(self)
         self.dressing = Dressing(self)
+        self.keying = Keying(self)
         self.settling = Settling(self)
         self.comparing = Comparing(self)
         self.filing = Filing(self)

@@ -24,7 +24,6 @@ class Comparing(QObject):
         super().__init__(app)
         self._app = app
         self._action = app.window.commands["compare"]
-        self._tip = self._action.toolTip()
         self._action.triggered.connect(self._on_add)
         app.view.header.add_action_button(self._action, "columns-3", "Add to compare", flat=True)
         app.compare.changed.connect(self._on_changed)
@@ -57,7 +56,7 @@ class Comparing(QObject):
     def _allow(self, state: State) -> None:
         is_full = self._app.compare.is_full
         self._action.setEnabled(state.sizing is not None and not state.is_stale and not is_full)
-        self._action.setToolTip(_FULL if is_full else self._tip)
+        self._app.window.commands.tell("compare", _FULL if is_full else "")
 
     @Slot(object)
     def _on_open(self, pinned: Pinned) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QEvent, QObject, QRect, QSize, Qt, Signal
@@ -63,11 +64,16 @@ class Rail(Ground):
             button.setFixedSize(32, 32)
             button.setIconSize(QSize(18, 18))
             button.setAccessibleName(actions[key].text().replace("&", ""))
-            button.setToolTip(actions[key].toolTip())
             button.clicked.connect(actions[key].trigger)
+            actions[key].changed.connect(partial(self._say, button, actions[key]))
+            self._say(button, actions[key])
             column.addWidget(button)
             self._buttons.append((button, picture))
         column.addStretch(1)
+
+    @staticmethod
+    def _say(button: QToolButton, action: QAction) -> None:
+        button.setToolTip(action.toolTip())
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
@@ -150,7 +156,14 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(body)
         self._overlay_edge = Hairline(body, upright=True)
         self.setStatusBar(self.status_line)
+        self._connect()
+
+    def _connect(self) -> None:
         self.commands["browser"].triggered.connect(self._on_browser_action)
+        self.commands["full screen"].triggered.connect(self._on_full_screen)
+        # A system's own menu bar has a key of its own.
+        self.commands["menu"].setVisible(not self.menuBar().isNativeMenuBar())
+        self.commands["menu"].triggered.connect(self._on_menu)
 
     @property
     def areas(self) -> tuple[QWidget, ...]:
@@ -225,6 +238,12 @@ class MainWindow(QMainWindow):
         }
 
     @override
+    def changeEvent(self, arg__1: QEvent) -> None:
+        super().changeEvent(arg__1)
+        if arg__1.type() == QEvent.Type.WindowStateChange:
+            self.commands["full screen"].setChecked(self.isFullScreen())
+
+    @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         narrow = self.is_narrow
@@ -278,6 +297,12 @@ class MainWindow(QMainWindow):
 
     def _on_browser_action(self) -> None:
         self.show_browser(shown=not self._browser_wanted)
+
+    def _on_full_screen(self) -> None:
+        self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
+
+    def _on_menu(self) -> None:
+        self.menuBar().setActiveAction(self.menuBar().actions()[0])
 
     def _on_next_area(self) -> None:
         shown = [a for a in self._areas if a.isVisible()]

@@ -46,7 +46,7 @@ NO_LOCAL = Message(
 )
 NO_OWN = Message(
     "No favourites yet",
-    "Ctrl+Shift+D keeps the model in the window. What you open is listed here too.",
+    "View, Favourite keeps the model in the window. What you open is listed here too.",
     picture="star",
 )
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPoint, QRect, Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup, QPainter, QPaintEvent
+from PySide6.QtGui import QAction, QActionGroup, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QMenu,
     QPushButton,
+    QStyle,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -39,8 +40,8 @@ SOURCES = {
     Source.LOCAL: "This computer",
     Source.OWN: "Favourites, and what was opened last",
 }
-_BESIDE_HINT = 90
-"""Room that the magnifying glass and the shortcut take beside the hint."""
+_BESIDE_HINT = 60
+"""Room that the magnifying glass and the gaps take beside the hint and the shortcut."""
 MAX_TYPED = 1_000_000
 """A config.json may be pasted; nothing else comes near."""
 
@@ -61,6 +62,7 @@ class SearchField(QLineEdit):
         # Drops go to the window, which takes whole files; here they would become text.
         self.setAcceptDrops(False)
         self._theme: Theme | None = None
+        self._keys = ""
         self._glass = QAction(self)
         self.addAction(self._glass, QLineEdit.ActionPosition.LeadingPosition)
         self._cross = QAction("Clear", self)
@@ -68,6 +70,11 @@ class SearchField(QLineEdit):
         self._cross.setVisible(False)
         self.addAction(self._cross, QLineEdit.ActionPosition.TrailingPosition)
         self.textChanged.connect(self._on_text)
+
+    def set_keys(self, text: str) -> None:
+        """Show beside the hint which keys lead here."""
+        self._keys = text
+        self.update()
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
@@ -83,16 +90,16 @@ class SearchField(QLineEdit):
         super().paintEvent(event)
         if self.text() or self._theme is None:
             return
+        font = self._theme.font("caption")
         room = self.width() - self.fontMetrics().horizontalAdvance(self.placeholderText())
-        if room < _BESIDE_HINT:
+        if room < _BESIDE_HINT + QFontMetrics(font).horizontalAdvance(self._keys):
             return
         painter = QPainter(self)
-        painter.setFont(self._theme.font("caption"))
+        painter.setFont(font)
         painter.setPen(self._theme.color("text.tertiary"))
-        place = QRect(self.rect()).adjusted(0, 0, -9, 0)
-        painter.drawText(
-            place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, "Ctrl F"
-        )
+        place = QRect(self.rect()).adjusted(9, 0, -9, 0)
+        side = Qt.AlignmentFlag.AlignTrailing | Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(place, QStyle.visualAlignment(self.layoutDirection(), side), self._keys)
 
     @override
     def event(self, event: QEvent) -> bool:
