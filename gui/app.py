@@ -33,6 +33,7 @@ from gui.kit.collector import Collector
 from gui.kit.crashes import CrashLog
 from gui.kit.faults import Faults
 from gui.kit.icons import app_icon
+from gui.kit.language import speak
 from gui.kit.loader import ModelLoader
 from gui.kit.messages import sentence
 from gui.kit.notices import Notice, TroubleNotice
@@ -80,13 +81,17 @@ class App(QObject):
     """Everything there is one of."""
 
     def __init__(
-        self, application: QApplication, options: Options, crashes: CrashLog | None = None
+        self,
+        application: QApplication,
+        options: Options,
+        crashes: CrashLog | None = None,
+        store: SettingsStore | None = None,
     ) -> None:
         super().__init__()
         self._application = application
         self._options = options
         self._dressed: Theme | None = None
-        self.store = SettingsStore(options.settings_folder)
+        self.store = store or SettingsStore(options.settings_folder)
         self.crashes = crashes or CrashLog(None)
         self.is_safe = options.safe or self.crashes.wants_safe_start
         self.settings = Settings() if options.reset else self.store.load()
@@ -259,8 +264,10 @@ def run(arguments: Namespace) -> int:
 
 def _stay(options: Options, log: CrashLog) -> int:
     application = make_application(sys.argv[:1])
+    store = SettingsStore(options.settings_folder)
+    speak(application, "" if options.reset else store.load().language)
     try:
-        app = App(application, options, log)
+        app = App(application, options, log, store)
     except TelemetryError as error:
         log.end()
         sys.stderr.write(f"plimsoll: {error.message}\n")
