@@ -86,12 +86,13 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     if options.command is None:
         message = (
-            "No command is given: say size, kv, machine, watch, report or verify, or see --help."
+            "No command is given: say size, kv, machine, watch, report, verify or parse-log, or "
+            "see --help."
         )
         raise UsageError(message)
     opened(options)
     # Each command imports only what it needs: this is what keeps `size` fast.
-    module = import_module(f"engine.cli.{options.command}")
+    module = import_module(f"engine.cli.{options.command.replace('-', '_')}")
     run: Callable[[argparse.Namespace], int] = module.run
     if options.command == "watch" or getattr(options, "batch", None) is not None:
         gc.enable()

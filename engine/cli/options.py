@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Asked = frozenset[str] | None
-COMMANDS = ("size", "kv", "machine", "watch", "report", "verify")
+COMMANDS = ("size", "kv", "machine", "watch", "report", "verify", "parse-log")
 
 OVERVIEW = """\
 Will this model fit on this machine, where does every byte go, and is that what really happens?
@@ -29,6 +29,7 @@ Will this model fit on this machine, where does every byte go, and is that what 
   plimsoll machine                 this machine's devices and what is free on them now
   plimsoll watch                   follow the devices, record or replay
   plimsoll report MODEL -o FILE    the answer as a PDF
+  plimsoll parse-log FILE|-        what a runtime's log states, and why the run failed
   plimsoll verify MODEL            our parameters beside those of the model built by transformers
 
 MODEL is a Hub id or address, a config.json, a model folder, a .gguf or .safetensors file, or a
@@ -225,6 +226,22 @@ def _verify(parser: _Parser, _asked: Asked) -> None:
     _hub(parser)
 
 
+def _parse_log(parser: _Parser, asked: Asked) -> None:
+    parser.description = (
+        "Read a start-up log, a metrics page or an out-of-memory text: what it states of each\n"
+        "region against our prediction and, for a failure, why and what would have helped.\n"
+        "The log's model is looked up in the catalogue; --model and the options of size go before\n"
+        "what the log says.\n\n"
+        "Exit status: 0 no failure, 1 a failure, 2 bad input, 3 no line is known."
+    )
+    parser.usage = "plimsoll parse-log FILE|- [--json] [--model MODEL] [options]"
+    parser.add_argument("log", metavar="FILE", help="the log; - reads stdin")
+    parser.add_argument("--model", metavar="MODEL", help="the model that ran")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    _hub(parser)
+    _contract(parser, asked)
+
+
 def _hub(parser: _Parser) -> None:
     group = parser.add_argument_group("Hub")
     group.add_argument("--offline", action="store_true", help="never ask the Hub")
@@ -297,6 +314,7 @@ _BUILDERS: dict[str, Callable[[_Parser, Asked], None]] = {
     "watch": _watch,
     "report": _report,
     "verify": _verify,
+    "parse-log": _parse_log,
 }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
 from engine.budget.phases import Phase
-from engine.contract import answer, kv, live_schemas, verify, workspace_schema
+from engine.contract import answer, kv, live_schemas, log_schemas, verify, workspace_schema
 from engine.contract.fields import FIELDS, Field, Kind
 from engine.contract.shapes import (
     BASIS,
@@ -50,6 +50,7 @@ def schemas() -> dict[str, Schema]:
         "kv": _kv(),
         "verify": _verify(),
         "workspace": workspace_schema.schema(property_of),
+        "log": log_schemas.schema(),
         **live_schemas.schemas(),
     }
 
