@@ -42,6 +42,7 @@ from gui.kit.tasks import TaskRunner
 from gui.kit.theme import Theme, ThemeManager, palette, style_sheet
 from gui.live.view import HoldsView
 from gui.main_window import MainWindow
+from gui.networking import Networking
 from gui.preferring import Preferring
 from gui.replacing import Replacing
 from gui.settling import Settling
@@ -103,7 +104,7 @@ class App(QObject):
         self.themes = ThemeManager(self)
         self.themes.ask(appearance(self.settings, options.scheme))
         self._dress(self.themes.current)
-        self.hub = HubClient(endpoint=options.endpoint, offline=options.offline)
+        self.hub = HubClient(options.endpoint, offline=options.offline, reach=self.settings.reach)
         self.hub.access = Access(self.hub.endpoint)
         self.watch = Watch(options.replay, self, asks_drivers=not self.is_safe)
         here = self.watch.machine()
@@ -140,6 +141,7 @@ class App(QObject):
         self.desk = Desk(self)
         self.verifying = Verifying(self)
         self.access = HubAccess(self)
+        self.networking = Networking(self, self._options.endpoint or "")
         self.replacing = Replacing(self)
         self.expanding = Expanding(self)
         self.shelving = Shelving(self)

@@ -68,6 +68,7 @@ COMMANDS = (
     Command("report", "&File", "Export &report…", "Ctrl+E", "Write a PDF", section=True),
     Command("access", "&File", "&Access to the Hub…", "", "A token for gated models", section=True),
     Command("offline", "&File", "Stay o&ff-line", "", "Never ask the Hub", checkable=True),
+    Command("network", "&File", "Net&work…", "", "Proxy, certificates, mirror, and what was sent"),
     Command(
         "preferences",
         "&File",
