@@ -60,10 +60,15 @@ class ContextChip(QToolButton):
         """Take the colours of ``theme``."""
         self.setIcon(icon("chevron-down", theme.color("text.secondary"), _ICON))
 
+    @property
+    def word_width(self) -> int:
+        """Room that the word takes beside the arrow; 0 where it isn't shown."""
+        word = self.text()
+        return self.fontMetrics().horizontalAdvance(word) + _GAP if word else 0
+
     @override
     def sizeHint(self) -> QSize:
-        text = self.fontMetrics().horizontalAdvance(self.text())
-        return QSize(_BARE + (text + _GAP if text else 0), super().sizeHint().height())
+        return QSize(_BARE + self.word_width, super().sizeHint().height())
 
     @override
     def minimumSizeHint(self) -> QSize:
