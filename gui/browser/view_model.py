@@ -344,6 +344,10 @@ class BrowserViewModel(QObject):
             self._learn(key.partition(":")[0], raw)
         self._want(replace(self.state.wanted, chosen=key))
 
+    def note_access(self) -> None:
+        """Whether the Hub may be asked has changed."""
+        self._publish()
+
     def note_opened(self) -> None:
         """What was asked for last is in the window now."""
         self._opened, self._opening = self._opening, ""

@@ -298,6 +298,18 @@ def test_that_off_line_is_said_below_the_hits_and_nothing_is_sent(open_browser, 
     assert hub.requests == []
 
 
+def test_that_going_off_line_takes_back_that_words_are_sent(open_browser, qtbot, hub):
+    view = open_browser()
+    click(qtbot, segment(view, "Hub"))
+    assert "sent to the Hub" in view.search.placeholderText()
+    view.model._hub.offline = True
+    view.model.note_access()
+    assert "sent to the Hub" not in view.search.placeholderText()
+    type_words(qtbot, view, "qwen")
+    settle(qtbot, view)
+    assert hub.requests == []
+
+
 def test_that_loading_is_said_below_the_hits(open_browser, qtbot, hub):
     view = open_browser()
     type_words(qtbot, view, "qwen")
