@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Asked = frozenset[str] | None
-COMMANDS = ("size", "kv", "machine", "watch", "report", "verify", "parse-log")
+COMMANDS = ("size", "launch", "kv", "machine", "watch", "report", "verify", "parse-log")
 
 OVERVIEW = """\
 Will this model fit on this machine, where does every byte go, and is that what really happens?
@@ -25,6 +25,7 @@ Will this model fit on this machine, where does every byte go, and is that what 
   plimsoll [FILE.plimsoll]         open the window, with a workspace that was saved in it
   plimsoll size MODEL [options]    budget by region, verdict and limits
   plimsoll size --batch FILE|-     the same for JSON Lines, one answer a line
+  plimsoll launch MODEL [options]  the command that starts the plan, or its container
   plimsoll kv MODEL --context N    the KV cache worked out in the open
   plimsoll machine                 this machine's devices and what is free on them now
   plimsoll watch                   follow the devices, record or replay
@@ -41,6 +42,7 @@ Try:
   plimsoll size meta-llama/Llama-3.1-8B --gpu "RTX 4090" --context 8k
   plimsoll size ./model.gguf --runtime llama.cpp --n-ctx 16384
   plimsoll kv Qwen/Qwen3-8B --context 32k --kv-dtype fp8
+  plimsoll size --from-command "vllm serve Qwen/Qwen3-8B --max-model-len 32768" --gpu L40S
 
 The window takes --offline (never ask the Hub), --endpoint URL (another Hub), --replay FILE (a
 recording instead of this machine), --reset (settings as new), --safe (settings, session and
@@ -147,6 +149,20 @@ def _size(parser: _Parser, asked: Asked) -> None:
         "--with", action="append", type=_beside, metavar="'MODEL …'",
         help="a further model on the same machine, with its own options; may be repeated",
     )  # fmt: skip
+    _hub(parser)
+    _contract(parser, asked)
+
+
+def _launch(parser: _Parser, asked: Asked) -> None:
+    parser.description = "Write the command that starts the plan, with the flags that matter."
+    parser.epilog = SIZE_NOTE
+    parser.usage = "plimsoll launch MODEL [options]"
+    parser.add_argument("model", nargs="?", metavar="MODEL", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--form", metavar="NAME",
+        help="docker, compose, kubernetes … (default: the command); all shows every form",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="one JSON object")
     _hub(parser)
     _contract(parser, asked)
 
@@ -309,6 +325,7 @@ _TOKENS = {"max_model_len", "live_tokens", "max_num_batched_tokens", "n_ctx", "p
 
 _BUILDERS: dict[str, Callable[[_Parser, Asked], None]] = {
     "size": _size,
+    "launch": _launch,
     "kv": _kv,
     "machine": _machine,
     "watch": _watch,
