@@ -46,6 +46,7 @@ class HubAccess(QObject):
         app.hub.offline = offline
         app.settings = app.settings.with_(offline=offline)
         app.desk.on_state_changed(app.model.state)
+        app.browser.model.note_access()
 
     @Slot()
     def open(self) -> None:

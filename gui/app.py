@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QLocale, QObject, Qt, QTimer, Slot
+from PySide6.QtCore import QLocale, QObject, Qt, QTimer
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QApplication
 
@@ -27,11 +27,13 @@ from gui.desk import Desk
 from gui.dressing import Dressing, appearance
 from gui.expanding import Expanding
 from gui.filing import Filing
+from gui.keying import Keying
 from gui.kit import crashes, fonts
 from gui.kit.collector import Collector
 from gui.kit.crashes import CrashLog
 from gui.kit.faults import Faults
 from gui.kit.icons import app_icon
+from gui.kit.language import speak
 from gui.kit.loader import ModelLoader
 from gui.kit.messages import sentence
 from gui.kit.notices import Notice, TroubleNotice
@@ -40,9 +42,9 @@ from gui.kit.tasks import TaskRunner
 from gui.kit.theme import Theme, ThemeManager, palette, style_sheet
 from gui.live.view import HoldsView
 from gui.main_window import MainWindow
+from gui.networking import Networking
 from gui.preferring import Preferring
 from gui.replacing import Replacing
-from gui.session import Session
 from gui.settling import Settling
 from gui.shelving import Shelving
 from gui.simplifying import Simplifying
@@ -52,7 +54,6 @@ from gui.sizing.view import SizingView
 from gui.sizing.view_model import SizingViewModel
 from gui.verifying import Verifying
 from gui.watch import Watch
-from gui.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -75,22 +76,23 @@ class Options:
     safe: bool = False
     scheme: str | None = None
     settings_folder: Path | None = None
-    """Where settings and the session are kept; None for the platform's folders."""
-    file: Path | None = None
-    """A workspace to open."""
 
 
 class App(QObject):
     """Everything there is one of."""
 
     def __init__(
-        self, application: QApplication, options: Options, crashes: CrashLog | None = None
+        self,
+        application: QApplication,
+        options: Options,
+        crashes: CrashLog | None = None,
+        store: SettingsStore | None = None,
     ) -> None:
         super().__init__()
         self._application = application
         self._options = options
         self._dressed: Theme | None = None
-        self.store = SettingsStore(options.settings_folder)
+        self.store = store or SettingsStore(options.settings_folder)
         self.crashes = crashes or CrashLog(None)
         self.is_safe = options.safe or self.crashes.wants_safe_start
         self.settings = Settings() if options.reset else self.store.load()
@@ -98,11 +100,11 @@ class App(QObject):
             self.settings = self.settings.for_safe_start()
         self.faults = Faults(self)
         self.runner = TaskRunner(self)
-        self.loader = ModelLoader(self.runner, self, options.endpoint or "")
+        self.loader = ModelLoader(self.runner, self)
         self.themes = ThemeManager(self)
         self.themes.ask(appearance(self.settings, options.scheme))
         self._dress(self.themes.current)
-        self.hub = HubClient(endpoint=options.endpoint, offline=options.offline)
+        self.hub = HubClient(options.endpoint, offline=options.offline, reach=self.settings.reach)
         self.hub.access = Access(self.hub.endpoint)
         self.watch = Watch(options.replay, self, asks_drivers=not self.is_safe)
         here = self.watch.machine()
@@ -132,19 +134,19 @@ class App(QObject):
     def _add_commands(self) -> None:
         self.preferring = Preferring(self)
         self.dressing = Dressing(self)
+        self.keying = Keying(self)
         self.settling = Settling(self)
         self.comparing = Comparing(self)
         self.filing = Filing(self)
         self.desk = Desk(self)
         self.verifying = Verifying(self)
         self.access = HubAccess(self)
+        self.networking = Networking(self, self._options.endpoint or "")
         self.replacing = Replacing(self)
         self.expanding = Expanding(self)
         self.shelving = Shelving(self)
         self.simplifying = Simplifying(self)
         self.crashing = Crashing(self)
-        self.workspaces = Workspaces(self)
-        self.session = Session(self, self._options.settings_folder)
 
     def _undo_actions(self) -> tuple[QAction, QAction]:
         stack = self.model.undo_stack
@@ -159,8 +161,6 @@ class App(QObject):
         self.faults.happened.connect(self.trouble.report)
         self.loader.loaded.connect(self.model.load)
         self.loader.loaded.connect(self._on_loaded)
-        self.loader.loaded.connect(self.workspaces.on_loaded)
-        self.session.ready.connect(self._on_ready)
         self.loader.busy_changed.connect(self.window.progress.set_busy)
         self.browser.chosen.connect(self.desk.on_chosen)
         self.model.changed.connect(self.desk.on_state_changed)
@@ -188,22 +188,9 @@ class App(QObject):
         self.view.setFocus()
         if not self.is_safe:
             self.watch.start()
+        here = self.model.state.here
+        self.loader.load(lambda token: example.fetch(here, token))
         self.crashing.begin()
-        if self._options.smoke or self.is_safe:
-            self._on_ready(restored=False)
-        elif self._options.reset:
-            self.session.begin()
-        else:
-            self.session.restore()
-
-    @Slot(bool)
-    def _on_ready(self, restored: bool) -> None:  # noqa: FBT001 - a signal's argument
-        """Begin with the last session, or the worked example; then open what was asked for."""
-        if not restored and self.model.state.model is None and not self.loader.is_busy:
-            here = self.model.state.here
-            self.loader.load(lambda token: example.fetch(here, token))
-        if self._options.file is not None:
-            self.workspaces.open(self._options.file)
 
     def close(self) -> None:
         """Leave in order: no new work, no sampling, the pool at rest, settings written."""
@@ -212,7 +199,6 @@ class App(QObject):
         if not self.runner.shutdown(_LEAVE_WITHIN_MS):
             _log.warning("jobs were still running when the window closed")
         if not self._options.smoke and not self.is_safe:
-            self.session.close()
             self.store.save(self.desk.settings_now())
         self.model.close()
         self.collector.close()
@@ -244,14 +230,13 @@ def run(arguments: Namespace) -> int:
     """Open the window and stay until it is closed.
 
     Args:
-        arguments: ``offline``, ``endpoint``, ``replay``, ``reset``, ``safe``, ``smoke``, ``file``.
+        arguments: ``offline``, ``endpoint``, ``replay``, ``reset``, ``safe``, ``smoke``.
 
     Returns:
         The exit status.
     """
     _give_streams()
     replay = cast("str | None", arguments.replay)
-    file = cast("str | None", arguments.file)
     options = Options(
         offline=bool(arguments.offline),
         endpoint=cast("str | None", arguments.endpoint),
@@ -259,7 +244,6 @@ def run(arguments: Namespace) -> int:
         reset=bool(arguments.reset),
         safe=bool(arguments.safe),
         smoke=bool(arguments.smoke),
-        file=Path(file).absolute() if file else None,
     )
     if options.smoke:
         return _stay(options, CrashLog(None))
@@ -282,8 +266,10 @@ def run(arguments: Namespace) -> int:
 
 def _stay(options: Options, log: CrashLog) -> int:
     application = make_application(sys.argv[:1])
+    store = SettingsStore(options.settings_folder)
+    speak(application, "" if options.reset else store.load().language)
     try:
-        app = App(application, options, log)
+        app = App(application, options, log, store)
     except TelemetryError as error:
         log.end()
         sys.stderr.write(f"plimsoll: {error.message}\n")

@@ -5,40 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
-from PySide6.QtGui import QGuiApplication, QUndoCommand
-from typing_extensions import override
+from PySide6.QtGui import QGuiApplication
 
 from gui.sizing.comparison import MOST
 
 if TYPE_CHECKING:
     from gui.app import App
-    from gui.sizing.compare_view_model import CompareViewModel
     from gui.sizing.comparison import Entry, Pinned
     from gui.sizing.view_model import State
 
 _FULL = f"{MOST} plans are compared already: remove one first"
-
-
-class _EditCompared(QUndoCommand):
-    """One edit of the compared plans, done already when it is pushed."""
-
-    def __init__(
-        self,
-        model: CompareViewModel,
-        words: str,
-        before: tuple[Pinned, ...],
-        after: tuple[Pinned, ...],
-    ) -> None:
-        super().__init__(words)
-        self._model, self._before, self._after = model, before, after
-
-    @override
-    def undo(self) -> None:
-        self._model.set_plans(self._before)
-
-    @override
-    def redo(self) -> None:
-        self._model.set_plans(self._after)
 
 
 class Comparing(QObject):
@@ -48,11 +24,9 @@ class Comparing(QObject):
         super().__init__(app)
         self._app = app
         self._action = app.window.commands["compare"]
-        self._tip = self._action.toolTip()
         self._action.triggered.connect(self._on_add)
         app.view.header.add_action_button(self._action, "columns-3", "Add to compare", flat=True)
         app.compare.changed.connect(self._on_changed)
-        app.compare.edited.connect(self._on_edited)
         app.compare_view.add_wanted.connect(self._on_add)
         app.compare_view.open_wanted.connect(self._on_open)
         app.compare_view.copy_wanted.connect(self._on_copy)
@@ -68,11 +42,6 @@ class Comparing(QObject):
         elif not app.compare.is_full:
             app.filing.tell("This plan is among the compared ones already")
 
-    @Slot(str, object, object)
-    def _on_edited(self, words: str, before: tuple[Pinned, ...], after: tuple[Pinned, ...]) -> None:
-        stack = self._app.model.undo_stack
-        stack.push(_EditCompared(self._app.compare, words, before, after))
-
     @Slot(object)
     def _on_changed(self, entries: tuple[Entry, ...]) -> None:
         self._app.view.tabs.set_count(self._app.compare_view, str(len(entries) or ""))
@@ -87,7 +56,7 @@ class Comparing(QObject):
     def _allow(self, state: State) -> None:
         is_full = self._app.compare.is_full
         self._action.setEnabled(state.sizing is not None and not state.is_stale and not is_full)
-        self._action.setToolTip(_FULL if is_full else self._tip)
+        self._app.window.commands.tell("compare", _FULL if is_full else "")
 
     @Slot(object)
     def _on_open(self, pinned: Pinned) -> None:

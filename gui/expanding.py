@@ -64,7 +64,7 @@ class Expanding(QObject):
         app = self._app
         self._action.setChecked(covered)
         if covered:
-            app.window.set_heading(_TITLE)
+            app.window.setWindowTitle(_TITLE)
             return
         app.browser.show_query()
         app.desk.on_state_changed(app.model.state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QEvent, QObject, QRect, QSize, Qt, Signal
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 RAIL_BELOW = 1100
 """Window width below which the browser is a rail that opens over the centre."""
-_WELCOME = (".plimsoll", ".gguf", ".safetensors", "config.json", ".jsonl", ".jsonl.gz")
+_WELCOME = (".gguf", ".safetensors", "config.json", ".jsonl")
 _BROWSER_WIDTH = 296
 _BROWSER_LEAST = 260
 
@@ -63,11 +64,16 @@ class Rail(Ground):
             button.setFixedSize(32, 32)
             button.setIconSize(QSize(18, 18))
             button.setAccessibleName(actions[key].text().replace("&", ""))
-            button.setToolTip(actions[key].toolTip())
             button.clicked.connect(actions[key].trigger)
+            actions[key].changed.connect(partial(self._say, button, actions[key]))
+            self._say(button, actions[key])
             column.addWidget(button)
             self._buttons.append((button, picture))
         column.addStretch(1)
+
+    @staticmethod
+    def _say(button: QToolButton, action: QAction) -> None:
+        button.setToolTip(action.toolTip())
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
@@ -95,9 +101,7 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._application = application
         self.setObjectName("plimsoll")
-        self._heading = "Plimsoll"
-        self._document: tuple[str, bool] | None = None
-        self.setWindowTitle(self._heading)
+        self.setWindowTitle("Plimsoll")
         self.setWindowIcon(app_icon())
         self.setAcceptDrops(True)
         self.setMinimumSize(960, 600)
@@ -152,7 +156,14 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(body)
         self._overlay_edge = Hairline(body, upright=True)
         self.setStatusBar(self.status_line)
+        self._connect()
+
+    def _connect(self) -> None:
         self.commands["browser"].triggered.connect(self._on_browser_action)
+        self.commands["full screen"].triggered.connect(self._on_full_screen)
+        # A system's own menu bar has a key of its own.
+        self.commands["menu"].setVisible(not self.menuBar().isNativeMenuBar())
+        self.commands["menu"].triggered.connect(self._on_menu)
 
     @property
     def areas(self) -> tuple[QWidget, ...]:
@@ -172,24 +183,6 @@ class MainWindow(QMainWindow):
         """Take the colours of ``theme``."""
         self.rail.set_theme(theme)
         self.status_line.set_theme(theme)
-
-    def set_heading(self, words: str) -> None:
-        """Say in the title what is to be seen."""
-        self._heading = words
-        self._entitle()
-
-    def set_document(self, path: Path | None, *, modified: bool) -> None:
-        """Name the open workspace in the title, marked the platform's way where it was edited."""
-        self._document = (path.name, modified) if path else None
-        self._entitle()
-        self.setWindowFilePath(str(path) if path else "")
-
-    def _entitle(self) -> None:
-        heading = self._heading.replace("[*]", "[*][*]")
-        name, modified = self._document or ("", False)
-        self.setWindowModified(False)
-        self.setWindowTitle(f"{name}[*] – {heading}" if name else heading)
-        self.setWindowModified(modified)
 
     @property
     def is_narrow(self) -> bool:
@@ -245,6 +238,12 @@ class MainWindow(QMainWindow):
         }
 
     @override
+    def changeEvent(self, arg__1: QEvent) -> None:
+        super().changeEvent(arg__1)
+        if arg__1.type() == QEvent.Type.WindowStateChange:
+            self.commands["full screen"].setChecked(self.isFullScreen())
+
+    @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         narrow = self.is_narrow
@@ -298,6 +297,12 @@ class MainWindow(QMainWindow):
 
     def _on_browser_action(self) -> None:
         self.show_browser(shown=not self._browser_wanted)
+
+    def _on_full_screen(self) -> None:
+        self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
+
+    def _on_menu(self) -> None:
+        self.menuBar().setActiveAction(self.menuBar().actions()[0])
 
     def _on_next_area(self) -> None:
         shown = [a for a in self._areas if a.isVisible()]

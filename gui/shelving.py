@@ -78,13 +78,13 @@ class Shelving(QObject):
     def _on_changed(self) -> None:
         row = self._model.chosen_row
         self._favourite.setEnabled(row is not None)
-        kept = row is not None and row.reference in self._model.state.shelf.favourites
+        kept = row is not None and row.is_among(self._model.state.shelf.favourites)
         self._favourite.setChecked(kept)
 
     def _on_favourite(self) -> None:
         row = self._model.chosen_row
         if row is not None:
-            self._model.set_favourite(row, row.reference not in self._model.state.shelf.favourites)
+            self._model.set_favourite(row, not row.is_among(self._model.state.shelf.favourites))
 
     def _on_search_folder(self) -> None:
         app = self._app

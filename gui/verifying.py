@@ -88,7 +88,7 @@ class Verifying(QObject):
         elif state.model.config is None:
             reason = _NO_CONFIG
         self._action.setEnabled(not reason)
-        self._action.setToolTip(reason or _TIP)
+        self._app.window.commands.tell("verify", reason or _TIP)
         self._action.setText(
             f"{_TEXT} ({reason[:1].lower()}{reason[1:]})" if reason else f"{_TEXT}…"
         )

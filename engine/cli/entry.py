@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from engine.cli import streams
-from engine.cli.options import parse
+from engine.cli.options import COMMANDS, parse
 from engine.cli.workspace import opened
 from engine.errors import PlimsollError, UsageError
 
@@ -85,13 +85,11 @@ def _run(options: argparse.Namespace) -> int:
         streams.output().write(f"plimsoll {program_version()}\n")
         return 0
     if options.command is None:
-        message = (
-            "No command is given: say size, kv, machine, watch, report or verify, or see --help."
-        )
+        message = f"No command is given: say {', '.join(COMMANDS)}, or see --help."
         raise UsageError(message)
     opened(options)
     # Each command imports only what it needs: this is what keeps `size` fast.
-    module = import_module(f"engine.cli.{options.command}")
+    module = import_module(f"engine.cli.{options.command.replace('-', '_')}")
     run: Callable[[argparse.Namespace], int] = module.run
     if options.command == "watch" or getattr(options, "batch", None) is not None:
         gc.enable()

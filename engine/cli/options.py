@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Asked = frozenset[str] | None
-COMMANDS = ("size", "kv", "machine", "watch", "report", "verify")
+COMMANDS = ("size", "launch", "kv", "machine", "watch", "report", "verify", "parse-log")
 
 OVERVIEW = """\
 Will this model fit on this machine, where does every byte go, and is that what really happens?
@@ -25,10 +25,12 @@ Will this model fit on this machine, where does every byte go, and is that what 
   plimsoll [FILE.plimsoll]         open the window, with a workspace that was saved in it
   plimsoll size MODEL [options]    budget by region, verdict and limits
   plimsoll size --batch FILE|-     the same for JSON Lines, one answer a line
+  plimsoll launch MODEL [options]  the command that starts the plan, or its container
   plimsoll kv MODEL --context N    the KV cache worked out in the open
   plimsoll machine                 this machine's devices and what is free on them now
   plimsoll watch                   follow the devices, record or replay
   plimsoll report MODEL -o FILE    the answer as a PDF
+  plimsoll parse-log FILE|-        what a runtime's log states, and why the run failed
   plimsoll verify MODEL            our parameters beside those of the model built by transformers
 
 MODEL is a Hub id or address, a config.json, a model folder, a .gguf or .safetensors file, or a
@@ -40,6 +42,7 @@ Try:
   plimsoll size meta-llama/Llama-3.1-8B --gpu "RTX 4090" --context 8k
   plimsoll size ./model.gguf --runtime llama.cpp --n-ctx 16384
   plimsoll kv Qwen/Qwen3-8B --context 32k --kv-dtype fp8
+  plimsoll size --from-command "vllm serve Qwen/Qwen3-8B --max-model-len 32768" --gpu L40S
 
 The window takes --offline (never ask the Hub), --endpoint URL (another Hub), --replay FILE (a
 recording instead of this machine), --reset (settings as new), --safe (settings, session and
@@ -150,6 +153,20 @@ def _size(parser: _Parser, asked: Asked) -> None:
     _contract(parser, asked)
 
 
+def _launch(parser: _Parser, asked: Asked) -> None:
+    parser.description = "Write the command that starts the plan, with the flags that matter."
+    parser.epilog = SIZE_NOTE
+    parser.usage = "plimsoll launch MODEL [options]"
+    parser.add_argument("model", nargs="?", metavar="MODEL", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--form", metavar="NAME",
+        help="docker, compose, kubernetes … (default: the command); all shows every form",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    _hub(parser)
+    _contract(parser, asked)
+
+
 def _beside(text: str) -> dict[str, object]:
     """The request that ``--with 'MODEL --runtime …'`` states.
 
@@ -225,6 +242,22 @@ def _verify(parser: _Parser, _asked: Asked) -> None:
     _hub(parser)
 
 
+def _parse_log(parser: _Parser, asked: Asked) -> None:
+    parser.description = (
+        "Read a start-up log, a metrics page or an out-of-memory text: what it states of each\n"
+        "region against our prediction and, for a failure, why and what would have helped.\n"
+        "The log's model is looked up in the catalogue; --model and the options of size go before\n"
+        "what the log says.\n\n"
+        "Exit status: 0 no failure, 1 a failure, 2 bad input, 3 no line is known."
+    )
+    parser.usage = "plimsoll parse-log FILE|- [--json] [--model MODEL] [options]"
+    parser.add_argument("log", metavar="FILE", help="the log; - reads stdin")
+    parser.add_argument("--model", metavar="MODEL", help="the model that ran")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    _hub(parser)
+    _contract(parser, asked)
+
+
 def _hub(parser: _Parser) -> None:
     group = parser.add_argument_group("Hub")
     group.add_argument("--offline", action="store_true", help="never ask the Hub")
@@ -292,11 +325,13 @@ _TOKENS = {"max_model_len", "live_tokens", "max_num_batched_tokens", "n_ctx", "p
 
 _BUILDERS: dict[str, Callable[[_Parser, Asked], None]] = {
     "size": _size,
+    "launch": _launch,
     "kv": _kv,
     "machine": _machine,
     "watch": _watch,
     "report": _report,
     "verify": _verify,
+    "parse-log": _parse_log,
 }
 
 

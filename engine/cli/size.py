@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     """Answer; the exit status says whether it fits."""
     if options.batch is not None:
         return _batch(options)
-    if options.model is None:
+    if options.model is None and "from_command" not in options.given:
         message = "No model is named: plimsoll size MODEL, or --batch FILE for many."
         raise UsageError(message, field="model")
     if options.json:

@@ -86,7 +86,7 @@ class Desk:
             machine=machine,
             notes=Notes(
                 assumptions=(*about_plan, *about_machine.assumptions),
-                warnings=(*_about_source(model), *about_machine.warnings),
+                warnings=(*_about_source(model), *request.remarks, *about_machine.warnings),
                 capacity_known=about_machine.capacity_known,
             ),
         )
@@ -112,6 +112,10 @@ class Desk:
     ) -> tuple[Deployment, Flow | None, tuple[str, ...]]:
         """The plan with what the request left open, its traffic's flow, and what was assumed."""
         deployment, assumed = _complete(request, model, machine)
+        if "from_command" in request.given:
+            from engine.launch.weights import of_model  # noqa: PLC0415 - seldom stated
+
+            deployment = of_model(deployment, model)
         if request.draft_model is not None:
             deployment = replace(deployment, draft_model=self._known(request.draft_model))
         if request.traffic is None:

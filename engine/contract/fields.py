@@ -99,6 +99,8 @@ def _integer(
 def _model() -> Iterable[Field]:
     group = Group.MODEL
     yield _text(group, "model", "Hub id or address, config.json, folder, .gguf or catalogue name")
+    text = "a start command such as 'vllm serve …'; its settings count where no other is given"
+    yield _text(group, "from_command", text)
     yield Field("config", Kind.OBJECT, group, "a config.json, inline", inline=True)
     yield Field(
         "tensors",
@@ -293,7 +295,7 @@ FIELDS: tuple[Field, ...] = (
 BY_NAME = {field.name: field for field in FIELDS}
 ABOUT_THE_TRAFFIC = ("prompt_lengths", "output_lengths", "arrival_rate", "tokens_per_second")
 ABOUT_THE_ANSWER = frozenset({"inverse"})
-ABOUT_THE_MODEL = frozenset({"model", "config", "tensors", "draft_model"})
+ABOUT_THE_MODEL = frozenset({"model", "from_command", "config", "tensors", "draft_model"})
 ABOUT_THE_DEVICE = frozenset(
     {"gpu", "gpu_total_bytes", "gpu_count", "devices", "baseline", "instead_of", "with"}
 )

@@ -65,6 +65,8 @@ class Request:
     inverse: bool
     """Whether the inverse questions are asked too."""
     given: frozenset[str]
+    remarks: tuple[str, ...] = ()
+    """What of a command was not understood, one sentence each."""
 
 
 def parse(mapping: Mapping[str, object]) -> Request:
@@ -78,6 +80,9 @@ def parse(mapping: Mapping[str, object]) -> Request:
     identity = request_id(mapping)
     given = {k: v for k, v in mapping.items() if v is not None and k != "id"}
     values = {name: _checked(_field(name), value) for name, value in given.items()}
+    remarks: tuple[str, ...] = ()
+    if "from_command" in values:
+        values, remarks = _with_command(values)
     if "model" not in values and "config" not in values:
         message = "No model is named: give model (a name, path or Hub id) or config."
         raise UsageError(message, field="model")
@@ -107,7 +112,22 @@ def parse(mapping: Mapping[str, object]) -> Request:
         traffic=_traffic(values),
         inverse=values.get("inverse", False),
         given=frozenset(values),
+        remarks=remarks,
     )
+
+
+def _with_command(values: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """``values`` with those of the command where they state none, and what it leaves open."""
+    from engine.launch.read import read  # noqa: PLC0415 - seldom stated
+
+    found = read(values["from_command"])
+    named = {"model": found.model, "draft_model": found.draft}
+    said: dict[str, Any] = found.stated | {name: text for name, text in named.items() if text}
+    if found.devices is not None and not values.keys() & {"gpu_count", "devices"}:
+        said["gpu_count"] = found.devices
+    said = {name: value for name, value in said.items() if name not in values}
+    checked = {name: _checked(_field(name), value) for name, value in said.items()}
+    return values | checked, found.remarks
 
 
 def _traffic(values: Mapping[str, Any]) -> Traffic | None:

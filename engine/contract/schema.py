@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
 from engine.budget.phases import Phase
-from engine.contract import answer, kv, live_schemas, verify, workspace_schema
+from engine.contract import (
+    answer,
+    kv,
+    launch,
+    live_schemas,
+    log_schemas,
+    verify,
+    workspace_schema,
+)
 from engine.contract.fields import FIELDS, Field, Kind
 from engine.contract.shapes import (
     BASIS,
@@ -50,6 +58,8 @@ def schemas() -> dict[str, Schema]:
         "kv": _kv(),
         "verify": _verify(),
         "workspace": workspace_schema.schema(property_of),
+        "log": log_schemas.schema(),
+        "launch": launch.schema(),
         **live_schemas.schemas(),
     }
 
@@ -63,7 +73,7 @@ def _request() -> Schema:
         "type": "object",
         "properties": properties,
         "additionalProperties": False,
-        "anyOf": [{"required": ["model"]}, {"required": ["config"]}],
+        "anyOf": [{"required": [name]} for name in ("model", "config", "from_command")],
         "dependentRequired": {"tensors": ["config"]},
     }
 

@@ -46,7 +46,6 @@ _FAMILY = SCHEMA.partition("/")[0]
 _NOT_HERE = ABOUT_THE_DEVICE | ABOUT_THE_ANSWER | {
     *ABOUT_THE_TRAFFIC, "id", "model", "config", "tensors",
 }  # fmt: skip
-_OF_A_PLAN = ("model", "plan", "machine", "context_assumed")
 _BASELINES = ("now", "empty")
 
 
@@ -62,8 +61,6 @@ class Asked:
     emptied: bool = False
     """Whether this computer counts as if nothing else ran on it."""
     draft: Named | Located | None = None
-    context_assumed: bool = False
-    """Whether nobody chose the context, so that it follows the runtime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +109,12 @@ def read(data: bytes, name: str) -> Workspace:
     shown = printable(name, 80)
     kept = parse_object(data, shown, WorkspaceError, unique_keys=True)
     _check_schema(kept.get("schema"), shown)
+    known = {"schema", "model", "plan", "machine", "compared", "unit", "tab"}
     try:
-        _only(kept, {"schema", *_OF_A_PLAN, "compared", "unit", "tab"}, "")
+        _only(kept, known, "")
         compared = _plans(kept.get("compared"))
         return Workspace(
-            plan=_read_asked({k: kept.get(k) for k in _OF_A_PLAN}, ""),
+            plan=_read_asked({k: kept.get(k) for k in ("model", "plan", "machine")}, ""),
             compared=tuple(
                 _read_asked(_object(plan, f"compared[{n}]"), f"compared[{n}].")
                 for n, plan in enumerate(compared)
@@ -157,8 +155,7 @@ def as_request(asked: Asked) -> dict[str, object]:
 def _asked(asked: Asked) -> dict[str, object]:
     plan = _settings(asked)
     machine = {"gpu": asked.gpu, "baseline": _BASELINES[asked.emptied]}
-    kept: dict[str, object] = {"model": _origin(asked.model), "plan": plan, "machine": machine}
-    return kept | ({"context_assumed": True} if asked.context_assumed else {})
+    return {"model": _origin(asked.model), "plan": plan, "machine": machine}
 
 
 def _settings(asked: Asked) -> dict[str, object]:
@@ -211,7 +208,7 @@ def _plans(value: object) -> list[object]:
 
 
 def _read_asked(kept: Mapping[str, object], where: str) -> Asked:
-    _only(kept, set(_OF_A_PLAN), where)
+    _only(kept, {"model", "plan", "machine"}, where)
     stated = dict(_object(kept.get("plan"), f"{where}plan"))
     misplaced = sorted(_NOT_HERE & set(stated))
     if misplaced:
@@ -224,11 +221,7 @@ def _read_asked(kept: Mapping[str, object], where: str) -> Asked:
     machine = _object(kept.get("machine") or {}, f"{where}machine")
     _only(machine, {"gpu", "baseline"}, f"{where}machine.")
     base = machine.get("baseline") or _BASELINES[0]
-    assumed = kept.get("context_assumed") or False
-    if not isinstance(assumed, bool):
-        raise _wrong(f"{where}context_assumed", tr("true or false"))
     return Asked(
-        context_assumed=assumed,
         model=_read_origin(kept.get("model"), f"{where}model"),
         deployment=deployment,
         gpu=_text(machine, "gpu", f"{where}machine.") or None,

@@ -33,8 +33,6 @@ def schema(property_of: Callable[[Field], Schema]) -> Schema:
             baseline=said({"enum": ["now", "empty", None]}, "of this computer, as in a request"),
         ),
     }
-    follows = "whether nobody chose the context, so that it follows the runtime"
-    asked["context_assumed"] = said({"type": ["boolean", "null"]}, follows)
     plan = _open(**asked) | {"required": ["plan"]}
     compared: Schema = {"type": "array", "items": plan, "maxItems": workspace.MOST_COMPARED}
     units = [unit.value for unit in UnitSystem]

@@ -13,7 +13,8 @@ from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
 from engine.errors import DeviceError
 from engine.evidence import Basis, Estimate, exactly
 from engine.text import printable
-from engine.units import GIB, TIB, parse_bytes
+from engine.units import GIB, TIB, format_gib, parse_bytes
+from engine.words import tr
 from resources import data
 
 if TYPE_CHECKING:
@@ -60,17 +61,25 @@ def find(name: str) -> Device:
     # After a comma drivers write a size; a further device there must not be passed over.
     if any(_candidates(further) for further in name.split(",")[1:]):
         listed = " + ".join(part.strip() for part in shown.split(","))
-        message = f"{shown!r} names several devices: write {listed!r}."
+        message = tr("{shown!r} names several devices: write {listed!r}.").format(
+            shown=shown, listed=listed
+        )
         raise DeviceError(message, field="gpu")
     if len(found) == 1:
         return found[0]
     if found:
         choices = _listed(device.name for device in found)
-        message = f"{shown!r} comes in several sizes: say {choices}."
+        message = tr("{shown!r} comes in several sizes: say {choices}.").format(
+            shown=shown, choices=choices
+        )
         raise DeviceError(message, field="gpu")
     near = _nearest(name)
-    hint = f"did you mean {_listed(near)}?" if near else "give its memory instead, such as 24 GB."
-    message = f"{shown!r} is not in the device catalogue; {hint}"
+    hint = (
+        tr("did you mean {listed}?").format(listed=_listed(near))
+        if near
+        else tr("give its memory instead, such as 24 GB.")
+    )
+    message = tr("{shown!r} is not in the device catalogue; {hint}").format(shown=shown, hint=hint)
     raise DeviceError(message, field="gpu")
 
 
@@ -100,26 +109,30 @@ def custom(total_bytes: int, name: str = "", like: Device | None = None) -> Devi
         DeviceError: the capacity is not a plausible number of bytes.
     """
     if not 0 < total_bytes <= _MAX_TOTAL_BYTES:
-        message = f"A device of {total_bytes} bytes cannot be: give its memory in bytes."
+        message = tr("A device of {total_bytes} bytes cannot be: give its memory in bytes.").format(
+            total_bytes=total_bytes
+        )
         raise DeviceError(message, field="gpu_total_bytes")
-    allocatable = exactly(total_bytes, Basis.SETTING, "capacity as given")
-    shown = name or (like.name if like else f"{total_bytes / GIB:.1f} GiB device")
+    allocatable = exactly(total_bytes, Basis.SETTING, tr("capacity as given"))
+    shown = name or (
+        like.name if like else tr("{total} device").format(total=format_gib(total_bytes, digits=1))
+    )
     if like is not None:
         return replace(
             like,
             name=shown,
             total_bytes=total_bytes,
             allocatable=allocatable,
-            source="capacity as given",
+            source=tr("capacity as given"),
         )
     return Device(
         name=shown,
         vendor=Vendor.NVIDIA,
         kind=DeviceKind.DISCRETE,
-        label="as given",
+        label=tr("as given"),
         total_bytes=total_bytes,
         allocatable=allocatable,
-        source="capacity as given",
+        source=tr("capacity as given"),
     )
 
 
@@ -135,9 +148,11 @@ def machine(device: Device, count: int = 1, host_total_bytes: int | None = None)
         DeviceError: an impossible count.
     """
     if not 1 <= count <= MAX_DEVICES:
-        message = f"A machine of {count} devices cannot be planned: give 1 to {MAX_DEVICES}."
+        message = tr(
+            "A machine of {count} devices cannot be planned: give 1 to {max_devices}."
+        ).format(count=count, max_devices=MAX_DEVICES)
         raise DeviceError(message, field="gpu_count")
-    nothing = exactly(0, Basis.ASSUMED, "not this computer: nothing else is assumed to run")
+    nothing = exactly(0, Basis.ASSUMED, tr("not this computer: nothing else is assumed to run"))
     slot = Slot(device, nothing)
     return Machine(
         name=device.name if count == 1 else f"{count} × {device.name}",
@@ -156,13 +171,17 @@ def mixed(devices: Sequence[Device]) -> Machine:
     if len(set(devices)) == 1:
         return machine(devices[0], len(devices))
     if len(devices) > MAX_DEVICES:
-        message = f"A machine of {len(devices)} devices cannot be planned: give up to 1024."
+        message = tr("A machine of {devices} devices cannot be planned: give up to 1024.").format(
+            devices=len(devices)
+        )
         raise DeviceError(message, field="gpu")
     shared = next((d for d in devices if d.kind is DeviceKind.UNIFIED), None)
     if shared is not None:
-        message = f"{shared.name} shares the computer's memory: it takes no cards beside it."
+        message = tr("{name} shares the computer's memory: it takes no cards beside it.").format(
+            name=shared.name
+        )
         raise DeviceError(message, field="gpu")
-    nothing = exactly(0, Basis.ASSUMED, "not this computer: nothing else is assumed to run")
+    nothing = exactly(0, Basis.ASSUMED, tr("not this computer: nothing else is assumed to run"))
     return Machine(
         name=" + ".join(
             device.name if count == 1 else f"{count} × {device.name}"
@@ -186,7 +205,9 @@ def named(text: str) -> tuple[Device, ...]:
     for part in text.split(" + "):
         count, name = _counted(part.strip())
         size_bytes = _memory_alone(name)
-        found += [custom(size_bytes, f"{name} device") if size_bytes else find(name)] * count
+        found += [
+            custom(size_bytes, tr("{name} device").format(name=name)) if size_bytes else find(name)
+        ] * count
     return tuple(found)
 
 
@@ -242,9 +263,9 @@ def _device(row: _Row) -> Device:
 def _host(devices: Sequence[Device], total_bytes: int | None) -> Device:
     first = devices[0]
     if first.kind is DeviceKind.UNIFIED:
-        return replace(first, name="shared memory", kind=DeviceKind.HOST)
+        return replace(first, name=tr("shared memory"), kind=DeviceKind.HOST)
     if total_bytes is not None:
-        allocatable = exactly(total_bytes, Basis.SETTING, "RAM as given")
+        allocatable = exactly(total_bytes, Basis.SETTING, tr("RAM as given"))
         total = total_bytes
     else:
         on_cards = sum(device.total_bytes for device in devices)
@@ -254,10 +275,10 @@ def _host(devices: Sequence[Device], total_bytes: int | None) -> Device:
             max(64 * GIB, on_cards),
             total,
             Basis.ASSUMED,
-            "RAM of that machine is not known: as much as its devices hold, at least 64 GiB",
+            tr("RAM of that machine is not known: as much as its devices hold, at least 64 GiB"),
         )
     return Device(
-        name="host RAM",
+        name=tr("host RAM"),
         vendor=Vendor.CPU,
         kind=DeviceKind.HOST,
         label="",
@@ -290,4 +311,8 @@ def _keys() -> Mapping[str, list[int]]:
 
 def _listed(choices: Iterable[str]) -> str:
     words = list(choices)
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+    return (
+        words[0]
+        if len(words) == 1
+        else tr("{names} or {words}").format(names=", ".join(words[:-1]), words=words[-1])
+    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from engine.evidence import Basis, Estimate, exactly
+from engine.words import tr
 
 
 class DeviceKind(StrEnum):
@@ -79,7 +80,7 @@ class Machine:
 
     def emptied(self) -> Machine:
         """The same machine with nothing else running."""
-        nothing = exactly(0, Basis.SETTING, "asked for: everything else closed")
+        nothing = exactly(0, Basis.SETTING, tr("asked for: everything else closed"))
         return replace(
             self,
             slots=tuple(replace(s, foreign=nothing) for s in self.slots),

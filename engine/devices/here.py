@@ -16,6 +16,7 @@ from engine.telemetry import mapped
 from engine.telemetry.probe import open_sampler
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, own_bytes
 from engine.units import GIB, MIB, format_gib
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from engine.telemetry.snapshot import TelemetrySnapshot
 
-NAME = "this computer"
+NAME = tr_later("this computer")
 
 _STATED_RESERVE_SLACK_BYTES = 64 * MIB
 """RTX PRO 6000: driver states 637 MiB reserved, its frameworks see 640 MiB less than the total."""
@@ -59,7 +60,7 @@ def this_machine(
     _check_processes(snapshot, instead_of)
     host_reading = next((d for d in snapshot.devices if d.pool is PoolKind.HOST), None)
     if host_reading is None or isinstance(host_reading.total_bytes, Missing):
-        message = "The memory of this computer cannot be read."
+        message = tr("The memory of this computer cannot be read.")
         raise TelemetryError(message)
     host = _host(host_reading, host_reading.total_bytes, instead_of)
     gpus = tuple(
@@ -69,7 +70,7 @@ def this_machine(
     )
     if not gpus and (chip := _apple_chip()):
         gpus = (apple(chip, host),)
-    return Machine(NAME, gpus or (host,), host, is_here=True, platform=_platform())
+    return Machine(tr(NAME), gpus or (host,), host, is_here=True, platform=_platform())
 
 
 def _platform() -> str:
@@ -89,7 +90,7 @@ def apple(chip: str, host: Slot) -> Slot:
     known = catalogue.match(f"{chip} {round(total / GIB)}GB", total)
     if known is None:
         share = (total * 2 // 3, total * 3 // 4, total * 85 // 100)
-        rule = "Metal gives the GPU 2/3 to 0.85 of the memory by default, by size and macOS"
+        rule = tr("Metal gives the GPU 2/3 to 0.85 of the memory by default, by size and macOS")
         known = replace(
             host.device,
             name=chip,
@@ -110,9 +111,9 @@ def _check_processes(snapshot: TelemetrySnapshot, instead_of: frozenset[int]) ->
     for pid in sorted(instead_of):
         found = [size for device in snapshot.devices if (size := _held_by(device, {pid}))]
         if not found:
-            message = (
-                f"instead_of: no process {pid} is seen to hold memory here; see plimsoll machine."
-            )
+            message = tr(
+                "instead_of: no process {pid} is seen to hold memory here; see plimsoll machine."
+            ).format(pid=pid)
             raise DeviceError(message, field="instead_of")
 
 
@@ -147,13 +148,15 @@ def _allocatable(reading: DeviceReading, total: int, known: Device | None) -> Es
     """What a runtime could get if nothing else ran."""
     if reading.pool is PoolKind.UNIFIED:
         low = max(total - _SYSTEM_ON_UNIFIED_BYTES, total * 3 // 4)
-        source = f"{reading.source}: the computer's memory, of which the system itself needs a part"
+        source = tr(
+            "{source}: the computer's memory, of which the system itself needs a part"
+        ).format(source=reading.source)
         return Estimate(low, total, total, Basis.MEASURED, source)
     reserved = reading.reserved_bytes
     if not isinstance(reserved, Missing):
         size = total - reserved
         formula = f"{total:,} total − {reserved:,} reserved by the driver"
-        source = f"{reading.source}, total minus the reserve it states"
+        source = tr("{source}, total minus the reserve it states").format(source=reading.source)
         low = size - _STATED_RESERVE_SLACK_BYTES
         return Estimate(low, size, size, Basis.MEASURED, source, formula)
     if known is not None:
@@ -166,7 +169,9 @@ def _allocatable(reading: DeviceReading, total: int, known: Device | None) -> Es
             high_bytes=min(there.high_bytes + shift, total),
         )
     low, likely, high = _FITTED_RESERVE_BYTES
-    source = f"{reading.source} states the total only; reserve as on other cards, 300 to 900 MiB"
+    source = tr("{source} states the total only; reserve as on other cards, 300 to 900 MiB").format(
+        source=reading.source
+    )
     return Estimate(total - high, total - likely, total - low, Basis.FITTED, source)
 
 
@@ -174,11 +179,13 @@ def _foreign(reading: DeviceReading, reserve_bytes: int, instead_of: frozenset[i
     """What is held now by anyone but ourselves and those whose place the plan takes."""
     used = reading.used_bytes
     if isinstance(used, Missing):
-        return Estimate(*_UNKNOWN_USE_BYTES, Basis.ASSUMED, f"not known: {used.reason}")
+        return Estimate(
+            *_UNKNOWN_USE_BYTES, Basis.ASSUMED, tr("not known: {reason}").format(reason=used.reason)
+        )
     if isinstance(reading.reserved_bytes, Missing):
         used -= reserve_bytes  # this driver counts its reserve as used
     others = max(used - own_bytes(reading) - _held_by(reading, instead_of), 0)
-    return exactly(others, Basis.MEASURED, f"{reading.source}, in use now")
+    return exactly(others, Basis.MEASURED, tr("{source}, in use now").format(source=reading.source))
 
 
 def _host(reading: DeviceReading, total: int, instead_of: frozenset[int]) -> Slot:
@@ -203,19 +210,25 @@ def _host(reading: DeviceReading, total: int, instead_of: frozenset[int]) -> Slo
         likely_bytes=size,
         high_bytes=total,
         basis=basis,
-        source=f"{reading.source}: total minus what no process holds (kernel, shared)",
+        source=tr("{source}: total minus what no process holds (kernel, shared)").format(
+            source=reading.source
+        ),
         formula=f"{total:,} − {kernel:,}",
     )
     device = Device(
-        name=f"{format_gib(total, digits=1)} {'container' if is_limited else 'RAM'}",
+        name=(tr("{total} container") if is_limited else tr("{total} RAM")).format(
+            total=format_gib(total, digits=1)
+        ),
         vendor=Vendor.CPU,
         kind=DeviceKind.HOST,
         label="",
         total_bytes=total,
         allocatable=allocatable,
-        source=f"{reading.source}. {reading.note}".strip() if is_limited else reading.source,
+        source=tr("{source}. {note}").format(source=reading.source, note=reading.note).strip()
+        if is_limited
+        else reading.source,
     )
-    source = f"{reading.source}, in use now by other programs"
+    source = tr("{source}, in use now by other programs").format(source=reading.source)
     return Slot(device, exactly(others + outside, basis, source), reading.uuid)
 
 

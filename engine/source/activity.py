@@ -19,7 +19,7 @@ KEPT: Final = 1000
 _LONGEST = 300
 
 PROMISE: Final = tr_later(
-    "Plimsoll sent nothing else. There is no telemetry, no search for updates, no account."
+    "Plimsoll sent nothing else. There is no telemetry, and nothing is sent before you ask."
 )
 
 

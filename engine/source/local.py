@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _MAX_MODELS = 5000
 _MAX_DEPTH = 4
-_HUB_CACHE = "Hugging Face cache"
+HUB_CACHE = "Hugging Face cache"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +129,13 @@ def _hub_cache() -> Iterator[LocalModel]:
             weights = [n for n in names if n == shards.ADAPTER_WEIGHTS]
         if weights or "config.json" in names or shards.is_adapter(names):
             size = sum(_size(folder / n) for n in weights)
-            yield LocalModel(repo_id, folder, _HUB_CACHE, size)
+            yield LocalModel(repo_id, folder, HUB_CACHE, size)
         beside = max((_size(folder / n) for n in names if shards.is_projector(n)), default=0)
         for name in shards.gguf_models(names):
             parts = [folder / part for part in gguf.parts_of(name)]
             label = f"{repo_id}:{gguf.model_name(name)}"
             size = sum(map(_size, parts))
-            yield LocalModel(label, parts[0], _HUB_CACHE, size, projector_bytes=beside)
+            yield LocalModel(label, parts[0], HUB_CACHE, size, projector_bytes=beside)
 
 
 def _ollama(store: Path) -> Iterator[LocalModel]:

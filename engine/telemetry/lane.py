@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.errors import TelemetryError
 from engine.telemetry.snapshot import Missing
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +92,9 @@ class Lane:
             readings, failure = self._answers.get(timeout=max(left_s, 0.0))
         except Empty:
             waited = self._clock() - self._asked_at
-            reason = f"the {self._adapter.name} driver has not answered for {waited:.0f} s"
+            reason = tr("the {name} driver has not answered for {waited:.0f} s").format(
+                name=self._adapter.name, waited=waited
+            )
             return tuple(silent(r, reason) for r in self._last), f"T{reason[1:]}."
         self._asked_at = None
         self._limit_s = self._deadline_s

@@ -10,6 +10,7 @@ from engine.telemetry.adapters.host import HostAdapter
 from engine.telemetry.adapters.nvidia import NvidiaAdapter
 from engine.telemetry.lane import Lane
 from engine.telemetry.snapshot import TelemetrySnapshot
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +65,7 @@ class LiveSampler:
             if failure:
                 notes.append(failure)
         if not devices:
-            message = " ".join(notes) or "No device of this computer could be read."
+            message = " ".join(notes) or tr("No device of this computer could be read.")
             raise TelemetryError(message)
         return TelemetrySnapshot(time.monotonic(), time.time(), tuple(devices), tuple(notes))
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from engine.errors import TelemetryError
 from engine.telemetry import plain
 from engine.text import printable
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,8 +86,12 @@ class Recorder:
             raise self._unwritable(error) from error
 
     def _unwritable(self, error: Exception) -> TelemetryError:
-        why = error.strerror if isinstance(error, OSError) else "the file is closed"
-        return TelemetryError(f"The recording {self._path.name!r} cannot be written: {why}.")
+        why = error.strerror if isinstance(error, OSError) else tr("the file is closed")
+        return TelemetryError(
+            tr("The recording {name!r} cannot be written: {why}.").format(
+                name=self._path.name, why=why
+            )
+        )
 
 
 class Replay:
@@ -102,12 +107,14 @@ class Replay:
         self._line = 0
         self._samples = 0
         if path.exists() and not path.is_file():  # a pipe would never answer
-            message = f"{self._name!r} is not a recording of Plimsoll."
+            message = tr("{name!r} is not a recording of Plimsoll.").format(name=self._name)
             raise TelemetryError(message)
         try:
             self._file: BufferedReader = path.open("rb")
         except OSError as error:
-            message = f"The recording {self._name!r} cannot be opened: {error.strerror}."
+            message = tr("The recording {name!r} cannot be opened: {strerror}.").format(
+                name=self._name, strerror=error.strerror
+            )
             raise TelemetryError(message) from error
         try:
             self.machine: Mapping[str, Any] = self._header()
@@ -127,9 +134,9 @@ class Replay:
         if found is not None:
             return found
         if not self._samples:
-            message = f"The recording {self._name!r} holds no samples."
+            message = tr("The recording {name!r} holds no samples.").format(name=self._name)
             raise TelemetryError(message)
-        message = f"The recording {self._name!r} has ended."
+        message = tr("The recording {name!r} has ended.").format(name=self._name)
         raise RecordingEndedError(message)
 
     def snapshots(self) -> Iterator[TelemetrySnapshot]:
@@ -149,13 +156,13 @@ class Replay:
         header = self._parsed()
         schema = header.get("schema") if header is not None else None
         if header is None or not isinstance(schema, str) or not schema.startswith("plimsoll."):
-            message = f"{self._name!r} is not a recording of Plimsoll."
+            message = tr("{name!r} is not a recording of Plimsoll.").format(name=self._name)
             raise TelemetryError(message)
         if schema != SCHEMA:
-            message = (
-                f"The recording {self._name!r} is of another version "
-                f"({printable(schema, 40)}); this one reads {SCHEMA}."
-            )
+            message = tr(
+                "The recording {name!r} is of another version ({schema}); "
+                "this one reads {schema_2}."
+            ).format(name=self._name, schema=printable(schema, 40), schema_2=SCHEMA)
             raise TelemetryError(message)
         machine = header.get("machine")
         return cast("dict[str, Any]", machine) if isinstance(machine, dict) else {}
@@ -180,26 +187,32 @@ class Replay:
         try:
             line = self._file.readline(_LONGEST_LINE + 1)
         except (OSError, ValueError) as error:
-            message = f"The recording {self._name!r} cannot be read any further."
+            message = tr("The recording {name!r} cannot be read any further.").format(
+                name=self._name
+            )
             raise TelemetryError(message) from error
         self._line += 1
         if not line.strip():
             return None
         if len(line) > _LONGEST_LINE:
-            raise self._damaged("the line is too long")
+            raise self._damaged(tr("the line is too long"))
         try:
             record: object = json.loads(line)
         except (ValueError, RecursionError) as error:
             if self._line > 1 and not line.endswith(b"\n"):
                 return None  # written while the program or the disk stopped
-            raise self._damaged("it is not JSON") from error
+            raise self._damaged(tr("it is not JSON")) from error
         if not isinstance(record, dict):
-            raise self._damaged("it is not an object")
+            raise self._damaged(tr("it is not an object"))
         return cast("dict[str, object]", record)
 
     def _damaged(self, why: str) -> TelemetryError:
         if self._line == 1:
-            return TelemetryError(f"{self._name!r} is not a recording of Plimsoll.")
+            return TelemetryError(
+                tr("{name!r} is not a recording of Plimsoll.").format(name=self._name)
+            )
         return TelemetryError(
-            f"The recording {self._name!r} is damaged in line {self._line}: {why}."
+            tr("The recording {name!r} is damaged in line {line}: {why}.").format(
+                name=self._name, line=self._line, why=why
+            )
         )

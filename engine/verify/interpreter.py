@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import VerifyError
 from engine.verify.process import started
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
     from engine.cancel import CancelToken
 
 NEEDED = ("torch", "transformers")
-HOW = (
-    "Verifying needs PyTorch and transformers, which no Python found here has: "
-    "pip install torch transformers, then name that Python with --python."
+HOW = tr_later(
+    "Verifying needs PyTorch and transformers, which no Python found here "
+    "has: pip install torch transformers, then name that Python with "
+    "--python."
 )
 _LOOK = (
     "import importlib.util as u, sys; sys.exit(any(u.find_spec(m) is None for m in sys.argv[1:]))"
@@ -40,13 +42,13 @@ def find(token: CancelToken, named: str | None = None) -> str:
     if named is not None:
         path = shutil.which(str(Path(named).expanduser()))
         if path is None:
-            message = f"{named[:200]!r} is no program that can be started."
+            message = tr("{named!r} is no program that can be started.").format(named=named[:200])
             raise VerifyError(message, field="python")
         if not _has_what_it_takes(path, token):
-            message = (
-                f"{named[:200]} has no {' and no '.join(NEEDED)}: "
-                "pip install torch transformers in it, or name another Python."
-            )
+            message = tr(
+                "{named} has no {names}: pip install torch transformers in "
+                "it, or name another Python."
+            ).format(named=named[:200], names=" and no ".join(NEEDED))
             raise VerifyError(message, field="python")
         return path
     frozen = bool(getattr(sys, "frozen", False))
@@ -56,7 +58,7 @@ def find(token: CancelToken, named: str | None = None) -> str:
         token.raise_if_cancelled()
         if _has_what_it_takes(path, token):
             return path
-    raise VerifyError(HOW, field="python")
+    raise VerifyError(tr(HOW), field="python")
 
 
 def _on_the_path() -> Iterator[str]:

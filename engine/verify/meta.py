@@ -15,6 +15,7 @@ from engine.architecture.spec import ModuleClass, Subject
 from engine.errors import VerifyError
 from engine.verify.interpreter import find
 from engine.verify.process import started
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,10 +73,14 @@ def verify(model: Model, token: CancelToken, python: str | None = None) -> Verif
         JobCancelledError: the token was cancelled.
     """
     if model.config is None:
-        message = f"{model.id} has no config.json to build a model from: name one that has."
+        message = tr("{id} has no config.json to build a model from: name one that has.").format(
+            id=model.id
+        )
         raise VerifyError(message)
     if model.spec.draft:
-        message = f"{model.id} is a draft model, which transformers has no class for."
+        message = tr("{id} is a draft model, which transformers has no class for.").format(
+            id=model.id
+        )
         raise VerifyError(message)
     answer = _run(find(token, python), json.dumps(dict(model.config)), token)
     if "error" in answer:
@@ -98,14 +103,18 @@ def _run(python: str, config: str, token: CancelToken) -> Mapping[str, object]:
         with started([python, str(script)], subprocess.PIPE) as process:
             output = _talk(process, config, token)
     except OSError as error:
-        message = f"{python} cannot be started: {error.strerror or error}."
+        message = tr("{python} cannot be started: {value}.").format(
+            python=python, value=error.strerror or error
+        )
         raise VerifyError(message, field="python") from error
     try:
         found: object = json.loads(output)
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        message = f"{python} gave no answer: it may have run out of memory."
+        message = tr("{python} gave no answer: it may have run out of memory.").format(
+            python=python
+        )
         raise VerifyError(message)
     return cast("dict[str, object]", found)
 
@@ -122,7 +131,9 @@ def _talk(process: subprocess.Popen[str], config: str, token: CancelToken) -> st
             waited += _STEP_SECONDS
             token.raise_if_cancelled()
             if waited > _LONGEST_SECONDS:
-                message = f"The model was not built within {_LONGEST_SECONDS // 60} minutes."
+                message = tr("The model was not built within {longest_seconds} minutes.").format(
+                    longest_seconds=_LONGEST_SECONDS // 60
+                )
                 raise VerifyError(message) from None
             continue
         return output
@@ -131,12 +142,15 @@ def _talk(process: subprocess.Popen[str], config: str, token: CancelToken) -> st
 def _why(answer: Mapping[str, object]) -> str:
     named_type = str(answer.get("named") or "")
     if answer.get("error") == "no_class":
-        what = f"model_type {named_type[:80]!r}" if named_type else "a config without model_type"
-        return (
-            f"transformers {answer.get('transformers')} has no class for {what}; "
-            "code from a repository is never run."
+        what = (
+            tr("model_type {named_type!r}").format(named_type=named_type[:80])
+            if named_type
+            else tr("a config without model_type")
         )
-    return f"transformers could not build it: {named_type.rstrip('.')}."
+        return tr(
+            "transformers {get} has no class for {what}; code from a repository is never run."
+        ).format(get=answer.get("transformers"), what=what)
+    return tr("transformers could not build it: {rstrip}.").format(rstrip=named_type.rstrip("."))
 
 
 def _by_class(tensors: object, ours: Mapping[ModuleClass, int]) -> dict[ModuleClass, int]:

@@ -1,38 +1,37 @@
 """What filters and orders look at, as arrays: 100,000 rows in milliseconds. No Qt.
 
-Built once per source and grown as pages arrive. Only the badges change in place: they are worked
-out anew with every plan.
+Built once and grown as pages arrive. What changes in place are the badges, worked out anew with
+every plan, and what a later answer adds to a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, cast, overload
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from typing_extensions import override
 
 from gui.browser import filters as f
+from gui.browser.arranged import Arranged
 from gui.browser.filters import ANY, UNKNOWN, Group, Span
 from gui.browser.listing import Sort
-from gui.browser.rows import Row
+from gui.browser.rows import Place, Row, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from gui.browser.filters import Filters
     from gui.browser.listing import Wanted
-    from gui.browser.rows import Badge, ShownRows
+    from gui.browser.rows import Badge
 
     Floats = NDArray[np.float64]
     Codes = NDArray[np.int32]
     Mask = NDArray[np.bool_]
     Places = NDArray[np.intp]
 
-_NUMBERS = ("parameters", "weights", "context", "downloads", "updated")
+_NUMBERS = ("parameters", "weights", "context", "downloads", "likes", "updated")
 _WORDS: dict[Group, tuple[str, ...]] = {
     Group.FIT: f.FITS,
     Group.FORMAT: f.FORMATS,
@@ -42,8 +41,10 @@ _WORDS: dict[Group, tuple[str, ...]] = {
 }
 """Groups of which a row has one choice; those of authors and licences grow as they are met."""
 _BITS = {word: 1 << n for n, word in enumerate(f.TAKES)}
+_PLACES = {place: 1 << n for n, place in enumerate(Place)}
 _SORTED_BY = {
     Sort.POPULAR: "downloads",
+    Sort.LIKES: "likes",
     Sort.PARAMETERS: "parameters",
     Sort.WEIGHTS: "weights",
     Sort.CONTEXT: "context",
@@ -61,18 +62,20 @@ _MEASURED = {
 
 
 class Columns:
-    """The rows of one source with the arrays that belong to them."""
+    """Rows with the arrays that belong to them."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.rows: tuple[Row, ...] = ()
         self.places: dict[str, int] = {}
+        self._spelled: dict[str, int] = {}
         self._keys: list[str] = []
         self._names: list[str] = []
         self._by_name: list[int] = []
         self._numbers: dict[str, Floats] = {name: np.empty(0) for name in (*_NUMBERS, "margin")}
         self._codes: dict[str, Codes] = {
-            name: np.empty(0, np.int32) for name in (*_CODED.values(), "takes")
+            name: np.empty(0, np.int32) for name in (*_CODED.values(), "takes", "places")
         }
+        self._answered = np.zeros(0, np.bool_)
         self._words: dict[Group, dict[str, int]] = {
             group: {word: n for n, word in enumerate(words)} for group, words in _WORDS.items()
         }
@@ -87,13 +90,34 @@ class Columns:
         place = self.places.get(key)
         return None if place is None else self.rows[place]
 
+    def spelled(self, key: str) -> Row | None:
+        """The row whose key is ``key`` but for small and capital letters."""
+        place = self._spelled.get(key.casefold())
+        return None if place is None else self.rows[place]
+
+    def answer(self, keys: Iterable[str]) -> None:
+        """Count the rows ``keys`` to the Hub's answer: they are shown whatever they are called."""
+        self._answered[[self._spelled[key.casefold()] for key in keys]] = True
+
+    def forget_answer(self) -> None:
+        """Another answer is awaited."""
+        self._answered[:] = False
+
+    @property
+    def answered_keys(self) -> tuple[str, ...]:
+        """The rows of the Hub's answer."""
+        return tuple(self.rows[n].key for n in np.flatnonzero(self._answered))
+
     def extend(self, rows: Sequence[Row]) -> None:
         """Append ``rows``; those whose key is here already are left out."""
         new = tuple({r.key: r for r in rows if r.key not in self.places}.values())
         first = len(self.rows)
         self.rows += new
         self.places |= {row.key: first + n for n, row in enumerate(new)}
-        self._keys += [row.key.casefold() for row in new]
+        keys = [row.key.casefold() for row in new]
+        for n, key in enumerate(keys, first):
+            self._spelled.setdefault(key, n)
+        self._keys += keys
         self._names += [row.name.casefold() for row in new]
         # The old part is in order already, so that sorting again is hardly more than a merge.
         self._by_name = sorted(
@@ -104,6 +128,7 @@ class Columns:
             whole[name] = np.concatenate([whole[name], made])  # pyright: ignore[reportArgumentType]  # of one dtype by the line before
         self._ranks = np.empty(len(self.rows))
         self._ranks[self._by_name] = np.arange(len(self.rows))
+        self._answered = np.concatenate([self._answered, np.zeros(len(new), np.bool_)])
         self._asked = None
 
     def replace(self, row: Row) -> None:
@@ -134,6 +159,7 @@ class Columns:
             "weights": [r.weight_bytes for r in rows],
             "context": [r.context for r in rows],
             "downloads": [r.downloads for r in rows],
+            "likes": [r.likes for r in rows],
             "updated": [f.moment(r.updated) for r in rows],
             "margin": [None] * len(rows),
         }
@@ -154,24 +180,80 @@ class Columns:
             made[_CODED[group]] = np.array(codes, np.int32)
         bits = [sum(_BITS[word] for word in row.takes) for row in rows]
         made["takes"] = np.array(bits, np.int32)
+        bits = [sum(_PLACES[place] for place in row.places) for row in rows]
+        made["places"] = np.array(bits, np.int32)
         return made
 
     # --- filters
 
-    def arranged(self, query: str, wanted: Wanted) -> Arranged:
-        """The rows that answer to ``query`` and the filters, in order.
+    def arranged(
+        self,
+        query: str,
+        wanted: Wanted,
+        source: Source = Source.ALL,
+        after: Arranged | None = None,
+    ) -> Arranged:
+        """The rows of ``source`` that answer to ``query`` and the filters, in order.
 
         The model in the window stays whether it fits or not, but not alone: then it would stand
         for an answer that there is none.
+
+        Args:
+            query: words that a row's key has to hold, unless the Hub's answer brought it.
+            wanted: filters and order.
+            source: what the list is narrowed to.
+            after: an earlier answer to the same; its rows keep their order, and new ones follow.
         """
-        asked = self._answering(query)
+        asked = self._in_source(query, source)
         masks = {group: self._mask(group, wanted.filters) for group in Group}
         others = reduce(np.logical_and, (masks[g] for g in Group if g is not Group.FIT), asked)
         passing = others & masks[Group.FIT]
         chosen = self.places.get(wanted.chosen)
         if chosen is not None and others[chosen] and passing.any():
             passing[chosen] = True
-        return Arranged(self, self._order(np.flatnonzero(passing), wanted), asked, masks)
+        order = self._order(np.flatnonzero(passing), wanted)
+        is_sorted = True
+        if after is not None:
+            kept = self._kept(after, passing)
+            passing[kept] = False
+            grown = np.concatenate([kept, self._order(np.flatnonzero(passing), wanted)])
+            order, is_sorted = grown, np.array_equal(order, grown)
+        return Arranged(self, order, asked, masks, is_sorted=is_sorted)
+
+    def _kept(self, after: Arranged, passing: Mask) -> Places:
+        """What is still shown of ``after``, in its order."""
+        order = after.order
+        if after.columns is not self:
+            found = (self.places.get(row.key) for row in after)
+            order = np.array([place for place in found if place is not None], np.intp)
+        return order[passing[order]]
+
+    def _in_source(self, query: str, source: Source) -> Mask:
+        """Which rows of ``source`` answer to ``query``.
+
+        What only the Hub told of is no part of the list before a word asks for it.
+        """
+        words, places = self._answering(query), self._codes["places"]
+        if not query.strip():
+            words = words & ~self.is_only_on_the_hub
+        match source:
+            case Source.LOCAL:
+                return words & ((places & _PLACES[Place.HERE]) > 0)
+            case Source.HUB:
+                on_hub = (places & _PLACES[Place.HUB]) > 0
+                return self._answered | (words & on_hub & bool(query.strip()))
+            case _:
+                return words | self._answered
+
+    def standing(self, source: Source) -> Sequence[Row]:
+        """The rows of ``source`` that are there without a query."""
+        places = np.flatnonzero(self._in_source("", source) & ~self.is_only_on_the_hub)
+        return tuple(self.rows[int(n)] for n in places)
+
+    @property
+    def is_only_on_the_hub(self) -> Mask:
+        """Which rows nothing but the Hub tells of."""
+        return self._codes["places"] == _PLACES[Place.HUB]
 
     def _answering(self, query: str) -> Mask:
         if self._asked is None or self._asked[0] != query:
@@ -247,80 +329,3 @@ class Columns:
             numbers = np.maximum(self._numbers[_MEASURED[group]][places], 1)
             far = np.maximum(max(span.low, 1) / numbers, numbers / max(span.high, 1))
         return self.rows[places[np.argsort(far, kind="stable")[0]]]
-
-
-class Arranged(Sequence[Row]):
-    """Rows in the order of the list, with what the filters made of the others."""
-
-    def __init__(
-        self, columns: Columns, order: Places, asked: Mask, masks: Mapping[Group, Mask]
-    ) -> None:
-        self.columns = columns
-        self.rows = columns.rows
-        self.order = order
-        self._asked = asked
-        self._masks = masks
-        self._ranks: Places | None = None
-
-    @override
-    def __len__(self) -> int:
-        return len(self.order)
-
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Row]: ...
-    @override
-    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
-        if isinstance(index, slice):
-            return tuple(self.rows[int(n)] for n in self.order[index])
-        return self.rows[int(self.order[index])]
-
-    def place(self, key: str) -> int | None:
-        """Where ``key`` stands; None where it isn't shown."""
-        row = self.columns.places.get(key)
-        if row is None or row >= len(self.rows):
-            return None
-        if self._ranks is None:
-            self._ranks = np.full(len(self.rows), -1, np.intp)
-            self._ranks[self.order] = np.arange(len(self.order))
-        found = int(self._ranks[row])
-        return found if found >= 0 else None
-
-    def continues(self, other: ShownRows) -> bool:
-        """Whether it is ``other`` with more rows at its end."""
-        if not isinstance(other, Arranged) or other.columns is not self.columns:
-            return False
-        length = len(other)
-        grown = 0 < length < len(self) and np.array_equal(self.order[:length], other.order)
-        return grown and self.rows[: len(other.rows)] == other.rows
-
-    @property
-    def answering(self) -> int:
-        """How many rows answer to the query, whatever the filters say."""
-        return int(np.count_nonzero(self._asked))
-
-    def counts(self, group: Group) -> dict[str, int]:
-        """Rows for each choice of ``group``, among those that all other filters let through."""
-        return self.columns.count(group, self._but(group))
-
-    def loosened(self, filters: Filters) -> tuple[Group, Row] | None:
-        """The one filter that keeps most rows out, and the nearest of them.
-
-        None where it takes more than one. Whether it fits is asked about first.
-        """
-        kept_out = {
-            group: self._but(group) & ~self._masks[group]
-            for group in Group
-            if filters.narrows(group)
-        }
-        sums = {group: int(np.count_nonzero(mask)) for group, mask in kept_out.items()}
-        group = max(sums, key=lambda g: (sums[g] > 0 and g is Group.FIT, sums[g]), default=None)
-        if group is None or not sums[group]:
-            return None
-        row = self.columns.nearest(group, filters, kept_out[group])
-        return None if row is None else (group, row)
-
-    def _but(self, group: Group) -> Mask:
-        others = (mask for name, mask in self._masks.items() if name is not group)
-        return reduce(np.logical_and, others, self._asked)

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QRect, QSize, Qt
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QRect, Qt
 from PySide6.QtGui import QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 from typing_extensions import override
 
-from gui.browser.rows import BADGE_ROLE, CHOSEN_ROLE, FAVOURITE_ROLE, ROW_ROLE, Badge, Row, RowModel
+from gui.browser.rows import (
+    BADGE_ROLE,
+    CHOSEN_ROLE,
+    FAVOURITE_ROLE,
+    PLACE_MARKS,
+    ROW_ROLE,
+    Badge,
+    Row,
+    RowModel,
+)
 from gui.kit.badge import paint_badge
 from gui.kit.icons import pixmap
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
+    from engine.units import UnitSystem
     from gui.kit.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
 
 _SIDE = 12
 _STAR = 12
+_MARK = 12
 _GAP = 8
 
 
@@ -35,10 +46,6 @@ class RowDelegate(QStyledItemDelegate):
     def set_theme(self, theme: Theme) -> None:
         """Take the colours and sizes of ``theme``."""
         self._theme = theme
-
-    @override
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        return QSize(0, self._theme.size("row.browser"))
 
     @override
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -58,7 +65,7 @@ class RowDelegate(QStyledItemDelegate):
         is_favourite = bool(index.data(FAVOURITE_ROLE))
         self._name(painter, inner.adjusted(0, 0, -taken, 0), row, starred=is_favourite)
         color = "text.secondary" if is_chosen else "text.tertiary"
-        self._facts(painter, inner, row, color)
+        self._facts(painter, inner, row, color, cast("RowModel", index.model()).unit)
         if state & QStyle.StateFlag.State_HasFocus:
             painter.setPen(QPen(theme.color("line.focus"), theme.size("line.focus")))
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -114,21 +121,35 @@ class RowDelegate(QStyledItemDelegate):
                 spot, pixmap("star", ink, _STAR, painter.device().devicePixelRatio())
             )
 
-    def _facts(self, painter: QPainter, place: QRect, row: Row, color: str) -> None:
-        """Owner and facts; where there is no room the owner gives way, never a number."""
+    def _facts(
+        self, painter: QPainter, place: QRect, row: Row, color: str, unit: UnitSystem
+    ) -> None:
+        """Owner and facts, and where it is; without room the owner gives way, never a number."""
         font = self._theme.font("small")
         metrics = QFontMetrics(font)
         painter.setFont(font)
         painter.setPen(self._theme.color(color))
         top = self._line_top(place) + self._line_height("body")
         line = QRect(place.left(), top, place.width(), self._line_height("small"))
-        facts = row.facts()
+        place = self._marks(painter, line, row)
+        facts = row.facts(unit)
         gap = metrics.horizontalAdvance("  ") if row.owner and facts else 0
         room = place.width() - metrics.horizontalAdvance(facts) - gap
         owner = metrics.elidedText(row.owner, Qt.TextElideMode.ElideMiddle, max(room, 0))
         painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, owner)
         left = metrics.horizontalAdvance(owner) + gap
         painter.drawText(line.adjusted(left, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, facts)
+
+    def _marks(self, painter: QPainter, line: QRect, row: Row) -> QRect:
+        """Draw where the row is, at the right end of ``line``; what is left of it."""
+        ink = self._theme.color("text.tertiary")
+        for where, picture in PLACE_MARKS.items():
+            if where in row.places:
+                corner = QPoint(line.right() + 1 - _MARK, line.center().y() + 1 - _MARK // 2)
+                ratio = painter.device().devicePixelRatio()
+                painter.drawPixmap(corner, pixmap(picture, ink, _MARK, ratio))
+                line = line.adjusted(0, 0, -_MARK - _GAP, 0)
+        return line
 
     def _line_height(self, role: str) -> int:
         return round({"body": 20, "small": 16}[role] * self._theme.text_scale)

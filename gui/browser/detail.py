@@ -19,7 +19,8 @@ from PySide6.QtWidgets import (
 from engine.errors import PlimsollError
 from engine.text import printable
 from engine.units import UnitSystem
-from gui.browser.rows import parameters_short
+from engine.words import tr
+from gui.browser.rows import parameters_short, where
 from gui.browser.shape import shape
 from gui.kit.controls import Ground, Hairline, label, running_text
 from gui.kit.format import count
@@ -190,7 +191,9 @@ class DetailPane(Ground):
         self._row, self._page = row, page
         is_there = row is not None
         self.name.setText(printable(row.name, 200) if row else "No model chosen")
-        self.facts.setText(_facts(row) if row else "Choose one in the table to see its shape.")
+        self.facts.setText(
+            _facts(row, unit) if row else tr("Choose one in the table to see its shape.")
+        )
         self._gated.setVisible(bool(row and row.gated))
         self.verdict.setText(badge.reason if badge else "")
         self.verdict.setVisible(bool(badge and badge.reason))
@@ -246,19 +249,25 @@ class DetailPane(Ground):
             self.page_wanted.emit(self._page)
 
 
-def _facts(row: Row) -> str:
-    """``google, 12.2 B parameters, BF16, gemma licence, updated 21 Mar 2025``."""
+def _facts(row: Row, unit: UnitSystem) -> str:
+    """``google, 12.2 B parameters, BF16, licence gemma, updated 21 Mar 2025, on the Hub``."""
     parts = [row.owner]
     if row.parameters:
-        parts.append(f"{parameters_short(row.parameters)} parameters")
+        number = parameters_short(row.parameters)
+        parts.append(tr("{number} parameters").format(number=number))
     parts.append(row.weight_format)
     if row.takes:
-        parts.append(f"takes in {' and '.join(word.casefold() for word in row.takes)}")
+        words = tr(" and ").join(word.casefold() for word in row.takes)
+        parts.append(tr("takes in {words}").format(words=words))
     if row.downloads:
-        parts.append(f"{count(row.downloads)} downloads")
+        parts.append(tr("{number} downloads").format(number=count(row.downloads)))
+    if row.likes:
+        parts.append(tr("{number} likes").format(number=count(row.likes)))
     if row.licence:
-        parts.append(f"licence {row.licence}")
+        parts.append(tr("licence {name}").format(name=row.licence))
     parts.append(_day(row.updated))
+    places = where(row, unit)
+    parts.append(places[:1].lower() + places[1:])
     return ", ".join(printable(part, 100) for part in parts if part)
 
 

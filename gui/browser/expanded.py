@@ -14,10 +14,11 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from gui.browser import detail, filter_column
+from gui.browser import detail, filter_column, scrolling
 from gui.browser.detail import DetailPane
 from gui.browser.filter_column import FilterColumn
-from gui.browser.parts import MessagePanel, OrderButton, SearchField, SourceChoice
+from gui.browser.panels import EndLine, MessagePanel
+from gui.browser.parts import OrderButton, SearchField, SourceChoice
 from gui.browser.row_menu import row_menu
 from gui.browser.table import ModelTable
 from gui.kit.controls import ElidedLabel, Ground, Hairline
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
     from gui.browser.rows import Row
-    from gui.browser.view_model import BrowserViewModel, State
+    from gui.browser.state import State
+    from gui.browser.view_model import BrowserViewModel
     from gui.kit.theme import Theme
 
 _NARROW = 1200
@@ -56,7 +58,8 @@ class ExpandedBrowser(Ground):
         self.setAccessibleName("All models")
         self.model = model
         self._theme = theme
-        self.search = SearchField("Name, link, path or config")
+        self._arrangement = -1
+        self.search = SearchField()
         self.sources = SourceChoice("all sources")
         self.filters_button = QPushButton("Filters")
         self.filters_button.setObjectName("filters button")
@@ -69,6 +72,7 @@ class ExpandedBrowser(Ground):
         self.filters = FilterColumn()
         self.table = ModelTable(theme)
         self.message = MessagePanel()
+        self.end = EndLine("end of table")
         self.detail = DetailPane(theme)
         self._progress = ProgressLine(self)
         self._build()
@@ -88,18 +92,13 @@ class ExpandedBrowser(Ground):
         self.search.setMaximumWidth(300)
         self.search.setMinimumWidth(120)
         self.sources.setMaximumWidth(360)
-        below = QWidget()
-        self._stack = QStackedLayout(below)
-        self._stack.addWidget(self.table)
-        self._stack.addWidget(self.message)
-        self._below = below
         right = QVBoxLayout()
         right.setSpacing(0)
         right.addLayout(top)
         right.addWidget(Hairline())
         middle = QHBoxLayout()
         middle.setSpacing(0)
-        middle.addWidget(below, 1)
+        middle.addLayout(self._build_rows(), 1)
         self._detail_edge = Hairline(upright=True)
         middle.addWidget(self._detail_edge)
         middle.addWidget(self.detail)
@@ -122,6 +121,18 @@ class ExpandedBrowser(Ground):
         ):
             QWidget.setTabOrder(before, after)
 
+    def _build_rows(self) -> QVBoxLayout:
+        """The table, or a message in its place, and the line below its last row."""
+        self._below = QWidget()
+        self._stack = QStackedLayout(self._below)
+        self._stack.addWidget(self.table)
+        self._stack.addWidget(self.message)
+        rows = QVBoxLayout()
+        rows.setSpacing(0)
+        rows.addWidget(self._below, 1)
+        rows.addWidget(self.end)
+        return rows
+
     def _connect(self) -> None:
         self.search.textEdited.connect(self.model.set_query)
         self.search.textChanged.connect(self._on_text)
@@ -136,7 +147,9 @@ class ExpandedBrowser(Ground):
         self.table.looked_at.connect(self._on_looked_at)
         self.table.sort_wanted.connect(self.model.set_sort)
         self.table.rows.more_wanted.connect(self.model.fetch_more)
+        scrolling.fetch_ahead(self.table)
         self.message.acted.connect(self.model.act_on_message)
+        self.end.acted.connect(self.model.act_at_end)
         self.detail.opened.connect(self.model.choose)
         self.detail.favourite_turned.connect(self.model.set_favourite)
         self.table.menu_wanted.connect(self._on_menu)
@@ -148,7 +161,7 @@ class ExpandedBrowser(Ground):
     def set_theme(self, theme: Theme) -> None:
         """Take the colours and sizes of ``theme``."""
         self._theme = theme
-        for part in (self.search, self.filters, self.table, self.message, self.detail):
+        for part in (self.search, self.filters, self.table, self.message, self.end, self.detail):
             part.set_theme(theme)
         self.sources.set_theme(theme)
         self._summary.setFont(theme.font("small.num"))
@@ -177,14 +190,15 @@ class ExpandedBrowser(Ground):
     def _show(self, state: State) -> None:
         if self.search.text() != state.query:
             self.search.setText(state.query)
-        self.sources.show_source(state.source, {})
+        self.sources.show_source(state.source, state.counts)
+        self.search.show_sending(state.sends_to)
         number = len(state.rows)
         whole = state.rows.answering
         words = (
             f"{count(number)} models" if number == whole else f"{count(number)} of {count(whole)}"
         )
         self._summary.set_text(words)
-        self._order.show_order(state.wanted)
+        self._order.show_order(state.wanted, is_sorted=state.rows.is_sorted)
         self.filters.show_filters(
             state.wanted.filters, state.rows, state.unit, self.model.plan_words
         )
@@ -193,16 +207,23 @@ class ExpandedBrowser(Ground):
         if state.message is not None:
             self.message.show_message(state.message)
         self._stack.setCurrentWidget(self.message if state.message else self.table)
+        self.end.show_message(None if state.message else state.end)
 
     def _show_rows(self, state: State) -> None:
         rows = self.table.rows
         wanted = state.wanted
         rows.set_look(state.unit, wanted, state.shelf.favourites)
         if state.rows is not rows.rows:
+            is_same = state.arrangement == self._arrangement
+            held = scrolling.hold(self.table) if is_same else None
+            self._arrangement = state.arrangement
             key = self.table.current_key()
             rows.set_badges(self.model.badges, ())
             rows.set_rows(state.rows, has_more=state.has_more)
             self.table.look_at(key or wanted.chosen)
+            place = rows.place(held.key) if held else None
+            if held is not None and place is not None:
+                scrolling.put_back(self.table, rows.index(place, 0), held.top)
         if not self.table.currentIndex().isValid() and rows.rowCount():
             self.table.setCurrentIndex(rows.index(0, 0))
         self._tell_detail()
@@ -213,7 +234,7 @@ class ExpandedBrowser(Ground):
         page = self.model.page_of(row) if row else ""
         shelf = self.model.state.shelf
         self.detail.show_row(row, self.model.badges.get(key), page, self.model.state.unit)
-        self.detail.show_favourite(kept=row is not None and row.reference in shelf.favourites)
+        self.detail.show_favourite(kept=row is not None and row.is_among(shelf.favourites))
 
     @Slot(object)
     def _on_badges(self, made: object) -> None:

@@ -11,6 +11,7 @@ from engine.fit.verdict import Fit
 from engine.runtimes import registry
 from engine.source.reference import HubReference, parse
 from engine.units import format_bytes
+from engine.words import tr, tr_count, tr_later
 from gui.browser.filters import Filters, Group
 from gui.browser.rows import Source, parameters_short
 from gui.kit.format import TIMES, count, margin, tokens_short
@@ -32,13 +33,14 @@ _BY_RANKS = frozenset({"vllm", "sglang"})
 class Sort(StrEnum):
     """Orders of the list, as the button names them."""
 
-    POPULAR = "Popular"
-    NAME = "Name"
-    PARAMETERS = "Parameters"
-    WEIGHTS = "Stored size"
-    CONTEXT = "Context"
-    UPDATED = "Updated"
-    MARGIN = "To spare"
+    POPULAR = tr_later("Popular")
+    LIKES = tr_later("Likes")
+    NAME = tr_later("Name")
+    PARAMETERS = tr_later("Parameters")
+    WEIGHTS = tr_later("Stored size")
+    CONTEXT = tr_later("Context")
+    UPDATED = tr_later("Updated")
+    MARGIN = tr_later("To spare")
 
     @property
     def is_descending_first(self) -> bool:
@@ -78,22 +80,36 @@ def is_reference(text: str, endpoint: str) -> bool:
 def summary(
     rows: Sequence[Row],
     badges: Mapping[str, Badge],
-    source: Source,
     plan: tuple[Deployment, Machine] | None,
-    has_more: bool,  # noqa: FBT001 - passed on from the state
 ) -> str:
-    """``41 of 96 fit 8,192 x 4 on RTX 4090``; for the Hub how many are here."""
+    """``41 of 96 fit 8,192 x 4 on RTX 4090``."""
     if not rows:
         return ""
-    if source is Source.HUB:
-        return f"{count(len(rows))} loaded{', more below' if has_more else ''}"
     known = [badges[row.key] for row in rows if row.key in badges]
     if plan is None or not known:
-        return f"{count(len(rows))} models"
+        return tr_count("{number} model", "{number} models", len(rows)).format(
+            number=count(len(rows))
+        )
     good = sum(1 for badge in known if badge.fit in _GOOD)
     deployment, machine = plan
-    what = _asked(deployment) or "this plan"
-    return f"{count(good)} of {count(len(rows))} fit {what} on {place(deployment, machine)}"
+    return tr("{fitting} of {number} fit {what} on {place}").format(
+        fitting=count(good),
+        number=count(len(rows)),
+        what=_asked(deployment) or tr("this plan"),
+        place=place(deployment, machine),
+    )
+
+
+def answer_summary(rows: Arranged, source: Source, *, has_more: bool) -> str:
+    """``12 here, 50 from the Hub, more below``: how many answer, whatever the filters say."""
+    found = rows.only_on_the_hub
+    if source is Source.HUB:
+        words = tr("{number} loaded").format(number=count(rows.answering))
+    else:
+        words = tr("{here} here, {found} from the Hub").format(
+            here=count(rows.answering - found), found=count(found)
+        )
+    return tr("{number}, more below").format(number=words) if has_more else words
 
 
 def plan_words(deployment: Deployment, machine: Machine) -> str:

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from engine.errors import HubOfflineError
 from engine.source.resolve import nearest
+from engine.words import tr, tr_later
 from gui.browser.filters import Group
+from gui.kit.format import count
 from gui.kit.messages import sentence
 
-SEARCH, AGAIN, LOOK, SHOW_ALL = "Search the Hub", "Try again", "Look again", "Show all"
+if TYPE_CHECKING:
+    from gui.browser.hub_search import HubSearch
+
+SEARCH, AGAIN, FURTHER, LOOK, SHOW_ALL = (
+    tr_later("Search the Hub"),
+    tr_later("Try again"),
+    tr_later("Look further"),
+    tr_later("Look again"),
+    tr_later("Show all"),
+)
 """Words on the button of a message."""
 
 LOOSEN = {
@@ -46,7 +59,7 @@ NO_LOCAL = Message(
 )
 NO_OWN = Message(
     "No favourites yet",
-    "Ctrl+Shift+D keeps the model in the window. What you open is listed here too.",
+    "View, Favourite keeps the model in the window. What you open is listed here too.",
     picture="star",
 )
 
@@ -61,11 +74,15 @@ IS_OPEN = Message(
 )
 
 
-def unknown_name(query: str) -> Message:
-    """Nothing here is called like ``query``."""
+def unknown_name(query: str, *, may_ask: bool) -> Message:
+    """Nothing here is called like ``query``; the Hub may be asked where it hasn't been."""
     near = ", ".join(name.rsplit("/", 1)[-1] for name in nearest(query))
-    detail = f"Nearest: {near}" if near else "Nothing here is called like that."
-    return Message("No model of this name", detail, SEARCH, "search")
+    detail = (
+        tr("Nearest: {names}").format(names=near)
+        if near
+        else tr("Nothing here is called like that.")
+    )
+    return Message(tr("No model of this name"), detail, SEARCH if may_ask else "", "search")
 
 
 def nothing_left(title: str, detail: str, group: Group | None) -> Message:
@@ -73,21 +90,48 @@ def nothing_left(title: str, detail: str, group: Group | None) -> Message:
     return Message(title, detail, SHOW_ALL if group is None else LOOSEN[group], "list-filter")
 
 
-def of_the_hub(trouble: BaseException | None, asked: str | None, catalogued: int | None) -> Message:
-    """Why there is no answer of the Hub.
+def of_the_hub(search: HubSearch, catalogued: int) -> Message:
+    """In place of the list: why there is no answer of the Hub.
 
     Args:
-        trouble: what went wrong, if anything did.
-        asked: the words it answered with an empty page; None before it has answered.
-        catalogued: models of the catalogue where the Hub can't be reached; None where it can.
+        search: what was asked, and what came of it.
+        catalogued: models of the catalogue, which is there all the same.
     """
-    if catalogued is not None:
-        detail = sentence(trouble) if trouble else "Offline mode is on; nothing was sent."
-        return Message(f"Off-line, catalogue of {catalogued}", detail, AGAIN, "cloud-off")
+    trouble = search.trouble
+    if search.is_offline or isinstance(trouble, HubOfflineError):
+        detail = sentence(trouble) if trouble else tr("Offline mode is on; nothing was sent.")
+        title = tr("Off-line, catalogue of {number}").format(number=count(catalogued))
+        return Message(title, detail, AGAIN, "cloud-off")
     if trouble is not None:
-        return Message("No answer from the Hub", sentence(trouble), AGAIN, "triangle-alert")
-    if asked is not None:
-        detail = f"The Hub knows nothing like {asked}."
-        return Message("No model of this name", detail, picture="search")
-    detail = "Type a name. Nothing is sent before you do."
-    return Message("Search the Hugging Face Hub", detail, picture="cloud")
+        return Message(tr("No answer from the Hub"), sentence(trouble), AGAIN, "triangle-alert")
+    if search.asked is not None:
+        detail = tr("The Hub knows nothing like {words}.").format(words=search.asked)
+        return Message(tr("No model of this name"), detail, picture="search")
+    detail = tr("Type a name: it is sent to {host}. Nothing is sent before you do.")
+    return Message(
+        tr("Search the Hugging Face Hub"), detail.format(host=search.host), picture="cloud"
+    )
+
+
+def end_of_list(search: HubSearch, *, is_asking: bool, last_page: int | None) -> Message | None:
+    """Below the hits: what the Hub is at; None where there is nothing to say of it.
+
+    Args:
+        search: what was asked, and what came of it.
+        is_asking: whether more is on its way into the list.
+        last_page: how many models the newest page held, where none of them came into the list.
+    """
+    trouble = search.trouble
+    if is_asking or not search.is_settled:
+        return Message(tr("Asking the Hub…"), picture="cloud")
+    if search.is_offline or isinstance(trouble, HubOfflineError):
+        return Message(tr("Off-line: the Hub was not asked"), picture="cloud-off")
+    if trouble is not None:
+        return Message(sentence(trouble), "", AGAIN, "triangle-alert")
+    if search.asked is None:
+        words = tr("Known here. Enter sends these words to {host}")
+        return Message(words.format(host=search.host), "", SEARCH, "cloud")
+    if last_page is not None and search.has_more:
+        words = tr("Nothing new in the Hub’s last {number}").format(number=count(last_page))
+        return Message(words, "", FURTHER, "cloud")
+    return None

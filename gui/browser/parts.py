@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPoint, QRect, Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup, QPainter, QPaintEvent
+from PySide6.QtGui import QAction, QActionGroup, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
-    QLabel,
     QLineEdit,
     QMenu,
-    QPushButton,
+    QSizePolicy,
+    QStyle,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 from typing_extensions import override
 
+from engine.words import tr, tr_later
 from gui.browser.listing import Sort
 from gui.browser.rows import Source
-from gui.kit.controls import Segments, label
+from gui.kit.controls import Segments
 from gui.kit.format import count
-from gui.kit.icons import icon, pixmap
+from gui.kit.icons import icon
 from gui.kit.shortcuts import leave_to_window
 
 if TYPE_CHECKING:
@@ -30,17 +30,22 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent
 
     from gui.browser.listing import Wanted
-    from gui.browser.messages import Message
     from gui.kit.theme import Theme
 
 SOURCES = {
-    Source.CATALOGUE: "Catalogue",
-    Source.HUB: "Hub",
-    Source.LOCAL: "This computer",
-    Source.OWN: "Favourites, and what was opened last",
+    Source.ALL: tr_later("All"),
+    Source.HUB: tr_later("Hub"),
+    Source.LOCAL: tr_later("This computer"),
+    Source.OWN: tr_later("Favourites, and what was opened last"),
 }
-_BESIDE_HINT = 90
-"""Room that the magnifying glass and the shortcut take beside the hint."""
+_TIPS = {
+    Source.ALL: tr_later("The catalogue, this computer, favourites, and what the Hub answers"),
+    Source.HUB: tr_later("Only what the Hub answers to the words you type"),
+    Source.LOCAL: tr_later("Only what lies on this computer"),
+    Source.OWN: tr_later("Favourites, and what was opened last"),
+}
+_BESIDE_HINT = 60
+"""Room that the magnifying glass and the gaps take beside the hint and the shortcut."""
 MAX_TYPED = 1_000_000
 """A config.json may be pasted; nothing else comes near."""
 
@@ -51,16 +56,17 @@ class SearchField(QLineEdit):
     left_downwards = Signal()
     """The down arrow was pressed: on to the list."""
 
-    def __init__(self, hint: str, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("search")
-        self.setPlaceholderText(hint)
-        self.setAccessibleName("Find a model")
+        self.show_sending("")
+        self.setAccessibleName(tr("Find a model"))
         self.setMaxLength(MAX_TYPED)
         self.setStyleSheet("QLineEdit { padding-left: 1px; }")
         # Drops go to the window, which takes whole files; here they would become text.
         self.setAcceptDrops(False)
         self._theme: Theme | None = None
+        self._keys = ""
         self._glass = QAction(self)
         self.addAction(self._glass, QLineEdit.ActionPosition.LeadingPosition)
         self._cross = QAction("Clear", self)
@@ -69,11 +75,28 @@ class SearchField(QLineEdit):
         self.addAction(self._cross, QLineEdit.ActionPosition.TrailingPosition)
         self.textChanged.connect(self._on_text)
 
+    def set_keys(self, text: str) -> None:
+        """Show beside the hint which keys lead here."""
+        self._keys = text
+        self.update()
+
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
         self._theme = theme
         self._glass.setIcon(icon("search", theme.color("text.tertiary")))
         self._cross.setIcon(icon("x", theme.color("text.tertiary")))
+
+    def show_sending(self, host: str) -> None:
+        """Say where typed words go; empty while they stay here."""
+        if host:
+            hint = tr("Name (sent to the Hub), link or path")
+            tip = tr("Words you type here are sent to {host} when you pause; nothing else is.")
+        else:
+            hint = tr("Name, link, path or config")
+            tip = tr("What you type stays here until you press Enter or pick the Hub.")
+        self.setPlaceholderText(hint)
+        self.setToolTip(tip.format(host=host))
+        self.setAccessibleDescription(tip.format(host=host))
 
     def _on_text(self, text: str) -> None:
         self._cross.setVisible(bool(text))
@@ -83,16 +106,16 @@ class SearchField(QLineEdit):
         super().paintEvent(event)
         if self.text() or self._theme is None:
             return
+        font = self._theme.font("caption")
         room = self.width() - self.fontMetrics().horizontalAdvance(self.placeholderText())
-        if room < _BESIDE_HINT:
+        if room < _BESIDE_HINT + QFontMetrics(font).horizontalAdvance(self._keys):
             return
         painter = QPainter(self)
-        painter.setFont(self._theme.font("caption"))
+        painter.setFont(font)
         painter.setPen(self._theme.color("text.tertiary"))
-        place = QRect(self.rect()).adjusted(0, 0, -9, 0)
-        painter.drawText(
-            place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, "Ctrl F"
-        )
+        place = QRect(self.rect()).adjusted(9, 0, -9, 0)
+        side = Qt.AlignmentFlag.AlignTrailing | Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(place, QStyle.visualAlignment(self.layoutDirection(), side), self._keys)
 
     @override
     def event(self, event: QEvent) -> bool:
@@ -121,11 +144,12 @@ class OrderButton(QToolButton):
         super().__init__(parent)
         self.setObjectName(name)
         self.setAutoRaise(True)
+        self._tip = tip
         self.setToolTip(tip)
         self._orders = QMenu(self)
         group = QActionGroup(self._orders)
         for order in Sort:
-            action = QAction(order.value, self._orders)
+            action = QAction(tr(order.value), self._orders)
             action.setCheckable(True)
             action.setData(order.value)
             group.addAction(action)
@@ -133,13 +157,17 @@ class OrderButton(QToolButton):
         group.triggered.connect(self._on_order)
         self.clicked.connect(self._on_clicked)
 
-    def show_order(self, wanted: Wanted) -> None:
-        """Name the order in force."""
-        words = "descending" if wanted.descending else "ascending"
-        self.setText(f"{wanted.sort.value} {wanted.arrow}")
-        self.setAccessibleName(f"{self.toolTip()}: {wanted.sort.value}, {words}")
+    def show_order(self, wanted: Wanted, *, is_sorted: bool) -> None:
+        """Name the order in force; its arrow only where it holds to the end of the list."""
+        words = tr("descending") if wanted.descending else tr("ascending")
+        if not is_sorted:
+            words = tr("what came later is below; choose the order again to sort it in")
+        arrow = f" {wanted.arrow}" if is_sorted else ""
+        self.setText(f"{tr(wanted.sort.value)}{arrow}")
+        self.setToolTip(self._tip if is_sorted else f"{self._tip}: {words}")
+        self.setAccessibleName(f"{self._tip}: {tr(wanted.sort.value)}, {words}")
         for action in self._orders.actions():
-            action.setChecked(action.text() == wanted.sort.value)
+            action.setChecked(action.data() == wanted.sort.value)
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
@@ -156,82 +184,27 @@ class OrderButton(QToolButton):
 
 
 class SourceChoice(Segments):
-    """Catalogue, Hub, this computer, and what one keeps: the last as a star."""
+    """Narrows the one list: all, the Hub, this computer, and what one keeps, the last as a star."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, tuple((words, source) for source, words in SOURCES.items()), parent)
+        choices = tuple((tr(words), source) for source, words in SOURCES.items())
+        super().__init__(name, choices, parent)
+        for button, source in zip(self.buttons, SOURCES, strict=True):
+            button.setToolTip(tr(_TIPS[source]))
         star = self.buttons[-1]
         star.setText("")
-        star.setAccessibleName(SOURCES[Source.OWN])
-        star.setToolTip(SOURCES[Source.OWN])
-
-    def set_theme(self, theme: Theme) -> None:
-        """Take the colours and sizes of ``theme``."""
-        self.setFixedHeight(theme.size("control"))
-        self.buttons[-1].setIcon(icon("star", theme.color("text.secondary"), 14))
-        for button in self.buttons:
-            button.setFont(theme.font("small"))
-
-    def show_source(self, source: Source, counts: Mapping[Source, int]) -> None:
-        """Mark ``source``; say how many models are on this computer, once that is known.
-
-        The catalogue's number is in the line below, and four names with two numbers are too wide.
-        """
-        self.set_current(source)
-        number = counts.get(Source.LOCAL)
-        words = SOURCES[Source.LOCAL]
-        here = self.buttons[list(SOURCES).index(Source.LOCAL)]
-        here.setText(words if number is None else f"{words} {count(number)}")
-
-
-class MessagePanel(QWidget):
-    """Stands in place of the list when there is nothing to list, and says why."""
-
-    acted = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("message")
-        self._theme: Theme | None = None
-        self._picture = "info"
-        self._mark = QLabel()
-        self._mark.setFixedSize(24, 24)
-        self.title = label("", "plain", "title")
-        self.detail = label("", "secondary", "detail")
-        for part in (self.title, self.detail):
-            part.setWordWrap(True)
-        self.button = QPushButton()
-        self.button.clicked.connect(self.acted)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 24, 12, 12)
-        column.setSpacing(4)
-        column.addWidget(self._mark)
-        column.addSpacing(4)
-        column.addWidget(self.title)
-        column.addWidget(self.detail)
-        column.addSpacing(8)
-        column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addStretch(1)
-
-    def show_message(self, message: Message) -> None:
-        """Say ``message``."""
-        self._picture = message.picture
-        self.title.setText(message.title)
-        self.detail.setText(message.detail)
-        self.detail.setVisible(bool(message.detail))
-        self.button.setText(message.action)
-        self.button.setVisible(bool(message.action))
-        self.setAccessibleName(f"{message.title}. {message.detail}".strip())
-        self._paint()
+        star.setAccessibleName(tr(SOURCES[Source.OWN]))
+        star.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
-        self._theme = theme
-        self.title.setFont(theme.font("body.strong"))
-        self.detail.setFont(theme.font("small"))
-        self._paint()
+        for button in self.buttons:
+            button.setFont(theme.font("small"))
+        self.buttons[-1].setIcon(icon("star", theme.color("text.secondary"), 14))
 
-    def _paint(self) -> None:
-        if self._theme is not None:
-            color = self._theme.color("text.tertiary")
-            self._mark.setPixmap(pixmap(self._picture, color, 24, self.devicePixelRatioF()))
+    def show_source(self, source: Source, counts: Mapping[Source, int]) -> None:
+        """Mark ``source``; say how many models there are, where that is known."""
+        self.set_current(source)
+        for button, (one, words) in zip(self.buttons[:-1], SOURCES.items(), strict=False):
+            number = counts.get(one)
+            button.setText(tr(words) if number is None else f"{tr(words)} {count(number)}")

@@ -23,7 +23,7 @@ def row_menu(row: Row, model: BrowserViewModel, parent: QWidget) -> QMenu:
     menu.setObjectName("row menu")
     menu.aboutToHide.connect(menu.deleteLater)
     shelf = model.state.shelf
-    kept = row.reference in shelf.favourites
+    kept = row.is_among(shelf.favourites)
 
     def add(words: str, act: Callable[[], None]) -> None:
         action = QAction(words, menu)
@@ -44,7 +44,7 @@ def row_menu(row: Row, model: BrowserViewModel, parent: QWidget) -> QMenu:
 
     add("Size this model", open_row)
     add("Remove from favourites" if kept else "Add to favourites", turn_favourite)
-    if model.state.source is Source.OWN and row.reference in shelf.recents and not kept:
+    if model.state.source is Source.OWN and row.is_among(shelf.recents) and not kept:
         add("Forget that it was opened", forget)
     add("Copy path" if row.path else "Copy name", copy_name)
     for folder in shelf.folders:

@@ -19,11 +19,11 @@ from typing_extensions import override
 from engine.fit.verdict import Fit
 from engine.text import printable
 from engine.units import UnitSystem, format_bytes
-from gui.kit.format import margin, tokens_short
+from engine.words import tr, tr_later
+from gui.kit.format import count, exact_bytes, margin, tokens_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
-    from pathlib import Path
 
     from engine.architecture.model import Model
     from engine.cancel import CancelToken
@@ -39,13 +39,25 @@ GIB_100 = 100 * 2**30
 
 
 class Source(StrEnum):
-    """Where the rows come from."""
+    """What the one list is narrowed to."""
 
-    CATALOGUE = "catalogue"
+    ALL = "all"
     HUB = "hub"
     LOCAL = "local"
     OWN = "own"
     """Favourites, and what was opened last."""
+
+
+class Place(StrEnum):
+    """Where a model was found; one may be in several places."""
+
+    CATALOGUE = tr_later("In the catalogue")
+    HERE = tr_later("On this computer")
+    HUB = tr_later("On the Hub")
+
+
+PLACE_MARKS = {Place.HERE: "hard-drive", Place.HUB: "cloud"}
+"""Pictures beside a row; most are in the catalogue, so that one needs none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +66,6 @@ class Choice:
 
     label: str
     fetch: Callable[[CancelToken], RawModel] = field(repr=False)
-    said: str | Path | None = field(repr=False, default=None)
-    """What finds it again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +82,9 @@ class Row:
     weight_format: str = ""
     context: int | None = None
     downloads: int | None = None
+    likes: int | None = None
     size_bytes: int | None = None
+    """Of its weights on this computer."""
     gated: bool | None = None
     stored_bytes: int | None = None
     """Of its weights on the Hub, where only that is known."""
@@ -87,28 +99,40 @@ class Row:
     """What lies beside its weights, in words."""
     model: Callable[[], Model] | None = field(repr=False, default=None)
     """Gives what can be sized without asking anybody; None where nothing is known here."""
+    places: frozenset[Place] = frozenset()
+    afresh: Callable[[CancelToken], RawModel] | None = field(repr=False, default=None)
+    """Reads it from the Hub, where ``fetch`` wouldn't."""
 
     @property
     def reference(self) -> str:
         """The text that finds it again."""
-        return self.path or self.key
+        return self.path if self.path and self.places <= {Place.HERE} else self.key
+
+    def is_among(self, references: Collection[str]) -> bool:
+        """Whether it was kept there, by its id or by its path."""
+        return self.key in references or (bool(self.path) and self.path in references)
+
+    @property
+    def is_only_on_the_hub(self) -> bool:
+        """Whether nothing but an answer of the Hub tells of it."""
+        return self.places == frozenset({Place.HUB})
 
     @property
     def weight_bytes(self) -> int | None:
         """Of its weights as stored, without reading anything."""
         return self.size_bytes or self.stored_bytes
 
-    def facts(self) -> str:
+    def facts(self, unit: UnitSystem = UnitSystem.BINARY) -> str:
         """``8.0 B  BF16  128k``: what is known, in the order of the drawing."""
         found = [parameters_short(self.parameters)] if self.parameters else []
         if self.weight_format:
             found.append(self.weight_format)
         if self.size_bytes:
-            found.append(format_bytes(self.size_bytes, digits=1))
+            found.append(format_bytes(self.size_bytes, unit, digits=1))
         if self.context:
             found.append(tokens_short(self.context))
         elif self.model is not None:
-            found.append("context unknown")
+            found.append(tr("context unknown"))
         return "  ".join(found)
 
 
@@ -153,6 +177,9 @@ _SCALES = (
 class ShownRows(Protocol):
     """Rows in the order of the list."""
 
+    is_sorted: bool
+    """Whether the order holds throughout."""
+
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> Row: ...
 
@@ -161,7 +188,7 @@ class ShownRows(Protocol):
         ...
 
     def continues(self, other: ShownRows) -> bool:
-        """Whether it is ``other`` with more rows at its end."""
+        """Whether it is ``other``, perhaps with more rows at its end, or more known of some."""
         ...
 
 
@@ -187,17 +214,19 @@ class RowModel(QAbstractListModel):
 
     def set_rows(self, rows: ShownRows, *, has_more: bool = False) -> None:
         """Show ``rows``: more of the same are appended, anything else replaces them."""
-        grows = self._rows is not None and rows.continues(self._rows)
+        before, length = self._rows, self.rowCount()
         self._has_more = has_more
-        if grows:
-            self.beginInsertRows(NO_PARENT, self.rowCount(), len(rows) - 1)
-        else:
+        if before is None or not rows.continues(before):
             self.beginResetModel()
-        self._rows = rows
-        if grows:
-            self.endInsertRows()
-        else:
+            self._rows = rows
             self.endResetModel()
+            return
+        if len(rows) > length:
+            self.beginInsertRows(NO_PARENT, length, len(rows) - 1)
+            self._rows = rows
+            self.endInsertRows()
+        self._rows = rows
+        self._tell(0, length - 1)
 
     def set_badges(self, badges: Mapping[str, Badge], changed: Iterable[str]) -> None:
         """Show ``badges``; only the rows in ``changed`` are painted anew."""
@@ -265,7 +294,7 @@ class RowModel(QAbstractListModel):
             case Qt.ItemDataRole.DisplayRole:
                 found: object = row.name
             case Qt.ItemDataRole.ToolTipRole:
-                found = tooltip(row, badge)
+                found = tooltip(row, badge, self._unit)
             case Qt.ItemDataRole.AccessibleTextRole:
                 found = _spoken(row, badge, self._unit)
             case _:
@@ -273,7 +302,7 @@ class RowModel(QAbstractListModel):
                     ROW_ROLE: row,
                     BADGE_ROLE: badge,
                     CHOSEN_ROLE: row.key == self._chosen_key,
-                    FAVOURITE_ROLE: row.reference in self._favourites,
+                    FAVOURITE_ROLE: row.is_among(self._favourites),
                 }
                 found = known.get(role)
         return found
@@ -288,20 +317,40 @@ class RowModel(QAbstractListModel):
         self.more_wanted.emit()
 
 
-def tooltip(row: Row, badge: Badge | None) -> str:
+def tooltip(row: Row, badge: Badge | None, unit: UnitSystem) -> str:
     """Everything that the row may have cut; as plain lines."""
-    lines = [f"{row.key}", f"{row.owner}  {row.facts()}".strip()]
+    lines = [f"{row.key}", f"{row.owner}  {row.facts(unit)}".strip()]
     if row.parameters:
-        lines.append(f"{row.parameters:,} parameters")
+        lines.append(tr("{number} parameters").format(number=count(row.parameters)))
     if row.gated:
-        lines.append("Gated: its files are behind the publisher's terms")
-    lines += [row.beside, row.path]
+        lines.append(tr("Gated: its files are behind the publisher’s terms"))
+    lines += [where(row, unit), row.beside, row.path]
     if badge is not None:
         if badge.margin_bytes is not None:
-            side = "to spare" if badge.margin_bytes >= 0 else "over"
-            lines.append(f"{abs(badge.margin_bytes):,} bytes {side}")
+            size = exact_bytes(abs(badge.margin_bytes))
+            words = tr("{size} to spare") if badge.margin_bytes >= 0 else tr("{size} over")
+            lines.append(words.format(size=size))
         lines.append(badge.reason)
     return "\n".join(printable(line, 300) for line in lines if line)
+
+
+def where(row: Row, unit: UnitSystem = UnitSystem.BINARY) -> str:
+    """``In the catalogue, on this computer with 14.96 GiB``; empty where nobody told of it."""
+    found: list[str] = []
+    for place in Place:
+        if place not in row.places:
+            continue
+        words = tr(place.value)
+        if place is Place.HERE and row.size_bytes:
+            size = format_bytes(row.size_bytes, unit, digits=2)
+            words = tr("On this computer with {size}").format(size=size)
+        found.append(words[0].lower() + words[1:] if found else words)
+    return ", ".join(found)
+
+
+def spoken_place(row: Row, unit: UnitSystem) -> str:
+    """Where the row is, unless it is where most are: that need not be said of each."""
+    return "" if row.places == frozenset({Place.CATALOGUE}) else where(row, unit)
 
 
 _SPOKEN = {
@@ -313,7 +362,7 @@ _SPOKEN = {
 
 
 def _spoken(row: Row, badge: Badge | None, unit: UnitSystem) -> str:
-    parts = [row.name, row.owner, *row.facts().split("  ")]
+    parts = [row.name, row.owner, *row.facts(unit).split("  "), spoken_place(row, unit)]
     if badge is not None:
         parts += spoken_fit(badge, unit)
     return ", ".join(printable(part, 200) for part in parts if part)

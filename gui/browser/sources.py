@@ -1,4 +1,4 @@
-"""Rows from the three sources. Free of Qt: some of it runs in workers."""
+"""Rows of the catalogue, the Hub, this computer and what one keeps. No Qt: some runs in workers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from engine.text import printable
 from engine.units import format_bytes
 from gui.browser import listing
 from gui.browser.filters import IMAGES, SOUND, TEXT
-from gui.browser.rows import Row
+from gui.browser.rows import Place, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from engine.architecture.model import Model
     from engine.cancel import CancelToken
     from engine.source.catalogue import CatalogueEntry
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from engine.source.raw import RawModel
 
 
+_NAMED_LIKE_THE_HUB = frozenset({local.HUB_CACHE, "LM Studio"})
 _REMEMBERED = 64
 """Models of the Hub whose headers are kept for their badges."""
 _TAKES: dict[str, tuple[str, ...]] = {
@@ -71,6 +70,7 @@ def catalogue_row(entry: CatalogueEntry) -> Row:
         takes=_TAKES[entry.modality],
         licence=entry.licence or "",
         model=partial(_catalogue_model, entry),
+        places=frozenset({Place.CATALOGUE}),
     )
 
 
@@ -80,27 +80,26 @@ def _catalogue_model(entry: CatalogueEntry) -> Model:
 
 
 def hub_row(found: HubModel, hub: HubClient) -> Row:
-    """A row of the Hub; one that the catalogue has too can be sized without its files."""
+    """A row of the Hub, by what its list says; nothing is read of its files."""
     owner, _, name = found.id.rpartition("/")
-    entry = catalogue.find(found.id)
-    if entry is not None and entry.id.casefold() != found.id.casefold():
-        entry = None
+    fetch = partial(resolved, f"{hub.endpoint}/{found.id}", hub)
     return Row(
         key=found.id,
         name=printable(name, 200),
         owner=printable(owner, 200),
-        fetch=partial(resolved, f"{hub.endpoint}/{found.id}", hub),
-        # The Hub counts what is stored, a tied embedding twice where it is stored twice.
-        parameters=entry.parameters if entry else found.parameters,
+        fetch=fetch,
+        parameters=found.parameters,
         weight_format=found.weight_format,
-        context=found.context or (entry.max_position_embeddings if entry else None),
+        context=found.context,
         downloads=found.downloads,
+        likes=found.likes,
         gated=found.gated,
         stored_bytes=found.stored_bytes,
-        takes=_TAKES[entry.modality] if entry else _TAKES.get(found.pipeline_tag, ()),
+        takes=_TAKES.get(found.pipeline_tag, ()),
         licence=found.licence,
         updated=found.last_modified,
-        model=partial(_catalogue_model, entry) if entry else None,
+        places=frozenset({Place.HUB}),
+        afresh=fetch,
     )
 
 
@@ -115,12 +114,18 @@ def ask(hub: HubClient, query: str, after: HubPage | None, token: CancelToken) -
 
 
 def look_here(folders: tuple[str, ...], token: CancelToken) -> tuple[Row, ...]:
-    """Models of this computer and of ``folders``, their headers read; for a worker."""
+    """Models of this computer and of ``folders``, their headers read; for a worker.
+
+    Only the stores whose folders are named like the Hub's repositories say by an id which model
+    theirs is; elsewhere the same words may mean another.
+    """
     rows: dict[str, Row] = {}
     for found in local.find(token, map(Path, folders)):
         token.raise_if_cancelled()
         row = _local_row(found, token)
-        rows[f"{row.key} ({found.kind})" if row.key in rows else row.key] = row
+        is_other = found.kind not in _NAMED_LIKE_THE_HUB and catalogue.find(row.key) is not None
+        key = f"{row.key} ({found.kind})" if is_other or row.key in rows else row.key
+        rows[key] = row
     return tuple(replace(row, key=key) for key, row in rows.items())
 
 
@@ -134,6 +139,7 @@ def _local_row(found: LocalModel, token: CancelToken) -> Row:
         size_bytes=found.size_bytes or None,
         path=str(found.path),
         beside=_beside(found),
+        places=frozenset({Place.HERE}),
     )
     try:
         model = read(fetch(token))
@@ -155,25 +161,58 @@ def _beside(found: LocalModel) -> str:
     return f"With {' and '.join(parts)} beside it" if parts else ""
 
 
-def own_row(reference: str, here: Mapping[str, Row], hub: HubClient) -> Row:
-    """The row of a favourite or of what was opened, in its own place and not by popularity.
+def own_row(reference: str, hub: HubClient) -> Row:
+    """The row of a favourite, or of what was opened, that nothing else tells of.
 
     Args:
         reference: the text that finds it.
-        here: what was found on this computer, by path.
-        hub: asked when the row is opened and nothing else has it.
+        hub: asked when the row is opened.
     """
-    entry = catalogue.find(reference)
-    if entry is not None and entry.id == reference:
-        return replace(catalogue_row(entry), downloads=None)
-    if reference in here:
-        return here[reference]
     owner, _, name = reference.replace("\\", "/").rstrip("/").rpartition("/")
     return Row(
         key=reference,
         name=printable(name, 200),
         owner=printable(owner, 200),
         fetch=partial(resolved, reference, hub),
+    )
+
+
+def here_too(row: Row, here: Row) -> Row:
+    """``row`` as it lies on this computer: what can be read of the files here is more than said."""
+    is_read = here.parameters is not None
+    return replace(
+        here if is_read else row,
+        key=row.key,
+        name=row.name,
+        owner=row.owner,
+        context=here.context or row.context,
+        downloads=row.downloads,
+        gated=row.gated,
+        takes=row.takes or here.takes,
+        licence=row.licence,
+        size_bytes=here.size_bytes,
+        path=here.path,
+        beside=here.beside,
+        places=row.places | here.places,
+    )
+
+
+def on_the_hub_too(row: Row, found: Row) -> Row:
+    """``row`` with what the Hub's list adds; what is known stays, and so its place by it."""
+    return replace(
+        row,
+        parameters=row.parameters or found.parameters,
+        weight_format=row.weight_format or found.weight_format,
+        context=row.context or found.context,
+        downloads=row.downloads if row.downloads is not None else found.downloads,
+        likes=found.likes,
+        gated=found.gated if row.gated is None else row.gated,
+        stored_bytes=row.stored_bytes or found.stored_bytes,
+        takes=row.takes or found.takes,
+        licence=row.licence or found.licence,
+        updated=found.updated,
+        places=row.places | found.places,
+        afresh=found.afresh,
     )
 
 
@@ -197,16 +236,17 @@ def _taken_in(model: Model) -> tuple[str, ...]:
 
 
 def remembering(row: Row, memory: dict[str, RawModel]) -> Row:
-    """``row``, whose fetching leaves what it read in ``memory`` under the row's key."""
+    """``row``, whose reading from the Hub leaves what was read in ``memory`` under its key."""
+    afresh = row.afresh or row.fetch
 
     def fetch(token: CancelToken) -> RawModel:
-        raw = row.fetch(token)
+        raw = afresh(token)
         while len(memory) >= _REMEMBERED:
             del memory[next(iter(memory))]
         memory[row.key] = raw
         return raw
 
-    return replace(row, fetch=fetch)
+    return replace(row, fetch=fetch, afresh=fetch)
 
 
 def learned(row: Row, raw: RawModel) -> Row:

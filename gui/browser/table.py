@@ -26,7 +26,15 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from gui.browser.rows import BADGE_ROLE, CHOSEN_ROLE, FAVOURITE_ROLE, ROW_ROLE, Badge, Row
+from gui.browser.rows import (
+    BADGE_ROLE,
+    CHOSEN_ROLE,
+    FAVOURITE_ROLE,
+    PLACE_MARKS,
+    ROW_ROLE,
+    Badge,
+    Row,
+)
 from gui.browser.table_model import RIGHT, SORTS, Column, TableModel
 from gui.kit.badge import paint_badge
 from gui.kit.format import DASH
@@ -128,7 +136,8 @@ class TableDelegate(QStyledItemDelegate):
     def _marks(self, index: Index, row: Row) -> tuple[str, ...]:
         """Icons behind the name."""
         lock = ("lock",) if row.gated else ()
-        return (*lock, "star") if index.data(FAVOURITE_ROLE) else lock
+        marks = (*lock, *(mark for place, mark in PLACE_MARKS.items() if place in row.places))
+        return (*marks, "star") if index.data(FAVOURITE_ROLE) else marks
 
     def _spare(self, painter: QPainter, inner: QRect, index: Index) -> None:
         badge = cast("Badge | None", index.data(BADGE_ROLE))

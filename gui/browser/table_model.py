@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from engine.text import printable
 from engine.units import UnitSystem
+from engine.words import tr
 from gui.browser.listing import Sort, Wanted
 from gui.browser.rows import (
     BADGE_ROLE,
@@ -27,6 +28,7 @@ from gui.browser.rows import (
     Row,
     parameters_short,
     spoken_fit,
+    spoken_place,
     tooltip,
 )
 from gui.kit.format import DASH, size_number, tokens_short
@@ -85,17 +87,19 @@ class TableModel(QAbstractTableModel):
 
     def set_rows(self, rows: ShownRows, *, has_more: bool = False) -> None:
         """Show ``rows``: more of the same are appended, anything else replaces them."""
-        grows = self._rows is not None and rows.continues(self._rows)
+        before, length = self._rows, self.rowCount()
         self._has_more = has_more
-        if grows:
-            self.beginInsertRows(_NO_PARENT, self.rowCount(), len(rows) - 1)
-        else:
+        if before is None or not rows.continues(before):
             self.beginResetModel()
-        self._rows = rows
-        if grows:
-            self.endInsertRows()
-        else:
+            self._rows = rows
             self.endResetModel()
+            return
+        if len(rows) > length:
+            self.beginInsertRows(_NO_PARENT, length, len(rows) - 1)
+            self._rows = rows
+            self.endInsertRows()
+        self._rows = rows
+        self.dataChanged.emit(self.index(0, 0), self.index(length - 1, len(Column) - 1))
 
     def set_badges(self, badges: Mapping[str, Badge], changed: Iterable[str]) -> None:
         """Show ``badges``; only the rows in ``changed`` are painted anew."""
@@ -141,8 +145,10 @@ class TableModel(QAbstractTableModel):
         title = _TITLES[section]
         if section == Column.WEIGHTS:
             title = f"{title} {self.unit.value}"
-        is_sorted = SORTS.get(Column(section)) is self._wanted.sort
-        return f"{title} {self._wanted.arrow}" if is_sorted else title
+        sorts = SORTS.get(Column(section)) is self._wanted.sort
+        # The arrow only where the order holds to the end of the table.
+        is_sorted = self._rows is None or self._rows.is_sorted
+        return f"{title} {self._wanted.arrow}" if sorts and is_sorted else title
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
@@ -156,7 +162,7 @@ class TableModel(QAbstractTableModel):
             case Qt.ItemDataRole.AccessibleTextRole:
                 found = self._spoken(row, badge, Column(index.column()))
             case Qt.ItemDataRole.ToolTipRole:
-                found = tooltip(row, badge)
+                found = tooltip(row, badge, self.unit)
             case Qt.ItemDataRole.TextAlignmentRole:
                 is_right = index.column() in RIGHT
                 side = Qt.AlignmentFlag.AlignRight if is_right else Qt.AlignmentFlag.AlignLeft
@@ -167,7 +173,7 @@ class TableModel(QAbstractTableModel):
                     ROW_ROLE: row,
                     BADGE_ROLE: badge,
                     CHOSEN_ROLE: chosen,
-                    FAVOURITE_ROLE: row.reference in self._favourites,
+                    FAVOURITE_ROLE: row.is_among(self._favourites),
                 }
                 found = known.get(role)
         return found
@@ -196,8 +202,9 @@ class TableModel(QAbstractTableModel):
     def _spoken(self, row: Row, badge: Badge | None, column: Column) -> str:
         text = self._text(row, badge, column)
         if column is Column.NAME:
-            marks = ["gated"] if row.gated else []
-            marks += ["favourite"] if row.reference in self._favourites else []
+            marks = [tr("gated")] if row.gated else []
+            marks += [tr("favourite")] if row.is_among(self._favourites) else []
+            marks += [words] if (words := spoken_place(row, self.unit)) else []
             return ", ".join([text, *marks])
         if column is Column.SPARE and badge is not None:
             return ", ".join(spoken_fit(badge, self.unit))

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QModelIndex, QPoint, QSize, Qt, Signal, Slot
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QHBoxLayout,
-    QListView,
     QMenu,
     QStackedLayout,
     QToolButton,
@@ -18,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from gui.browser import scrolling
 from gui.browser.delegate import RowDelegate
 from gui.browser.filters import (
     ANY,
@@ -28,10 +27,12 @@ from gui.browser.filters import (
     Filters,
     Group,
 )
-from gui.browser.parts import MessagePanel, OrderButton, SearchField, SourceChoice
+from gui.browser.panels import EndLine, MessagePanel
+from gui.browser.parts import OrderButton, SearchField, SourceChoice
+from gui.browser.row_list import RowList
 from gui.browser.row_menu import row_menu
 from gui.browser.rows import ROW_ROLE, Choice, Row, RowModel
-from gui.browser.view_model import BrowserViewModel, State
+from gui.browser.view_model import BrowserViewModel
 from gui.kit.controls import ElidedLabel, Ground, Hairline
 from gui.kit.icons import icon
 from gui.kit.progress import ProgressLine
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from PySide6.QtGui import QKeyEvent, QShowEvent
+    from PySide6.QtGui import QShowEvent
 
     from engine.cancel import CancelToken
     from engine.deployment.spec import Deployment
@@ -48,28 +49,14 @@ if TYPE_CHECKING:
     from engine.source.hub import HubClient
     from engine.source.raw import RawModel
     from engine.units import UnitSystem
+    from gui.browser.state import State
     from gui.kit.tasks import TaskRunner
     from gui.kit.theme import Theme
 
-_BATCH = 1000
 _GAP = 2
 """More room between the check mark and its word than the style leaves."""
 _BEHIND_MORE = frozenset(Group) - {Group.FIT, Group.PARAMETERS, Group.FORMAT}
 """Filters that only the expanded browser shows."""
-
-
-class _List(QListView):
-    """A list whose rows are opened by click or Enter, not by walking past them."""
-
-    entered_row = Signal(QModelIndex)
-
-    @override
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter} and self.currentIndex().isValid():
-            self.entered_row.emit(self.currentIndex())
-            event.accept()
-            return
-        super().keyPressEvent(event)
 
 
 class BrowserView(Ground):
@@ -89,7 +76,8 @@ class BrowserView(Ground):
         self.model = BrowserViewModel(runner, hub, self)
         self._theme = theme
         self._was_shown = False
-        self.search = SearchField("Name, link, path or config")
+        self._arrangement = -1
+        self.search = SearchField()
         self.sources = SourceChoice("sources")
         self.sources.setStyleSheet("QToolButton { padding: 0 3px; }")
         self._fits = self._chip("Fits here", "fits here")
@@ -107,9 +95,10 @@ class BrowserView(Ground):
         self._summary = ElidedLabel("caption", name="summary")
         self._order = OrderButton("order", "Order of the list")
         self.rows = RowModel(self)
-        self.list = _List()
         self._delegate = RowDelegate(theme, self)
+        self.list = RowList(self.rows, self._delegate)
         self.message = MessagePanel()
+        self.end = EndLine("end of list")
         self._progress = ProgressLine(self)
         self._build()
         self._connect()
@@ -172,24 +161,12 @@ class BrowserView(Ground):
         line.addWidget(self._order, 0, Qt.AlignmentFlag.AlignBaseline)
         column.addLayout(line)
         column.addWidget(Hairline())
-        self.list.setObjectName("models")
-        self.list.setAccessibleName("Models")
-        self.list.setFrameShape(QListView.Shape.NoFrame)
-        self.list.setUniformItemSizes(True)
-        # Qt places every row before it paints one: a third of a second for 100,000.
-        self.list.setLayoutMode(QListView.LayoutMode.Batched)
-        self.list.setBatchSize(_BATCH)
-        self.list.setMouseTracking(True)
-        self.list.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.list.setModel(self.rows)
-        self.list.setItemDelegate(self._delegate)
         below = QWidget()
         self._stack = QStackedLayout(below)
         self._stack.addWidget(self.list)
         self._stack.addWidget(self.message)
         column.addWidget(below, 1)
+        column.addWidget(self.end)
         self._below = below
 
     def _connect(self) -> None:
@@ -205,7 +182,9 @@ class BrowserView(Ground):
         self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.list.customContextMenuRequested.connect(self._on_menu)
         self.rows.more_wanted.connect(self.model.fetch_more)
+        scrolling.fetch_ahead(self.list)
         self.message.acted.connect(self.model.act_on_message)
+        self.end.acted.connect(self.model.act_at_end)
         self.model.changed.connect(self._on_changed)
         self.model.badges_changed.connect(self._on_badges)
         self.model.chosen.connect(self.chosen)
@@ -247,8 +226,8 @@ class BrowserView(Ground):
         self._delegate.set_theme(theme)
         self.search.set_theme(theme)
         self.message.set_theme(theme)
-        ground = theme.colors["surface.window"]
-        self.list.setStyleSheet(f"QListView {{ background: {ground}; }}")
+        self.end.set_theme(theme)
+        self.list.set_theme(theme)
         for chip in self._chips:
             chip.setFixedHeight(theme.size("chip"))
         self.sources.set_theme(theme)
@@ -258,7 +237,6 @@ class BrowserView(Ground):
         self.search.setFont(theme.font("body"))
         self._order.set_theme(theme)
         self._show(self.model.state)
-        self.list.viewport().update()
 
     # --- the state
 
@@ -269,9 +247,10 @@ class BrowserView(Ground):
 
     def _show(self, state: State) -> None:
         self.sources.show_source(state.source, state.counts)
+        self.search.show_sending(state.sends_to)
         self._show_filters(state.wanted.filters)
         self._summary.set_text(state.summary)
-        self._order.show_order(state.wanted)
+        self._order.show_order(state.wanted, is_sorted=state.rows.is_sorted)
         if self.rows.unit is not state.unit:
             self.rows.set_unit(state.unit)
         self._show_rows(state)
@@ -281,6 +260,7 @@ class BrowserView(Ground):
         if state.message is not None:
             self.message.show_message(state.message)
         self._stack.setCurrentWidget(self.message if state.message else self.list)
+        self.end.show_message(None if state.message else state.end)
 
     def _show_filters(self, filters: Filters) -> None:
         fits_here = HIDES_WHAT_DOESNT_FIT in filters.hidden
@@ -299,15 +279,31 @@ class BrowserView(Ground):
             action.setChecked(is_narrow and not filters.hides(Group.FORMAT, action.text()))
 
     def _show_rows(self, state: State) -> None:
-        """Take over the rows; the keyboard's place is kept by the key of its row."""
+        """Take over the rows; the keyboard's place is kept by the key of its row.
+
+        The list stays where it is unless the user asked for other rows.
+        """
         if state.rows is self.rows.rows:
             return
+        is_same = state.arrangement == self._arrangement
+        held = scrolling.hold(self.list) if is_same else None
+        self._arrangement = state.arrangement
         current = cast("Row | None", self.list.currentIndex().data(ROW_ROLE))
         self.rows.set_badges(self.model.badges, {})
         self.rows.set_rows(state.rows, has_more=state.has_more)
+        if not is_same:
+            self.list.scrollToTop()
         kept = self.rows.place(current.key) if current else None
         if kept is not None and not self.list.currentIndex().isValid():
-            self.list.setCurrentIndex(self.rows.index(kept))
+            if is_same:
+                self.list.selectionModel().setCurrentIndex(
+                    self.rows.index(kept), QItemSelectionModel.SelectionFlag.ClearAndSelect
+                )
+            else:
+                self.list.setCurrentIndex(self.rows.index(kept))
+        place = self.rows.place(held.key) if held else None
+        if held is not None and place is not None:
+            scrolling.put_back(self.list, self.rows.index(place), held.top)
 
     @Slot(object)
     def _on_badges(self, made: object) -> None:

@@ -2,60 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from engine.errors import HubOfflineError
 from engine.source import catalogue, files
 from engine.source.reference import is_hub_name
-from engine.units import UnitSystem
+from engine.words import tr
 from gui.browser import listing, messages, sources
 from gui.browser.badges import BadgeQueue
-from gui.browser.columns import Columns
 from gui.browser.filters import ALL, Filters, Group
+from gui.browser.hub_search import HubSearch
+from gui.browser.known import Known
 from gui.browser.listing import Sort, Wanted
 from gui.browser.rows import Badge, Choice, Row, Source
-from gui.browser.shelf import Shelf
+from gui.browser.state import State
+from gui.browser.telling import ASKS, Teller
 from gui.kit.latest import LatestOnly
-from gui.kit.throttle import Debounce
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
 
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
     from engine.source.hub import HubClient
     from engine.source.hub_models import HubPage
     from engine.source.raw import RawModel
-    from gui.browser.columns import Arranged
-    from gui.browser.messages import Message
+    from engine.units import UnitSystem
+    from gui.browser.columns import Columns
+    from gui.browser.shelf import Shelf
     from gui.kit.tasks import TaskRunner
 
-TYPING_PAUSE_MS = 250
-NOTHING = Columns(())
 _LONGEST_REFERENCE = 500
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class State:
-    """All that the room shows."""
-
-    source: Source = Source.CATALOGUE
-    query: str = ""
-    wanted: Wanted = field(default_factory=Wanted)
-    rows: Arranged = field(default_factory=lambda: NOTHING.arranged("", Wanted()))
-    has_more: bool = False
-    counts: Mapping[Source, int] = field(default_factory=dict[Source, int])
-    """Known numbers only."""
-    summary: str = ""
-    message: Message | None = None
-    is_busy: bool = False
-    unit: UnitSystem = UnitSystem.BINARY
-    shelf: Shelf = field(default_factory=Shelf)
 
 
 class BrowserViewModel(QObject):
@@ -75,29 +56,33 @@ class BrowserViewModel(QObject):
     def __init__(self, runner: TaskRunner, hub: HubClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.state = State()
-        self._badges: dict[Source, dict[str, Badge]] = {source: {} for source in Source}
         self._hub = hub
         self._plan: tuple[Deployment, Machine] | None = None
-        self._all: dict[Source, Columns] = {
-            Source.CATALOGUE: Columns(sources.catalogue_row(e) for e in catalogue.entries())
-        }
+        self._known = Known(partial(sources.own_row, hub=hub))
         self._read: dict[str, RawModel] = {}
         self._turned: set[Sort] = set()
-        self._summaries: dict[Source, str] = {}
-        self._page: HubPage | None = None
-        self._asked = ""
+        self._asked_for: object = None
+        """Source, words, filters and order of the list as the user wants it."""
+        self._arranged_for: object = None
+        """Those by which the rows were put in order; None to do it anew."""
+        self._is_new = False
+        """Whether the badges that are worked out are those of another plan."""
+        self._arrived: tuple[Row, ...] = ()
+        self._fruitless: int | None = None
         self._opening = ""
         self._opened = ""
         self._reference = ""
-        self._trouble: BaseException | None = None
         self._queue = BadgeQueue(self)
         self._queue.ready.connect(self._on_badges)
-        self._queue.finished.connect(self._publish)
-        self._queue.finished.connect(self.settled)
-        self._search = LatestOnly(runner, self)
-        self._search.succeeded.connect(self._on_page)
-        self._search.failed.connect(self._on_search_failed)
-        self._search.busy_changed.connect(self._publish)
+        self._queue.finished.connect(self._on_all_badges)
+        self._arriving = BadgeQueue(self)
+        """Rows of the Hub get their badges before they are shown, so that none goes again."""
+        self._arriving.ready.connect(self._on_badges)
+        self._arriving.finished.connect(self._join)
+        self._search = HubSearch(runner, hub, self)
+        self._teller = Teller(self._known, self._search)
+        self._search.answered.connect(self._on_page)
+        self._search.changed.connect(self._publish)
         self._learning = LatestOnly(runner, self)
         self._learning.succeeded.connect(self._on_learned)
         self._look = LatestOnly(runner, self)
@@ -105,14 +90,14 @@ class BrowserViewModel(QObject):
         self._look.busy_changed.connect(self._publish)
         self._acts: dict[str, Callable[[], None]] = {
             messages.SEARCH: self.search_hub,
-            messages.AGAIN: self._ask_hub,
+            messages.AGAIN: self._ask_again,
+            messages.FURTHER: self._look_further,
             messages.LOOK: self.refresh_local,
             messages.SHOW_ALL: partial(self.set_filters, ALL),
         }
         self._acts |= {
             words: partial(self._loosen, group) for group, words in messages.LOOSEN.items()
         }
-        self._typing = Debounce(TYPING_PAUSE_MS, self._on_typing_paused, self)
         self._publish()
 
     # --- what the user does
@@ -123,25 +108,34 @@ class BrowserViewModel(QObject):
         if shelf == before:
             return
         self.state = replace(self.state, shelf=shelf)
-        if shelf.folders != before.folders and Source.LOCAL in self._all:
+        if shelf.folders != before.folders and self._known.is_counted:
             self.refresh_local()
-        self._fill_own()
+        if shelf.references != before.references:
+            self._known.set_kept(shelf.references)
+            self._queue.add([r for r in self._known.columns.rows if r.key not in self.badges])
         self._publish()
 
     def set_favourite(self, row: Row, kept: bool) -> None:  # noqa: FBT001 - a signal's argument
         """Keep ``row`` among the favourites, or no longer."""
-        words = f"{'Add' if kept else 'Remove'} favourite {row.name}"
-        self._edit(words, self.state.shelf.with_favourite(row.reference, kept=kept))
+        words = tr("Add favourite {name}") if kept else tr("Remove favourite {name}")
+        shelf = self.state.shelf
+        if kept:
+            shelf = shelf.with_favourite(row.reference, kept=True)
+        else:
+            for reference in (row.key, row.path):
+                shelf = shelf.with_favourite(reference, kept=False)
+        self._edit(words.format(name=row.name), shelf)
 
     def forget(self, row: Row) -> None:
         """Take ``row`` out of what was opened last."""
-        words = f"Forget {row.name}"
-        self._edit(words, self.state.shelf.without_recent(row.reference))
+        shelf = self.state.shelf.without_recent(row.key).without_recent(row.path)
+        self._edit(tr("Forget {name}").format(name=row.name), shelf)
 
     def set_folder(self, folder: str, *, searched: bool) -> None:
         """Search ``folder`` for models, or no longer."""
-        words = f"{'Search' if searched else 'Stop searching'} {Path(folder).name or folder}"
-        self._edit(words, self.state.shelf.with_folder(folder, kept=searched))
+        words = tr("Search {name}") if searched else tr("Stop searching {name}")
+        shelf = self.state.shelf.with_folder(folder, kept=searched)
+        self._edit(words.format(name=Path(folder).name or folder), shelf)
 
     def _edit(self, words: str, shelf: Shelf) -> None:
         before = self.state.shelf
@@ -149,61 +143,93 @@ class BrowserViewModel(QObject):
             self.set_shelf(shelf)
             self.edited.emit(words, before, shelf)
 
-    def _fill_own(self) -> None:
-        here = {row.path: row for row in self._all.get(Source.LOCAL, NOTHING).rows}
-        self._all[Source.OWN] = Columns(
-            sources.own_row(reference, here, self._hub) for reference in self.state.shelf.references
-        )
-        if self.state.source is Source.OWN:
-            self._start_badges()
-
     @property
     def chosen_row(self) -> Row | None:
-        """The row of the model in the window, whichever list it is in."""
-        key = self.state.wanted.chosen
-        rows = (columns.get(key) for columns in (self.columns, *self._all.values()))
-        return next((row for row in rows if row is not None), None)
+        """The row of the model in the window, whether it is shown or not."""
+        return self._known.columns.get(self.state.wanted.chosen)
 
     def set_source(self, source: Source) -> None:
-        """Show another source; this computer is searched when it is first asked for."""
+        """Narrow the list to a source, or show all; who picks the Hub wants it asked."""
         if source is self.state.source:
             return
         self.state = replace(self.state, source=source)
-        if source in {Source.LOCAL, Source.OWN}:
-            self.count_local()
-        if source is Source.OWN:
-            self._fill_own()
-        if source is Source.HUB and self.state.query:
-            self._typing.request()
+        if source is Source.HUB:
+            self._search.is_wanted = True
+        if source in ASKS and self._search.asked is None:
+            self._search.type(self._words)
+        self.count_local()
         self._start_badges()
         self._publish()
 
     def set_query(self, query: str) -> None:
-        """Narrow the list; on the Hub ask for it once the typing pauses."""
+        """Narrow the list at once; the Hub's hits join once the typing pauses."""
+        before = self._words
         self.state = replace(self.state, query=query)
-        if self.state.source is Source.HUB:
-            self._typing.request()
+        if self._words != before:
+            self._arriving.stop()
+            self._fruitless = None
+            self._known.columns.forget_answer()
+            self._search.type(self._words if self.state.source in ASKS else "")
         self._publish()
 
+    @property
+    def _words(self) -> str:
+        return self._search.words_of(self.state.query)
+
     def submit(self) -> None:
-        """Enter in the search field: open what was typed if it is a reference, else search."""
+        """Enter in the search field: open what was named, else search the Hub too, else the first.
+
+        A whole name is opened as it is, even where more popular rows hold its words.
+        """
         text = self.state.query.strip()
         if not text:
             return
-        if listing.is_reference(text, self._hub.endpoint):
+        named = self._named(text)
+        if named is not None:
+            self.choose(named.key)
+        elif not self._words or ("/" in text and is_hub_name(text)):
             self.open(text)
-        elif self.state.source is Source.HUB:
-            self._typing.cancel()
-            self._ask_hub()
+        elif self._can_ask and self._search.asked != text:
+            self._ask()
         elif self.state.rows:
             self.choose(self.state.rows[0].key)
         else:
             self.open(text)
 
+    def _named(self, text: str) -> Row | None:
+        """The row of which ``text`` is the whole name."""
+        entry = catalogue.find(text)
+        return self.columns.spelled(entry.id if entry is not None else text)
+
+    @property
+    def _can_ask(self) -> bool:
+        return self.state.source in ASKS and not self._search.is_offline
+
     def search_hub(self) -> None:
-        """Ask the Hub for the words in the search field."""
-        self.state = replace(self.state, source=Source.HUB)
-        self._ask_hub()
+        """Ask the Hub for the words in the search field, and from now on for what is typed."""
+        if self.state.source not in ASKS:
+            self.state = replace(self.state, source=Source.ALL)
+        self._ask()
+
+    def _ask(self) -> None:
+        self._known.columns.forget_answer()
+        self._fruitless = None
+        self._search.ask(self._words)
+        self._publish()
+
+    def _ask_again(self) -> None:
+        self._search.again(self._words)
+        self._publish()
+
+    def _look_further(self) -> None:
+        self._fruitless = None
+        self._search.more()
+        self._publish()
+
+    def act_at_end(self) -> None:
+        """Do what the line below the last row offers."""
+        if self.state.end is not None and self.state.end.action:
+            self._acts[self.state.end.action]()
 
     def act_on_message(self) -> None:
         """Do what the message in place of the list offers."""
@@ -215,11 +241,18 @@ class BrowserViewModel(QObject):
         self._want(replace(self.state.wanted, filters=filters))
 
     def set_sort(self, sort: Sort) -> None:
-        """Sort by something else; the same again turns the order round."""
+        """Sort by something else; the same again turns the order round.
+
+        Where rows came later and stand below the others, the same again sorts them in.
+        """
         wanted = self.state.wanted
-        if sort is wanted.sort:
+        if sort is wanted.sort and self.state.rows.is_sorted:
             self._turned ^= {sort}
-        self._want(replace(wanted, sort=sort, descending=self._descends(sort)))
+        self._arranged_for = None
+        self.state = replace(
+            self.state, wanted=replace(wanted, sort=sort, descending=self._descends(sort))
+        )
+        self._publish()
 
     def restore_order(self, sort: str, turned: Collection[str]) -> None:
         """Sort as last time.
@@ -252,32 +285,31 @@ class BrowserViewModel(QObject):
         if row is not None:
             self._reference = row.reference
             self.set_chosen(key)
-            said = Path(row.path) if row.path else row.key
-            self.chosen.emit(Choice(row.key, row.fetch, said))
+            is_asked = self.state.source is Source.HUB and row.afresh is not None
+            self.chosen.emit(Choice(row.key, row.afresh if is_asked and row.afresh else row.fetch))
 
     def open(self, what: Path | str) -> None:
         """Open a file, a folder, or whatever a text refers to."""
         self._opening = what.strip() if isinstance(what, str) else ""
         self._reference = str(what).strip()
         if isinstance(what, str):
-            self.chosen.emit(Choice(what[:200], partial(sources.resolved, what, self._hub), what))
+            self.chosen.emit(Choice(what[:200], partial(sources.resolved, what, self._hub)))
         else:
-            self.chosen.emit(Choice(what.name, partial(files.read, what), what))
+            self.chosen.emit(Choice(what.name, partial(files.read, what)))
 
     def fetch_more(self) -> None:
         """Ask the Hub for the next page."""
-        page = self._page
-        if page is not None and page.has_more and not self._search.is_busy:
-            self._search.submit(partial(sources.ask, self._hub, self._asked, page))
+        if self.state.has_more:
+            self._search.more()
 
     @property
     def columns(self) -> Columns:
-        """All rows of the source that is shown."""
-        return self._all.get(self.state.source, NOTHING)
+        """All rows among which the source narrows."""
+        return self._known.of(self.state.source)
 
     def count_local(self) -> None:
         """Look for models on this computer once, in the background, so that they are counted."""
-        if Source.LOCAL not in self._all and not self._look.is_busy:
+        if not self._known.is_counted and not self._look.is_busy:
             self.refresh_local()
 
     def refresh_local(self) -> None:
@@ -291,8 +323,11 @@ class BrowserViewModel(QObject):
         if self._plan != (deployment, machine):
             if self._plan and not listing.is_told_apart(self._plan[0], deployment):
                 # Its words would pass for those of the plan that is not counted yet.
-                self._summaries.clear()
+                self._teller.forget()
             self._plan = (deployment, machine)
+            self._is_new = True
+            if self._arriving.is_busy:
+                self._arriving.start(self._known.arriving(self._arrived), *self._plan)
             self._start_badges()
             self._publish()
 
@@ -308,6 +343,10 @@ class BrowserViewModel(QObject):
         if raw is not None:
             self._learn(key.partition(":")[0], raw)
         self._want(replace(self.state.wanted, chosen=key))
+
+    def note_access(self) -> None:
+        """Whether the Hub may be asked has changed."""
+        self._publish()
 
     def note_opened(self) -> None:
         """What was asked for last is in the window now."""
@@ -328,19 +367,16 @@ class BrowserViewModel(QObject):
         return "" if row.path or not is_hub_name(row.key) else f"{self._hub.endpoint}/{row.key}"
 
     def _learn(self, key: str, raw: RawModel) -> None:
-        row = self._all.get(Source.HUB, NOTHING).get(key)
+        row = self._known.columns.get(key)
         if row is not None and row.model is None:
             self._learning.submit(lambda _token: sources.learned(row, raw))
 
     @Slot(object)
     def _on_learned(self, row: Row) -> None:
-        found = self._all.get(Source.HUB, NOTHING)
-        if row.key not in found.places:
-            return
-        found.replace(row)
-        if self.state.source is Source.HUB:
+        if self._known.columns.get(row.key) is not None:
+            self._known.replace(row)
             self._queue.add((row,))
-        self._publish()
+            self._publish()
 
     def _want(self, wanted: Wanted) -> None:
         if wanted != self.state.wanted:
@@ -350,76 +386,67 @@ class BrowserViewModel(QObject):
     @property
     def is_settled(self) -> bool:
         """Whether nothing is still being worked out."""
-        waiting = self._queue.is_busy or self._typing.is_pending
-        jobs = (self._search, self._look, self._learning)
-        return not (waiting or any(job.is_busy for job in jobs))
+        queues = (self._queue, self._arriving, self._look, self._learning)
+        return self._search.is_settled and not any(part.is_busy for part in queues)
 
     # --- badges
 
     @property
     def badges(self) -> Mapping[str, Badge]:
-        """Badges of the source that is shown, by row key."""
-        return self._badges[self.state.source]
+        """Badges by row key."""
+        return self._known.badges
 
     def _start_badges(self) -> None:
         if self._plan is None:
             return
         shown = self.state.rows
         # What the user looks at comes first.
-        rows = sorted(self.columns.rows, key=lambda row: shown.place(row.key) is None)
+        rows = sorted(self._known.columns.rows, key=lambda row: shown.place(row.key) is None)
         self._queue.start(rows, *self._plan)
 
     @Slot(object)
     def _on_badges(self, made: dict[str, Badge]) -> None:
-        self._badges[self.state.source].update(made)
-        self.columns.set_badges(made)
+        self._known.set_badges(made)
         self.badges_changed.emit(made)
+
+    @Slot()
+    def _on_all_badges(self) -> None:
+        if self._is_new:
+            # By another plan other rows fit, and in another order.
+            self._is_new, self._arranged_for = False, None
+        self._publish()
+        self.settled.emit()
 
     # --- the Hub
 
-    def _on_typing_paused(self) -> None:
-        if self.state.source is not Source.HUB:
-            return
-        query = self.state.query.strip()
-        if query and not listing.is_reference(query, self._hub.endpoint):
-            self._ask_hub()
-
-    def _ask_hub(self) -> None:
-        self._asked = self.state.query.strip()
-        self._page, self._trouble = None, None
-        self._all.pop(Source.HUB, None)
-        self._search.submit(partial(sources.ask, self._hub, self._asked, None))
-        self._publish()
-
     @Slot(object)
     def _on_page(self, page: HubPage) -> None:
-        found = self._all.setdefault(Source.HUB, Columns(()))
         rows = (sources.hub_row(model, self._hub) for model in page.models)
-        new = tuple(
-            sources.remembering(row, self._read) for row in rows if row.key not in found.places
-        )
-        found.extend(new)
-        # A model that an earlier search brought has its badge, if it is for this plan.
-        found.set_badges(self._badges[Source.HUB])
-        self._page, self._trouble = page, None
-        self._publish()
-        if self.state.source is Source.HUB and self._plan is not None:
-            self._queue.add(new) if self._queue.is_busy else self._queue.start(new, *self._plan)
+        self._arrived = tuple(sources.remembering(row, self._read) for row in rows)
+        if self._plan is None:
+            self._join()
+        else:
+            self._arriving.start(self._known.arriving(self._arrived), *self._plan)
+            self._publish()
 
-    @Slot(object)
-    def _on_search_failed(self, error: BaseException) -> None:
-        self._trouble = error
+    @Slot()
+    def _join(self) -> None:
+        """The newest page comes into the list, below what is there."""
+        before = len(self.state.rows)
+        self._known.add_found(self._arrived)
         self._publish()
+        if len(self.state.rows) == before:
+            self._fruitless = len(self._arrived)
+            self._publish()
 
     # --- this computer
 
     @Slot(object)
     def _on_local(self, found: object) -> None:
-        self._all[Source.LOCAL] = Columns(cast("tuple[Row, ...]", found))
-        if self.state.source is Source.OWN:
-            self._fill_own()
-        if self.state.source is Source.LOCAL:
-            self._start_badges()
+        rows = cast("tuple[Row, ...]", found)
+        self._known.set_here(rows)
+        self._arranged_for = None
+        self._queue.add([row for row in self._known.columns.rows if row.path])
         self._publish()
 
     # --- the state
@@ -427,55 +454,35 @@ class BrowserViewModel(QObject):
     @Slot()
     def _publish(self) -> None:
         state = self.state
-        everything = self.columns.rows
-        # The Hub has searched; narrowing its answer again would hide what it found otherwise.
-        query = "" if state.source is Source.HUB else state.query
-        rows = self.columns.arranged(query, state.wanted)
-        counted = (Source.CATALOGUE, Source.LOCAL)
-        counts = {k: len(self._all[k].rows) for k in counted if k in self._all}
-        has_more = state.source is Source.HUB and bool(self._page and self._page.has_more)
-        is_busy = {
-            Source.CATALOGUE: False,
-            Source.HUB: self._search.is_busy,
-            Source.LOCAL: self._look.is_busy,
-            Source.OWN: False,
-        }[state.source]
+        wanted = state.wanted
+        query = state.query.strip()
+        asked_for = (state.source, query, wanted.filters, wanted.sort, wanted.descending)
+        is_same = asked_for == self._arranged_for
+        # What a person looks at keeps its place until they ask for something else.
+        rows = self.columns.arranged(query, wanted, state.source, state.rows if is_same else None)
+        changed = self._asked_for != asked_for
+        self._arranged_for = self._asked_for = asked_for
+        asks = state.source in ASKS
+        has_more = asks and self._search.has_more and self._fruitless is None
+        is_asking = asks and (self._search.is_busy or self._arriving.is_busy)
+        is_looking = state.source is Source.LOCAL and self._look.is_busy
+        counts = {Source.ALL: len(self._known.columns.standing(Source.ALL))}
+        if self._known.is_counted:
+            counts[Source.LOCAL] = len(self._known.columns.standing(Source.LOCAL))
         self.state = replace(
             state,
             rows=rows,
+            arrangement=state.arrangement + changed,
             counts=counts,
-            has_more=has_more,
-            is_busy=is_busy,
-            summary=self._summary(everything, has_more=has_more),
-            message=None if rows or is_busy else self._message(rows),
+            has_more=has_more and not is_asking,
+            is_busy=is_asking or is_looking,
+            summary=self._teller.summary(
+                state, rows, self._plan, has_more=has_more, is_counting=self._queue.is_busy
+            ),
+            message=None
+            if rows or is_asking or is_looking
+            else self._teller.message(state, rows, self._opened),
+            end=self._teller.end(state, is_asking=is_asking, last_page=self._fruitless),
+            sends_to=self._search.host if self._search.is_wanted and self._can_ask else "",
         )
         self.changed.emit(self.state)
-
-    def _summary(self, everything: Sequence[Row], *, has_more: bool) -> str:
-        """The count line; while badges are worked out, that of the plan before."""
-        source = self.state.source
-        if not self._queue.is_busy:
-            self._summaries[source] = listing.summary(
-                everything, self.badges, source, self._plan, has_more
-            )
-        return self._summaries.get(source) or listing.summary(
-            everything, {}, source, None, has_more
-        )
-
-    def _message(self, rows: Arranged) -> Message:
-        state = self.state
-        if state.source is Source.HUB and not rows.answering:
-            is_offline = isinstance(self._trouble, HubOfflineError) or self._hub.offline
-            asked = self._asked if self._page is not None else None
-            number = len(self._all[Source.CATALOGUE].rows)
-            return messages.of_the_hub(self._trouble, asked, number if is_offline else None)
-        query = state.query.strip()
-        if query and listing.is_reference(query, self._hub.endpoint):
-            return messages.IS_OPEN if query == self._opened else messages.PRESS_ENTER
-        if not self.columns.rows:
-            return messages.NO_OWN if state.source is Source.OWN else messages.NO_LOCAL
-        if query and not rows.answering:
-            return messages.unknown_name(query)
-        filters = state.wanted.filters
-        title, detail, group = listing.nothing_left(rows, self.badges, filters, state.unit)
-        return messages.nothing_left(title, detail, group)

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
 )
 
 from engine.source.access import Access, Origin
-from engine.source.hub import HubClient
 from gui.kit.controls import label, running_text, set_role
 from gui.kit.latest import LatestOnly
 from gui.kit.messages import sentence
@@ -25,6 +24,7 @@ from gui.kit.progress import ProgressLine
 
 if TYPE_CHECKING:
     from engine.cancel import CancelToken
+    from engine.source.hub import HubClient
     from gui.kit.tasks import TaskRunner
 
 _PURPOSE = (
@@ -133,12 +133,12 @@ class AccessDialog(QDialog):
         self._asked.submit(look)
 
     def _on_keep(self) -> None:
-        text, endpoint, access = self.field.text(), self._hub.endpoint, self._hub.access
+        text, hub, access = self.field.text(), self._hub, self._hub.access
         if access is None:
             return
 
         def attempt(token: CancelToken) -> _Tried:
-            name, reads_only = HubClient(endpoint, Access.only(text)).whoami(token)
+            name, reads_only = hub.asked_as(Access.only(text)).whoami(token)
             token.raise_if_cancelled()
             return _Tried(access.keep(text), name, reads_only)
 

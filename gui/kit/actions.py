@@ -21,33 +21,30 @@ class Command:
     text: str
     shortcut: str = ""
     tip: str = ""
+    also: str = ""
+    """A second shortcut."""
     group: str = ""
     checkable: bool = False
     section: bool = False
     """Whether a line separates it from the command before."""
     role: QAction.MenuRole = QAction.MenuRole.NoRole
 
+    @property
+    def title(self) -> str:
+        """Its words without what a menu adds."""
+        return self.text.replace("&", "").removesuffix("…")
+
+    @property
+    def keys(self) -> tuple[QKeySequence, ...]:
+        """The shortcuts it is delivered with."""
+        return tuple(QKeySequence(text) for text in (self.shortcut, self.also) if text)
+
 
 COMMANDS = (
-    Command("open", "&File", "&Open…", "Ctrl+O", "Read a model or a workspace"),
+    Command("open", "&File", "&Open…", "Ctrl+O", "Read a config.json, a .safetensors or a .gguf"),
     Command("open folder", "&File", "Open model &folder…", "", "Read a model's folder"),
     Command(
         "by hand", "&File", "Enter a model by &hand…", "Ctrl+N", "Size a model without a config"
-    ),
-    Command("save", "&File", "Sa&ve workspace", "Ctrl+S", "Keep plan and comparison in a file"),
-    Command(
-        "save as",
-        "&File",
-        "Save &workspace as…",
-        "Ctrl+Shift+S",
-        "Keep plan and comparison in another file",
-    ),
-    Command(
-        "new",
-        "&File",
-        "Clea&r the desk",
-        "",
-        "A plan as new, nothing compared, and no file; the model stays",
     ),
     Command(
         "open recording", "&File", "Open re&cording…", "", "Play a recording of measured memory"
@@ -71,6 +68,7 @@ COMMANDS = (
     Command("report", "&File", "Export &report…", "Ctrl+E", "Write a PDF", section=True),
     Command("access", "&File", "&Access to the Hub…", "", "A token for gated models", section=True),
     Command("offline", "&File", "Stay o&ff-line", "", "Never ask the Hub", checkable=True),
+    Command("network", "&File", "Net&work…", "", "Proxy, certificates, mirror, and what was sent"),
     Command(
         "preferences",
         "&File",
@@ -149,6 +147,8 @@ COMMANDS = (
         section=True,
     ),
     Command("unit GB", "&View", "G&B (1 GB = 1,000,000,000 bytes)", group="unit", checkable=True),
+    Command("full screen", "&View", "F&ull screen", "F11", checkable=True, section=True),
+    Command("menu", "&View", "Op&en the menu", "F10"),
     Command("hold", "&View", "H&old the picture", "Space", checkable=True, section=True),
     Command("context", "&Plan", "&Context…", "Ctrl+L", "Type a context"),
     Command("settings", "&Plan", "All &settings…", "Ctrl+.", "Every setting of the plan's runtime"),
@@ -163,10 +163,13 @@ COMMANDS = (
     ),
     Command("verify", "&Plan", "&Verify the parameters…", section=True),
     Command("measure", "&Plan", "&Measure this computer again", "F5", section=True),
+    Command("terms", "&Help", "&What the words mean", "F1", "Each term of the window in one line"),
+    Command("keys", "&Help", "&Keyboard shortcuts", "Ctrl+?", "All of them", also="?"),
     Command("commands", "&Help", "&Commands…", "Ctrl+K", "Find a command by its name"),
     Command("about", "&Help", "&About Plimsoll", role=QAction.MenuRole.AboutRole),
 )
-MENUS = ("&File", "&Edit", "&View", "&Plan", "&Help")
+EDIT = "&Edit"
+MENUS = ("&File", EDIT, "&View", "&Plan", "&Help")
 
 
 class Actions:
@@ -175,21 +178,32 @@ class Actions:
     def __init__(self, owner: QObject) -> None:
         self._actions: dict[str, QAction] = {}
         self._groups: dict[str, QActionGroup] = {}
+        self._own_words: dict[str, str] = {}
+        self._words: dict[str, str] = {}
         for command in COMMANDS:
             action = QAction(command.text, owner)
             action.setObjectName(command.key)
             action.setCheckable(command.checkable)
             action.setMenuRole(command.role)
-            if command.shortcut:
-                action.setShortcut(QKeySequence(command.shortcut))
-            words = command.tip or command.text.replace("&", "").removesuffix("…")
-            hint = QKeySequence(command.shortcut).toString(QKeySequence.SequenceFormat.NativeText)
-            action.setToolTip(f"{words} ({hint})" if hint else words)
+            action.setShortcuts(list(command.keys))
             action.setStatusTip("")
             if command.group:
                 group = self._groups.setdefault(command.group, QActionGroup(owner))
                 group.addAction(action)
             self._actions[command.key] = action
+            self._own_words[command.key] = command.tip or command.title
+            self.tell(command.key)
+
+    def tell(self, key: str, words: str = "") -> None:
+        """Let a command's tooltip say ``words``, or its own where there are none, and its key."""
+        self._words[key] = words or self._own_words[key]
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Say in every tooltip the key the command has now."""
+        for key, words in self._words.items():
+            hint = self._actions[key].shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+            self._actions[key].setToolTip(f"{words} ({hint})" if hint else words)
 
     def __getitem__(self, key: str) -> QAction:
         return self._actions[key]
@@ -202,7 +216,7 @@ class Actions:
     def fill(self, bar: QMenuBar, edit: tuple[QAction, ...]) -> None:
         """Build the menus; ``edit`` is the Edit menu."""
         menus = {title: bar.addMenu(title) for title in MENUS}
-        menus["&Edit"].addActions(list(edit))
+        menus[EDIT].addActions(list(edit))
         for command in COMMANDS:
             if command.section:
                 menus[command.menu].addSeparator()

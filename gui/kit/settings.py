@@ -13,10 +13,12 @@ import contextlib
 import json
 import os
 import tempfile
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
+from engine.errors import UsageError
+from engine.source.reach import ProxyChoice, Reach
 from engine.units import UnitSystem
 
 if TYPE_CHECKING:
@@ -75,10 +77,10 @@ class Settings:
     recents: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     """Searched for models."""
-    workspace: str = ""
-    """Path of the open workspace; empty where none was saved."""
     offline: bool = False
     """Whether the Hub is never asked."""
+    reach: Reach = field(default_factory=Reach)
+    """How the Hub is reached."""
     python: str = ""
     """The Python chosen to build models with; empty to look for one."""
 
@@ -153,7 +155,7 @@ def _plain(value: object) -> object:
     if isinstance(value, dict):
         pairs = cast("dict[str, object]", value)
         return {name: _plain(one) for name, one in pairs.items()}
-    return value
+    return asdict(value) if isinstance(value, Reach) else value
 
 
 def _settings(values: Mapping[str, object]) -> Settings:
@@ -167,7 +169,7 @@ def _settings(values: Mapping[str, object]) -> Settings:
     for name in _SWITCHES:
         if isinstance(values.get(name), bool):
             found[name] = values[name]
-    for name in ("last_folder", "python", "order", "language", "workspace"):
+    for name in ("last_folder", "python", "order", "language"):
         text = values.get(name)
         if _is_text(text):
             found[name] = text
@@ -178,11 +180,26 @@ def _settings(values: Mapping[str, object]) -> Settings:
     if isinstance(blobs, dict):
         pairs = cast("dict[str, object]", blobs)
         found["splitters"] = {k: _blob(v) for k, v in list(pairs.items())[:20]}
+    found["reach"] = _reach(values.get("reach"))
     keys = values.get("shortcuts")
     if isinstance(keys, dict):
         pairs = cast("dict[str, object]", keys)
         found["shortcuts"] = {k: v for k, v in list(pairs.items())[:_MOST_SHORTCUTS] if _is_text(v)}
     return Settings(**found)
+
+
+def _reach(value: object) -> Reach:
+    """The way to the Hub; the usual one where any part of it can't be meant."""
+    parts = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    texts = {item.name: parts.get(item.name, item.default) for item in fields(Reach)}
+    if not all(map(_is_text, texts.values())):
+        return Reach()
+    named = cast("dict[str, str]", texts)
+    try:
+        choice = ProxyChoice(named.pop("proxy"))
+        return Reach(choice, **named).checked()
+    except (ValueError, UsageError):
+        return Reach()
 
 
 def _texts(value: object, most: int) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gui.kit.theme import Theme
 
 _PICTURE = 18
-_ROW_PADDING = 14
+_ROW_PADDING = 8
 _LIST_PADDING = 58
 """What a row needs beside its icon and its title."""
 _WIDTH, _HEIGHT = 760, 560
@@ -55,7 +55,6 @@ class SettingsDialog(QDialog):
         self.list.setAccessibleName(tr("Pages"))
         self.list.setProperty("role", "pages")
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.list.setIconSize(QSize(_PICTURE, _PICTURE))
         self.stack = QStackedWidget()
         self.list.currentRowChanged.connect(self.stack.setCurrentIndex)
         leave = QPushButton(tr("Close"))
@@ -100,15 +99,16 @@ class SettingsDialog(QDialog):
     def set_theme(self, theme: Theme) -> None:
         """Take colours and text size of ``theme``."""
         self._theme = theme
-        height = theme.size("control") + _ROW_PADDING - 6
+        picture_size = theme.grown(_PICTURE)
+        self.list.setIconSize(QSize(picture_size, picture_size))
         for row, picture in enumerate(self._pictures):
             item = self.list.item(row)
-            item.setIcon(icon(picture, theme.color("text.secondary"), _PICTURE))
-            item.setSizeHint(QSize(0, height))
+            item.setIcon(icon(picture, theme.color("text.secondary"), picture_size))
+            item.setSizeHint(QSize(0, theme.size("control") + _ROW_PADDING))
         metrics = self.list.fontMetrics()
         titles = (self.list.item(row).text() for row in range(self.list.count()))
         widest = max((metrics.horizontalAdvance(title) for title in titles), default=0)
-        self.list.setFixedWidth(widest + _PICTURE + _LIST_PADDING)
+        self.list.setFixedWidth(widest + picture_size + _LIST_PADDING)
 
     @override
     def open(self) -> None:

@@ -5,26 +5,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QLineEdit
+
+_FAR = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
 
 
 def leave_to_window(event: QEvent, edit: QLineEdit) -> bool:
     """Let a command pass that ``edit`` would take; returns whether it did.
 
-    Under X11 a text field takes Ctrl+E to go to the end of the line, everywhere it takes undo
-    and redo even when it has nothing to undo: then the plan is meant.
+    Under X11 a text field takes Ctrl+E to go to the end of the line, and more of that kind: a key
+    with Ctrl or Alt that is one of the window's commands is meant for that. Everywhere a field
+    takes undo and redo even when it has nothing to undo: then the plan is meant.
     """
     if event.type() != QEvent.Type.ShortcutOverride or not isinstance(event, QKeyEvent):
         return False
-    is_report = (
-        event.modifiers() == Qt.KeyboardModifier.ControlModifier and event.key() == Qt.Key.Key_E
-    )
-    is_undo = event.matches(QKeySequence.StandardKey.Undo) and not edit.isUndoAvailable()
-    is_redo = event.matches(QKeySequence.StandardKey.Redo) and not edit.isRedoAvailable()
-    if not (is_report or is_undo or is_redo):
+    if event.matches(QKeySequence.StandardKey.Undo):
+        is_the_windows = not edit.isUndoAvailable()
+    elif event.matches(QKeySequence.StandardKey.Redo):
+        is_the_windows = not edit.isRedoAvailable()
+    else:
+        is_the_windows = bool(event.modifiers() & _FAR) and _is_command(event, edit)
+    if not is_the_windows:
         return False
     event.ignore()
     return True
+
+
+def _is_command(event: QKeyEvent, edit: QLineEdit) -> bool:
+    pressed = QKeySequence(event.keyCombination())
+    actions = edit.window().findChildren(QAction, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    return any(pressed in action.shortcuts() for action in actions)

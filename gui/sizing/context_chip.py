@@ -15,8 +15,6 @@ from gui.kit.icons import icon
 from gui.sizing.first_contexts import Offer, offers, origin
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QResizeEvent
-
     from gui.kit.theme import Theme
     from gui.sizing.view_model import SizingViewModel, State
 
@@ -36,10 +34,11 @@ class ContextChip(QToolButton):
         super().__init__(parent)
         self._model = model
         self._state: State | None = None
+        self._is_bare = True
         self.setObjectName("context chip")
         self.setProperty("role", "chip")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setStyleSheet("QToolButton { padding: 0 3px; }")
         self.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
         # The list says what is in force when it opens, not what was when the plan changed.
@@ -52,26 +51,28 @@ class ContextChip(QToolButton):
         self._show()
 
     def set_bare(self, *, bare: bool) -> None:
-        """Let the arrow stand alone, or beside the word where that has room."""
-        self.setMaximumWidth(_BARE if bare else 16_777_215)
+        """Let the arrow stand alone, or beside the word."""
+        if bare != self._is_bare:
+            self._is_bare = bare
+            self._show()
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
         self.setIcon(icon("chevron-down", theme.color("text.secondary"), _ICON))
 
+    @property
+    def word_width(self) -> int:
+        """Room that the word takes beside the arrow; 0 where it isn't shown."""
+        word = self.text()
+        return self.fontMetrics().horizontalAdvance(word) + _GAP if word else 0
+
     @override
     def sizeHint(self) -> QSize:
-        text = self.fontMetrics().horizontalAdvance(self.text())
-        return QSize(_BARE + (text + _GAP if text else 0), super().sizeHint().height())
+        return QSize(_BARE + self.word_width, super().sizeHint().height())
 
     @override
     def minimumSizeHint(self) -> QSize:
-        return QSize(_BARE, super().minimumSizeHint().height())
-
-    @override
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._choose_style()
+        return self.sizeHint()
 
     def _show(self) -> None:
         if self._state is None:
@@ -79,16 +80,11 @@ class ContextChip(QToolButton):
         word, sentence = origin(self._state)
         self.setAccessibleName(sentence)
         self.setToolTip(sentence)
-        self.setText(word)
-        self.updateGeometry()
-        self._choose_style()
-
-    def _choose_style(self) -> None:
-        """The word stands beside the arrow where there is room for all of it."""
-        has_room = bool(self.text()) and self.width() >= self.sizeHint().width()
+        shown = "" if self._is_bare else word
         style = Qt.ToolButtonStyle
+        self.setText(shown)
         self.setToolButtonStyle(
-            style.ToolButtonTextBesideIcon if has_room else style.ToolButtonIconOnly
+            style.ToolButtonTextBesideIcon if shown else style.ToolButtonIconOnly
         )
 
     def _on_clicked(self) -> None:

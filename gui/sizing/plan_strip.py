@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QHBoxLayout,
@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from typing_extensions import override
 
 from engine.runtimes import registry
 from engine.words import tr
@@ -237,6 +238,13 @@ class PlanStrip(Ground):
         for control in (self.weights, self.kv):
             control.setEnabled(state.model is not None)
 
+    @override
+    def minimumSizeHint(self) -> QSize:
+        # The chip gives its word up where the strip gets narrow, and must not keep it wide.
+        least = super().minimumSizeHint()
+        return QSize(least.width() - self.assumed.word_width, least.height())
+
+    @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shrink gaps and wishes where the strip is narrow."""
         super().resizeEvent(event)

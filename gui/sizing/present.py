@@ -13,7 +13,6 @@ from engine.evidence import Basis
 from engine.fit.judge import judge
 from engine.fit.verdict import Fit
 from engine.units import UnitSystem
-from engine.words import tr
 from gui.kit import format as fmt
 from gui.kit.charts.captions import bound_sign, drawn_bytes
 from gui.sizing.explain import bound_words
@@ -87,12 +86,8 @@ def verdict(state: State) -> Words:
     if state.problem:
         headline = "This plan can’t be worked out"
         return Words("over", "triangle-alert", headline, state.problem)
-    if state.sizing is None and state.awaited:
-        headline = tr("Not sized: its model isn’t here")
-        return Words("unknown", "circle-help", headline, tr("The plan is kept meanwhile."))
     if state.sizing is None:
-        headline, detail = tr("Pick a model"), tr("On the left, or drop a file here.")
-        return Words("unknown", "circle-help", headline, detail)
+        return Words("unknown", "circle-help", "Pick a model", "On the left, or drop a file here.")
     found = state.sizing.verdict
     if state.unit is not UnitSystem.BINARY:
         found = judge(state.sizing.budget, state.unit)

@@ -21,13 +21,13 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.budget.model import Region
 from gui.kit.charts import inks
 from gui.kit.controls import ElidedLabel, Ground, Hairline, label, running_text
 from gui.sizing import explain, present
 from gui.sizing.regions_model import Index, RegionsModel
 
 if TYPE_CHECKING:
-    from engine.budget.model import Region
     from gui.kit.theme import Theme
     from gui.sizing.view_model import State
 
@@ -181,13 +181,20 @@ class RegionTable(QTableView):
         last = len(columns) - 1
         hidden = not self._formula_wanted or left < _LEAST_FORMULA
         if hidden and widths:
-            # What is over goes to the last column; what is missing comes from the first.
+            # What is over goes to the last column; what is missing comes from the first, as
+            # far as its names allow. Then the table scrolls.
             widths[last - 1 if left > 0 else 0] += left
+            widths[0] = max(widths[0], self._least_name_width())
         for i, width in widths.items():
             head.resizeSection(i, max(40, width))
         for i in range(len(columns)):
             self.setColumnHidden(i, hidden and i == last)
         head.resizeSection(last, max(_LEAST_FORMULA, left))
+
+    def _least_name_width(self) -> int:
+        metrics = QFontMetrics(self.font())
+        names = (metrics.horizontalAdvance(region.label) for region in Region)
+        return max(names) + 16 + _SWATCH + 16
 
     def _on_current_changed(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if current.isValid():

@@ -58,8 +58,6 @@ class State:
     model: Model | None = None
     machine: Machine | None = None
     sizing: Sizing | None = None
-    awaited: str = ""
-    """What the plan's model is called, where it isn't here and the user has to ask for it."""
     problem: str = ""
     problem_field: str = ""
     limits: Limits | None = None
@@ -116,7 +114,6 @@ class SizingViewModel(QObject):
         self.state = State(plan=first_plan(next(iter(RUNTIMES))), here=here)
         self.undo_stack = QUndoStack(self)
         self.undo_stack.setUndoLimit(200)
-        self._is_own_plan = True
         self._clock = QElapsedTimer()
         self._clock.start()
         self._inverse = LatestOnly(runner, self)
@@ -132,44 +129,19 @@ class SizingViewModel(QObject):
     def load(self, model: Model) -> None:
         """Size ``model``; not a step of undo. Until the user has edited it, the plan is our own."""
         plan = self.state.plan
-        if self._is_own_plan:
-            plan = self._first_plan(model)
+        if not self.undo_stack.count():
+            runtime = self._default_runtime(model, self.state.here)
+            plan = first_plan(runtime).with_(emptied=self._begins_emptied)
         plan, changed = adapted(plan, model)
         notes = (*changed, *model.notes)
-        state = replace(self.state, model=model, plan=plan, awaited="", notes=notes)
-        self._answer(replace(state, sizing=None))
+        self._answer(replace(self.state, model=model, plan=plan, notes=notes, sizing=None))
 
     def open(self, model: Model, plan: Plan) -> None:
-        """Put a plan that was kept in force, undoably."""
+        """Put a plan that was kept in force, undoably where it is for the same model."""
         if model is self.state.model:
             self._push(plan, "kept plan")
         else:
-            self.undo_stack.push(_OpenPlan(self, model, plan))
-
-    def fresh_plan(self) -> Plan:
-        """The plan that the model in force begins with."""
-        model = self.state.model
-        return self.state.plan if model is None else self._plan_of_our_own(model)
-
-    def take(self, model: Model | None, plan: Plan, awaited: str = "") -> None:
-        """Put a model and the plan it was kept with in force; not a step of undo by itself.
-
-        Args:
-            model: None where it isn't here.
-            plan: as it was kept.
-            awaited: what the model is called that the plan waits for.
-        """
-        self._is_own_plan = model is not None and plan == self._plan_of_our_own(model)
-        notes = model.notes if model else ()
-        state = replace(self.state, model=model, plan=plan, awaited=awaited, notes=notes)
-        self._answer(replace(state, sizing=None, machine=None))
-
-    def _plan_of_our_own(self, model: Model) -> Plan:
-        return adapted(self._first_plan(model), model)[0]
-
-    def _first_plan(self, model: Model) -> Plan:
-        runtime = self._default_runtime(model, self.state.here)
-        return first_plan(runtime).with_(emptied=self._begins_emptied)
+            self._answer(replace(self.state, model=model, plan=plan, notes=(), sizing=None))
 
     def set_here(self, here: Machine) -> None:
         """Take a new measurement of this computer."""
@@ -221,7 +193,6 @@ class SizingViewModel(QObject):
 
     def _push(self, plan: Plan, field: str) -> None:
         if plan != self.state.plan:
-            self._is_own_plan = False
             self.undo_stack.push(_EditPlan(self, plan, field, self._clock.elapsed()))
 
     def restore(self, plan: Plan) -> None:
@@ -322,24 +293,6 @@ class _EditPlan(QUndoCommand):
         self._owner.restore(self.after)
 
 
-class _OpenPlan(QUndoCommand):
-    """A kept plan for another model takes the place of the one in force."""
-
-    def __init__(self, owner: SizingViewModel, model: Model, plan: Plan) -> None:
-        super().__init__(_TITLES["kept plan"])
-        self._owner = owner
-        self._before = (owner.state.model, owner.state.plan, owner.state.awaited)
-        self._after = (model, plan, "")
-
-    @override
-    def undo(self) -> None:
-        self._owner.take(*self._before)
-
-    @override
-    def redo(self) -> None:
-        self._owner.take(*self._after)
-
-
 def _as_labelled(words: str, field: str) -> str:
     """``words`` about a setting with the label of its control in place of its own name."""
     name = f"{field} = "
@@ -364,5 +317,4 @@ _TITLES = {
     "device": "device",
     "emptied": "now or emptied",
     "fit map": "move on the fit map",
-    "kept plan": "opening of a kept plan",
 }

@@ -95,25 +95,25 @@ from gui.app import make_application
 from gui.kit.collector import Collector
 application = make_application(["plimsoll"])
 from engine.source.hub import HubClient
-from gui.browser.columns import Columns
 from gui.browser.expanded import ExpandedBrowser
 from gui.browser.filters import ALL
 from gui.browser.listing import Sort
-from gui.browser.rows import Row, Source
+from gui.browser.rows import Place, Row, Source
 from gui.browser.view_model import BrowserViewModel
 from gui.kit.tasks import TaskRunner
 from gui.kit.theme import load_theme, style_sheet
 theme = load_theme("light")
 application.setStyleSheet(style_sheet(theme))
 model = BrowserViewModel(TaskRunner(), HubClient(offline=True))
-model._all[Source.HUB] = Columns(
+model._known.add_found([
     Row(
         f"org{n % 997}/model-{n * 7919 % 100003}", f"model-{n * 7919 % 100003}", f"org{n % 997}",
         lambda _token: None, parameters=n * 104729 % 10**9 or None, context=8192 << n % 5,
         weight_format=("BF16", "FP8", "GGUF")[n % 3], stored_bytes=n * 15485863 % 10**11,
+        places=frozenset({Place.HUB}),
     )
     for n in range(100_000)
-)
+])
 model.set_source(Source.HUB)
 view = ExpandedBrowser(model, theme)
 view.resize(1440, 840)

@@ -141,7 +141,7 @@ def scene_for(
     ranks, asides = _shown(sizing, unit)
     if rank is not None:
         ranks, asides = tuple(r for r in budget.ranks if r.rank == rank), ()
-    fullest = min(ranks, key=lambda r: (r.free_bytes, r.rank)).rank
+    fullest = min(ranks, key=_left_bytes).rank
     panels = tuple(_panel(budget, r, unit, is_fullest=r.rank == fullest) for r in ranks)
     return PictureScene(
         panels=panels,
@@ -159,6 +159,12 @@ def scene_for(
         asides=asides,
         description=" ".join((_description(panels, unit), *asides[:1])),
     )
+
+
+def _left_bytes(rank: RankBudget) -> int:
+    """What is left below the load line by all that is really held."""
+    held = sum(captions.drawn_bytes(rank, r) for r in Region if r is not Region.HEADROOM)
+    return rank.slot.device.allocatable.likely_bytes - held
 
 
 def _shown(sizing: Sizing, unit: UnitSystem) -> tuple[tuple[RankBudget, ...], tuple[str, ...]]:

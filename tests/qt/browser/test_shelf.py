@@ -84,7 +84,7 @@ def test_that_a_shelf_keeps_the_newest_first_and_twenty_at_most():
 def test_that_the_star_lists_favourites_and_then_what_was_opened(view, qtbot):
     to_own(qtbot, view)
     assert view.message.title.text() == "No favourites yet"
-    view.model.set_source(Source.CATALOGUE)
+    view.model.set_source(Source.ALL)
     for key in (LLAMA, GEMMA):
         view.model.choose(key)
         view.model.note_opened()
@@ -170,4 +170,4 @@ def test_that_the_star_of_the_pane_keeps_and_forgets(view, qtbot):
 def test_that_the_star_has_a_name_and_this_computer_its_number(view):
     assert isinstance(star(view), QToolButton)
     assert star(view).accessibleName() == "Favourites, and what was opened last"
-    assert [b.text() for b in view.sources.buttons] == ["Catalogue", "Hub", "This computer 0", ""]
+    assert [b.text() for b in view.sources.buttons] == ["All 483", "Hub", "This computer 0", ""]

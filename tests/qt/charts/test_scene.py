@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -101,6 +102,17 @@ def test_that_all_ranks_share_one_scale_and_the_fullest_stands_out() -> None:
     assert [p.title for p in scene.panels] == ["Rank 0", "Rank 1", "Rank 2", "Rank 3"]
     assert scene.axis_max_bytes == round(gib(44.99) * 1.025)
     assert sum(p.is_fullest for p in scene.panels) == 1
+
+
+def test_that_the_fullest_is_the_one_that_really_holds_most() -> None:
+    # Where every rank's stack ends at the load line, headroom makes up the difference.
+    ranks = sizings.many_ranks(4).budget.ranks
+    moved = [replace(rank, rank=(rank.rank + 2) % 4) for rank in ranks]
+    moved.sort(key=lambda rank: rank.rank)
+    panels = scene_for(sizings.sizing(*moved)).panels
+    assert [p.is_fullest for p in panels] == [False, False, True, False]
+    # 16.92 + 21.31 + 0.86 + 0.82 + 1.50 + 0.35 + 0.58 of the 44.52 GiB.
+    assert panels[2].summary == "42.3 of 44.5 GiB"
 
 
 def test_that_one_rank_can_be_shown_alone() -> None:

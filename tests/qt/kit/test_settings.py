@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.source.reach import ProxyChoice, Reach
 from engine.units import UnitSystem
 from gui.kit.settings import FILE_NAME, SCHEMA_VERSION, Settings, SettingsStore
 
@@ -32,6 +33,9 @@ KEPT = Settings(
     recents=("org/other",),
     folders=("/models",),
     python="/opt/torch/bin/python",
+    reach=Reach(
+        ProxyChoice.MANUAL, "http://proxy.example:80", "a.example", "/ca.pem", "https://hub.example"
+    ),
 )
 
 
@@ -130,3 +134,23 @@ def test_that_a_first_start_sets_nothing_aside(tmp_path):
     store = SettingsStore(tmp_path)
     store.load()
     assert store.set_aside is None
+
+
+@pytest.mark.parametrize(
+    "reach",
+    [
+        7, [], "system", {"proxy": "magic"}, {"proxy": ["none"]}, {"mirror": 5}, {"ca_file": "x\n"},
+        {"proxy": "manual"}, {"proxy": "manual", "address": "me:geheim@proxy.example:80"},
+        {"mirror": "https://me:geheim@hub.example"}, {"no_proxy": "x" * 501},
+    ],
+)  # fmt: skip
+def test_that_a_way_to_the_hub_that_is_none_is_the_usual_one(tmp_path, reach):
+    values = {"schema_version": SCHEMA_VERSION, "reach": reach, "page": "A4"}
+    (tmp_path / FILE_NAME).write_text(json.dumps(values))
+    assert SettingsStore(tmp_path).load() == Settings(page="A4")
+
+
+def test_that_a_part_of_a_way_is_kept(tmp_path):
+    values = {"schema_version": SCHEMA_VERSION, "reach": {"proxy": "none", "colour": 5}}
+    (tmp_path / FILE_NAME).write_text(json.dumps(values))
+    assert SettingsStore(tmp_path).load().reach == Reach(ProxyChoice.NONE)

@@ -185,6 +185,17 @@ def test_that_several_ranks_stand_side_by_side(view, loaded):
     assert [heads[c] for c in hidden] == ["How it is worked out"]
 
 
+def test_that_eight_ranks_leave_the_regions_their_names(view, loaded):
+    view.resize(984, 700)
+    loaded.choose_device("L40S")
+    loaded.edit("tp", tensor_parallel_size=8)
+    table = view.regions.table
+    widest = max(table.fontMetrics().horizontalAdvance(r.label) for r in Region)
+    # Padding of 16 and 8, a swatch of 12 and 8 after it.
+    assert table.columnWidth(0) >= widest + 44
+    assert table.horizontalScrollBar().maximum() > 0
+
+
 def test_that_the_rank_explained_can_be_chosen_and_starts_at_the_binding_one(view, loaded):
     assert not view.rank.isVisible()
     loaded.choose_device("L40S")
@@ -223,14 +234,19 @@ def test_that_no_control_of_the_strip_is_cut_or_overlaps(view, qtbot, width):
     strip = view.strip
     controls = [
         strip.runtime, strip.weights, strip.kv, strip.slider, strip.context,
-        strip.at_once, strip.tp, strip.pp, strip.device,
+        strip.assumed, strip.at_once, strip.tp, strip.pp, strip.device,
     ]  # fmt: skip
-    edges = [
-        (c.mapTo(view, c.rect().topLeft()).x(), c.mapTo(view, c.rect().topRight()).x())
-        for c in controls
-    ]
-    assert all(right < left for (_, right), (left, _) in itertools.pairwise(edges))
-    assert edges[-1][1] <= width - 16
+
+    def edges():
+        ends = ((c.rect().topLeft(), c.rect().topRight()) for c in controls)
+        pairs = zip(controls, ends, strict=True)
+        return [(c.mapTo(view, a).x(), c.mapTo(view, b).x()) for c, (a, b) in pairs]
+
+    # The layout settles when the events of the resize are through.
+    qtbot.waitUntil(
+        lambda: all(right < left for (_, right), (left, _) in itertools.pairwise(edges()))
+    )
+    qtbot.waitUntil(lambda: edges()[-1][1] <= width - 16)
     assert view.width() == width
 
 

@@ -17,7 +17,8 @@ from engine.deployment.spec import Deployment
 from engine.errors import PlimsollError, UsageError
 
 CONTRACT_KEYS = [
-    "model", "config", "tensors", "runtime", "runtime_version", "weight_format", "kv_cache_dtype",
+    "model", "from_command", "config", "tensors",
+    "runtime", "runtime_version", "weight_format", "kv_cache_dtype",
     "max_model_len", "concurrency", "live_tokens", "max_num_seqs", "max_num_batched_tokens",
     "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size",
     "enable_expert_parallel", "decode_context_parallel_size", "gpu_memory_utilization",
@@ -51,7 +52,8 @@ def test_that_the_table_holds_every_key_of_the_contract_and_no_other():
 
 def test_that_every_key_but_the_model_and_the_device_is_a_field_of_the_deployment():
     outside = {
-        "model", "config", "tensors", "gpu", "gpu_total_bytes", "gpu_count", "inverse", "devices",
+        "model", "from_command", "config", "tensors",
+        "gpu", "gpu_total_bytes", "gpu_count", "inverse", "devices",
         "baseline", "instead_of", "with", "prompt_lengths", "output_lengths", "arrival_rate",
         "tokens_per_second",
     }  # fmt: skip

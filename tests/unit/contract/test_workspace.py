@@ -75,7 +75,6 @@ ASKED = st.builds(
     deployment=SETTINGS.map(lambda given: parse({"model": "-", **given}).deployment),
     gpu=st.sampled_from([None, "RTX 4090", "2 x RTX 4090 + H100", "24 GB"]),
     emptied=st.booleans(),
-    context_assumed=st.booleans(),
     draft=st.sampled_from([None, Named("gpt2"), Named("a/b", "r", "Q4"), Located("/m/d.gguf")]),
 )
 
@@ -159,7 +158,6 @@ HOSTILE = [
     (PLAIN | {"model": {"pasted": "//host/share"}}, "config.json", "model.pasted"),
     (PLAIN | {"model": {"path": "/a\0b"}}, "visible", "model.path"),
     (PLAIN | {"model": {"measures": {"parameters": -1}}}, "least 1", "model.measures.parameters"),
-    (PLAIN | {"context_assumed": 1}, "true or false", "context_assumed"),
     (PLAIN | {"compared": {}}, "at most 6", "compared"),
     (PLAIN | {"compared": [{}] * 7}, "at most 6", "compared"),
     (PLAIN | {"compared": [{"plan": {}}, {"plan": None}]}, "object", "compared[1].plan"),

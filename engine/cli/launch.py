@@ -1,0 +1,67 @@
+"""``plimsoll launch``: the command that starts a plan, or its container."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.cancel import CancelToken
+from engine.cli import streams
+from engine.cli.encode import encode
+from engine.cli.hub import opener
+from engine.contract.desk import Desk
+from engine.contract.launch import answer
+from engine.contract.request import parse
+from engine.errors import UsageError
+from engine.launch.write import launch
+from engine.sizing import size
+from engine.source.reference import PathReference
+from engine.source.reference import parse as refer
+
+if TYPE_CHECKING:
+    import argparse
+
+    from engine.launch.launch import Launch
+
+_ALL = "all"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write it; what is wrong with the plan stands in the comments."""
+    desk = Desk(CancelToken(), opener(options))
+    request = parse(options.given)
+    plan = desk.plan(request)
+    sizing = size(plan.model, plan.deployment, plan.machine)
+    found = launch(
+        sizing,
+        plan.deployment,
+        _path(request.model or ""),
+        capacity_known=plan.notes.capacity_known,
+    )
+    for remark in request.remarks:
+        streams.notice(remark)
+    text = encode(answer(found)) if options.json else _text(found, options.form)
+    streams.output().write(text + "\n")
+    return 0
+
+
+def _path(reference: str) -> str:
+    """Where the model lies, if it is of this disk."""
+    if not reference or reference.lstrip().startswith("{"):
+        return ""
+    meant = refer(reference)
+    is_here = isinstance(meant, PathReference) or Path(reference).exists()
+    return reference if is_here else ""
+
+
+def _text(found: Launch, form: str | None) -> str:
+    if form == _ALL:
+        return "\n\n".join(each.text for each in found.forms)
+    if form is None:
+        return found.forms[0].text
+    chosen = next((each for each in found.forms if each.kind.value == form), None)
+    if chosen is None:
+        there = ", ".join(each.kind.value for each in found.forms)
+        message = f"There is no form {form[:40]!r} of this plan: say {there}, or {_ALL}."
+        raise UsageError(message, field="form")
+    return chosen.text

@@ -1,0 +1,91 @@
+"""A run explained: what its log states, what the same plan predicts, and why it failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from engine.budget.model import Region
+from engine.contract.run_plan import plan_of, room_of
+from engine.errors import PlimsollError
+from engine.logs.diagnosis import Cause, Kind, diagnose
+from engine.logs.reconcile import RankRows, reconcile
+from engine.logs.remedies import Remedy, remedies
+from engine.sizing import Sizing, size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.contract.desk import Desk, Plan
+    from engine.logs.reading import LogReading
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """Everything that is said of a log."""
+
+    reading: LogReading
+    cause: Cause | None
+    rows: tuple[RankRows, ...]
+    remedies: tuple[Remedy, ...] = ()
+    plan: Plan | None = None
+    sizing: Sizing | None = None
+    unplanned: str = ""
+    """Why nothing is predicted, in one sentence."""
+    notes: tuple[str, ...] = ()
+    """What was taken on trust to make the plan."""
+
+
+def explain(reading: LogReading, desk: Desk, given: Mapping[str, object]) -> Run:
+    """``reading`` against the plan of the same run.
+
+    Args:
+        reading: what the log states.
+        desk: finds the model.
+        given: keys of the machine contract that go before the log's.
+
+    Raises:
+        PlimsollError: a key of ``given`` is wrong.
+    """
+    cause = diagnose(reading)
+    try:
+        plan, notes = plan_of(reading, desk, given)
+        sizing = size(plan.model, plan.deployment, plan.machine)
+    except PlimsollError as error:
+        if given:
+            raise
+        return Run(reading, cause, reconcile(reading, None), unplanned=error.message)
+    known = plan.notes.capacity_known and (
+        room_of(reading) is not None or bool({"gpu", "gpu_total_bytes", "gpu_count"} & set(given))
+    )
+    rows = reconcile(reading, sizing.budget, capacity_known=known)
+    return Run(
+        reading=reading,
+        cause=cause,
+        rows=rows,
+        remedies=_remedies(plan, reading, cause, known=known),
+        plan=plan,
+        sizing=sizing,
+        notes=(*notes, *plan.notes.assumptions),
+    )
+
+
+def _remedies(
+    plan: Plan, reading: LogReading, cause: Cause | None, *, known: bool
+) -> tuple[Remedy, ...]:
+    if cause is None:
+        return ()
+    deployment = plan.deployment
+    pool = reading.stated("kv_pool")
+    # A pool that the log states is the one that was too small, whatever we would have given it.
+    if cause.kind is Kind.REFUSED and cause.region is Region.KV_CACHE and pool is not None:
+        deployment = deployment.with_(kv_pool_bytes=max(1, pool.size_bytes))
+    elif not known:
+        return ()
+    found = remedies(plan.model, deployment, plan.machine, cause)
+    return tuple(
+        replace(one, deployment=one.deployment.with_(kv_pool_bytes=plan.deployment.kv_pool_bytes))
+        if one.deployment is not None
+        else one
+        for one in found
+    )

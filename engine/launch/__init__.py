@@ -1,0 +1,1 @@
+"""From a plan to the command that starts it, and from a command back to the plan."""

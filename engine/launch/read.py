@@ -1,0 +1,243 @@
+"""From a pasted command to the plan it starts, and what of it was not understood."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.deployment.spec import Deployment
+from engine.errors import DeploymentError, UsageError
+from engine.launch import dialects, ollama, python_lines, unwrap
+from engine.launch.flags import Parsed, Stray, parse
+from engine.text import printable
+from engine.words import tr
+
+if TYPE_CHECKING:
+    from engine.launch.dialect import Dialect, Heard
+    from engine.launch.unwrap import Bare
+
+_IMAGES = (
+    ("vllm", "vllm/vllm-openai"),
+    ("vllm", "rocm/vllm"),
+    ("sglang", "lmsysorg/sglang"),
+    ("llama.cpp", "ggml-org/llama.cpp"),
+    ("llama.cpp", "ggerganov/llama.cpp"),
+    ("ollama", "ollama/ollama"),
+)
+_MODULES = {
+    "vllm.entrypoints.openai.api_server": "vllm",
+    "sglang.launch_server": "sglang",
+    "mlx_lm.server": "mlx",
+    "mlx_lm.generate": "mlx",
+    "mlx_lm": "mlx",
+}
+_PROGRAMS = {
+    "llama-server": "llama.cpp",
+    "llama-cli": "llama.cpp",
+    "llama-bench": "",
+    "mlx_lm.server": "mlx",
+    "mlx_lm.generate": "mlx",
+    "mlx_lm.chat": "mlx",
+}
+_TWO_WORDS = {
+    ("vllm", "serve"): "vllm",
+    ("sglang", "serve"): "sglang",
+    ("mlx_lm", "server"): "mlx",
+    ("mlx_lm", "generate"): "mlx",
+    ("ollama", "serve"): "ollama",
+    ("ollama", "run"): "ollama",
+    ("ollama", "create"): "",
+}
+_TAG = re.compile(r"v?(\d+\.\d+(?:\.\d+)?(?:\.post\d+)?)")
+_BUILD = re.compile(r"b(\d{3,7})\b")
+_MODELFILE = re.compile(r"^\s*FROM\s+(\S+)", re.MULTILINE | re.IGNORECASE)
+_PARAMETER = re.compile(r"^\s*PARAMETER\s+(\S+)\s+(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
+_SECRETS = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
+_STARTS = (
+    "vllm ", "llama-server", "llama-cli", "sglang ", "mlx_lm", "ollama serve", "docker run",
+    "podman run", "python -m ", "python3 -m ", "CUDA_VISIBLE_DEVICES=", "FROM ",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """What a command says."""
+
+    runtime: str
+    model: str
+    """Name or path of the model, as it stood; empty where the command names none."""
+    draft: str
+    """The model that drafts tokens; empty for none."""
+    deployment: Deployment
+    devices: int | None
+    """How many devices it is given, where it says so."""
+    strays: tuple[str, ...]
+    """What was not understood, as it stood."""
+    harmless: tuple[str, ...]
+    """Flags that change no memory."""
+    notes: tuple[str, ...] = ()
+    """What was understood and can't be planned, a sentence each."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person has to know of the command, one sentence each."""
+        told = tr("The command’s {word} isn’t understood, and counts for nothing here.")
+        return (*(told.format(word=word) for word in self.strays), *self.notes)
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """Settings that the command gives, as a request has them."""
+        default = Deployment()
+        names = (n for n in Deployment.__slots__ if n not in ("runtime", "draft_model"))
+        found = {n: getattr(self.deployment, n) for n in names}
+        return {"runtime": self.runtime} | {
+            n: v for n, v in found.items() if v != getattr(default, n)
+        }
+
+
+def looks_like_one(text: str) -> bool:
+    """Whether ``text`` is meant as a command: it starts as one that can be read."""
+    start = text.lstrip().removeprefix("$ ")
+    return start.startswith(_STARTS)
+
+
+def read(text: str) -> Understood:
+    """The plan of the first command in ``text`` that starts a model.
+
+    Raises:
+        UsageError: nothing in it starts a model, or a value in it is none.
+        DeploymentError: the release it names is none.
+    """
+    python = python_lines.heard(text)
+    if python is not None:
+        return _made("transformers", python, (), Parsed({}, (), (), ()), None, None)
+    if _MODELFILE.search(text) and not looks_like_one(_MODELFILE.sub("", text, count=1)):
+        return _modelfile(text)
+    found = unwrap.commands(text)
+    for bare in found:
+        runtime = _runtime(bare)
+        if runtime:
+            return _read(runtime, bare, found)
+    message = tr(
+        "No command here starts a model: paste one such as vllm serve, llama-server or docker run."
+    )
+    raise UsageError(message, field="command")
+
+
+def _runtime(bare: Bare) -> str:
+    """The runtime that a command starts, its words left with flags alone; empty for none."""
+    words = bare.words
+    of_image = next((r for r, image in _IMAGES if image in bare.image), "")
+    first = unwrap.name(words[0]) if words else ""
+    if re.fullmatch(r"python[\d.]*", first) and words[1:2] == ["-m"] and len(words) > 2:
+        runtime = _MODULES.get(words[2], "")
+        skipped = 4 if words[2] == "mlx_lm" else 3
+    elif len(words) > 1 and (first, words[1]) in _TWO_WORDS:
+        runtime, skipped = _TWO_WORDS[first, words[1]], 2
+    elif first in _PROGRAMS:
+        runtime, skipped = _PROGRAMS[first], 1
+    else:
+        runtime, skipped = of_image, 0
+    bare.words = words[skipped:]
+    return runtime
+
+
+def _read(runtime: str, bare: Bare, others: list[Bare]) -> Understood:
+    dialect = dialects.of(runtime)
+    if dialect is None:
+        raise UsageError(tr("This runtime is started by no command."), field="command")
+    if runtime == "ollama":
+        _gather(bare, others)
+    parsed = parse(dialect.flags, bare.words, dialect.harmless, dashes=dialect.dashes)
+    values = dict(parsed.values)
+    rows = {name: flag for flag in dialect.environment for name in flag.names}
+    for name, value in bare.environment.items():
+        flag = rows.get(name)
+        if flag is not None and flag.codec is not None and flag.setting not in values:
+            try:
+                values[flag.setting] = flag.codec.read(value)
+            except ValueError as error:
+                message = tr("{name}={value} is no value that is taken there.").format(
+                    name=name, value=printable(value, 40)
+                )
+                raise UsageError(message, field=name) from error
+    heard = dialect.hear(values, parsed.positionals)
+    left = () if heard.model in parsed.positionals[:1] else parsed.positionals
+    return _made(runtime, heard, left, parsed, bare.devices, _version(dialect, bare))
+
+
+def _gather(bare: Bare, others: list[Bare]) -> None:
+    """Ollama's server has the variables, another command the model."""
+    for other in others:
+        if other is bare:
+            continue
+        bare.environment |= other.environment
+        if other.words[:2] == ["ollama", "run"]:
+            bare.words += other.words[2:]
+
+
+def _version(dialect: Dialect, bare: Bare) -> str | None:
+    """The release that an image's tag names; None where it names none."""
+    tag = bare.image.rpartition(":")[2] if ":" in bare.image else ""
+    pattern = _BUILD if dialect.runtime == "llama.cpp" else _TAG
+    found = pattern.search(tag)
+    if found is None:
+        return None
+    text = found[0] if dialect.runtime == "llama.cpp" else found[1]
+    try:
+        dialect.version(text)
+    except DeploymentError:
+        return None
+    return text
+
+
+def _made(
+    runtime: str,
+    heard: Heard,
+    left: tuple[str, ...],
+    parsed: Parsed,
+    devices: int | None,
+    version: str | None,
+) -> Understood:
+    default = Deployment()
+    fields = {k: v for k, v in heard.changes.items() if v is not None and hasattr(default, k)}
+    lost = tuple(f"{k} {v}" for k, v in heard.changes.items() if not hasattr(default, k))
+    deployment = Deployment(runtime=runtime, runtime_version=version).with_(**fields)
+    return Understood(
+        runtime=runtime,
+        model=heard.model,
+        draft=heard.draft,
+        deployment=deployment,
+        devices=devices,
+        strays=tuple(_shown(word) for word in (*(s.text for s in parsed.strays), *left, *lost)),
+        harmless=parsed.harmless,
+        notes=heard.lost,
+    )
+
+
+def _shown(text: str) -> str:
+    """As it stood, but for a token that should not have."""
+    return printable(_SECRETS.sub("hf_…", text), 120)
+
+
+def _modelfile(text: str) -> Understood:
+    found = _MODELFILE.search(text)
+    rows = {name: flag for flag in ollama.PARAMETERS for name in flag.names}
+    values: dict[str, Any] = {}
+    strays: list[Stray] = []
+    harmless: list[str] = []
+    for name, value in _PARAMETER.findall(text):
+        flag = rows.get(name.lower())
+        if name.lower() in ollama.OF_THE_ANSWER:
+            harmless.append(name)
+        elif flag is None or flag.codec is None:
+            strays.append(Stray(f"PARAMETER {name}", value))
+        else:
+            try:
+                values[flag.setting] = flag.codec.read(value)
+            except ValueError:
+                strays.append(Stray(f"PARAMETER {name}", value, is_value=True))
+    heard = ollama.hear(values, (found[1],) if found else ())
+    parsed = Parsed({}, (), tuple(strays), tuple(harmless))
+    return _made("ollama", heard, (), parsed, None, None)

@@ -1,0 +1,141 @@
+"""What lies around a command: a prompt sign, remarks, variables, a container. Peeled off here."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath, PureWindowsPath
+
+from engine.errors import UsageError
+from engine.words import tr
+
+MOST_CHARACTERS = 20_000
+_CONTINUED = re.compile(r"[ \t]*[\\`^][ \t]*\r?\n[ \t]*")
+_PROMPT = re.compile(r"^\s*(?:\$|>|PS [^>\n]*>|%)\s+", re.MULTILINE)
+_WINDOWS = re.compile(r"(?:^|[\s\"'])(?:[A-Za-z]:|\.{1,2})\\")
+_VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_POWERSHELL_VARIABLE = re.compile(r"^\s*\$env:([A-Za-z_]\w*)\s*=\s*(.+?)\s*$", re.MULTILINE)
+_BEFORE = frozenset({"sudo", "exec", "time", "nohup", "env", "uv", "uvx", "export", "set", "run"})
+_SWITCHES = frozenset({
+    "-d", "--detach", "-i", "--interactive", "-t", "--tty", "-it", "-ti", "-dit", "-itd", "--rm",
+    "--init", "--privileged", "-P", "--publish-all", "--read-only", "--no-healthcheck",
+})  # fmt: skip
+"""Options of ``docker run`` that take no value; all others do."""
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
+
+
+@dataclass(slots=True)
+class Bare:
+    """One command without what lay around it."""
+
+    words: list[str]
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+    image: str = ""
+    """The container image it runs in, with its tag."""
+    devices: int | None = None
+    """How many devices it is given, where it says so."""
+
+
+def commands(text: str) -> list[Bare]:
+    """The commands of ``text``, each peeled; a pasted block may hold several.
+
+    Raises:
+        UsageError: a quotation mark that isn't closed, or far too much text.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise UsageError(tr("This is too long to be a command."), field="command")
+    variables = {name: _unquoted(value) for name, value in _POWERSHELL_VARIABLE.findall(text)}
+    joined = _CONTINUED.sub(" ", _POWERSHELL_VARIABLE.sub("", _PROMPT.sub("", text)))
+    try:
+        words = _split(joined)
+    except ValueError as error:
+        message = tr("A quotation mark in the command isn’t closed.")
+        raise UsageError(message, field="command") from error
+    found = [_peeled(part, variables) for part in words if part]
+    return [one for one in found if one.words or one.environment]
+
+
+def _split(text: str) -> list[list[str]]:
+    """The words of each command; a new line, ``&&``, ``;`` and ``|`` end one."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|\n")
+    lexer.whitespace = " \t\r"
+    lexer.whitespace_split = True
+    lexer.commenters = "#"
+    if _WINDOWS.search(text):
+        lexer.escape = ""  # There a backslash parts folders.
+    parts: list[list[str]] = [[]]
+    for word in lexer:
+        if word and set(word) <= set(";&|\n"):
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return parts
+
+
+def _unquoted(text: str) -> str:
+    return text.strip().strip("'\"")
+
+
+def _peeled(words: list[str], variables: dict[str, str]) -> Bare:
+    bare = Bare(list(words), dict(variables))
+    _peel_variables(bare)
+    if bare.words and name(bare.words[0]) in _CONTAINERS:
+        _peel_container(bare)
+        _peel_variables(bare)
+    visible = bare.environment.get("CUDA_VISIBLE_DEVICES") or bare.environment.get(
+        "HIP_VISIBLE_DEVICES"
+    )
+    if visible and bare.devices is None:
+        bare.devices = len([part for part in visible.split(",") if part.strip()])
+    return bare
+
+
+def name(word: str) -> str:
+    """The program that a word of a command names, without its folder."""
+    path = PureWindowsPath(word) if "\\" in word else PurePosixPath(word)
+    return path.name.removesuffix(".exe").lower()
+
+
+def _peel_variables(bare: Bare) -> None:
+    """Take variables and words like ``sudo`` from the front."""
+    while bare.words:
+        found = _VARIABLE.fullmatch(bare.words[0])
+        if found is not None:
+            bare.environment[found[1]] = found[2]
+        elif bare.words[0] not in _BEFORE:
+            return
+        bare.words.pop(0)
+
+
+def _peel_container(bare: Bare) -> None:
+    words = bare.words[1:]
+    if words[:1] == ["container"]:
+        words.pop(0)
+    if words[:1] != ["run"]:
+        return
+    words.pop(0)
+    while words and words[0].startswith("-"):
+        option, has_value, value = words.pop(0).partition("=")
+        if option in _SWITCHES:
+            continue
+        if not has_value:
+            value = words.pop(0) if words else ""
+        _take_option(bare, option, value)
+    bare.image = words.pop(0) if words else ""
+    bare.words = words
+
+
+def _take_option(bare: Bare, option: str, value: str) -> None:
+    if option in ("-e", "--env"):
+        key, _, said = value.partition("=")
+        if said:
+            bare.environment[key] = said
+    elif option == "--gpus":
+        stated = value.strip("\"'")
+        if stated.isdigit():
+            bare.devices = int(stated)
+        elif stated.startswith("device="):
+            bare.devices = len(stated.removeprefix("device=").split(","))
+    elif option == "--entrypoint":
+        bare.environment["--entrypoint"] = value

@@ -1,0 +1,184 @@
+"""From a plan and its answer to the text that starts it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.launch import containers, dialects, front_ends, mlx, notes, ollama, shell, transformers
+from engine.launch.dialect import Asked
+from engine.launch.flags import write
+from engine.launch.launch import Form, Kind, Launch
+from engine.runtimes import registry
+from engine.runtimes.platforms import platform_of
+from engine.text import printable
+from engine.words import tr
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.deployment.spec import Deployment
+    from engine.launch.dialect import Dialect, Spoken
+    from engine.sizing import Sizing
+
+
+def launch(
+    sizing: Sizing,
+    plan: Deployment | None = None,
+    path: str = "",
+    *,
+    capacity_known: bool = True,
+) -> Launch:
+    """How the plan behind ``sizing`` is started.
+
+    Args:
+        sizing: the answer to the plan.
+        plan: the plan as it was asked for, so that no flag states a default; None takes the
+            budget's own.
+        path: where the model lies on a disk; empty for one of the Hub.
+        capacity_known: whether the device is; else nothing is said of whether it fits.
+
+    Raises:
+        DeploymentError: a release that is none.
+    """
+    budget = sizing.budget
+    plan = plan or budget.deployment
+    dialect = dialects.of(plan.runtime)
+    known = notes.of(sizing, plan, capacity_known=capacity_known)
+    if dialect is None:
+        return _settings(sizing, plan, path, known)
+    stated = plan.runtime_version or budget.deployment.runtime_version
+    release = dialect.version(stated)
+    asked = Asked(budget.model, plan, budget.machine, release, path)
+    return Writer(dialect, asked, known).launch()
+
+
+def _label(plan: Deployment, release: str) -> str:
+    return f"{registry.get(plan.runtime).label} {release}".rstrip()
+
+
+class Writer:
+    """Writes one plan; ``known`` is said before all that the runtime itself gives cause to say."""
+
+    def __init__(self, dialect: Dialect, asked: Asked, known: Sequence[str]) -> None:
+        self.dialect, self.asked = dialect, asked
+        self.spoken: Spoken = dialect.speak(asked)
+        self.model = printable(self.spoken.model, 1000)
+        start = "b" if asked.plan.runtime == "llama.cpp" else ""
+        self.label = _label(asked.plan, start + ".".join(map(str, asked.version)))
+        variables = write(dialect.environment, self.spoken.values, asked.version)
+        self.environment = {group[0]: group[1] for group in variables.groups}
+        self._known = known
+
+    def launch(self) -> Launch:
+        """The plan in the forms of its runtime."""
+        runtime = self.asked.plan.runtime
+        if runtime == "ollama":
+            return self._ollama()
+        if runtime == "transformers":
+            return self._transformers()
+        spoken, release = self.spoken, self.asked.version
+        found = write(self.dialect.flags, spoken.values, release)
+        rest = [name for name in found.unsaid if not self._is_variable(name)]
+        told = self._notes(rest)
+        head: tuple[str, ...] = self.dialect.program
+        if runtime == "mlx" and mlx.generates(spoken.values, release):
+            head = mlx.GENERATE
+            told = (*told, tr("Put your prompt into --prompt."))
+        first = (*head, self.model) if runtime == "vllm" else head
+        groups = [first, *found.groups]
+        inside = [("--model", self.model), *found.groups] if runtime == "vllm" else found.groups
+        text = "\n".join([*shell.remarks(told), self._command(groups)])
+        boxed = containers.forms(self.asked, self.model, inside, self.environment, told)
+        return self._made((Form(Kind.COMMAND, text), *boxed), told, rest, groups)
+
+    def _command(self, groups: Sequence[tuple[str, ...]]) -> str:
+        on_windows = platform_of(self.asked.plan, self.asked.machine) == "windows"
+        written = shell.powershell if on_windows else shell.posix
+        return written(groups, self.environment)
+
+    def _is_variable(self, setting: str) -> bool:
+        return any(flag.setting == setting for flag in self.dialect.environment)
+
+    def _notes(self, unsaid: Sequence[str]) -> tuple[str, ...]:
+        told = [*self._known, *self.spoken.remarks]
+        told += [self._unsaid(name) for name in unsaid]
+        return tuple(printable(sentence, 600) for sentence in told)
+
+    def _unsaid(self, name: str) -> str:
+        value = self.spoken.values[name]
+        return tr("{label} has no flag for {name} {value}: set it in another way.").format(
+            label=self.label, name=name, value=value
+        )
+
+    def _made(
+        self,
+        forms: tuple[Form, ...],
+        told: Sequence[str],
+        unsaid: Sequence[str],
+        groups: Sequence[tuple[str, ...]],
+    ) -> Launch:
+        return Launch(
+            runtime=self.asked.plan.runtime,
+            label=self.label,
+            model=self.model,
+            words=tuple(word for group in groups for word in group),
+            environment=self.environment,
+            forms=forms,
+            notes=tuple(told),
+            unsaid={name: self._unsaid(name) for name in unsaid},
+        )
+
+    def _ollama(self) -> Launch:
+        values = self.spoken.values
+        lines = write(ollama.PARAMETERS, values, self.asked.version)
+        names = {flag.setting for flag in (*ollama.PARAMETERS, *ollama.ENVIRONMENT)}
+        unsaid = [name for name in values if name not in names]
+        # The context is a parameter of the model; the server's variable is for other ones.
+        self.environment.pop("OLLAMA_CONTEXT_LENGTH", None)
+        told = self._notes(unsaid)
+        file = [
+            f"FROM {self.model}",
+            *(f"PARAMETER {name} {value}" for name, value in lines.groups),
+        ]
+        serve = self._command([self.dialect.program])
+        steps = [
+            *shell.remarks(told),
+            serve,
+            *shell.remarks([tr("In another terminal, beside the Modelfile:")]),
+            "ollama create plan -f Modelfile",
+            "ollama run plan",
+        ]
+        forms = (
+            Form(Kind.COMMAND, "\n".join(steps)),
+            Form(Kind.MODELFILE, "\n".join([*shell.remarks(told), *file])),
+        )
+        return self._made(forms, told, unsaid, [self.dialect.program])
+
+    def _transformers(self) -> Launch:
+        text, unsaid = transformers.snippet(self.spoken, self.asked.version)
+        told = self._notes(unsaid)
+        form = Form(Kind.PYTHON, "\n".join([*shell.remarks(told), text]))
+        return self._made((form,), told, unsaid, [])
+
+
+def _settings(sizing: Sizing, plan: Deployment, path: str, known: Sequence[str]) -> Launch:
+    budget = sizing.budget
+    rows = front_ends.settings(budget.model, plan, budget.machine, path)
+    label = _label(plan, plan.runtime_version or "")
+    told = (
+        *known,
+        tr("{label} takes these in its own window or options.").format(label=label),
+    )
+    clean = tuple(printable(sentence, 600) for sentence in told)
+    text = "\n".join([*shell.remarks(clean), *(f"{name}: {value}" for name, value in rows)])
+    settings: Mapping[str, str] = dict(rows)
+    return Launch(
+        runtime=plan.runtime,
+        label=label,
+        model=settings.get(tr("Model"), budget.model.id),
+        words=(),
+        environment={},
+        forms=(Form(Kind.SETTINGS, text),),
+        notes=clean,
+        unsaid={},
+    )

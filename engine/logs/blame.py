@@ -1,0 +1,78 @@
+"""Which line tells of the failure, and what the run was doing then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.logs.reading import Failure, Phase
+
+if TYPE_CHECKING:
+    from engine.budget.model import Region
+    from engine.logs.patterns import Pattern
+    from engine.logs.reading import Fact
+
+_TRACEBACK = 400
+"""Lines within which frames belong to the failure that follows them."""
+_NEAR = 40
+"""Lines after a failure in which more is said of it."""
+_INNERMOST = (Phase.CAPTURE, Phase.SAMPLER, Phase.POOL, Phase.LOAD, Phase.PREFILL)
+"""What a traceback is of, where it holds frames of several: capturing runs the model as well."""
+_SAYS_LITTLE = frozenset({"runner_died", "killed"})
+"""Failures that another line explains."""
+_MORE = frozenset(
+    {"process", "process_of_others", "torch_allocated", "unallocated", "private_pools"}
+)
+
+
+class Blame:
+    """The failures of one run, the first that stops it before all others."""
+
+    def __init__(self) -> None:
+        self._frames: dict[Phase, int] = {}
+        self._found: list[Failure] = []
+
+    def frame(self, phase: Phase, line: int) -> None:
+        """A frame of a traceback."""
+        self._frames[phase] = line
+
+    def take(
+        self, pattern: Pattern, rank: str, line: int, facts: dict[str, Fact], phase: Phase
+    ) -> bool:
+        """Note a line; whether it tells of a failure."""
+        last = self._found[-1] if self._found else None
+        near = last is not None and line - last.line <= _NEAR and last.rank == rank
+        if not pattern.fails:
+            if last is not None and near and _MORE.intersection(facts):
+                self._found[-1] = _with(last, last.region, facts)
+            return False
+        if last is not None and near and last.code == pattern.fails and not last.is_soft:
+            self._found[-1] = _with(last, last.region or pattern.region, facts)
+        elif len(self._found) < _NEAR:
+            doing = self._doing(line, phase)
+            found = Failure(
+                pattern.fails, line, rank, doing, pattern.region, pattern.soft, dict(facts)
+            )
+            self._found.append(found)
+        return not pattern.soft
+
+    def _doing(self, line: int, phase: Phase) -> Phase:
+        seen = [p for p in _INNERMOST if line - self._frames.get(p, -_TRACEBACK * 2) <= _TRACEBACK]
+        return seen[0] if seen else phase
+
+    def failure(self) -> Failure | None:
+        """The one to explain: what stops a run before what slows it, what says more before less."""
+        order = sorted(self._found, key=lambda f: (f.is_soft, f.code in _SAYS_LITTLE, f.line))
+        return order[0] if order else None
+
+
+def _with(failure: Failure, region: Region | None, facts: dict[str, Fact]) -> Failure:
+    """``failure`` with what a further line says; what the first said stays."""
+    return Failure(
+        failure.code,
+        failure.line,
+        failure.rank,
+        failure.phase,
+        region,
+        failure.is_soft,
+        facts | dict(failure.facts),
+    )

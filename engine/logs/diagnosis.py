@@ -1,0 +1,260 @@
+"""From the failing line to its cause: which kind of failure, which region, how much was short."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from engine.budget.model import Region
+from engine.logs.reading import Phase
+from engine.logs.regions import stated_regions
+from engine.units import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.logs.reading import Failure, LogReading, RankReading
+
+_OF_OTHERS_BYTES = 512 * MIB
+"""Less than this beside a process is the driver's, and no other program's."""
+_UNEVEN_BYTES = 64 * MIB
+"""Ranks that differ by less are alike."""
+_SERVERS = frozenset({"vllm", "sglang", "tgi"})
+"""Runtimes that hold their whole KV pool before they serve."""
+
+
+class Kind(StrEnum):
+    """What kind of failure it is."""
+
+    LOAD = "load"
+    PREFILL = "prefill"
+    CONCURRENCY = "concurrency"
+    FRAGMENTATION = "fragmentation"
+    GRAPHS = "graphs"
+    RANK = "rank"
+    REFUSED = "refused"
+    SPILLED = "spilled"
+    KILLED = "killed"
+    TAKEN = "taken"
+    RUNTIME = "runtime"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a run failed, as far as its log tells."""
+
+    kind: Kind
+    code: str
+    """The signature that told of it."""
+    region: Region | None
+    """None where the log does not say, or where it is no memory of a device."""
+    rank: str
+    line: int
+    phase: Phase
+    is_soft: bool
+    """Whether the run goes on."""
+    short_bytes: int | None = None
+    """How much was missing."""
+    others_bytes: int | None = None
+    """What other processes held then."""
+    others_before_bytes: int | None = None
+    """What they held when the run started."""
+    fuller_than: str = ""
+    """Of an uneven split: the rank that holds less."""
+    balance: tuple[tuple[str, int], ...] = ()
+    """Parts of the device at the failure, and its total last: ``mine``, ``others`` …"""
+
+
+_BY_CODE: Mapping[str, tuple[Kind, Region | None]] = {
+    "start_refused": (Kind.REFUSED, Region.FOREIGN),
+    "context_too_long": (Kind.REFUSED, Region.KV_CACHE),
+    "no_pool": (Kind.REFUSED, Region.WEIGHTS),
+    "host_short": (Kind.REFUSED, None),
+    "guard_rail": (Kind.REFUSED, None),
+    "others_moved": (Kind.TAKEN, Region.FOREIGN),
+    "others_hold": (Kind.TAKEN, Region.FOREIGN),
+    "sampler": (Kind.PREFILL, Region.ACTIVATIONS),
+    "pool_short": (Kind.CONCURRENCY, Region.KV_CACHE),
+    "slots": (Kind.CONCURRENCY, Region.KV_CACHE),
+    "tgi_warm_up": (Kind.CONCURRENCY, Region.KV_CACHE),
+    "prompt_too_long": (Kind.CONCURRENCY, Region.KV_CACHE),
+    "state_short": (Kind.CONCURRENCY, Region.RECURRENT_STATE),
+    "collectives": (Kind.RUNTIME, Region.RUNTIME),
+    "library": (Kind.RUNTIME, Region.RUNTIME),
+    "killed": (Kind.KILLED, None),
+    "killed_in_container": (Kind.KILLED, None),
+    "spilled": (Kind.SPILLED, Region.WEIGHTS),
+}
+_BY_REGION = {
+    Region.WEIGHTS: Kind.LOAD,
+    Region.KV_CACHE: Kind.CONCURRENCY,
+    Region.ACTIVATIONS: Kind.PREFILL,
+}
+_BY_PHASE = {
+    Phase.LOAD: (Kind.LOAD, Region.WEIGHTS),
+    Phase.PROFILE: (Kind.PREFILL, Region.ACTIVATIONS),
+    Phase.PREFILL: (Kind.PREFILL, Region.ACTIVATIONS),
+    Phase.SAMPLER: (Kind.PREFILL, Region.ACTIVATIONS),
+    Phase.POOL: (Kind.CONCURRENCY, Region.KV_CACHE),
+    Phase.CAPTURE: (Kind.GRAPHS, Region.CUDA_GRAPHS),
+}
+
+
+def diagnose(reading: LogReading) -> Cause | None:
+    """The cause of the failure that ``reading`` tells of; None where it tells of none.
+
+    A run that keeps layers in the host's memory is told of too, though it serves.
+    """
+    failure = reading.failure
+    if failure is None:
+        return _spilled(reading)
+    free, asked = failure.bytes_of("free_now"), failure.bytes_of("requested")
+    before = _others_before(reading, failure)
+    others = _others(failure)
+    kind, region = _kind(reading, failure, others, before)
+    short = _short(failure)
+    if short is None and asked is not None:
+        short = max(0, asked - free) if free is not None else asked
+    if kind is Kind.FRAGMENTATION:
+        short = None
+    if failure.code == "start_refused" and before is not None:
+        others = before
+    rank = failure.rank or _device_rank(reading, failure)
+    kind, fuller = _uneven(reading, rank, kind, region)
+    return Cause(
+        kind=kind,
+        code=failure.code,
+        region=region,
+        rank=rank,
+        line=failure.line,
+        phase=failure.phase,
+        is_soft=failure.is_soft,
+        short_bytes=short,
+        others_bytes=others,
+        others_before_bytes=before,
+        fuller_than=fuller,
+        balance=_balance(failure, others),
+    )
+
+
+def _kind(
+    reading: LogReading, failure: Failure, others: int | None, before: int | None
+) -> tuple[Kind, Region | None]:
+    if failure.code in _BY_CODE:
+        return _BY_CODE[failure.code]
+    if failure.code == "torch":
+        return _of_torch(reading, failure, others, before)
+    region = failure.region
+    if region is None and failure.phase is not Phase.START:
+        return _BY_PHASE.get(failure.phase, (Kind.UNKNOWN, None))
+    return (_BY_REGION.get(region, Kind.UNKNOWN) if region else Kind.UNKNOWN), region
+
+
+def _of_torch(
+    reading: LogReading, failure: Failure, others: int | None, before: int | None
+) -> tuple[Kind, Region | None]:
+    """PyTorch's text is the same whatever ran out; its figures and the traceback tell."""
+    asked, free = failure.bytes_of("requested"), failure.bytes_of("free_now")
+    unused = failure.bytes_of("unallocated")
+    if asked is not None and free is not None and free + (unused or 0) >= asked:
+        return Kind.FRAGMENTATION, Region.ALLOCATOR
+    if others is not None and asked is not None and free is not None:
+        came = others - (before or 0)
+        if others >= _OF_OTHERS_BYTES and came >= asked - free:
+            return Kind.TAKEN, Region.FOREIGN
+    if failure.phase is Phase.SERVE:
+        if reading.runtime in _SERVERS:
+            return Kind.PREFILL, Region.ACTIVATIONS
+        return Kind.CONCURRENCY, Region.KV_CACHE
+    return _BY_PHASE.get(failure.phase, (Kind.UNKNOWN, None))
+
+
+def _others(failure: Failure) -> int | None:
+    """What others hold: what is neither free nor this process's; else what is named."""
+    total, free = failure.bytes_of("total"), failure.bytes_of("free_now")
+    mine = failure.bytes_of("process")
+    if total is not None and free is not None and mine is not None and mine + free <= total:
+        return total - free - mine
+    return failure.bytes_of("process_of_others")
+
+
+def _others_before(reading: LogReading, failure: Failure) -> int | None:
+    """What others held when the run began to measure the device."""
+    for facts in (failure.facts, *(rank.facts for rank in reading.ranks)):
+        total, free = facts.get("total"), facts.get("free_at_start")
+        if total is not None and free is not None:
+            return max(0, total.size_bytes - free.size_bytes)
+    return None
+
+
+def _short(failure: Failure) -> int | None:
+    """How much was missing, where the line says both sides."""
+    for wanted, had in (
+        ("budget", "free_at_start"),
+        ("kv_needed", "kv_pool"),
+        ("host_needed", "host_free"),
+    ):
+        need, have = failure.bytes_of(wanted), failure.bytes_of(had)
+        if need is not None and have is not None:
+            return max(0, need - have)
+    return None
+
+
+def _device_rank(reading: LogReading, failure: Failure) -> str:
+    """The rank of the device that the line numbers, where the log has several."""
+    device = failure.facts.get("device")
+    if device is None or len(reading.ranks) < 2:
+        return ""
+    digits = "".join(c for c in str(device.value) if c.isdigit())
+    named = [rank for rank in reading.ranks if rank.name == str(device.value)]
+    numbered = [
+        r for r in reading.ranks if digits and r.index == int(digits) and r.name[-1:].isdigit()
+    ]
+    found = named or numbered
+    return found[0].name if found else ""
+
+
+def _uneven(reading: LogReading, rank: str, kind: Kind, region: Region | None) -> tuple[Kind, str]:
+    """Whether the rank that failed holds more than another one does."""
+    ranks = {each.name: each for each in reading.ranks}
+    if region is None or kind in (Kind.REFUSED, Kind.TAKEN) or rank not in ranks:
+        return kind, ""
+    mine = _held(ranks[rank], region)
+    others = {name: _held(each, region) for name, each in ranks.items() if name != rank}
+    least = min((v, n) for n, v in others.items() if v) if any(others.values()) else None
+    if mine and least and mine - least[0] >= _UNEVEN_BYTES:
+        return Kind.RANK, least[1]
+    return kind, ""
+
+
+def _held(rank: RankReading, region: Region) -> int:
+    """What ``rank`` states of ``region``; of its weights where that is not stated yet."""
+    stated = stated_regions(rank)
+    found = stated.get(region) or stated.get(Region.WEIGHTS)
+    return found.size_bytes if found else 0
+
+
+def _balance(failure: Failure, others: int | None) -> tuple[tuple[str, int], ...]:
+    total, free = failure.bytes_of("total"), failure.bytes_of("free_now")
+    mine = failure.bytes_of("process")
+    if total is None or free is None or mine is None or others is None:
+        return ()
+    return (("mine", mine), ("others", others), ("free", free), ("total", total))
+
+
+def _spilled(reading: LogReading) -> Cause | None:
+    """Layers that did not go to the GPU run from the host's memory: slower, and nobody says so."""
+    there, all_of = reading.whole.get("offloaded"), reading.whole.get("layers")
+    if there is None or all_of is None or not 0 < there.size_bytes < all_of.size_bytes:
+        return None
+    return Cause(
+        kind=Kind.SPILLED,
+        code="spilled",
+        region=Region.WEIGHTS,
+        rank="",
+        line=there.line,
+        phase=reading.phase,
+        is_soft=True,
+    )

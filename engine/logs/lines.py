@@ -1,0 +1,77 @@
+"""Text of any origin as whole lines: in blocks, so that a log of any size takes little memory."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from engine.cancel import CancelToken
+
+LONGEST = 32 * 1024
+"""Characters of a line that are looked at; the settings of a server take some thousand."""
+_BLOCK_BYTES = 256 * 1024
+_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_COLOURS = re.compile(
+    r"\x1b(?:\[[0-9;?]{0,20}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[@-Z\\-_])"
+)
+
+
+def blocks(stream: BinaryIO, token: CancelToken) -> Iterator[str]:
+    """The text of ``stream`` in blocks of whole lines, none of them ending in a line feed.
+
+    Colours are taken out, bytes that are no text replaced, and of a line that is longer than
+    ``LONGEST`` only the beginning is kept. A carriage return stays where no line feed follows:
+    a progress bar writes over itself with it.
+
+    Raises:
+        JobCancelledError: asked to stop.
+    """
+    first = stream.read(_BLOCK_BYTES)
+    decoder = codecs.getincrementaldecoder(_encoding(first))(errors="replace")
+    rest, is_cut = "", False
+    chunk = first
+    while chunk:
+        token.raise_if_cancelled()
+        text = decoder.decode(chunk)
+        chunk = stream.read(_BLOCK_BYTES)
+        if not chunk:
+            text += decoder.decode(b"", final=True)
+        if is_cut:
+            # The remainder of a line of which enough was seen.
+            _, found, text = text.partition("\n")
+            is_cut = not found
+            if is_cut:
+                continue
+        whole, found, rest = (rest + text).rpartition("\n")
+        if found:
+            yield _clean(whole)
+        if len(rest) > LONGEST:
+            yield _clean(rest[:LONGEST])
+            rest, is_cut = "", True
+    if rest:
+        yield _clean(rest)
+
+
+def _encoding(first: bytes) -> str:
+    """UTF-8, or what Windows makes of a redirected log: every second byte is 0 then."""
+    looked_at = first[:4096]
+    is_wide = first.startswith(_WIDE_MARKS) and 4 * looked_at.count(0) > len(looked_at)
+    return "utf-16" if is_wide else "utf-8-sig"
+
+
+def _clean(text: str) -> str:
+    if "\x1b" in text:
+        text = _COLOURS.sub("", text)
+    return text.replace("\r\n", "\n").removesuffix("\r")
+
+
+def shown(line: str) -> str:
+    """What is to be seen of ``line`` at last: a progress bar's last state, and what follows it."""
+    if "\r" in line:
+        line = next((part for part in reversed(line.split("\r")) if part.strip()), "")
+    return line

@@ -1,0 +1,116 @@
+"""The table of what runtimes print, compiled: ``resources/data/log_patterns.json``.
+
+A pattern is looked for by its ``needle``, plain text, first; its expression then runs once a line,
+at the needle, over a bounded window. So a log is read in a time that grows with its length only,
+whatever it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from engine.budget.model import Region
+from engine.logs.reading import Phase
+from resources import data
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SPAN = 1200
+"""Characters after the needle that an expression may see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One kind of line."""
+
+    id: str
+    runtime: str
+    """Who prints it; empty for what lies beneath several (PyTorch, Linux)."""
+    needle: str
+    regex: re.Pattern[str] | None = None
+    facts: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    """Group -> name of the fact and its unit."""
+    key: str = ""
+    """Where the expression begins, if not at the needle."""
+    also: tuple[str, ...] = ()
+    """One of these stands on the line too."""
+    back: int = 0
+    """Characters before the needle that the expression may begin in."""
+    region: Region | None = None
+    since: str = ""
+    until: str = ""
+    """Releases of the runtime that print it; empty where it is not known or has no end."""
+    phase: Phase | None = None
+    """What the run is at after this line; for a frame of a traceback, what it was doing."""
+    frame: bool = False
+    fails: str = ""
+    """Which failure this tells of."""
+    soft: bool = False
+    """Whether the run goes on."""
+    clue: bool = False
+    """Whether it says more of a failure that an earlier line told of."""
+    whole: bool = False
+    """Whether its facts are of the whole run, whichever process prints them."""
+    adds: tuple[str, ...] = ()
+    """Facts that a further line adds to: a draft model has its own."""
+    sums: bool = False
+    """Whether one line states it several times, to be added up."""
+    by: str = ""
+    """Group that names the device."""
+    bare: bool = False
+    """Whether the needle alone tells of it, where the figures are cut off."""
+    arguments: bool = False
+    """Whether the settings of the run follow."""
+    starts: bool = False
+    """Whether a run begins here: what was read before is of an earlier one."""
+    buffers: bool = False
+    breakdown: bool = False
+
+    def matches(self, line: str) -> Iterator[re.Match[str]]:
+        """Where this pattern finds its facts in ``line``, which holds the needle."""
+        at = line.find(self.key or self.needle)
+        if self.regex is None or at < 0:
+            return
+        begin, end = max(0, at - self.back), at + _SPAN
+        if self.sums:
+            yield from self.regex.finditer(line, begin, end)
+            return
+        find = self.regex.search if self.back else self.regex.match
+        found = find(line, begin, end)
+        if found is not None:
+            yield found
+
+    def may_be_in(self, line: str) -> bool:
+        """Whether ``line`` has the needle, and what must stand beside it."""
+        return self.needle in line and (not self.also or any(word in line for word in self.also))
+
+
+@cache
+def patterns() -> tuple[Pattern, ...]:
+    """Every pattern."""
+    return tuple(_pattern(dict(row)) for row in data("log_patterns")["patterns"])
+
+
+@cache
+def settings_of(runtime: str) -> Mapping[str, str]:
+    """What ``runtime`` calls a setting -> key of the machine contract."""
+    return data("log_patterns")["settings"].get(runtime, {})
+
+
+def _pattern(row: dict[str, Any]) -> Pattern:
+    if "regex" in row:
+        row["regex"] = re.compile(row["regex"])
+    row["facts"] = {
+        group: tuple(words.rsplit(" ", 1)) for group, words in row.get("facts", {}).items()
+    }
+    for name in ("also", "adds"):
+        row[name] = tuple(row.get(name, ()))
+    if "region" in row:
+        row["region"] = Region(row["region"])
+    if "phase" in row:
+        row["phase"] = Phase(row["phase"])
+    return Pattern(**row)

@@ -1,0 +1,282 @@
+"""The smallest changes that would have let a run live, each checked by the sizing engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from engine.budget.model import Region
+from engine.errors import DeploymentError
+from engine.evidence import Basis, exactly
+from engine.fit.changes import changes, format_words, tokens_words
+from engine.fit.solve import rungs
+from engine.fit.verdict import Fit
+from engine.logs.diagnosis import Cause, Kind
+from engine.logs.reading import Phase
+from engine.runtimes import foreign, registry
+from engine.sizing import size
+from engine.words import tr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.architecture.model import Model
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Machine
+    from engine.sizing import Sizing
+
+_MOST = 4
+_SHARES = ("gpu_memory_utilization", "mem_fraction_static")
+_LEAST_SHARE, _MOST_SHARE = 50, 95
+"""Hundredths: with less a server is hardly worth its card, with more nothing is left beside it."""
+_STEPS = (
+    "max_num_batched_tokens", "chunked_prefill_size", "n_ubatch", "prefill_step_size",
+    "prefill_chunk_size",
+)  # fmt: skip
+"""What the runtimes call the tokens that they read in one pass."""
+_SHORTEST_STEP = 256
+_LLAMA_CPP = "llama.cpp"
+_FITS = (Fit.FITS, Fit.TIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One change, and what it would have left."""
+
+    label: str
+    margin_bytes: int | None = None
+    """To spare with it; None where the engine cannot work it out."""
+    deployment: Deployment | None = None
+    """The plan with it; None where it is no change of the plan."""
+    fit: Fit | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """The run as a plan, on its device as it was when it failed."""
+
+    model: Model
+    deployment: Deployment
+    machine: Machine
+    cause: Cause
+
+    def sized(self, deployment: Deployment, machine: Machine | None = None) -> Sizing | None:
+        """The plan's sizing; None where it is impossible."""
+        try:
+            return size(self.model, deployment, machine or self.machine)
+        except DeploymentError:
+            return None
+
+    def remedy(
+        self, label: str, deployment: Deployment, machine: Machine | None = None
+    ) -> Remedy | None:
+        """``deployment`` as a remedy, if it fits."""
+        found = self.sized(deployment, machine)
+        if found is None or found.verdict.outcome not in _FITS:
+            return None
+        verdict = found.verdict
+        changed = None if deployment == self.deployment else deployment
+        return Remedy(label, verdict.margin_bytes, changed, verdict.fit)
+
+
+def remedies(
+    model: Model, deployment: Deployment, machine: Machine, cause: Cause
+) -> tuple[Remedy, ...]:
+    """What would have helped, the smallest change first.
+
+    Args:
+        model: the model that ran.
+        deployment: the plan, as the log states it.
+        machine: the device of the run, with what others held when it started.
+        cause: why it failed.
+    """
+    run = _Run(model, deployment, at_failure(machine, cause), cause)
+    if cause.kind is Kind.TAKEN or (cause.kind is Kind.REFUSED and cause.region is Region.FOREIGN):
+        found = _beside_others(run, machine)
+    elif cause.kind is Kind.SPILLED:
+        found = _on_the_device(run)
+    elif cause.region is None or cause.kind is Kind.FRAGMENTATION:
+        found = iter(())
+    else:
+        found = _smaller(run)
+    kept: dict[str, Remedy] = {}
+    for remedy in found:
+        kept.setdefault(remedy.label, remedy)
+        if len(kept) == _MOST:
+            break
+    return tuple(kept.values())
+
+
+def at_failure(machine: Machine, cause: Cause) -> Machine:
+    """``machine`` with what others held when the run failed."""
+    held = cause.others_bytes
+    if held is None:
+        return machine
+    return _with_others(machine, held)
+
+
+def _with_others(machine: Machine, held_bytes: int) -> Machine:
+    estimate = exactly(held_bytes, Basis.MEASURED, "stated by the log")
+    slots = tuple(replace(slot, foreign=estimate) for slot in machine.slots)
+    return replace(machine, slots=slots)
+
+
+def _beside_others(run: _Run, before: Machine) -> Iterator[Remedy]:
+    """Without the others, or with a share that leaves them their part."""
+    cause = run.cause
+    without = before if cause.others_before_bytes is not None else _with_others(before, 0)
+    if cause.kind is Kind.REFUSED:
+        without = _with_others(before, 0)
+    alone = run.remedy(tr("Without the others"), run.deployment, without)
+    if alone is not None:
+        yield alone
+    starting: Deployment | None = None
+    for label, deployment in _shares(run, falling=True):
+        found = run.sized(deployment)
+        if found is None or found.budget.refusals:
+            continue
+        if found.verdict.outcome in _FITS:
+            yield Remedy(label, found.verdict.margin_bytes, deployment, found.verdict.fit)
+            return
+        if starting is None and found.verdict.binding_region is not Region.FOREIGN:
+            starting = deployment
+            for change in changes(run.model, deployment, run.machine):
+                if change.deployment.runtime == deployment.runtime:
+                    verdict = change.verdict
+                    words = f"{label}, {change.label}"
+                    yield Remedy(words, verdict.margin_bytes, change.deployment, verdict.fit)
+            return
+
+
+def _shares(run: _Run, *, falling: bool) -> Iterator[tuple[str, Deployment]]:
+    """The plan with other shares of the device, by hundredths away from its own."""
+    planned = run.sized(run.deployment)
+    for name in _SHARES:
+        if planned is None or not foreign.has(run.deployment.runtime, name):
+            continue
+        share: float | None = getattr(planned.budget.deployment, name)
+        if share is None:
+            continue
+        now = round(share * 100)
+        steps = range(now - 1, _LEAST_SHARE - 1, -1) if falling else range(now + 1, _MOST_SHARE + 1)
+        for hundredths in steps:
+            words = tr("Share {share}").format(share=f"{hundredths / 100:.2f}")
+            if name == "gpu_memory_utilization":
+                words = tr("Utilisation {share}").format(share=f"{hundredths / 100:.2f}")
+            yield words, run.deployment.with_(**{name: hundredths / 100})
+
+
+def _on_the_device(run: _Run) -> Iterator[Remedy]:
+    """All layers on the GPU, and what else that takes."""
+    whole = run.deployment
+    if registry.family(whole.runtime) == _LLAMA_CPP:
+        whole = whole.with_(n_gpu_layers=-2, n_cpu_moe=0)
+    elif foreign.has(whole.runtime, "device_map"):
+        whole = whole.with_(device_map="none")
+    alone = run.remedy(tr("All layers on the GPU"), whole)
+    if alone is not None:
+        yield alone
+        return
+    for change in changes(run.model, whole, run.machine):
+        plan = change.deployment
+        if plan.n_gpu_layers == whole.n_gpu_layers and plan.n_cpu_moe == whole.n_cpu_moe:
+            yield Remedy(change.label, change.verdict.margin_bytes, plan, change.verdict.fit)
+
+
+def _smaller(run: _Run) -> Iterator[Remedy]:
+    """The plan's own changes where it does not fit; else what shrinks the region by enough."""
+    planned = run.sized(run.deployment)
+    if planned is None:
+        return
+    if planned.verdict.fit is Fit.DOES_NOT_FIT or planned.budget.refusals:
+        for label, deployment in _shares(run, falling=False):
+            found = run.remedy(label, deployment)
+            if found is not None:
+                yield found
+                break
+        for change in changes(run.model, run.deployment, run.machine):
+            verdict = change.verdict
+            yield Remedy(change.label, verdict.margin_bytes, change.deployment, verdict.fit)
+        return
+    yield from _by_region(run, planned)
+
+
+def _by_region(run: _Run, planned: Sizing) -> Iterator[Remedy]:
+    """The plan fits by our figures and yet it failed: take from the region what was short."""
+    cause = run.cause
+    region = cause.region or Region.WEIGHTS
+    wanted = max(1, cause.short_bytes or 0)
+    # Before the pool is taken, whatever makes room for the step does.
+    early = cause.phase not in (Phase.SERVE, Phase.CAPTURE, Phase.POOL)
+    regions = (region, Region.WEIGHTS) if early and region is Region.ACTIVATIONS else (region,)
+    before = sum(_held(planned, each) for each in regions)
+    for each in regions:
+        for label, deployment in _ideas(run, planned, each):
+            found = run.sized(deployment)
+            if found is None or found.verdict.outcome not in _FITS:
+                continue
+            if before - sum(_held(found, other) for other in regions) >= wanted:
+                yield Remedy(label, found.verdict.margin_bytes, deployment, found.verdict.fit)
+    if cause.phase in (Phase.SERVE, Phase.CAPTURE) or region is Region.RUNTIME:
+        # The pool is taken by then: a smaller share leaves the rest to what grows beside it.
+        headroom = _held(planned, Region.HEADROOM)
+        for label, deployment in _shares(run, falling=True):
+            found = run.sized(deployment)
+            if found is None or found.verdict.outcome not in _FITS:
+                return
+            if _held(found, Region.HEADROOM) - headroom >= wanted:
+                yield Remedy(label, found.verdict.margin_bytes, deployment, found.verdict.fit)
+                return
+
+
+def _held(sizing: Sizing, region: Region) -> int:
+    """What the fullest rank holds of ``region``; of the cache what the plan needs."""
+    if region in (Region.KV_CACHE, Region.RECURRENT_STATE):
+        return max(rank.needed.likely_bytes for rank in sizing.budget.ranks)
+    return max(rank.regions[region].estimate.likely_bytes for rank in sizing.budget.ranks)
+
+
+def _ideas(run: _Run, planned: Sizing, region: Region) -> Iterator[tuple[str, Deployment]]:
+    """Changes that make ``region`` smaller, the smallest first."""
+    plan, full = run.deployment, planned.budget.deployment
+    if region is Region.ACTIVATIONS:
+        yield from _shorter_steps(plan, full)
+    elif region is Region.CUDA_GRAPHS:
+        yield tr("No CUDA graphs"), plan.with_(enforce_eager=True)
+    elif region in (Region.KV_CACHE, Region.RECURRENT_STATE):
+        yield from _fewer_tokens(plan, full)
+    elif region is Region.WEIGHTS:
+        there = len(run.machine.slots) // plan.pipeline_parallel_size
+        if 2 * plan.tensor_parallel_size <= there:
+            wider = 2 * plan.tensor_parallel_size
+            yield tr("TP {size}").format(size=wider), plan.with_(tensor_parallel_size=wider)
+        for name in rungs(run.model, plan.runtime):
+            words = tr("{format_words} weights").format(format_words=format_words(name))
+            yield words, plan.with_(weight_format=name)
+
+
+def _shorter_steps(plan: Deployment, full: Deployment) -> Iterator[tuple[str, Deployment]]:
+    for name in _STEPS:
+        step: int | None = getattr(full, name) if foreign.has(plan.runtime, name) else None
+        while step is not None and step // 2 >= _SHORTEST_STEP:
+            step //= 2
+            words = tr("Steps of {tokens} tokens").format(tokens=tokens_words(step))
+            yield words, plan.with_(**{name: step})
+    if full.max_num_seqs and full.max_num_seqs > 1 and foreign.has(plan.runtime, "max_num_seqs"):
+        seqs = full.max_num_seqs // 2
+        while seqs >= max(1, plan.concurrency):
+            yield f"max_num_seqs {seqs}", plan.with_(max_num_seqs=seqs)
+            seqs //= 2
+
+
+def _fewer_tokens(plan: Deployment, full: Deployment) -> Iterator[tuple[str, Deployment]]:
+    context = full.max_model_len or 0
+    while context >= 2048:
+        context //= 2
+        words = tr("Context {tokens_words}").format(tokens_words=tokens_words(context))
+        yield words, plan.with_(max_model_len=context, n_ctx=None)
+    at_once = plan.concurrency
+    while at_once > 1:
+        at_once //= 2
+        words = tr("{most} at once").format(most=at_once)
+        yield words, plan.with_(concurrency=at_once, batch_size=None)

@@ -1,0 +1,166 @@
+"""Why a run failed, in whole sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.budget.model import Region
+from engine.logs.diagnosis import Cause, Kind
+from engine.units import UnitSystem, format_gib
+from engine.words import tr, tr_later
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.logs.reading import LogReading
+
+_WHY: Mapping[str, str] = {
+    "start_refused": tr_later(
+        "It asks for its share of the whole device at start, and checks that so much is free. "
+        "The model is not to blame: others held the rest."
+    ),
+    "context_too_long": tr_later(
+        "It starts only if one request of the full context fits its KV cache. A shorter context, a "
+        "smaller cache format or a larger share makes it start."
+    ),
+    "no_pool": tr_later(
+        "Weights and working memory take its whole share of the device: nothing is left for a KV "
+        "cache."
+    ),
+    "host_short": tr_later("The computer’s own memory, not a device’s, was too small for it."),
+    "guard_rail": tr_later(
+        "LM Studio’s own estimate is above what it lets a model take. With a shorter context it "
+        "asks for less."
+    ),
+    "others_moved": tr_later(
+        "Another process took or gave back memory while it measured the device."
+    ),
+    "others_hold": tr_later("Weights that others hold count against its share."),
+    "sampler": tr_later(
+        "Choosing tokens for many sequences at once takes one row of logits each, over the whole "
+        "vocabulary. Fewer sequences a step take less."
+    ),
+    "pool_short": tr_later(
+        "The tokens of all requests at once filled the KV cache. Their number, how a token is "
+        "stored and how many requests are let in decide, not the weights."
+    ),
+    "slots": tr_later("More requests came at once than it has slots for."),
+    "tgi_warm_up": tr_later(
+        "The batch that it was told to hold did not fit beside the weights at warm-up."
+    ),
+    "prompt_too_long": tr_later("One prompt is longer than all the KV cache holds. Others go on."),
+    "state_short": tr_later(
+        "A hybrid model keeps a state for every sequence, whatever its length; there was no room "
+        "for enough of them."
+    ),
+    "collectives": tr_later(
+        "The library that joins the devices found no room: it allocates beside the pool, at its "
+        "first use."
+    ),
+    "library": tr_later(
+        "A library found no room for its workspace: it allocates beside the pool, at its first use."
+    ),
+    "killed": tr_later(
+        "The system ended the process when the computer’s own memory ran out: while it loads, "
+        "weights pass through it, and what is kept off the device stays there."
+    ),
+    "killed_in_container": tr_later(
+        "The container’s memory limit was reached, and the system ended the process. The files it "
+        "reads count towards the limit."
+    ),
+    "spilled": tr_later(
+        "Part of the model is in the computer’s own memory, or on disk. It runs, but every token "
+        "waits for that part."
+    ),
+    "working_set": tr_later(
+        "macOS gives the GPU only a part of the memory; the run asked for more than that part."
+    ),
+}
+_WHY_BY_KIND: Mapping[Kind, str] = {
+    Kind.LOAD: tr_later(
+        "The weights did not fit: their precision, what the format adds (scales, zero points), and "
+        "how they are shared between devices decide."
+    ),
+    Kind.PREFILL: tr_later(
+        "What a step needs for a moment did not fit: it grows with the tokens of a pass, the "
+        "length of the prompt and the attention kernel."
+    ),
+    Kind.CONCURRENCY: tr_later(
+        "The KV cache did not fit: the tokens of all requests at once and the cache’s precision "
+        "decide."
+    ),
+    Kind.FRAGMENTATION: tr_later(
+        "There was memory, but no piece large enough: it lies in the allocator’s reserves, in "
+        "graphs’ pools or in blocks of other sizes."
+    ),
+    Kind.GRAPHS: tr_later(
+        "Graphs are captured after the pool is taken, with memory of their own: the share left too "
+        "little beside it."
+    ),
+    Kind.TAKEN: tr_later("Another process took memory that the run had counted on."),
+    Kind.UNKNOWN: tr_later(
+        "The log does not say what was being allocated. The lines before the failure would: the "
+        "end of the traceback, or what it was loading."
+    ),
+}
+_FREE_PIECES = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+_LEAST_VERBOSITY = 4
+"""From which on llama.cpp prints its buffers, since May 2026."""
+
+
+def happened(cause: Cause | None, reading: LogReading, unit: UnitSystem) -> tuple[str, ...]:
+    """What happened, in whole sentences."""
+    if cause is None:
+        return _not_failed(reading)
+    found = [tr(_WHY.get(cause.code, "") or _WHY_BY_KIND.get(cause.kind, ""))]
+    if cause.kind is Kind.RANK:
+        found = [
+            tr("The shards are uneven: {rank} holds more than {other}, and the fullest decides.")
+            .format(rank=cause.rank, other=cause.fuller_than)
+        ]  # fmt: skip
+    elif cause.rank:
+        found.append(tr("{rank} was the first to fail.").format(rank=cause.rank))
+    if cause.others_bytes is not None and cause.region is Region.FOREIGN:
+        found.append(_about_others(cause, unit))
+    failure = reading.failure
+    unused = failure.bytes_of("unallocated") if failure else None
+    if cause.kind is Kind.FRAGMENTATION and unused:
+        words = tr(
+            "{unused} lay reserved and unused. {setting} lets the allocator join such pieces."
+        )
+        found.append(words.format(unused=format_gib(unused, unit), setting=_FREE_PIECES))
+    if failure is not None and failure.bytes_of("longest"):
+        words = tr("By its own figures a context of {tokens} tokens fits.")
+        found.append(words.format(tokens=f"{failure.bytes_of('longest'):,}"))
+    return tuple(sentence for sentence in found if sentence)
+
+
+def _about_others(cause: Cause, unit: UnitSystem) -> str:
+    now = format_gib(cause.others_bytes or 0, unit)
+    if cause.kind is Kind.TAKEN and cause.others_before_bytes is not None:
+        words = tr("Others held {before} when it measured the device, and {now} when it failed.")
+        return words.format(before=format_gib(cause.others_before_bytes, unit), now=now)
+    return tr("Others held {now}.").format(now=now)
+
+
+def _not_failed(reading: LogReading) -> tuple[str, ...]:
+    if reading.understood:
+        quiet = reading.whole.get("verbosity")
+        if quiet is None or quiet.size_bytes >= _LEAST_VERBOSITY or _has_buffers(reading):
+            return ()
+        return (
+            tr(
+                "llama.cpp prints what it allocates only with -lv 4, or with "
+                "LLAMA_ARG_LOG_VERBOSITY=4."
+            ),
+        )
+    return (
+        tr(
+            "Known are start-up logs, metrics pages and out-of-memory texts of vLLM, SGLang, "
+            "llama.cpp, Ollama, TGI, Transformers, LM Studio and MLX."
+        ),
+    )
+
+
+def _has_buffers(reading: LogReading) -> bool:
+    return any(rank.facts.keys() & {"weights", "kv_pool"} for rank in reading.ranks)

@@ -1,0 +1,155 @@
+"""Commands as they stand in documentation and issues, and the plans they mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.errors import UsageError
+from engine.launch.read import looks_like_one, read
+from engine.launch.weights import of_model
+from tests.helpers.commands import model
+
+
+def _stated(text):
+    found = read(text)
+    return found.runtime, found.model, {k: v for k, v in found.stated.items() if k != "runtime"}
+
+
+@pytest.mark.parametrize(
+    ("text", "runtime", "name", "settings"),
+    [
+        (
+            "vllm serve Qwen/Qwen3-8B --max-model-len 32768 -tp 2 --port 8001",
+            "vllm", "Qwen/Qwen3-8B", {"max_model_len": 32768, "tensor_parallel_size": 2},
+        ),
+        (
+            "$ vllm serve --max_model_len=32k Qwen/Qwen3-8B",
+            # vLLM's own: k is 1,000 and K is 1,024 (utils/argparse_utils.py).
+            "vllm", "Qwen/Qwen3-8B", {"max_model_len": 32000},
+        ),
+        (
+            ("vllm serve Qwen/Qwen3-8B --max-model-len 32K --kv-cache-dtype fp8_e4m3 "
+            "--no-enable-prefix-caching --enforce-eager"),
+            "vllm", "Qwen/Qwen3-8B",
+            {"max_model_len": 32768, "kv_cache_dtype": "fp8_e4m3",
+             "enable_prefix_caching": False, "enforce_eager": True},
+        ),
+        (
+            "python3 -m vllm.entrypoints.openai.api_server --model X/Y --enforce-eager",
+            "vllm", "X/Y", {"enforce_eager": True},
+        ),
+        (
+            "llama-server -m ./models/q.gguf -c 32768 -ngl 99",
+            "llama.cpp", "./models/q.gguf", {"max_model_len": 32768, "n_gpu_layers": 99},
+        ),
+        (
+            "./build/bin/llama-server -hf ggml-org/gemma-3-4b-it-GGUF:Q8_0 -c 32768 -np 4 -fa",
+            "llama.cpp", "ggml-org/gemma-3-4b-it-GGUF:Q8_0",
+            {"max_model_len": 8192, "concurrency": 4, "n_parallel": 4, "flash_attn": "on"},
+        ),
+        (
+            r"C:\llama\llama-server.exe -m C:/models/q.gguf -fa off -ctk q8_0 --no-mmap -ts 3,1",
+            "llama.cpp", "C:/models/q.gguf",
+            {"flash_attn": "off", "cache_type_k": "q8_0", "mmap": False,
+             "tensor_split": (3.0, 1.0)},
+        ),
+        (
+            "llama-server -m q.gguf -c 8192 -np 3 --kv-unified -ngl all -ncmoe 12",
+            "llama.cpp", "q.gguf",
+            {"n_ctx": 8192, "n_parallel": 3, "concurrency": 3, "kv_unified": True,
+             "n_gpu_layers": -2, "n_cpu_moe": 12},
+        ),
+        (
+            ("python -m sglang.launch_server --model-path Qwen/Qwen3-8B --tp 4 "
+            "--mem-fraction-static 0.85 --disable-radix-cache --dp 4 --enable-dp-attention"),
+            "sglang", "Qwen/Qwen3-8B",
+            {"tensor_parallel_size": 4, "mem_fraction_static": 0.85,
+             "enable_prefix_caching": False, "data_parallel_size": 4, "enable_dp_attention": True},
+        ),
+        (
+            "mlx_lm.server --model mlx-community/Qwen3-8B-4bit --kv-bits 8 --prefill-step-size 512",
+            "mlx", "mlx-community/Qwen3-8B-4bit", {"kv_bits": 8.0, "prefill_step_size": 512},
+        ),
+        (
+            "OLLAMA_NUM_PARALLEL=4 OLLAMA_FLASH_ATTENTION=1 ollama serve &\nollama run llama3.1:8b",
+            "ollama", "llama3.1:8b", {"n_parallel": 4, "concurrency": 4, "flash_attn": "on"},
+        ),
+        (
+            'FROM llama3.1:8b\nPARAMETER num_ctx 8192\nPARAMETER temperature 1\nSYSTEM """hi"""',
+            "ollama", "llama3.1:8b", {"max_model_len": 8192},
+        ),
+        (
+            ("from transformers import AutoModelForCausalLM\nimport torch\n"
+            "m = AutoModelForCausalLM.from_pretrained('X/Y', torch_dtype=torch.float16, "
+            "device_map='auto')\nm.generate(**i, max_length=2048)"),
+            "transformers", "X/Y",
+            {"weight_format": "fp16", "device_map": "auto", "max_model_len": 2048},
+        ),
+    ],
+)  # fmt: skip
+def test_that_a_command_is_understood(text, runtime, name, settings):
+    assert _stated(text) == (runtime, name, settings)
+    assert not read(text).strays
+
+
+def test_that_a_container_is_peeled_off():
+    found = read(
+        "docker run --runtime nvidia --gpus '\"device=0,1\"' \\\n"
+        "    -v ~/.cache/huggingface:/cache \\\n"
+        '    --env "HF_TOKEN=hf_abcdefghijklmnop" -p 8000:8000 --ipc=host \\\n'
+        "    vllm/vllm-openai:v0.10.2 \\\n"
+        "    --model Qwen/Qwen3-8B --tensor-parallel-size 2"
+    )
+    assert (found.runtime, found.model, found.devices) == ("vllm", "Qwen/Qwen3-8B", 2)
+    assert found.deployment.runtime_version == "0.10.2"
+    assert found.deployment.tensor_parallel_size == 2
+    assert not found.strays
+
+
+def test_that_visible_devices_are_counted():
+    assert read("CUDA_VISIBLE_DEVICES=0,2,3 vllm serve X/Y").devices == 3
+    assert read("vllm serve X/Y").devices is None
+
+
+def test_that_every_flag_that_is_not_understood_is_named():
+    found = read("vllm serve X/Y --foo 3 --bar --max-num-seqs many --port 80 --made=up")
+    assert found.strays == ("--foo 3", "--bar", "--max-num-seqs many", "--made up")
+    assert found.harmless == ("--port",)
+    assert any("--foo 3" in remark for remark in found.remarks)
+
+
+def test_that_a_token_is_not_repeated():
+    found = read("vllm serve X/Y --token hf_abcdefghijklmnop")
+    assert found.strays == ("--token hf_…",)
+
+
+def test_that_a_quantised_checkpoint_is_loaded_as_it_is_stored():
+    plan = read("vllm serve X/Y --quantization fp8").deployment
+    assert plan.weight_format == "fp8"
+    assert of_model(plan, model()).weight_format == "fp8"
+    stored = model("Qwen/Qwen3-8B-FP8")
+    assert of_model(plan, stored).weight_format == "auto"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ls -la", "No command here starts a model"),
+        ("vllm serve 'X/Y", "quotation mark"),
+        ("OLLAMA_NUM_PARALLEL=many ollama serve", "OLLAMA_NUM_PARALLEL=many is no value"),
+        ("vllm " + "x" * 30_000, "too long"),
+        ("", "No command here starts a model"),
+    ],
+)
+def test_that_what_is_no_command_is_told_in_one_sentence(text, words):
+    with pytest.raises(UsageError, match=words):
+        read(text)
+
+
+def test_that_a_name_or_a_config_is_not_taken_for_a_command():
+    assert looks_like_one("  vllm serve X")
+    assert looks_like_one("$ docker run --gpus all vllm/vllm-openai --model X")
+    assert not looks_like_one("Qwen/Qwen3-8B")
+    assert not looks_like_one('{"model_type": "llama"}')
+    assert not looks_like_one("vllm-project/x")
+    assert not looks_like_one("ollama run llama3.1:8b")  # a name, as the search has it
