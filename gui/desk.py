@@ -147,8 +147,11 @@ class Desk(QObject):
         window.status_line.device.tell(self._device_words(state))
         offline = app.hub.offline
         count = len(catalogue.entries())
+        away = tr("Off-line, catalogue of {count}").format(count=count)
+        read_on = tr("The catalogue was read from the Hub on {day}")
         window.status_line.hub.tell(
-            f"Off-line, catalogue of {count}" if offline else "Hub: asked only when you search",
+            away if offline else tr("Hub: asked only when you search"),
+            read_on.format(day=f"{catalogue.read_on():%Y-%m-%d}"),
             picture="cloud-off" if offline else "cloud",
         )
         self._tell_unit(state)

@@ -41,34 +41,15 @@ for _name in (
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.helpers import socket_guard
+
 # A busy machine is no fault of the code, and one run must equal the next.
 settings.register_profile(
     "house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("house")
 
-_LOOPBACK = {"127.0.0.1", "::1", "localhost", ""}
-
-
-class NetworkUsedError(BaseException):
-    """A test reached for the network. No ``Exception``, so that no client swallows it."""
-
-
-def _guard(event: str, args: tuple[object, ...]) -> None:
-    host: object = ""
-    if event == "socket.connect":
-        address = args[1]
-        host = address[0] if isinstance(address, tuple) else ""
-    elif event == "socket.getaddrinfo":
-        host = args[0] or ""
-    if isinstance(host, bytes):
-        host = host.decode()
-    if host not in _LOOPBACK:
-        message = f"this test reached for the network: {host}"
-        raise NetworkUsedError(message)
-
-
-sys.addaudithook(_guard)
+sys.addaudithook(socket_guard.guard)
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ pairs under ``{"runs": …}``, and a name that recurs layer by layer as ``{"each
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -60,6 +61,12 @@ class CatalogueEntry:
 def entries() -> tuple[CatalogueEntry, ...]:
     """Every entry, most downloaded first."""
     return tuple(CatalogueEntry(**entry) for entry in data("catalogue")["models"])
+
+
+@cache
+def read_on() -> date:
+    """The day on which the Hub was read for the catalogue: how old its facts are."""
+    return date.fromisoformat(data("catalogue")["read"])
 
 
 @cache

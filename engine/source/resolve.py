@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import (
     ConfigError,
-    HubGatedError,
+    HubError,
     HubNotFoundError,
     HubOfflineError,
     HubTimeoutError,
@@ -28,6 +29,7 @@ from engine.source.reference import (
     parse,
 )
 from engine.text import printable
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -122,11 +124,12 @@ def _from_hub(
         return _without_hub(meant, name, token, error, copied)
     try:
         found = hub.fetch(meant.repo_id, token, meant.revision, file=meant.file)
-    except (HubGatedError, HubOfflineError, HubTimeoutError) as exc:
-        return _without_hub(meant, name, token, exc, copied)
     except HubNotFoundError as exc:
         hint = _hint(name) if exc.field == "model" else ""
         raise HubNotFoundError(exc.message + hint, field=exc.field) from exc
+    except HubError as exc:
+        # A pause that is asked for, or trouble of the Hub's own, is no reason to know nothing.
+        return _without_hub(meant, name, token, exc, copied)
     return adapters.with_base(
         found, None, lambda path: files.read(path, token), lambda base: hub.fetch(base, token)
     )
@@ -148,15 +151,27 @@ def _without_hub(
     """
     place = local.cached(meant.repo_id, meant.revision, meant.file)
     if place is not None:
-        return _noted(files.read(place, token), f"Read from the Hub cache: {error.message}")
+        words = tr("Read from the Hub cache, as of {day}: {why}")
+        note = words.format(day=_day_of(place), why=error.message)
+        return _noted(files.read(place, token), note)
     entry = catalogue.find(meant.repo_id)
     if entry is not None and not meant.file and not meant.revision:
         return _noted(catalogue.raw(entry), f"Sized by the bundled catalogue: {error.message}")
     if copied is not None:
         return _noted(copied, f"Sized by the bundled catalogue: {error.message}")
-    if isinstance(error, HubGatedError):
-        raise error
-    raise type(error)(error.message + _hint(name)) from error
+    if isinstance(error, HubOfflineError | HubTimeoutError):
+        raise type(error)(error.message + _hint(name), field=error.field) from error
+    raise error
+
+
+def _day_of(place: Path) -> str:
+    """When a file of the Hub cache, or the newest of a folder there, was fetched."""
+    try:
+        found = [place] if place.is_file() else list(place.iterdir())
+        newest = max((file.stat().st_mtime for file in found), default=place.stat().st_mtime)
+    except OSError:
+        return tr("an unknown day")
+    return f"{datetime.fromtimestamp(newest, UTC):%Y-%m-%d}"
 
 
 def _noted(raw: RawModel, note: str) -> RawModel:

@@ -17,6 +17,7 @@ import argparse
 import json
 import re
 import sys
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -265,6 +266,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=ROOT / "resources" / "data" / "catalogue.json")
+    parser.add_argument(
+        "--read", type=date.fromisoformat, required=True, help="day on which the Hub was read"
+    )
     arguments = parser.parse_args()
     hub = {row["name"]: row for row in rows(arguments.folder / "hub_catalogue.jsonl")}
     models = published(arguments.folder, hub)
@@ -272,10 +276,10 @@ def main() -> None:
     add(models, written_models(hub, models), hub)
     add(models, twins(hub, models), hub)
     models.sort(key=lambda model: (-(model["downloads"] or 0), model["id"]))
-    table = {"source": "published configs; totals checked, see each entry", "models": models}
+    source = "published configs; totals checked, see each entry"
     lines = ",\n".join(json.dumps(m, sort_keys=True, separators=(",", ":")) for m in models)
-    head = json.dumps(table["source"])
-    arguments.out.write_text(f'{{"source":{head},"models":[\n{lines}\n]}}\n', encoding="utf-8")
+    head = f'"source":{json.dumps(source)},"read":"{arguments.read}"'
+    arguments.out.write_text(f'{{{head},"models":[\n{lines}\n]}}\n', encoding="utf-8")
     print(f"{arguments.out}: {len(models)} models, {arguments.out.stat().st_size} bytes")
 
 

@@ -243,6 +243,23 @@ class _Handler(BaseHTTPRequestHandler):
     def _trouble_retry_after(self) -> None:
         self._send(429, b"slow down", RateLimit="", **{"Retry-After": "7"})
 
+    def _trouble_long_wait(self) -> None:
+        self._send(429, b"come back tomorrow", RateLimit="", **{"Retry-After": "86400"})
+
+    def _trouble_circle(self) -> None:
+        self._send(302, b"", Location=self.path)
+
+    def _trouble_too_short(self) -> None:
+        # More comes than was said; the rest is no answer to anything.
+        self._send(200, b'{"id": "org/model", "siblings": []}', **{"Content-Length": "9"})
+        self.close_connection = True
+
+    def _trouble_no_utf8(self) -> None:
+        self._send(200, b'{"id": "caf\xe9"}')
+
+    def _trouble_huge(self) -> None:
+        self._send(200, b"[" + b"{}," * 2**22 + b"{}]")
+
     def _trouble_stall(self) -> None:
         self.hub.release.wait(30)
         self.close_connection = True
