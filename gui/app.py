@@ -40,6 +40,7 @@ from gui.kit.notices import Notice, TroubleNotice
 from gui.kit.settings import Settings, SettingsStore
 from gui.kit.tasks import TaskRunner
 from gui.kit.theme import Theme, ThemeManager, palette, style_sheet
+from gui.launching import Launching
 from gui.live.view import HoldsView
 from gui.main_window import MainWindow
 from gui.networking import Networking
@@ -137,6 +138,7 @@ class App(QObject):
         self.keying = Keying(self)
         self.settling = Settling(self)
         self.comparing = Comparing(self)
+        self.launching = Launching(self)
         self.filing = Filing(self)
         self.desk = Desk(self)
         self.verifying = Verifying(self)
@@ -160,6 +162,7 @@ class App(QObject):
         self.themes.changed.connect(self._on_theme_changed)
         self.faults.happened.connect(self.trouble.report)
         self.loader.loaded.connect(self.model.load)
+        self.loader.loaded.connect(self.launching.on_loaded)
         self.loader.loaded.connect(self._on_loaded)
         self.loader.busy_changed.connect(self.window.progress.set_busy)
         self.browser.chosen.connect(self.desk.on_chosen)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.devices import catalogue
 from engine.fit.verdict import Fit
-from engine.report import formulas, tables, what_if, words
+from engine.report import formulas, starting, tables, what_if, words
 from engine.report.document import (
     Block,
     Bullets,
@@ -84,7 +84,7 @@ def compose(
             *_answer(sizing, limits, about, runs),
             PageBreak(),
             *_reasons(sizing, about),
-            *_evidence(budget, about, runs),
+            *_evidence(sizing, about, runs),
         ),
         version=about.version,
     )
@@ -268,8 +268,9 @@ def _clean(sentences: Iterable[str]) -> tuple[str, ...]:
     return tuple(printable(s, 400) for s in dict.fromkeys(sentences))
 
 
-def _evidence(budget: Budget, about: About, runs: Mapping[int, MeasuredRun]) -> list[Block]:
-    """Measured run, devices, versions and the command."""
+def _evidence(sizing: Sizing, about: About, runs: Mapping[int, MeasuredRun]) -> list[Block]:
+    """Measured run, devices, versions and the commands."""
+    budget = sizing.budget
     made: list[Block] = []
     if runs:
         made += [Heading("Measured"), tables.measured(budget, runs, about.unit)]
@@ -285,6 +286,7 @@ def _evidence(budget: Budget, about: About, runs: Mapping[int, MeasuredRun]) -> 
         versions.append(f"Plimsoll {about.version}.")
     made += [Heading("Versions and sources"), Bullets(tuple(versions))]
     plan = about.plan or budget.deployment
+    made += starting.blocks(sizing, plan)
     made.append(Heading("The same in a terminal"))
     made.append(Command(words.command(model.id, plan, budget)))
     return made

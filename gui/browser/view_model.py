@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from engine.launch.read import looks_like_one
 from engine.source import catalogue, files
 from engine.source.reference import is_hub_name
 from engine.words import tr
@@ -50,6 +51,8 @@ class BrowserViewModel(QObject):
     """``dict`` of the badges that are new."""
     chosen = Signal(object)
     """A ``Choice``."""
+    commanded = Signal(str)
+    """A start command in place of a name."""
     edited = Signal(str, object, object)
     """What the user did to the shelf, in words; the ``Shelf`` before and the one after."""
 
@@ -184,6 +187,9 @@ class BrowserViewModel(QObject):
         text = self.state.query.strip()
         if not text:
             return
+        if looks_like_one(text):
+            self.commanded.emit(text)
+            return
         named = self._named(text)
         if named is not None:
             self.choose(named.key)
@@ -290,6 +296,9 @@ class BrowserViewModel(QObject):
 
     def open(self, what: Path | str) -> None:
         """Open a file, a folder, or whatever a text refers to."""
+        if isinstance(what, str) and looks_like_one(what):
+            self.commanded.emit(what)
+            return
         self._opening = what.strip() if isinstance(what, str) else ""
         self._reference = str(what).strip()
         if isinstance(what, str):

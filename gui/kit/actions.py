@@ -161,6 +161,21 @@ COMMANDS = (
     Command(
         "compare", "&Plan", "Add to com&pare", "Ctrl+D", "Put this plan beside others", section=True
     ),
+    Command(
+        "launch",
+        "&Plan",
+        "&Launch command…",
+        "Ctrl+Shift+L",
+        "The command that starts this plan, to copy",
+        section=True,
+    ),
+    Command(
+        "from command",
+        "&Plan",
+        "&Plan from a command…",
+        "Ctrl+Shift+O",
+        "Size what a start command would start",
+    ),
     Command("verify", "&Plan", "&Verify the parameters…", section=True),
     Command("measure", "&Plan", "&Measure this computer again", "F5", section=True),
     Command("terms", "&Help", "&What the words mean", "F1", "Each term of the window in one line"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _GAP = 3
 """More room between icon and words than the style leaves."""
 _INKS = {"circle-dot": "over"} | dict.fromkeys(
-    ("scale", "columns-3", "list-filter"), "text.secondary"
+    ("scale", "columns-3", "list-filter", "terminal"), "text.secondary"
 )
 
 
