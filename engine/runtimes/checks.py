@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.spec import AttentionKind, ModuleClass
 from engine.budget.sequence_state import layer_kinds
 from engine.errors import DeploymentError
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec
@@ -73,14 +74,20 @@ def check_numbers(deployment: Deployment) -> None:
     for name, most in _SHARES.items():
         share = getattr(deployment, name)
         if share is not None and not 0 < share <= most:
-            message = f"{name} is {share:g}; it has to lie above 0 and at most at {most}."
+            message = tr(
+                "{name} is {share:g}; it has to lie above 0 and at most at {most}."
+            ).format(name=name, share=share, most=most)
             raise DeploymentError(message, field=name)
 
 
 def _refuse_number(name: str, value: int, least: int) -> None:
-    message = f"{name} is {value:,}; it has to be {least} or more."
+    message = tr("{name} is {value}; it has to be {least} or more.").format(
+        name=name, value=grouped(value), least=least
+    )
     if value > _MOST_TOKENS:
-        message = f"{name} is {value:,}, more than any machine holds."
+        message = tr("{name} is {value}, more than any machine holds.").format(
+            name=name, value=grouped(value)
+        )
     raise DeploymentError(message, field=name)
 
 
@@ -101,8 +108,10 @@ def check_devices(deployment: Deployment, machine: Machine) -> None:
     field = max(sizes, key=sizes.__getitem__)
     factors = [str(n) for n in sizes.values() if n > 1]
     product = f"{' × '.join(factors)} = " if len(factors) > 1 else ""
-    devices = "1 device" if there == 1 else f"{there} devices"
-    message = f"The plan takes {product}{wanted} devices; {machine.name} has {devices}."
+    devices = tr("1 device") if there == 1 else tr("{there} devices").format(there=there)
+    message = tr("The plan takes {product}{wanted} devices; {name} has {devices}.").format(
+        product=product, wanted=wanted, name=machine.name, devices=devices
+    )
     raise DeploymentError(message, field=field)
 
 
@@ -117,15 +126,21 @@ def check_splits(spec: ArchitectureSpec, deployment: Deployment) -> None:
     if tp > 1 and not splits_evenly(spec, tp, expert_parallel=spread):
         counts = {k.attention.num_attention_heads for k, _ in layer_kinds(spec) if k.attention}
         heads = ", ".join(str(n) for n in sorted(counts))
-        parts = f"the {heads} attention heads and the layer widths" if heads else "the layer widths"
+        parts = (
+            tr("the {heads} attention heads and the layer widths").format(heads=heads)
+            if heads
+            else tr("the layer widths")
+        )
         works = ", ".join(str(n) for n in working_sizes(spec))
-        message = f"tensor_parallel_size {tp} doesn't divide {parts} of this model; {works} do."
+        message = tr(
+            "tensor_parallel_size {tp} doesn't divide {parts} of this model; {works} do."
+        ).format(tp=tp, parts=parts, works=works)
         raise DeploymentError(message, field="tensor_parallel_size")
     if spec.layers and pp > len(spec.layers):
-        message = (
-            f"pipeline_parallel_size {pp} is more than the model's {len(spec.layers)} layers; "
-            f"1 to {len(spec.layers)} work."
-        )
+        message = tr(
+            "pipeline_parallel_size {pp} is more than the model's {layers} "
+            "layers; 1 to {layers} work."
+        ).format(pp=pp, layers=len(spec.layers))
         raise DeploymentError(message, field="pipeline_parallel_size")
 
 
@@ -138,10 +153,10 @@ def check_positions(spec: ArchitectureSpec, deployment: Deployment) -> None:
     asked, most = deployment.max_model_len, spec.max_position_embeddings
     if asked is None or most is None or asked <= most or not _learns_positions(spec):
         return
-    message = (
-        f"max_model_len {asked:,} is more than the {most:,} positions this model has learned; "
-        "they can't be stretched."
-    )
+    message = tr(
+        "max_model_len {asked} is more than the {most} positions this "
+        "model has learned; they can't be stretched."
+    ).format(asked=grouped(asked), most=grouped(most))
     raise DeploymentError(message, field="max_model_len")
 
 
@@ -157,10 +172,11 @@ def too_long(spec: ArchitectureSpec, deployment: Deployment, label: str, switch:
     asked, most = deployment.max_model_len, spec.max_position_embeddings
     if asked is None or most is None or asked <= most:
         return ""
-    return (
-        f"max_model_len {asked:,} is more than the {most:,} tokens at which the model's config "
-        f"ends: {label} refuses that unless {switch} is set or the rotary scaling is changed."
-    )
+    return tr(
+        "max_model_len {asked} is more than the {most} tokens at which "
+        "the model's config ends: {label} refuses that unless {switch} is "
+        "set or the rotary scaling is changed."
+    ).format(asked=grouped(asked), most=grouped(most), label=label, switch=switch)
 
 
 def _learns_positions(spec: ArchitectureSpec) -> bool:

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from engine.deployment.spec import Deployment
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +77,11 @@ class _Foreign:
             for name in names:
                 if name not in own:
                     known = self.owners.get(name)
-                    self.owners[name] = f"{known} and {label}" if known else label
+                    self.owners[name] = (
+                        tr("{known} and {label}").format(known=known, label=label)
+                        if known
+                        else label
+                    )
         self.read = attrgetter(*self.owners)
         self.defaults = tuple(_DEFAULTS[name] for name in self.owners)
 
@@ -113,7 +118,9 @@ def warnings(deployment: Deployment, runtime: str) -> list[str]:
     """One sentence for each setting of another runtime that ``deployment`` states."""
     foreign = _FOREIGN[runtime]
     return [
-        f"{name} is a setting of {foreign.owners[name]}; {foreign.label} ignores it."
+        tr("{name} is a setting of {owners}; {label} ignores it.").format(
+            name=name, owners=foreign.owners[name], label=foreign.label
+        )
         for name in foreign.stated(deployment)
     ]
 

@@ -16,6 +16,7 @@ from engine.errors import DeploymentError
 from engine.runtimes import beneath, bounded, ik_llama_cpp, registry
 from engine.runtimes.beneath import Beneath
 from engine.runtimes.loading import loaded
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,12 +53,14 @@ _PRESETS: Mapping[str, Preset] = MappingProxyType(
         "lmstudio": Preset(
             "LM Studio",
             "0.4",
-            "lmstudio.ai/docs/app/advanced/parallel-requests and lmstudio-js, kv-config schema",
+            tr_later(
+                "lmstudio.ai/docs/app/advanced/parallel-requests and lmstudio-js, kv-config schema"
+            ),
             {
-                "max_model_len": (4096, "context 4,096"),
-                "n_batch": (512, "evaluation batch 512"),
-                "flash_attn": ("on", "flash attention on"),
-                "cache_ram_bytes": (0, "no earlier prompts kept"),
+                "max_model_len": (4096, tr_later("context 4,096")),
+                "n_batch": (512, tr_later("evaluation batch 512")),
+                "flash_attn": ("on", tr_later("flash attention on")),
+                "cache_ram_bytes": (0, tr_later("no earlier prompts kept")),
             },
             least_slots=4,
         ),
@@ -73,14 +76,14 @@ _PRESETS: Mapping[str, Preset] = MappingProxyType(
             "1.113",
             _KOBOLD,
             {
-                "max_model_len": (8192, "context 8,192"),
-                "n_batch": (512, "batch 512"),
-                "flash_attn": ("on", "flash attention on"),
-                "swa_full": (True, "full caches for window layers (no --useswa)"),
-                "mmap": (False, "the file read and not mapped (no --usemmap)"),
-                "n_outputs_max": (0, "a row of logits for each token of a batch"),
-                "cache_ram_bytes": (0, "no earlier prompts kept (no --smartcache)"),
-                "language_model_only": (True, "no encoders (no --mmproj)"),
+                "max_model_len": (8192, tr_later("context 8,192")),
+                "n_batch": (512, tr_later("batch 512")),
+                "flash_attn": ("on", tr_later("flash attention on")),
+                "swa_full": (True, tr_later("full caches for window layers (no --useswa)")),
+                "mmap": (False, tr_later("the file read and not mapped (no --usemmap)")),
+                "n_outputs_max": (0, tr_later("a row of logits for each token of a batch")),
+                "cache_ram_bytes": (0, tr_later("no earlier prompts kept (no --smartcache)")),
+                "language_model_only": (True, tr_later("no encoders (no --mmproj)")),
             },
             least_slots=1,
             most_slots=1,
@@ -92,14 +95,17 @@ _PRESETS: Mapping[str, Preset] = MappingProxyType(
         "ik_llama.cpp": Preset(
             "ik_llama.cpp",
             "2025",
-            "25 load logs of 2025",
+            tr_later("25 load logs of 2025"),
             {
-                "n_ctx": (0, "the model's whole context"),
-                "n_parallel": (1, "one sequence"),
-                "swa_full": (True, "full caches for window layers, which it does not know"),
-                "n_outputs_max": (0, "a row of logits for each token of a batch"),
-                "cache_ram_bytes": (0, "no earlier prompts kept"),
-                "language_model_only": (True, "no encoders"),
+                "n_ctx": (0, tr_later("the model's whole context")),
+                "n_parallel": (1, tr_later("one sequence")),
+                "swa_full": (
+                    True,
+                    tr_later("full caches for window layers, which it does not know"),
+                ),
+                "n_outputs_max": (0, tr_later("a row of logits for each token of a batch")),
+                "cache_ram_bytes": (0, tr_later("no earlier prompts kept")),
+                "language_model_only": (True, tr_later("no encoders")),
             },
             settled=ik_llama_cpp.settled,
         ),
@@ -108,18 +114,20 @@ _PRESETS: Mapping[str, Preset] = MappingProxyType(
             "3",
             "launcher/src/main.rs and models/globals.py (TGI_WIGGLE_ROOM 0.90)",
             {
-                "gpu_memory_utilization": (0.9, "90 % of what is free for the cache"),
-                "max_num_batched_tokens": (4096, "4,096 tokens of prompt in one step"),
+                "gpu_memory_utilization": (0.9, tr_later("90 % of what is free for the cache")),
+                "max_num_batched_tokens": (4096, tr_later("4,096 tokens of prompt in one step")),
             },
             doubts=(
                 Doubt(
                     Subject.SEQUENCE_STATE,
-                    "TGI takes its cache after a warm-up of its own: counted by vLLM's rules",
+                    tr_later(
+                        "TGI takes its cache after a warm-up of its own: counted by vLLM's rules"
+                    ),
                     Direction.EITHER,
                 ),
                 Doubt(
                     Subject.ACTIVATIONS,
-                    "TGI's work memory is measured in no record: counted by vLLM's rules",
+                    tr_later("TGI's work memory is measured in no record: counted by vLLM's rules"),
                     Direction.EITHER,
                 ),
             ),
@@ -175,9 +183,13 @@ class FrontEnd:
         if version is None or f"{version.removeprefix('v')}.".startswith(f"{known}."):
             return ""
         if _RELEASE.fullmatch(version) is None:
-            message = f"{version!r:.40} is not a version of {self.label} such as {known}."
+            message = tr("{version!r:.40} is not a version of {label} such as {known}.").format(
+                version=version, label=self.label, known=known
+            )
             raise DeploymentError(message, field="runtime_version")
-        return f"{self.label}’s defaults are those of {known}; {version} may have others."
+        return tr("{label}’s defaults are those of {known}; {version} may have others.").format(
+            label=self.label, known=known, version=version
+        )
 
     def beneath(self, model: Model, deployment: Deployment, machine: Machine) -> Beneath:
         """The plan as it reaches the runtime beneath."""
@@ -190,7 +202,7 @@ class FrontEnd:
                 name, deployment
             ):
                 changed[name] = value
-                words.append(said)
+                words.append(tr(said))
         if deployment.weight_format == "auto" and not model.is_gguf:
             changed["weight_format"] = loaded(model, self.name).name
         plan = self._slots(stripped.with_(**changed), words)
@@ -198,8 +210,16 @@ class FrontEnd:
         if preset.further_cells and context and not plan.n_ctx:
             total = context * min(plan.concurrency, preset.most_slots) + preset.further_cells
             plan = plan.with_(n_ctx=total, max_model_len=None)
-            words.append(f"{preset.further_cells} tokens of context beyond what is asked for")
-        notes = (f"{self.label}'s defaults: {', '.join(words)} ({preset.source}).",)
+            words.append(
+                tr("{further_cells} tokens of context beyond what is asked for").format(
+                    further_cells=preset.further_cells
+                )
+            )
+        notes = (
+            tr("{label}'s defaults: {names} ({source}).").format(
+                label=self.label, names=", ".join(words), source=preset.source
+            ),
+        )
         return Beneath(plan, machine, notes if words else (), context=context)
 
     def _slots(self, plan: Deployment, words: list[str]) -> Deployment:
@@ -209,7 +229,11 @@ class FrontEnd:
         wanted = min(wanted, preset.most_slots)
         if plan.n_parallel is None and (preset.least_slots or preset.further_slots):
             plan = plan.with_(n_parallel=wanted, kv_unified=plan.kv_unified is not False)
-            words.append("one slot" if wanted == 1 else f"{wanted} slots that share one cache")
+            words.append(
+                tr("one slot")
+                if wanted == 1
+                else tr("{wanted} slots that share one cache").format(wanted=wanted)
+            )
         if plan.n_batch is not None and plan.n_ubatch is None and preset.defaults.get("n_batch"):
             plan = plan.with_(n_ubatch=plan.n_batch)
         return plan

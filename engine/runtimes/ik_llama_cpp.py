@@ -19,6 +19,7 @@ from engine.formats.gguf import TYPES, row_bytes
 from engine.runtimes import bounded
 from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT, CUDA_ROW_ELEMENTS
 from engine.units import align_up
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +69,12 @@ def settled(budget: Budget) -> Budget:
         max(device.likely_bytes, likely + unit),
         Basis.FITTED,
         _SOURCE,
-        f"4 B × {plan.n_ubatch:,} tokens × ({spec.vocab_size:,} + {units} × {spec.hidden_size:,})",
+        tr("4 B × {n_ubatch} tokens × ({vocab_size} + {units} × {hidden_size})").format(
+            n_ubatch=grouped(plan.n_ubatch or 0),
+            vocab_size=grouped(spec.vocab_size),
+            units=units,
+            hidden_size=grouped(spec.hidden_size),
+        ),
     )
     on_host = Estimate(
         min(host.low_bytes, pinned),
@@ -115,7 +121,13 @@ def _padded(budget: Budget) -> Iterator[RankBudget]:
             yield rank
             continue
         layers = round(len(spec.layers) * cache.likely_bytes / held)
-        more = exactly(layers * size, Basis.EXACT, _SOURCE, f"{layers} × {size} B", "padding")
+        more = exactly(
+            layers * size,
+            Basis.EXACT,
+            _SOURCE,
+            tr("{layers} × {size} B").format(layers=layers, size=size),
+            "padding",
+        )
         entry = replace(rank.regions[Region.KV_CACHE], estimate=total((cache, more)))
         yield replace(rank, regions={**rank.regions, Region.KV_CACHE: entry})
 

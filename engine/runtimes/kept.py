@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import AttentionKind, Direction, Doubt, Subject
 from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec, AttentionSpec
@@ -25,8 +26,8 @@ _INDEXED = {
 }
 """Types of which it is known how the keys are kept that select tokens."""
 _INDEX_WORDS = {
-    "vLLM": "how vLLM keeps the keys that select tokens is not known for this model",
-    "SGLang": "how SGLang keeps the keys that select tokens is not known for this model",
+    "vLLM": tr_later("how vLLM keeps the keys that select tokens is not known for this model"),
+    "SGLang": tr_later("how SGLang keeps the keys that select tokens is not known for this model"),
     "llama.cpp": "llama.cpp keeps the keys that select tokens only in builds that read by them: "
     "counted with them",
 }
@@ -49,22 +50,28 @@ def doubts_in(
     kinds = attention_kinds(spec)
     found: list[Doubt] = []
     if any(a.compression for a in kinds) and not packs_entries:
-        reason = (
-            f"{runtime} keeps compressed entries in a form that changes with its releases: "
-            "counted by the nearest that is known"
-        )
+        reason = tr(
+            "{runtime} keeps compressed entries in a form that changes "
+            "with its releases: counted by the nearest that is known"
+        ).format(runtime=runtime)
         found.append(_doubt(reason))
     if any(a.index_head_dim for a in kinds) and spec.model_type not in _INDEXED[runtime]:
         found.append(_doubt(_INDEX_WORDS[runtime], _INDEX_WAYS[runtime]))
     if runtime == "SGLang" and any(a.kind is AttentionKind.CROSS for a in kinds):
-        reason = "what SGLang keeps of this model's encoder is not known, so not counted"
+        reason = tr("what SGLang keeps of this model's encoder is not known, so not counted")
         found.append(_doubt(reason, Direction.LOWER))
     if runtime == "llama.cpp":
         found += _llama_cpp_doubts(spec, kinds)
     states = {layer.state for layer, _ in layer_kinds(spec) if layer.state is not None}
     known = _STATES[runtime]
     if any(s.kind not in known or s.conv_dtype or s.further_elements for s in states):
-        found.append(_doubt(f"how {runtime} keeps this model's recurrent state is not known"))
+        found.append(
+            _doubt(
+                tr("how {runtime} keeps this model's recurrent state is not known").format(
+                    runtime=runtime
+                )
+            )
+        )
     return (*spec.doubts, *found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.runtimes.registry import family
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -53,7 +54,11 @@ def loaded(model: Model, runtime: str) -> Loaded:
 
 def in_words(found: Loaded, label: str) -> str:
     """``BF16, as stored`` or ``BF16 GGUF, converted``, with ``label`` for the format."""
-    return f"{label}, as stored" if found.is_stored else f"{found.name} GGUF, converted"
+    return (
+        tr("{label}, as stored").format(label=label)
+        if found.is_stored
+        else tr("{name} GGUF, converted").format(name=found.name)
+    )
 
 
 def conversion(model: Model) -> str:

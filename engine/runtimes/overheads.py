@@ -13,22 +13,23 @@ from typing import TYPE_CHECKING
 from engine.devices.device import DeviceKind, Vendor
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.units import GIB, MIB
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from engine.devices.device import Device
 
-_CONTEXT_SOURCE = (
-    "fitted to eight readings of bare CUDA contexts on six Linux cards (28 to 188 SM): "
-    "36 MiB + 2.8 MiB × SM, within 7 %"
+_CONTEXT_SOURCE = tr_later(
+    "fitted to eight readings of bare CUDA contexts on six Linux cards (28 "
+    "to 188 SM): 36 MiB + 2.8 MiB × SM, within 7 %"
 )
-_DECODE_ON_STRIX = (
-    "eight models on a Strix Halo under ROCm, driver counters: 146 to 150 MiB beside the buffers "
-    "and their page tables"
+_DECODE_ON_STRIX = tr_later(
+    "eight models on a Strix Halo under ROCm, driver counters: 146 to 150 "
+    "MiB beside the buffers and their page tables"
 )
 _OF_SERVERS = (8.0, 9.0, 10.0, 10.3)
 """Compute capabilities of A100, H100, B200 and B300: libraries bring more kernels for them."""
 _PAGE_BYTES, _ENTRY_BYTES = 4096, 8
-_RADEON = "read on three Radeon cards under ROCm: 164 to 254 MiB"
+_RADEON = tr_later("read on three Radeon cards under ROCm: 164 to 254 MiB")
 
 
 def context(device: Device) -> Estimate:
@@ -39,23 +40,23 @@ def context(device: Device) -> Estimate:
 @lru_cache(maxsize=256)
 def _context(vendor: Vendor, kind: DeviceKind, sm_count: int) -> Estimate:
     if kind is DeviceKind.HOST or vendor is Vendor.APPLE:
-        return exactly(0, Basis.EXACT, "no device context", label="context")
+        return exactly(0, Basis.EXACT, tr("no device context"), label="context")
     if vendor is Vendor.NVIDIA and sm_count:
         likely = round((36 + 2.8 * sm_count) * MIB)
         formula = f"36 + 2.8 × {sm_count} SM = {likely / MIB:,.0f} MiB"
         return Estimate(
             likely * 4 // 5, likely, likely * 11 // 10, Basis.FITTED, _CONTEXT_SOURCE, formula,
-            "CUDA context",
+            tr("CUDA context"),
         )  # fmt: skip
     if vendor is Vendor.AMD and kind is DeviceKind.UNIFIED:
-        return _read(125, 147, 185, _DECODE_ON_STRIX, "HIP context")
+        return _read(125, 147, 185, _DECODE_ON_STRIX, tr("HIP context"))
     if vendor is Vendor.AMD:
-        return _read(160, 255, 350, _RADEON, "HIP context", Basis.ASSUMED)
+        return _read(160, 255, 350, _RADEON, tr("HIP context"), Basis.ASSUMED)
     if vendor is Vendor.INTEL:
-        source = "one reading on Intel graphics, vLLM included: 1,370 MiB"
+        source = tr("one reading on Intel graphics, vLLM included: 1,370 MiB")
         return _read(100, 300, 1370, source, "context", Basis.ASSUMED)
-    source = "SM count not known; small and large cards"
-    return _read(110, 300, 610, source, "CUDA context", Basis.ASSUMED)
+    source = tr("SM count not known; small and large cards")
+    return _read(110, 300, 610, source, tr("CUDA context"), Basis.ASSUMED)
 
 
 def ggml(device: Device, backend: str) -> Estimate:
@@ -71,7 +72,7 @@ def ggml(device: Device, backend: str) -> Estimate:
 @lru_cache(maxsize=256)
 def _ggml(vendor: Vendor, kind: DeviceKind, sm_count: int, backend: str) -> Estimate:
     if kind is DeviceKind.HOST or backend == "cpu":
-        return exactly(0, Basis.EXACT, "no device context", label="context")
+        return exactly(0, Basis.EXACT, tr("no device context"), label="context")
     if backend == "metal":
         source = "five memory tables of llama.cpp on Metal at 0, one on a full device at 495 MiB"
         return _read(0, 0, 500, source, "Metal")
@@ -81,20 +82,20 @@ def _ggml(vendor: Vendor, kind: DeviceKind, sm_count: int, backend: str) -> Esti
     if backend != "cuda":
         return base
     source = "llama.cpp loaded on RTX A6000, RTX 4090 D and RTX PRO 6000: context + 15 MiB"
-    return total((base, _read(0, 15, 200, source, "kernels and pools")))
+    return total((base, _read(0, 15, 200, source, tr("kernels and pools"))))
 
 
 def _vulkan(vendor: Vendor, kind: DeviceKind) -> Estimate:
     if vendor is Vendor.AMD and kind is DeviceKind.UNIFIED:
-        source = (
-            "six models on a Strix Halo under Vulkan: 124 MiB beside the buffers and 0.43 % of "
-            "them; a 780M at 450 MiB with its desktop"
+        source = tr(
+            "six models on a Strix Halo under Vulkan: 124 MiB beside the "
+            "buffers and 0.43 % of them; a 780M at 450 MiB with its desktop"
         )
         return _read(70, 124, 300, source, "Vulkan")
     if vendor is Vendor.NVIDIA:
         source = "llama.cpp under Vulkan on a laptop's RTX 4050: 138 to 147 MiB"
         return _read(70, 145, 300, source, "Vulkan")
-    source = "Strix Halo 70 to 300 MiB; one RX 6800 at 728 MiB with its desktop"
+    source = tr("Strix Halo 70 to 300 MiB; one RX 6800 at 728 MiB with its desktop")
     return _read(70, 140, 750, source, "Vulkan", Basis.ASSUMED)
 
 
@@ -111,19 +112,21 @@ def page_tables(device: Device, backend: str, held_bytes: int) -> Estimate:
         held_bytes: all that is mapped for it.
     """
     if device.kind is not DeviceKind.UNIFIED or device.vendor is not Vendor.AMD:
-        return exactly(0, Basis.EXACT, "the device's own memory is mapped in large pages")
+        return exactly(0, Basis.EXACT, tr("the device's own memory is mapped in large pages"))
     entries = held_bytes * _ENTRY_BYTES // _PAGE_BYTES
     if backend != "vulkan":
-        source = "amdgpu: 8 B for each page of 4 KiB; six models on a Strix Halo to a MiB, two at 0"
+        source = tr(
+            "amdgpu: 8 B for each page of 4 KiB; six models on a Strix Halo to a MiB, two at 0"
+        )
         return Estimate(
             0, entries, entries * 6 // 5, Basis.FITTED, source,
-            f"{held_bytes:,} B ÷ 4 KiB × 8 B", "page tables",
+            f"{held_bytes:,} B ÷ 4 KiB × 8 B", tr("page tables"),
         )  # fmt: skip
     likely = held_bytes * 43 // 10_000
-    source = "Strix Halo under Vulkan: 0.43 % of what seven models of 5 to 104 GB held"
+    source = tr("Strix Halo under Vulkan: 0.43 % of what seven models of 5 to 104 GB held")
     return Estimate(
         entries, likely, likely * 4 // 3, Basis.FITTED, source,
-        f"0.43 % of {held_bytes / GIB:.2f} GiB", "page tables",
+        tr("0.43 % of {held_bytes:.2f} GiB").format(held_bytes=held_bytes / GIB), tr("page tables"),
     )  # fmt: skip
 
 
@@ -138,19 +141,23 @@ def _torch(vendor: Vendor, kind: DeviceKind, sm_count: int, for_servers: bool) -
     base = _context(vendor, kind, sm_count)
     if vendor is not Vendor.NVIDIA or kind is DeviceKind.HOST:
         return base
-    source = "PyTorch processes on T4 (96 to 133 MiB), L4 (263) and RTX 5090 (502): context × 1.1"
+    source = tr(
+        "PyTorch processes on T4 (96 to 133 MiB), L4 (263) and RTX 5090 (502): context × 1.1"
+    )
     low, tenths = base.likely_bytes * 5 // 8, 11
     if for_servers:
-        source = "PyTorch processes on A100 80GB (522 MiB) and H100 (754): context × 1.7"
+        source = tr("PyTorch processes on A100 80GB (522 MiB) and H100 (754): context × 1.7")
         low, tenths = base.likely_bytes, 17
     return Estimate(
         low,
         base.likely_bytes * tenths // 10,
         base.likely_bytes + 350 * MIB,
         Basis.FITTED,
-        f"{source}, at most 350 MiB more than it",
-        f"{tenths / 10} × {base.likely_bytes // MIB} MiB",
-        "context and libraries",
+        tr("{source}, at most 350 MiB more than it").format(source=source),
+        tr("{tenths} × {likely_bytes} MiB").format(
+            tenths=tenths / 10, likely_bytes=base.likely_bytes // MIB
+        ),
+        tr("context and libraries"),
     )
 
 
@@ -168,14 +175,16 @@ def has_fast_links(device: Device) -> bool:
 @lru_cache(maxsize=64)
 def _collectives(ranks: int, fast: bool) -> Estimate:  # noqa: FBT001 - cache key
     if ranks == 1:
-        return exactly(0, Basis.EXACT, "one rank talks to nobody", label="NCCL")
+        return exactly(0, Basis.EXACT, tr("one rank talks to nobody"), label="NCCL")
     if not fast:
-        source = "outside the allocator, context included: four L40S 850, two V100 456, TGI 861 MiB"
+        source = tr(
+            "outside the allocator, context included: four L40S 850, two V100 456, TGI 861 MiB"
+        )
         return _read(50, 250, 1000, source, "NCCL")
     if ranks >= 8:
-        source = "SGLang on eight H200: 1,812 to 2,058 MiB a rank"
+        source = tr("SGLang on eight H200: 1,812 to 2,058 MiB a rank")
         return _read(1000, 1900, 2100, source, "NCCL")
-    source = "0.9 to 1.5 GiB less free at the start of two and four ranks on H100 than of one"
+    source = tr("0.9 to 1.5 GiB less free at the start of two and four ranks on H100 than of one")
     return _read(250, 1040, 2100, source, "NCCL")
 
 

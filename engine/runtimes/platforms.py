@@ -10,6 +10,7 @@ from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.evidence import Basis, Estimate, exactly
 from engine.units import GIB, MIB
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.deployment.spec import Deployment
@@ -24,11 +25,11 @@ _OF_VENDOR = {
     Vendor.CPU: ("cpu",),
 }
 """Builds of llama.cpp by maker of the device, the usual one first."""
-_WINDOWS_SOURCE = (
-    "ten cards under Windows, 3050 to 5090: 990 to 2,276 MiB not to be had before anything loads, "
-    "950 MiB + 2 % of the card"
+_WINDOWS_SOURCE = tr_later(
+    "ten cards under Windows, 3050 to 5090: 990 to 2,276 MiB not to be had "
+    "before anything loads, 950 MiB + 2 % of the card"
 )
-_WSL_SOURCE = "two 24 GiB cards under WSL: 22.45 and 22.75 GiB free at start"
+_WSL_SOURCE = tr_later("two 24 GiB cards under WSL: 22.45 and 22.75 GiB free at start")
 
 
 def platform_of(deployment: Deployment, machine: Machine) -> str:
@@ -43,10 +44,14 @@ def platform_of(deployment: Deployment, machine: Machine) -> str:
     if asked is None:
         return machine.platform or ("macos" if on_apple else "linux")
     if on_apple and asked != "macos":
-        message = f"Apple's GPU computes under macOS only, not under {asked}."
+        message = tr("Apple's GPU computes under macOS only, not under {asked}.").format(
+            asked=asked
+        )
         raise DeploymentError(message, field="platform")
     if asked == "macos" and not vendors <= {Vendor.APPLE, Vendor.CPU}:
-        message = f"macOS has no driver for {machine.slots[0].device.name}; linux or windows has."
+        message = tr("macOS has no driver for {name}; linux or windows has.").format(
+            name=machine.slots[0].device.name
+        )
         raise DeploymentError(message, field="platform")
     return asked
 
@@ -64,7 +69,9 @@ def backend_of(deployment: Deployment, device: Device) -> str:
     if asked is None:
         return works[0]
     if asked not in works and not (asked == "cpu" or works == ("cpu",)):
-        message = f"backend {asked} doesn't run on {device.name}; {' or '.join(works)} does."
+        message = tr("backend {asked} doesn't run on {name}; {names} does.").format(
+            asked=asked, name=device.name, names=" or ".join(works)
+        )
         raise DeploymentError(message, field="backend")
     return asked if asked in works else "cpu"
 
@@ -92,7 +99,7 @@ def _under_windows(slot: Slot, machine: Machine, platform: str) -> Slot:
     kept = unavailable(device, platform)
     if machine.is_here and slot.foreign.likely_bytes >= kept.likely_bytes:
         return slot
-    whole = exactly(device.total_bytes, Basis.ASSUMED, "Windows states the whole card as total")
+    whole = exactly(device.total_bytes, Basis.ASSUMED, tr("Windows states the whole card as total"))
     return replace(slot, device=replace(device, allocatable=whole), foreign=kept)
 
 
@@ -104,9 +111,11 @@ def unavailable(device: Device, platform: str) -> Estimate:
 @lru_cache(maxsize=64)
 def _unavailable(total_bytes: int, platform: str) -> Estimate:
     if platform not in _INSIDE_WINDOWS:
-        return exactly(0, Basis.EXACT, "counted in the device's load line")
+        return exactly(0, Basis.EXACT, tr("counted in the device's load line"))
     likely = 950 * MIB + total_bytes // 50
-    formula = f"950 MiB + 2 % of {total_bytes / GIB:.2f} GiB = {likely // MIB:,} MiB"
+    formula = tr("950 MiB + 2 % of {total_bytes:.2f} GiB = {likely} MiB").format(
+        total_bytes=total_bytes / GIB, likely=grouped(likely // MIB)
+    )
     if platform == "wsl":
         return Estimate(
             likely * 6 // 7, likely, likely * 11 // 10, Basis.FITTED, _WSL_SOURCE, formula, "WSL"

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from engine.errors import DeploymentError
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.runtimes.base import Runtime
@@ -121,5 +122,7 @@ def get(name: str) -> Runtime:
     if found is not None:
         return found
     choices = ", ".join(RUNTIMES)
-    message = f"{name!r} is no runtime known here; choose one of {choices}."
+    message = tr("{name!r} is no runtime known here; choose one of {choices}.").format(
+        name=name, choices=choices
+    )
     raise DeploymentError(message, field="runtime")

@@ -14,6 +14,7 @@ from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.formats.weights import FORMATS
 from engine.runtimes.loading import stored_format
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -65,28 +66,37 @@ def in_words(budget: Budget) -> str:
     if deployment.runtime != "transformers":
         return ""
     found = held(budget.model, deployment.weight_format, budget.machine.slots[0].device)
-    return f", unpacked to {_label(UNPACKED)}" if found.unpacked_from else ""
+    return tr(", unpacked to {label}").format(label=_label(UNPACKED)) if found.unpacked_from else ""
 
 
 def _fp8(name: str, weight_format: str, device: Device, *, is_stored: bool) -> Held:
     if device.vendor in (Vendor.AMD, Vendor.INTEL):
-        doubt = f"FP8 on {device.name} is not on record for Transformers: counted as stored."
+        doubt = tr("FP8 on {name} is not on record for Transformers: counted as stored.").format(
+            name=device.name
+        )
         return Held(weight_format, is_certain=False, warning=doubt)
     if _is_cuda(device):
         if not device.compute_capability:
-            return Held(weight_format, assumption=f"{device.name} is assumed to compute in FP8.")
+            return Held(
+                weight_format,
+                assumption=tr("{name} is assumed to compute in FP8.").format(name=device.name),
+            )
         if device.compute_capability >= _FP8_CAPABILITY:
             return Held(weight_format)
-        why = f"below compute capability 8.9 ({device.name} has {device.compute_capability:.1f})"
+        why = tr("below compute capability 8.9 ({name} has {compute_capability:.1f})").format(
+            name=device.name, compute_capability=device.compute_capability
+        )
     elif not is_stored:
-        message = f"Transformers makes FP8 weights only on a GPU; {device.name} is none it takes."
+        message = tr(
+            "Transformers makes FP8 weights only on a GPU; {name} is none it takes."
+        ).format(name=device.name)
         raise DeploymentError(message, field="weight_format")
     else:
-        why = f"without a CUDA or Intel GPU ({device.name})"
-    said = f"Weights in {_label(name)} are unpacked to BF16 {why}."
+        why = tr("without a CUDA or Intel GPU ({name})").format(name=device.name)
+    said = tr("Weights in {label} are unpacked to BF16 {why}.").format(label=_label(name), why=why)
     if name.startswith("fp8-block") and not name.endswith("-ct"):
         return Held(UNPACKED, name, warning=said)
-    said = f"{said} A compressed-tensors checkpoint may stay packed."
+    said = tr("{said} A compressed-tensors checkpoint may stay packed.").format(said=said)
     return Held(UNPACKED, name, is_certain=False, warning=said)
 
 
@@ -95,26 +105,38 @@ def _mxfp4(name: str, weight_format: str, device: Device, *, is_stored: bool) ->
     can_keep = device.vendor is Vendor.INTEL and device.kind is not DeviceKind.HOST
     can_keep |= _is_cuda(device) and (not capability or capability >= _MXFP4_CAPABILITY)
     if can_keep:
-        needs = "The packages kernels and triton are installed; without them Transformers unpacks "
-        return Held(weight_format, assumption=f"{needs}MXFP4 weights to BF16.")
+        needs = tr(
+            "The packages kernels and triton are installed; without them Transformers unpacks "
+        )
+        return Held(
+            weight_format, assumption=tr("{needs}MXFP4 weights to BF16.").format(needs=needs)
+        )
     if not is_stored:
-        message = f"Transformers makes MXFP4 weights on CUDA GPUs from 7.5; not on {device.name}."
+        message = tr(
+            "Transformers makes MXFP4 weights on CUDA GPUs from 7.5; not on {name}."
+        ).format(name=device.name)
         raise DeploymentError(message, field="weight_format")
-    said = f"MXFP4 weights are unpacked to BF16 on {device.name}"
+    said = tr("MXFP4 weights are unpacked to BF16 on {name}").format(name=device.name)
     if device.kind is DeviceKind.HOST or device.vendor is Vendor.AMD:
-        said = f"{said}, unless triton 3.5 and kernels for it are installed."
+        said = tr("{said}, unless triton 3.5 and kernels for it are installed.").format(said=said)
         return Held(UNPACKED, name, is_certain=False, warning=said)
-    return Held(UNPACKED, name, warning=f"{said}: that takes a CUDA GPU from 7.5 on.")
+    return Held(
+        UNPACKED, name, warning=tr("{said}: that takes a CUDA GPU from 7.5 on.").format(said=said)
+    )
 
 
 def _nvfp4(weight_format: str, device: Device, *, is_stored: bool) -> Held:
     if is_stored:
-        said = "Transformers 5.24 loads NVFP4 only from compressed-tensors checkpoints."
+        said = tr("Transformers 5.24 loads NVFP4 only from compressed-tensors checkpoints.")
         return Held(weight_format, is_certain=False, warning=said)
     if not _is_cuda(device) or 0 < device.compute_capability < _NVFP4_CAPABILITY:
-        message = f"Transformers makes NVFP4 weights on Blackwell GPUs only, not on {device.name}."
+        message = tr(
+            "Transformers makes NVFP4 weights on Blackwell GPUs only, not on {name}."
+        ).format(name=device.name)
         raise DeploymentError(message, field="weight_format")
-    return Held(weight_format, assumption="The package kernels is installed, which NVFP4 needs.")
+    return Held(
+        weight_format, assumption=tr("The package kernels is installed, which NVFP4 needs.")
+    )
 
 
 def _by_library(name: str, weight_format: str, device: Device) -> Held:
@@ -127,11 +149,11 @@ def _by_library(name: str, weight_format: str, device: Device) -> Held:
         library = "gptqmodel"
     if not library:
         return Held(weight_format)
-    where = "the CPU" if device.kind is DeviceKind.HOST else device.name
-    said = (
-        f"Weights in {_label(name)} are loaded by {library}, which no record shows on "
-        f"{where}: it may refuse."
-    )
+    where = tr("the CPU") if device.kind is DeviceKind.HOST else device.name
+    said = tr(
+        "Weights in {label} are loaded by {library}, which no record shows "
+        "on {where}: it may refuse."
+    ).format(label=_label(name), library=library, where=where)
     return Held(weight_format, is_certain=False, warning=said)
 
 

@@ -14,6 +14,7 @@ from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT, CUDA_ROW_ELEMENTS
 from engine.units import align_up, ceil_div
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -86,9 +87,15 @@ class KvLayer(NamedTuple):
     @property
     def formula(self) -> str:
         """The same as a calculation."""
-        parts = [f"{self.cells:,} cells × {self.cell_bytes:,} B"]
+        parts = [
+            tr("{cells} cells × {cell_bytes} B").format(
+                cells=grouped(self.cells), cell_bytes=grouped(self.cell_bytes)
+            )
+        ]
         if self.entries_bytes:
-            parts.append(f"{self.entries_bytes:,} B of entries")
+            parts.append(
+                tr("{entries_bytes} B of entries").format(entries_bytes=grouped(self.entries_bytes))
+            )
         if self.padding_bytes:
             parts.append(f"{self.padding_bytes:,} B")
         return f"({' + '.join(parts)})" if len(parts) > 1 else parts[0]
@@ -152,10 +159,15 @@ def kv_formula(
             kinds[kv_layer(shape, settings, block, cuda=cuda and device != HOST)] += count
     if not kinds:
         return ""
-    parts = [f"{count} layers × {layer.formula}" for layer, count in kinds.items()]
+    parts = [
+        tr("{count} layers × {formula}").format(count=count, formula=layer.formula)
+        for layer, count in kinds.items()
+    ]
     whole = sum(layer.size_bytes * count for layer, count in kinds.items())
     types = f"K {settings.type_k.lower()}, V {settings.type_v.lower()}"
-    return f"{' + '.join(parts)} = {whole:,} B ({types})"
+    return tr("{names} = {whole} B ({types})").format(
+        names=" + ".join(parts), whole=grouped(whole), types=types
+    )
 
 
 def state_buffers(shape: Shape, settings: Settings, placement: Placement) -> dict[int, int]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from engine.errors import DeploymentError
+from engine.words import tr
 
 NEWEST = 11549
 OLDEST_READ = 4798
@@ -193,10 +194,12 @@ def note(build: Build, *, is_default: bool) -> str:
     if is_default:
         return f"llama.cpp {build.name}, the newest whose buffers were read."
     if build.number > NEWEST:
-        return f"{build.name} is newer than b{NEWEST}, the newest whose buffers were read."
-    if build.number < OLDEST_READ:
-        return (
-            f"{build.name} is older than b{OLDEST_READ}, the oldest whose buffers were read; its "
-            "compute buffers may differ."
+        return tr("{name} is newer than b{newest}, the newest whose buffers were read.").format(
+            name=build.name, newest=NEWEST
         )
+    if build.number < OLDEST_READ:
+        return tr(
+            "{name} is older than b{oldest_read}, the oldest whose buffers "
+            "were read; its compute buffers may differ."
+        ).format(name=build.name, oldest_read=OLDEST_READ)
     return f"llama.cpp {build.name}, by the rules of the builds read around it."

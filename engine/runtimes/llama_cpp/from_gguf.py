@@ -14,6 +14,7 @@ from engine.formats.mix_rules import MixFacts
 from engine.formats.mixes import requantised
 from engine.runtimes.llama_cpp.shape import Block, CacheKind, Mla, Moe, Shape, Ssm
 from engine.runtimes.llama_cpp.weights import FileTensor, split_name, weigh
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -83,7 +84,9 @@ class Metadata:
 
     def _bad(self, key: str, value: object) -> ConfigError:
         name = f"{self.architecture}.{key}"
-        message = f"{name} = {value!r:.60} in the GGUF metadata is not a usable number."
+        message = tr("{name} = {value!r:.60} in the GGUF metadata is not a usable number.").format(
+            name=name, value=value
+        )
         return ConfigError(message, field=name)
 
 
@@ -99,7 +102,9 @@ def shape_of(model: Model, mix: str = "") -> Shape:
     in_file = meta.number("block_count")
     count = in_file - meta.number("nextn_predict_layers")
     if not 0 < count <= 4096:
-        message = f"{in_file} blocks in the GGUF metadata cannot be a model's."
+        message = tr("{in_file} blocks in the GGUF metadata cannot be a model's.").format(
+            in_file=in_file
+        )
         raise ConfigError(message, field=f"{architecture}.block_count")
     embd = meta.number("embedding_length")
     heads = meta.numbers("attention.head_count", count)

@@ -10,6 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from engine.errors import DeploymentError
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,7 +71,7 @@ def place(
     """
     if shares and (min(shares) < 0 or not 0 < sum(shares) < inf):
         raise DeploymentError(
-            "tensor_split wants a share of 0 or more for each GPU, not all 0.",
+            tr("tensor_split wants a share of 0 or more for each GPU, not all 0."),
             field="tensor_split",
         )
     units = shape.blocks_in_file + 1

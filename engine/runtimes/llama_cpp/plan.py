@@ -22,6 +22,7 @@ from engine.runtimes.llama_cpp.settings import (
 )
 from engine.runtimes.platforms import backend_of
 from engine.units import GIB, ceil_div
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,7 +163,9 @@ def _shares(slots: tuple[Slot, ...], deployment: Deployment) -> list[float]:
         return free if any(free) else [1.0] * len(slots)
     if len(asked) > len(slots) > 0:
         raise DeploymentError(
-            f"tensor_split names {len(asked)} GPUs; this machine has {len(slots)}.",
+            tr("tensor_split names {asked} GPUs; this machine has {slots}.").format(
+                asked=len(asked), slots=len(slots)
+            ),
             field="tensor_split",
         )
     return [*asked, *[0.0] * (len(slots) - len(asked))] if slots else []

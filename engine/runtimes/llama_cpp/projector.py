@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass
 from engine.evidence import Basis, Estimate
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec, Tensor
@@ -84,9 +85,14 @@ def _projector(spec: ArchitectureSpec, *, flash: bool) -> Projector | None:
     if picture.largest > picture.at_load:
         more = _work(tensors, picture.largest, spec.root_type, flash=flash) - work
         coming = Estimate(
-            0, 0, more, Basis.FITTED, _WORK_SOURCE, f"up to {picture.largest:,} patches",
-            "work on larger pictures",
-        )  # fmt: skip
+            0,
+            0,
+            more,
+            Basis.FITTED,
+            _WORK_SOURCE,
+            tr("up to {largest} patches").format(largest=grouped(picture.largest)),
+            tr("work on larger pictures"),
+        )
     return Projector(_weights(tensors), _ranged(work, picture.at_load), coming)
 
 
@@ -94,9 +100,14 @@ def _weights(tensors: tuple[Tensor, ...]) -> Estimate:
     plain = sum(t.parameters * _width(t, 1) for t in tensors)
     likely = sum(t.parameters * _width(t, 2) for t in tensors)
     return Estimate(
-        plain, likely, likely, Basis.ASSUMED, _SOURCE, f"{len(tensors):,} kinds of tensors",
-        "encoders (mmproj)",
-    )  # fmt: skip
+        plain,
+        likely,
+        likely,
+        Basis.ASSUMED,
+        _SOURCE,
+        tr("{tensors} kinds of tensors").format(tensors=grouped(len(tensors))),
+        tr("encoders (mmproj)"),
+    )
 
 
 def _width(tensor: Tensor, exceptions: int) -> int:
@@ -115,9 +126,7 @@ def _picture(root_type: str, tensors: tuple[Tensor, ...]) -> _Picture:
 
 def _work(tensors: tuple[Tensor, ...], patches: int, root_type: str, *, flash: bool) -> int:
     """The picture's pixels, and the hidden states of its patches; scores where none are fused."""
-    patch = next(
-        (t for t in tensors if "patch_emb" in t.name and len(t.shape) > 1), None
-    )  # fmt: skip
+    patch = next((t for t in tensors if "patch_emb" in t.name and len(t.shape) > 1), None)
     hidden = patch.shape[0] if patch else max(t.shape[0] for t in tensors)
     pixels = patch.parameters // hidden if patch else 0
     positions = 1
@@ -130,6 +139,11 @@ def _work(tensors: tuple[Tensor, ...], patches: int, root_type: str, *, flash: b
 
 def _ranged(likely: int, patches: int) -> Estimate:
     return Estimate(
-        likely * 3 // 4, likely, likely * 3 // 2, Basis.FITTED, _WORK_SOURCE,
-        f"{patches:,} patches", "encoders' compute buffer",
-    )  # fmt: skip
+        likely * 3 // 4,
+        likely,
+        likely * 3 // 2,
+        Basis.FITTED,
+        _WORK_SOURCE,
+        tr("{patches} patches").format(patches=grouped(patches)),
+        tr("encoders' compute buffer"),
+    )

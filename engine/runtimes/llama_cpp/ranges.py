@@ -13,6 +13,7 @@ from engine.devices.device import DeviceKind
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes import overheads
 from engine.units import MIB
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.devices.device import Device
@@ -59,15 +60,17 @@ def compute(
     above = round(spread.units_above * unit_bytes + spread.share_above * likely_bytes)
     below, above = max(below, open_bytes[0]), max(above, open_bytes[1])
     if not likely_bytes:
-        return exactly(0, Basis.EXACT, "no graph runs there", label="compute buffer")
+        return exactly(0, Basis.EXACT, tr("no graph runs there"), label=tr("compute buffer"))
     return Estimate(
         low_bytes=max(likely_bytes - below, 0),
         likely_bytes=likely_bytes,
         high_bytes=likely_bytes + (max(above, likely_bytes) if doubtful else above),
         basis=Basis.ASSUMED if doubtful else Basis.FITTED,
         source=_COMPUTE_SOURCE,
-        formula=f"inputs + largest phase = {likely_bytes / MIB:,.1f} MiB",
-        label="compute buffer",
+        formula=tr("inputs + largest phase = {likely_bytes:,.1f} MiB").format(
+            likely_bytes=likely_bytes / MIB
+        ),
+        label=tr("compute buffer"),
     )
 
 
@@ -87,21 +90,24 @@ def process(device: Device, work_bytes: int, *, beside_gpu: bool) -> Estimate:
         beside_gpu: whether a GPU driver is loaded into the process as well.
     """
     if device.kind is not DeviceKind.HOST:
-        return exactly(0, Basis.EXACT, "counted on the host", label="process")
+        return exactly(0, Basis.EXACT, tr("counted on the host"), label="process")
     if beside_gpu:
         return Estimate(
             80 * MIB, 300 * MIB, 900 * MIB, Basis.ASSUMED,
             "driver libraries mapped into the process; not measured for llama.cpp",
-            "300 MiB", "process and driver libraries",
+            "300 MiB", tr("process and driver libraries"),
         )  # fmt: skip
     base = Estimate(
         25 * MIB, 60 * MIB, 160 * MIB, Basis.FITTED,
-        "31 real loads on the CPU: heap and libraries beside the mapped weights and the cache",
-        "60 MiB", "heap and libraries",
+        tr(
+"31 real loads on the CPU: heap and libraries beside the mapped "
+"weights and the cache"
+),
+        "60 MiB", tr("heap and libraries"),
     )  # fmt: skip
     work = Estimate(
         0, work_bytes, 2 * work_bytes, Basis.FITTED,
-        "ggml-cpu: the right-hand side of the largest product, quantised",
-        f"{work_bytes / MIB:,.1f} MiB", "work area",
+        tr("ggml-cpu: the right-hand side of the largest product, quantised"),
+        f"{work_bytes / MIB:,.1f} MiB", tr("work area"),
     )  # fmt: skip
     return total((base, work))

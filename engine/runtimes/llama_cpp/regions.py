@@ -17,6 +17,7 @@ from engine.runtimes.llama_cpp.offload import open_bytes
 from engine.runtimes.llama_cpp.placement import HOST
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.units import GIB, ceil_div
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -107,24 +108,24 @@ class Ranks:
                 Region.CUDA_GRAPHS,
                 exactly(0, Basis.EXACT, "llama.cpp's graphs use the compute buffer"),
                 None,
-                "Captured graphs reuse the compute buffer",
+                tr("Captured graphs reuse the compute buffer"),
             ),
             RegionBudget(Region.RUNTIME, runtime, None, _runtime_note(slot)),
             RegionBudget(
                 Region.ALLOCATOR,
-                exactly(0, Basis.EXACT, "one allocation per buffer"),
+                exactly(0, Basis.EXACT, tr("one allocation per buffer")),
                 None,
-                "Every buffer is one allocation, made at load",
+                tr("Every buffer is one allocation, made at load"),
             ),
             RegionBudget(
                 Region.HEADROOM,
                 none,
                 None,
-                "None; only --fit keeps 1 GiB free, when it chooses the context",
+                tr("None; only --fit keeps 1 GiB free, when it chooses the context"),
             ),
             RegionBudget(Region.FOREIGN, slot.foreign, None, slot.foreign.source),
         )
-        needed = total((kv.estimate.named("KV cache"), state.estimate.named("state")))
+        needed = total((kv.estimate.named(tr("KV cache")), state.estimate.named("state")))
         return RankBudget(
             rank, slot, {r.region: r for r in regions}, needed, has_pool=False, moments=moments
         )
@@ -137,23 +138,28 @@ class Ranks:
         copied = HOST not in devices and shape.weights.is_tied and plan.placement.output in devices
         twice = min(shape.weights.token_embedding.cuda, size) if copied else 0
         estimate = counted(
-            size, doubted, basis, _WEIGHTS_SOURCE,
-            f"{shape.weights.tensors:,} tensors of {shape.file_type or 'the file'}, each padded",
-        )  # fmt: skip
-        note = f"{shape.file_type or 'GGUF'} tensors, padded"
+            size,
+            doubted,
+            basis,
+            _WEIGHTS_SOURCE,
+            tr("{tensors} tensors of {value}, each padded").format(
+                tensors=grouped(shape.weights.tensors), value=shape.file_type or "the file"
+            ),
+        )
+        note = tr("{value} tensors, padded").format(value=shape.file_type or "GGUF")
         shared = self._shared_bytes(devices)
         if shared and doubted is None:
             estimate = replace(estimate, low_bytes=size - shared, basis=Basis.ASSUMED)
-            note += "; the tied embedding twice, unless both are the same file pages"
-        gap = "The tied embedding is held twice: here as output, on the host as input."
+            note += tr("; the tied embedding twice, unless both are the same file pages")
+        gap = tr("The tied embedding is held twice: here as output, on the host as input.")
         if HOST in devices and plan.settings.mmap:
-            note += ", mapped: file pages (RssFile), reclaimable"
+            note += tr(", mapped: file pages (RssFile), reclaimable")
         known = least(size - twice, doubted)
         if plan.projector is not None and plan.encoders_on in devices:
             encoders = plan.projector.weights
-            estimate = total((estimate.named("text model"), encoders))
+            estimate = total((estimate.named(tr("text model")), encoders))
             known = None if known is None else known + encoders.low_bytes
-            note += ", and encoders"
+            note += tr(", and encoders")
         return RegionBudget(Region.WEIGHTS, estimate, known, note, gap if twice else "")
 
     def _shared_bytes(self, devices: tuple[int, ...]) -> int:
@@ -212,9 +218,11 @@ class Ranks:
         formula = self.kv_formula(devices)
         doubted = direction_of(self.doubts, Subject.SEQUENCE_STATE)
         estimate = counted(size, doubted, Basis.EXACT, _CACHE_SOURCE, formula)
-        note = f"{settings.n_ctx:,} cells for {_slots(settings.slots)}, {types}"
+        note = tr("{n_ctx} cells for {slots}, {types}").format(
+            n_ctx=grouped(settings.n_ctx), slots=_slots(settings.slots), types=types
+        )
         if not size:
-            note = "No layer with a cache on this device"
+            note = tr("No layer with a cache on this device")
             if doubted is Direction.LOWER:
                 note = no_state(doubted)[1]
         return RegionBudget(
@@ -228,11 +236,13 @@ class Ranks:
     def _kv_gap(self) -> str:
         settings = self.plan.settings
         if self.shape.widths(CacheKind.SLIDING) is not None:
-            return (
-                f"Window layers keep the window of every slot and one micro-batch of "
-                f"{settings.tokens:,} tokens, rounded up to 256 cells."
-            )
-        return f"{settings.n_ctx:,} cells are reserved at start, rounded up to 256."
+            return tr(
+                "Window layers keep the window of every slot and one "
+                "micro-batch of {tokens} tokens, rounded up to 256 cells."
+            ).format(tokens=grouped(settings.tokens))
+        return tr("{n_ctx} cells are reserved at start, rounded up to 256.").format(
+            n_ctx=grouped(settings.n_ctx)
+        )
 
     def _state(self, devices: tuple[int, ...]) -> RegionBudget:
         settings = self.plan.settings
@@ -241,14 +251,18 @@ class Ranks:
         minimum = size // slots * settings.at_once
         doubted = direction_of(self.doubts, Subject.SEQUENCE_STATE)
         if not size:
-            nothing = exactly(0, Basis.EXACT, "no layer on this device keeps a recurrent state")
-            note = "No recurrent state"
+            nothing = exactly(0, Basis.EXACT, tr("no layer on this device keeps a recurrent state"))
+            note = tr("No recurrent state")
             if doubted is Direction.LOWER:
                 nothing, note = no_state(doubted)
             return RegionBudget(Region.RECURRENT_STATE, nothing, 0, note)
-        formula = f"f32 state × {_slots(slots)}"
+        formula = tr("f32 state × {slots}").format(slots=_slots(slots))
         estimate = counted(size, doubted, Basis.EXACT, _STATE_SOURCE, formula)
-        gap = f"One state is reserved for each of {_slots(slots)}." if size > minimum else ""
+        gap = (
+            tr("One state is reserved for each of {slots}.").format(slots=_slots(slots))
+            if size > minimum
+            else ""
+        )
         known = least(minimum, doubted)
         return RegionBudget(Region.RECURRENT_STATE, estimate, known, f"f32, {_slots(slots)}", gap)
 
@@ -268,12 +282,22 @@ class Ranks:
             for device in devices
         ]
         if HOST in devices:
-            rows = f"4 B × {self.shape.n_vocab:,} × {_slots(settings.slots)}"
-            parts.append(exactly(plan.output, Basis.EXACT, _OUTPUT_SOURCE, rows, "output buffer"))
+            rows = tr("4 B × {n_vocab} × {slots}").format(
+                n_vocab=grouped(self.shape.n_vocab), slots=_slots(settings.slots)
+            )
+            parts.append(
+                exactly(plan.output, Basis.EXACT, _OUTPUT_SOURCE, rows, tr("output buffer"))
+            )
         if plan.projector is not None and plan.encoders_on in devices:
             parts.append(plan.projector.work)
-        rows = "1 logit row" if settings.outputs == 1 else f"{settings.outputs:,} logit rows"
-        note = f"Compute buffer for {settings.tokens:,} tokens, {rows}"
+        rows = (
+            tr("1 logit row")
+            if settings.outputs == 1
+            else tr("{outputs} logit rows").format(outputs=grouped(settings.outputs))
+        )
+        note = tr("Compute buffer for {tokens} tokens, {rows}").format(
+            tokens=grouped(settings.tokens), rows=rows
+        )
         return RegionBudget(Region.ACTIVATIONS, total(parts), None, note)
 
 
@@ -284,10 +308,10 @@ def token_bytes(type_k: str, type_v: str, block: Block) -> int:
 
 
 def _slots(count: int) -> str:
-    return "1 slot" if count == 1 else f"{count} slots"
+    return tr("1 slot") if count == 1 else tr("{count} slots").format(count=count)
 
 
 def _runtime_note(slot: Slot) -> str:
     if slot.device.kind is DeviceKind.HOST:
-        return "Program, libraries and the CPU's work area"
-    return "Device context and kernels"
+        return tr("Program, libraries and the CPU's work area")
+    return tr("Device context and kernels")

@@ -21,6 +21,7 @@ from engine.runtimes.llama_cpp.regions import Ranks
 from engine.runtimes.llama_cpp.transients import DEFAULT_CACHE_RAM_BYTES
 from engine.runtimes.loading import conversion, loaded
 from engine.units import format_bytes, format_gib
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -206,7 +207,7 @@ def _sequence_state(
         pool_bytes=sum(planned.kv[device] for device in devices),
         pool_tokens=settings.n_ctx,
         max_concurrency=min(settings.n_ctx / settings.context, float(settings.slots)),
-        formula=ranks.kv_formula(devices) or "no layer keeps a cache",
+        formula=ranks.kv_formula(devices) or tr("no layer keeps a cache"),
     )
 
 
@@ -244,54 +245,87 @@ def _assumptions(
     beside = bool(slots) and slots[0].device.kind is DeviceKind.DISCRETE
     if beside and host.allocatable.basis is Basis.ASSUMED:
         size = format_gib(host.allocatable.likely_bytes)
-        notes.append(f"Host RAM {size}. {host.allocatable.source}.")
+        notes.append(
+            tr("Host RAM {size}. {source}.").format(size=size, source=host.allocatable.source)
+        )
     repacked = shape.weights.repackable_bytes
     if not slots and deployment.mmap and deployment.repack and repacked:
         notes.append(
-            f"Up to {format_bytes(repacked, digits=1)} of weights are repacked into copies; their "
-            "file pages stay mapped until the system wants the memory."
+            tr(
+                "Up to {repacked} of weights are repacked into copies; their "
+                "file pages stay mapped until the system wants the memory."
+            ).format(repacked=format_bytes(repacked, digits=1))
         )
     if planned.projector is not None:
         notes.append(
-            "With the file of its encoders (mmproj) in 16 bits, which -hf loads as well; "
-            "language_model_only leaves it out."
+            tr(
+                "With the file of its encoders (mmproj) in 16 bits, which -hf "
+                "loads as well; language_model_only leaves it out."
+            )
         )
     return tuple(notes)
 
 
 def _slots_of(settings: Settings) -> str:
-    return "1 slot" if settings.slots == 1 else f"{settings.slots} slots"
+    return tr("1 slot") if settings.slots == 1 else tr("{slots} slots").format(slots=settings.slots)
 
 
 def _warnings(shape: Shape, planned: Plan, deployment: Deployment) -> tuple[str, ...]:
     settings = planned.settings
     found = foreign.warnings(deployment, "llama.cpp")
     if deployment.n_cpu_moe and shape.moe is None:
-        found.append("n_cpu_moe moves experts, of which this model has none.")
+        found.append(tr("n_cpu_moe moves experts, of which this model has none."))
     asked = deployment.max_model_len
     if asked is not None and asked != settings.context:
         found.append(
-            f"n_ctx {deployment.n_ctx:,} counts, not max_model_len {asked:,}: a request may have "
-            f"{settings.context:,} tokens."
+            tr(
+                "n_ctx {n_ctx} counts, not max_model_len {asked}: a "
+                "request may have {context} tokens."
+            ).format(
+                n_ctx=grouped(deployment.n_ctx or 0),
+                asked=grouped(asked),
+                context=grouped(settings.context),
+            )
         )
     types = (deployment.cache_type_k, deployment.cache_type_v)
     if deployment.kv_cache_dtype != "auto" and None not in types:
-        found.append("cache_type_k and cache_type_v count, not kv_cache_dtype.")
+        found.append(tr("cache_type_k and cache_type_v count, not kv_cache_dtype."))
     if shape.context_length and settings.context > shape.context_length:
         found.append(
-            f"{settings.context:,} tokens are more than the {shape.context_length:,} that the "
-            "model was trained on."
+            tr(
+                "{context} tokens are more than the {context_length} that the model was trained on."
+            ).format(
+                context=grouped(settings.context), context_length=grouped(shape.context_length)
+            )
         )
     if settings.context * settings.at_once > settings.n_ctx:
         found.append(
-            f"{settings.at_once} requests of {settings.context:,} tokens don't fit the "
-            f"{settings.n_ctx:,} cells at once: the last ones wait."
+            tr(
+                "{at_once} requests of {context} tokens don't fit the "
+                "{n_ctx} cells at once: the last ones wait."
+            ).format(
+                at_once=settings.at_once,
+                context=grouped(settings.context),
+                n_ctx=grouped(settings.n_ctx),
+            )
         )
     waiting = settings.concurrency - settings.at_once
     if waiting > 0:
-        runs = "One request runs" if settings.at_once == 1 else f"{settings.at_once} requests run"
-        rest = "the other one waits" if waiting == 1 else f"the other {waiting} wait"
-        found.append(f"{runs} at a time ({_slots_of(settings)}): {rest}.")
+        runs = (
+            tr("One request runs")
+            if settings.at_once == 1
+            else tr("{at_once} requests run").format(at_once=settings.at_once)
+        )
+        rest = (
+            tr("the other one waits")
+            if waiting == 1
+            else tr("the other {waiting} wait").format(waiting=waiting)
+        )
+        found.append(
+            tr("{runs} at a time ({slots_of}): {rest}.").format(
+                runs=runs, slots_of=_slots_of(settings), rest=rest
+            )
+        )
     if deployment.ranks > 1:
         found.append(
             "llama.cpp has no tensor or pipeline parallel sizes: it spreads layers over all GPUs."

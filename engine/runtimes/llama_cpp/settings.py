@@ -14,6 +14,7 @@ from engine.formats.gguf import TYPES
 from engine.formats.kv import LLAMA_CPP_KV_DTYPES
 from engine.runtimes.llama_cpp.builds import build_of
 from engine.units import align_up, ceil_div
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.deployment.spec import Deployment
@@ -190,7 +191,11 @@ def _per_request(
 
 def _given(value: int | None, default: int, name: str, notes: list[str]) -> int:
     if value is None:
-        notes.append(f"{name} = {default:,}, llama-server's default.")
+        notes.append(
+            tr("{name} = {default}, llama-server's default.").format(
+                name=name, default=grouped(default)
+            )
+        )
         return default
     _in_range(name, value, _MAX_CONTEXT)
     return value
@@ -199,7 +204,10 @@ def _given(value: int | None, default: int, name: str, notes: list[str]) -> int:
 def _in_range(name: str, value: int, highest: int) -> None:
     if not 1 <= value <= highest:
         raise DeploymentError(
-            f"{name} = {value:,} is out of range: choose 1 to {highest:,}.", field=name
+            tr("{name} = {value} is out of range: choose 1 to {highest}.").format(
+                name=name, value=grouped(value), highest=grouped(highest)
+            ),
+            field=name,
         )
 
 
@@ -212,14 +220,19 @@ def _slots(deployment: Deployment, build: Build, notes: list[str]) -> tuple[int,
     if deployment.concurrency <= build.default_slots:
         if build.default_slots > 1:
             notes.append(
-                f"{build.default_slots} slots share one KV cache, llama-server's default "
-                "without -np."
+                tr(
+                    "{default_slots} slots share one KV cache, llama-server's default without -np."
+                ).format(default_slots=build.default_slots)
             )
         else:
-            notes.append(f"1 slot, llama-server's default in {build.name}.")
+            notes.append(tr("1 slot, llama-server's default in {name}.").format(name=build.name))
         return build.default_slots, unified is not False
     _in_range("concurrency", deployment.concurrency, MAX_SLOTS)
-    notes.append(f"{deployment.concurrency} slots (-np), one for each request.")
+    notes.append(
+        tr("{concurrency} slots (-np), one for each request.").format(
+            concurrency=deployment.concurrency
+        )
+    )
     return deployment.concurrency, bool(unified)
 
 
@@ -256,8 +269,10 @@ def _cache_types(deployment: Deployment, shape: Shape, notes: list[str]) -> tupl
     for name, kind, width in (*keys, *values, widest):
         if width % TYPES[kind].elements:
             raise DeploymentError(
-                f"{name} = {kind.lower()} packs {TYPES[kind].elements} elements in a block, which "
-                f"does not divide this model's width of {width}.",
+                tr(
+                    "{name} = {lower} packs {elements} elements in a block, "
+                    "which does not divide this model's width of {width}."
+                ).format(name=name, lower=kind.lower(), elements=TYPES[kind].elements, width=width),
                 field=name,
             )
     return type_k, type_v
@@ -289,17 +304,20 @@ def _flash(
         switch = _SWITCH.get(asked.lower())
         if switch is None:
             raise DeploymentError(
-                f"flash_attn = {asked!r:.40} is none of on, off and auto.", field="flash_attn"
+                tr("flash_attn = {asked!r:.40} is none of on, off and auto.").format(asked=asked),
+                field="flash_attn",
             )
         return switch
     if not build.has_auto_flash:
-        notes.append(f"Flash attention off, the default of {build.name}.")
+        notes.append(tr("Flash attention off, the default of {name}.").format(name=build.name))
         return False
     has_kernel = not on_gpu or shape.mla is not None or _is_fused(shape.head_dim, backend)
     notes.append(
         "Flash attention on, as llama.cpp's auto decides."
         if has_kernel
-        else f"Flash attention off: {backend} has no kernel for a head width of {shape.head_dim}."
+        else tr(
+            "Flash attention off: {backend} has no kernel for a head width of {head_dim}."
+        ).format(backend=backend, head_dim=shape.head_dim)
     )
     return has_kernel
 
@@ -319,15 +337,15 @@ _FLASH_STEP = 8
 
 def _refuse_impossible(deployment: Deployment, build: Build, backend: str) -> None:
     if deployment.concurrency < 1:
-        raise DeploymentError("concurrency is at least 1.", field="concurrency")
+        raise DeploymentError(tr("concurrency is at least 1."), field="concurrency")
     if deployment.max_model_len is not None:
         _in_range("max_model_len", deployment.max_model_len, _MAX_CONTEXT)
     if deployment.n_ctx is not None and deployment.n_ctx < 0:
-        raise DeploymentError("n_ctx is 0 (the model's own) or more.", field="n_ctx")
+        raise DeploymentError(tr("n_ctx is 0 (the model's own) or more."), field="n_ctx")
     if deployment.n_cpu_moe < 0:
-        raise DeploymentError("n_cpu_moe is 0 or more layers.", field="n_cpu_moe")
+        raise DeploymentError(tr("n_cpu_moe is 0 or more layers."), field="n_cpu_moe")
     if deployment.n_outputs_max is not None and deployment.n_outputs_max < 0:
-        raise DeploymentError("n_outputs_max is 0 (n_batch) or more.", field="n_outputs_max")
+        raise DeploymentError(tr("n_outputs_max is 0 (n_batch) or more."), field="n_outputs_max")
     _refuse_split(deployment.split_mode, build, backend)
 
 
@@ -337,14 +355,17 @@ def _refuse_split(mode: str | None, build: Build, backend: str) -> None:
     if mode == "row":
         if build.splits_rows or backend == "sycl":
             return
-        message = (
-            f"split_mode row is gone from {backend} in {build.name}, which says that the device "
-            "does not support split buffers: choose layer, tensor or none."
-        )
+        message = tr(
+            "split_mode row is gone from {backend} in {name}, which says "
+            "that the device does not support split buffers: choose layer, "
+            "tensor or none."
+        ).format(backend=backend, name=build.name)
     elif mode == "tensor":
         if build.splits_tensors:
             return
-        message = f"{build.name} has no split_mode tensor: it came with b8738."
+        message = tr("{name} has no split_mode tensor: it came with b8738.").format(name=build.name)
     else:
-        message = f"split_mode = {mode!r:.40} is none of none, layer, row and tensor."
+        message = tr("split_mode = {mode!r:.40} is none of none, layer, row and tensor.").format(
+            mode=mode
+        )
     raise DeploymentError(message, field="split_mode")

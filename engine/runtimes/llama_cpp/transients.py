@@ -15,6 +15,7 @@ from engine.evidence import Basis, Estimate
 from engine.runtimes.llama_cpp.buffers import cells, kv_layer
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.units import GIB, MIB, align_up, ceil_div
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.devices.device import Device
@@ -57,8 +58,8 @@ def on_gpu(shape: Shape, plan: Plan, device: Device, rank: int) -> Moments:
                 size,
                 Basis.FITTED,
                 _COPIES_SOURCE,
-                "K and V of one layer × 2 B",
-                "f16 copies of a layer's cache",
+                tr("K and V of one layer × 2 B"),
+                tr("f16 copies of a layer's cache"),
             )
         )
     encoders = plan.projector
@@ -93,10 +94,16 @@ def _unpacked(shape: Shape, settings: Settings, device: Device) -> Estimate:
     elif settings.build.multiplies_packed:
         low = 0  # few types are still unpacked: Q6_K, Q2_K
     return Estimate(
-        low, likely, whole * 23 // 20, Basis.FITTED, _POOL_SOURCE,
-        f"1.05 × 2 B × {held:,} elements + {_LIBRARY_BYTES // MIB} MiB",
-        "unpacked matrices of a prompt",
-    )  # fmt: skip
+        low,
+        likely,
+        whole * 23 // 20,
+        Basis.FITTED,
+        _POOL_SOURCE,
+        tr("1.05 × 2 B × {held} elements + {library_bytes} MiB").format(
+            held=grouped(held), library_bytes=_LIBRARY_BYTES // MIB
+        ),
+        tr("unpacked matrices of a prompt"),
+    )
 
 
 def on_host(shape: Shape, plan: Plan, *, beside_gpu: bool, cache_ram_bytes: int) -> Moments:
@@ -121,7 +128,7 @@ def on_host(shape: Shape, plan: Plan, *, beside_gpu: bool, cache_ram_bytes: int)
                 Basis.FITTED,
                 _STAGING_SOURCE,
                 "4 × 1 MiB",
-                "staging buffers",
+                tr("staging buffers"),
             )
         )
     kept = (_prompts(shape, settings, cache_ram_bytes), _checkpoints(shape, settings))
@@ -155,10 +162,16 @@ def _prompts(shape: Shape, settings: Settings, cache_ram_bytes: int) -> Estimate
         return None
     likely = settings.at_once * state_bytes(shape, settings, settings.context)
     return Estimate(
-        0, min(likely, cache_ram_bytes), cache_ram_bytes, Basis.ASSUMED, _PROMPTS_SOURCE,
-        f"one more prompt a request, up to {cache_ram_bytes / GIB:g} GiB",
-        "earlier prompts kept in RAM",
-    )  # fmt: skip
+        0,
+        min(likely, cache_ram_bytes),
+        cache_ram_bytes,
+        Basis.ASSUMED,
+        _PROMPTS_SOURCE,
+        tr("one more prompt a request, up to {cache_ram_bytes:g} GiB").format(
+            cache_ram_bytes=cache_ram_bytes / GIB
+        ),
+        tr("earlier prompts kept in RAM"),
+    )
 
 
 def _checkpoints(shape: Shape, settings: Settings) -> Estimate | None:
@@ -170,16 +183,24 @@ def _checkpoints(shape: Shape, settings: Settings) -> Estimate | None:
     )
     if not settings.swa_full:
         snapshot += sum(
-            count * min(settings.context, shape.window)
+            count
+            * min(settings.context, shape.window)
             * kv_layer(shape, settings, block, cuda=False).cell_bytes
             for block, count in shape.kind_counts.items()
             if block.cache is CacheKind.SLIDING
-        )  # fmt: skip
+        )
     if not most or not snapshot:
         return None
     taken = min(ceil_div(settings.context, _CHECKPOINT_STEP) + _AT_THE_END, most)
     slots = settings.at_once
     return Estimate(
-        0, slots * taken * snapshot, slots * most * snapshot, Basis.ASSUMED, _CHECKPOINTS_SOURCE,
-        f"{slots} × {taken} snapshots × {snapshot:,} B", "context checkpoints in RAM",
-    )  # fmt: skip
+        0,
+        slots * taken * snapshot,
+        slots * most * snapshot,
+        Basis.ASSUMED,
+        _CHECKPOINTS_SOURCE,
+        tr("{slots} × {taken} snapshots × {snapshot} B").format(
+            slots=slots, taken=taken, snapshot=grouped(snapshot)
+        ),
+        tr("context checkpoints in RAM"),
+    )

@@ -10,6 +10,7 @@ from engine.architecture.spec import Direction, Doubt, Subject
 from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.units import format_gib
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from engine.devices.device import Device, Machine
@@ -21,10 +22,15 @@ _BUFFER_SHARE = 0.75
 stays when iogpu.wired_limit_mb is raised."""
 _FIRST_WITH_MATRIX_UNITS = 5
 _ELSEWHERE = {
-    Vendor.NVIDIA: "MLX has a CUDA build, whose attention kernels and allocator are not known "
-    "here: counted by the rules of Metal",
-    Vendor.CPU: "MLX has a CPU build, which computes attention without a kernel of its own: "
-    "counted by the rules of Metal",
+    Vendor.NVIDIA: tr_later(
+        "MLX has a CUDA build, whose attention kernels and "
+        "allocator are not known here: counted by the rules of "
+        "Metal"
+    ),
+    Vendor.CPU: tr_later(
+        "MLX has a CPU build, which computes attention without a "
+        "kernel of its own: counted by the rules of Metal"
+    ),
 }
 
 
@@ -40,7 +46,7 @@ class Chip:
 
 def chip(device: Device) -> Chip:
     """The chip that a device is, by its name in the catalogue."""
-    found = re.match(r"(?:Apple )?M(\d+)(?: (Pro|Max|Ultra))?", device.name)
+    found = re.match(tr("(?:Apple )?M(\\d+)(?: (Pro|Max|Ultra))?"), device.name)
     if device.vendor is not Vendor.APPLE or found is None:
         return Chip(is_m5=False, is_small=False)
     return Chip(is_m5=int(found[1]) >= _FIRST_WITH_MATRIX_UNITS, is_small=found[2] is None)
@@ -75,15 +81,23 @@ def warnings(device: Device, weights_bytes: int, largest_bytes: int) -> list[str
     allowed = device.allocatable
     if weights_bytes > _WARNED_SHARE * allowed.likely_bytes:
         found.append(
-            f"mlx-lm warns that this is slow: {format_gib(weights_bytes)} of weights are more "
-            f"than 0.9 × the {format_gib(allowed.likely_bytes)} that macOS lets the GPU wire."
+            tr(
+                "mlx-lm warns that this is slow: {weights_bytes} of weights "
+                "are more than 0.9 × the {likely_bytes} that macOS lets the "
+                "GPU wire."
+            ).format(
+                weights_bytes=format_gib(weights_bytes),
+                likely_bytes=format_gib(allowed.likely_bytes),
+            )
         )
     least = _BUFFER_SHARE * allowed.low_bytes
     if largest_bytes > least and not refusals(device, largest_bytes):
         found.append(
-            f"A single buffer of {format_gib(largest_bytes)} is asked for; under older macOS "
-            f"Metal takes none above {format_gib(round(least))}. A smaller prefill_step_size "
-            "makes it smaller."
+            tr(
+                "A single buffer of {largest_bytes} is asked for; under older "
+                "macOS Metal takes none above {least}. A smaller "
+                "prefill_step_size makes it smaller."
+            ).format(largest_bytes=format_gib(largest_bytes), least=format_gib(round(least)))
         )
     return found
 
@@ -95,8 +109,8 @@ def refusals(device: Device, largest_bytes: int) -> list[str]:
     most = round(_BUFFER_SHARE * device.allocatable.high_bytes)
     if largest_bytes <= most:
         return []
-    told = (
-        f"A single buffer of {format_gib(largest_bytes)} is asked for; Metal takes none above "
-        f"{format_gib(most)} here. A smaller prefill_step_size makes it smaller."
-    )
+    told = tr(
+        "A single buffer of {largest_bytes} is asked for; Metal takes none "
+        "above {most} here. A smaller prefill_step_size makes it smaller."
+    ).format(largest_bytes=format_gib(largest_bytes), most=format_gib(most))
     return [told]

@@ -15,6 +15,7 @@ from engine.runtimes.mlx.models import window_of
 from engine.runtimes.mlx.passes import run
 from engine.runtimes.mlx.reading import Pass
 from engine.runtimes.mlx.rules import PROMPTS_AT_ONCE, STEP
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
     from engine.runtimes.mlx.settings import Settings
 
 _MEASURED_STATES = frozenset({"gated_delta_net"})
-_SOURCE = (
-    "every allocation of one evaluation, freed when its command buffer ends (mlx 0.29 to 0.32); "
-    "37 measured peaks of 9 models: median 0.7 % of the peak, 3 % at most"
+_SOURCE = tr_later(
+    "every allocation of one evaluation, freed when its command buffer "
+    "ends (mlx 0.29 to 0.32); 37 measured peaks of 9 models: median 0.7 % "
+    "of the peak, 3 % at most"
 )
-_UNMEASURED = "; no peak of a model with such layers was measured"
+_UNMEASURED = tr_later("; no peak of a model with such layers was measured")
 _LOGITS_BYTES = 6
 """Of one row of logits: 16 bits, and its log-probabilities in 32."""
 
@@ -57,14 +59,20 @@ def kv_bytes(spec: ArchitectureSpec, settings: Settings, layers: range, tp: int)
 def kv_formula(spec: ArchitectureSpec, settings: Settings, layers: range, tp: int) -> str:
     """``kv_bytes`` of all requests as a calculation."""
     parts = [
-        f"{count} layers × {rows:,} rows × {each:,} B"
+        tr("{count} layers × {rows} rows × {each} B").format(
+            count=count, rows=grouped(rows), each=grouped(each)
+        )
         for rows, each, count in _cache_terms(spec, settings, layers, tp)
     ]
     if not parts:
         return ""
     one = kv_bytes(spec, settings, layers, tp)
     requests = settings.requests
-    many = f" = {one:,} B; × {requests:,} requests" if requests > 1 else ""
+    many = (
+        tr(" = {one} B; × {requests} requests").format(one=grouped(one), requests=grouped(requests))
+        if requests > 1
+        else ""
+    )
     return " + ".join(parts) + many + f" = {one * requests:,} B"
 
 
@@ -141,7 +149,9 @@ def peaks(spec: ArchitectureSpec, settings: Settings, layers: range, tp: int, ch
         prefill if prefill.likely_bytes >= answering.likely_bytes else answering,
         answering,
         reading.largest_bytes,
-        f"{chunk:,} of {settings.prompt:,} prompt tokens at once",
+        tr("{chunk} of {prompt} prompt tokens at once").format(
+            chunk=grouped(chunk), prompt=grouped(settings.prompt)
+        ),
     )
 
 
@@ -198,7 +208,9 @@ def _reading(
         (most + over) * min(settings.requests, PROMPTS_AT_ONCE),
         Basis.ASSUMED if rough else Basis.FITTED,
         _SOURCE + (_UNMEASURED if rough else ""),
-        f"{steady:,} B in use + {waiting:,} B waiting for their command buffers = {likely:,} B",
+        tr("{steady} B in use + {waiting} B waiting for their command buffers = {likely} B").format(
+            steady=grouped(steady), waiting=grouped(waiting), likely=grouped(likely)
+        ),
     )
 
 
@@ -221,11 +233,13 @@ def _answer(
     logits = settings.requests * spec.vocab_size * _LOGITS_BYTES
     moving = max(outcome.peak_bytes - max(outcome.cache_bytes, one), 0) * settings.requests
     likely = moving + logits
-    formula = f"logits {logits:,} B"
+    formula = tr("logits {logits} B").format(logits=grouped(logits))
     if grows:
-        formula = f"caches that grow by {STEP} rows, old beside new: {moving:,} B; {formula}"
+        formula = tr(
+            "caches that grow by {step} rows, old beside new: {moving} B; {formula}"
+        ).format(step=STEP, moving=grouped(moving), formula=formula)
     return Estimate(
-        logits, likely, likely + moving // 4, Basis.FITTED, _SOURCE, formula, "one token each"
+        logits, likely, likely + moving // 4, Basis.FITTED, _SOURCE, formula, tr("one token each")
     )
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from engine.errors import DeploymentError
+from engine.words import tr
 
 Version = tuple[int, int, int]
 
@@ -77,10 +78,14 @@ def parse_version(text: str | None) -> Version:
     """
     match = re.fullmatch(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", text or VERSIONS[0])
     if match is None:
-        message = f"{text!r} is not a version of mlx-lm such as {VERSIONS[0]}."
+        message = tr("{text!r} is not a version of mlx-lm such as {versions}.").format(
+            text=text, versions=VERSIONS[0]
+        )
         raise DeploymentError(message, field="runtime_version")
     version = (int(match[1]), int(match[2]), int(match[3] or 0))
     if version < _OLDEST:
-        message = f"mlx-lm {text} is older than 0.15, the oldest whose rules are known here."
+        message = tr(
+            "mlx-lm {text} is older than 0.15, the oldest whose rules are known here."
+        ).format(text=text)
         raise DeploymentError(message, field="runtime_version")
     return version

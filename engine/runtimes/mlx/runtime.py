@@ -27,6 +27,7 @@ from engine.runtimes.mlx.models import loader
 from engine.runtimes.mlx.rules import PROMPTS_KEPT, VERSIONS
 from engine.runtimes.mlx.settings import OFFERED, Settings, settle
 from engine.units import UnitSystem, format_bytes, format_gib
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -121,8 +122,12 @@ def _rank(
     )
     constant_estimate, constant_note = no_state(doubted)
     if constant:
-        constant_note = "1 sequence" if requests == 1 else f"{requests:,} sequences"
-        constant_estimate = counted(constant, doubted, Basis.EXACT, "constant per sequence")
+        constant_note = (
+            tr("1 sequence")
+            if requests == 1
+            else tr("{requests} sequences").format(requests=grouped(requests))
+        )
+        constant_estimate = counted(constant, doubted, Basis.EXACT, tr("constant per sequence"))
     minimum = requests * state.rank_bytes(spec, spec.dtype, settings.context, layers, tp)
     resident = _weights(spec, settings, found, stage)
     entries = (
@@ -130,14 +135,16 @@ def _rank(
             Region.WEIGHTS,
             resident,
             least(resident.low_bytes, found.direction),
-            f"{len(layers)} layers, {_format_label(settings, found)}",
+            tr("{layers} layers, {format_label}").format(
+                layers=len(layers), format_label=_format_label(settings, found)
+            ),
         ),
         RegionBudget(
             Region.KV_CACHE,
             cache_estimate,
             least(min(minimum, kept), doubted),
             _cache_note(settings) if kept else no_state(doubted)[1],
-            "Rows come 256 at a time." if kept > minimum else "",
+            tr("Rows come 256 at a time.") if kept > minimum else "",
         ),
         RegionBudget(
             Region.RECURRENT_STATE,
@@ -151,15 +158,17 @@ def _rank(
             None,
             moving.note,
         ),
-        _absent(Region.CUDA_GRAPHS, "Not used by MLX"),
-        RegionBudget(Region.RUNTIME, _process(slot.device), None, "What MLX's figures leave out"),
+        _absent(Region.CUDA_GRAPHS, tr("Not used by MLX")),
+        RegionBudget(
+            Region.RUNTIME, _process(slot.device), None, tr("What MLX's figures leave out")
+        ),
         RegionBudget(
             Region.ALLOCATOR,
             _slack(moving.activations),
             0,
-            "Freed buffers are kept for reuse until the chunk ends",
+            tr("Freed buffers are kept for reuse until the chunk ends"),
         ),
-        _absent(Region.HEADROOM, "MLX leaves nothing free on purpose"),
+        _absent(Region.HEADROOM, tr("MLX leaves nothing free on purpose")),
         RegionBudget(Region.FOREIGN, slot.foreign, slot.foreign.likely_bytes, slot.foreign.source),
     )
     rank = RankBudget(
@@ -194,21 +203,25 @@ def _weights(
         return counted(size, direction, found.basis, source, label="tensors")
     basis = Basis.EXACT if found.basis is Basis.BOUND else found.basis
     if towers:
-        source += f"; mlx-vlm loads {towers:,} B of towers too, mlx-lm does not"
+        source += tr("; mlx-vlm loads {towers} B of towers too, mlx-lm does not").format(
+            towers=grouped(towers)
+        )
     return Estimate(size, size, size + towers, basis, source, "", "tensors")
 
 
 def _format_label(settings: Settings, found: Weights) -> str:
     name = settings.loads if settings.loads != AS_STORED else found.weight_format
     chosen = FORMATS.get(name)
-    return chosen.label if chosen else "as stored"
+    return chosen.label if chosen else tr("as stored")
 
 
 def _cache_note(settings: Settings) -> str:
     packed = ""
     if settings.packing.applies(settings.context):
-        packed = f", {settings.packing.bits} bits"
-    return f"{settings.requests:,} × {settings.context:,} tokens at the end{packed}"
+        packed = tr(", {bits} bits").format(bits=settings.packing.bits)
+    return tr("{requests} × {context} tokens at the end{packed}").format(
+        requests=grouped(settings.requests), context=grouped(settings.context), packed=packed
+    )
 
 
 def _process(device: Device) -> Estimate:
@@ -223,9 +236,11 @@ def _slack(moving: Estimate) -> Estimate:
         0,
         moving.likely_bytes // 10,
         Basis.ASSUMED,
-        "mlx clears its cache of buffers after every chunk; what is reused has mostly the same "
-        "size",
-        "up to a tenth of the activations",
+        tr(
+            "mlx clears its cache of buffers after every chunk; what is reused "
+            "has mostly the same size"
+        ),
+        tr("up to a tenth of the activations"),
     )
 
 
@@ -243,8 +258,8 @@ def _loading(model: Model, settings: Settings, stage: StageWeights) -> tuple[Est
             min(_LAYERS_IN_FLIGHT, layers) * each,
             Basis.ASSUMED,
             "mlx-lm models/*.py :: sanitize stacks the experts of a layer into new tensors",
-            f"{each:,} B of one layer's experts",
-            "Experts beside their stack",
+            tr("{each} B of one layer's experts").format(each=grouped(each)),
+            tr("Experts beside their stack"),
         ),
     )
 
@@ -259,9 +274,9 @@ def _kept_prompts(settings: Settings, kept: int, constant: int) -> tuple[Estimat
             0,
             PROMPTS_KEPT * each,
             Basis.ASSUMED,
-            "mlx_lm.server --prompt-cache-size 10, without a limit in bytes",
-            f"{PROMPTS_KEPT} × {each:,} B",
-            "Caches of finished prompts",
+            tr("mlx_lm.server --prompt-cache-size 10, without a limit in bytes"),
+            tr("{prompts_kept} × {each} B").format(prompts_kept=PROMPTS_KEPT, each=grouped(each)),
+            tr("Caches of finished prompts"),
         ),
     )
 
@@ -270,14 +285,18 @@ def _told(model: Model, settings: Settings, ranks: tuple[RankBudget, ...]) -> li
     regions = (Region.WEIGHTS, Region.KV_CACHE, Region.RECURRENT_STATE, Region.ACTIVATIONS)
     peak = max(sum(r.regions[n].estimate.likely_bytes for n in regions) for r in ranks)
     shown = format_bytes(peak, UnitSystem.DECIMAL)
-    found = [f"mlx_lm prints its peak in decimal GB: about {shown} for this plan."]
+    found = [
+        tr("mlx_lm prints its peak in decimal GB: about {shown} for this plan.").format(shown=shown)
+    ]
     if any(t.module in _TOWERS for t in model.spec.outer) and loader(model.spec) == "mlx-lm":
-        found.append("Loaded by mlx-lm, the text part alone; mlx-vlm loads the towers too.")
+        found.append(tr("Loaded by mlx-lm, the text part alone; mlx-vlm loads the towers too."))
     if settings.requests == 1:
         each = format_gib(ranks[0].needed.likely_bytes)
         found.append(
-            f"mlx_lm.server keeps the caches of {PROMPTS_KEPT} finished prompts, up to {each} "
-            "each: not counted for a single request."
+            tr(
+                "mlx_lm.server keeps the caches of {prompts_kept} finished "
+                "prompts, up to {each} each: not counted for a single request."
+            ).format(prompts_kept=PROMPTS_KEPT, each=each)
         )
     return found
 
@@ -286,7 +305,10 @@ def _warned(settings: Settings, planned: list[tuple[RankBudget, int]]) -> list[s
     found: list[str] = []
     if settings.deployment.ranks > 1:
         found.append(
-            "Several Macs: which classes can be shared out differs, and no such run was measured."
+            tr(
+                "Several Macs: which classes can be shared out differs, and no "
+                "such run was measured."
+            )
         )
     for rank, largest in planned:
         resident = rank.regions[Region.WEIGHTS].estimate.likely_bytes
@@ -303,7 +325,11 @@ def _unknown_type(spec: ArchitectureSpec) -> list[str]:
     if loader(spec):
         return []
     name = spec.root_type or spec.model_type
-    return [f"Neither mlx-lm {VERSIONS[0]} nor mlx-vlm 0.7 has a class for {name}."]
+    return [
+        tr("Neither mlx-lm {versions} nor mlx-vlm 0.7 has a class for {name}.").format(
+            versions=VERSIONS[0], name=name
+        )
+    ]
 
 
 def _text_doubts(spec: ArchitectureSpec) -> tuple[Doubt, ...]:
@@ -316,14 +342,16 @@ def _text_doubts(spec: ArchitectureSpec) -> tuple[Doubt, ...]:
 def _doubts(spec: ArchitectureSpec, settings: Settings, slots: tuple[Slot, ...]) -> list[Doubt]:
     found = [d for slot in slots for d in hardware.doubts(slot.device)]
     if not settings.is_read:
-        reason = f"mlx-lm is not known to read {spec.weight_format} weights: counted as stored"
+        reason = tr(
+            "mlx-lm is not known to read {weight_format} weights: counted as stored"
+        ).format(weight_format=spec.weight_format)
         found.append(Doubt(Subject.WEIGHTS, reason, Direction.EITHER))
     kinds = state.attention_kinds(spec)
     if any(a.compression for a in kinds):
-        reason = "how MLX keeps compressed entries is not known: counted by the nearest rule"
+        reason = tr("how MLX keeps compressed entries is not known: counted by the nearest rule")
         found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER))
     if any(a.index_head_dim for a in kinds):
-        reason = "the scores of the indexer come on top of the activations that are counted"
+        reason = tr("the scores of the indexer come on top of the activations that are counted")
         found.append(Doubt(Subject.ACTIVATIONS, reason, Direction.LOWER))
     return list(dict.fromkeys(found))
 

@@ -15,6 +15,7 @@ from engine.runtimes.loading import stored_format
 from engine.runtimes.mlx import rules
 from engine.runtimes.mlx.cache import Packing
 from engine.runtimes.mlx.models import makes_own_caches, window_of
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -77,11 +78,13 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     step = deployment.prefill_step_size
     if step is None:
         step = found.prefill_step_size
-        assumed.append(f"prefill_step_size {step:,}, as in this release of mlx-lm.")
+        assumed.append(
+            tr("prefill_step_size {step}, as in this release of mlx-lm.").format(step=grouped(step))
+        )
     packing, refused = _packing(model.spec, deployment, assumed)
     kept = _max_kv_size(model.spec, deployment, warned)
     if kept and packing.bits is not None:
-        refused.append("mlx-lm can't quantise the rotating cache that max_kv_size makes.")
+        refused.append(tr("mlx-lm can't quantise the rotating cache that max_kv_size makes."))
     filled = replace(deployment, max_model_len=context, prompt_len=prompt, prefill_step_size=step)
     return Settings(
         deployment=filled,
@@ -108,20 +111,26 @@ def _format(
     asked = deployment.weight_format
     if asked != AS_STORED:
         if asked not in FORMATS or not asked.startswith(("bf16", "fp16", "fp32", "mlx-")):
-            message = f"MLX doesn't take weight_format {asked}; it takes {', '.join(OFFERED)}."
+            message = tr("MLX doesn't take weight_format {asked}; it takes {names}.").format(
+                asked=asked, names=", ".join(OFFERED)
+            )
             raise DeploymentError(message, field="weight_format")
         if asked != stored_format(model):
-            assumed.append(f"Counted as what mlx_lm.convert writes in {FORMATS[asked].label}.")
+            assumed.append(
+                tr("Counted as what mlx_lm.convert writes in {label}.").format(
+                    label=FORMATS[asked].label
+                )
+            )
         return asked, asked, True
     if model.is_gguf:
         message = "MLX doesn't load GGUF files; take llama.cpp, or another weight_format."
         raise DeploymentError(message, field="runtime")
     name = stored_format(model)
     if name.startswith(_UNPACKED):
-        assumed.append("FP8 weights are unpacked to BF16 on loading.")
+        assumed.append(tr("FP8 weights are unpacked to BF16 on loading."))
         return "bf16", "bf16", True
     if name.startswith(_REPACKED):
-        warned.append("mlx-lm repacks these weights into its own groups: counted as stored.")
+        warned.append(tr("mlx-lm repacks these weights into its own groups: counted as stored."))
         return name if name in FORMATS else "mlx-4bit", AS_STORED, True
     known = name in FORMATS
     is_read = known and name.startswith(_READ_AS_STORED)
@@ -134,13 +143,17 @@ def _lengths(
     context, most = deployment.max_model_len, model.spec.max_position_embeddings
     if context is None:
         context = min(_ASSUMED_CONTEXT, most or _ASSUMED_CONTEXT)
-        assumed.append(f"{context:,} tokens a sequence: mlx-lm has no context setting.")
+        assumed.append(
+            tr("{context} tokens a sequence: mlx-lm has no context setting.").format(
+                context=grouped(context)
+            )
+        )
     elif most and context > most:
-        warned.append(f"The model's config ends at {most:,} tokens.")
+        warned.append(tr("The model's config ends at {most} tokens.").format(most=grouped(most)))
     prompt = deployment.prompt_len
     if prompt is None:
         prompt = context
-        assumed.append("The prompt may fill the whole context.")
+        assumed.append(tr("The prompt may fill the whole context."))
     return context, min(prompt, context)
 
 
@@ -150,25 +163,32 @@ def _packing(
     bits = deployment.kv_bits
     plain = (AS_STORED, "bf16", "bfloat16", "fp16", "float16")
     if deployment.kv_cache_dtype not in plain:
-        message = (
-            f"MLX doesn't take kv_cache_dtype {deployment.kv_cache_dtype}: "
-            f"kv_bits {', '.join(map(str, rules.KV_BITS))} quantise its cache."
-        )
+        message = tr(
+            "MLX doesn't take kv_cache_dtype {kv_cache_dtype}: kv_bits {names} quantise its cache."
+        ).format(kv_cache_dtype=deployment.kv_cache_dtype, names=", ".join(map(str, rules.KV_BITS)))
         raise DeploymentError(message, field="kv_cache_dtype")
     if bits is None:
         return Packing(), []
     if bits not in rules.KV_BITS:
-        message = f"kv_bits is {bits}; mlx-lm's cache takes {', '.join(map(str, rules.KV_BITS))}."
+        message = tr("kv_bits is {bits}; mlx-lm's cache takes {names}.").format(
+            bits=bits, names=", ".join(map(str, rules.KV_BITS))
+        )
         raise DeploymentError(message, field="kv_bits")
     group = deployment.kv_group_size or rules.KV_GROUP_SIZE
     if group not in rules.KV_GROUPS:
         groups = ", ".join(map(str, rules.KV_GROUPS))
-        message = f"kv_group_size is {group}; MLX takes {groups}."
+        message = tr("kv_group_size is {group}; MLX takes {groups}.").format(
+            group=group, groups=groups
+        )
         raise DeploymentError(message, field="kv_group_size")
     start = deployment.quantized_kv_start
     if start is None:
         start = rules.QUANTIZED_KV_START
-        assumed.append(f"The cache is quantised from token {start:,} on, mlx-lm's default.")
+        assumed.append(
+            tr("The cache is quantised from token {start} on, mlx-lm's default.").format(
+                start=grouped(start)
+            )
+        )
     return Packing(int(bits), group, start), _unpackable(spec, group)
 
 
@@ -176,15 +196,19 @@ def _unpackable(spec: ArchitectureSpec, group: int) -> list[str]:
     """Why mlx-lm stops where this model's cache is to be quantised."""
     kinds = spec.attentions
     if any(window_of(spec, a, 0) for a in kinds):
-        return ["mlx-lm can't quantise the rotating caches of this model's windows."]
+        return [tr("mlx-lm can't quantise the rotating caches of this model's windows.")]
     if any(a.kind is AttentionKind.LATENT for a in kinds):
-        return ["mlx-lm has no attention over quantised latent vectors."]
+        return [tr("mlx-lm has no attention over quantised latent vectors.")]
     if any("sinks" in t.name for layer in spec.layers[:1] for t in layer.tensors):
-        return ["mlx-lm has no attention with sinks over a quantised cache."]
+        return [tr("mlx-lm has no attention with sinks over a quantised cache.")]
     odd = {w for a in kinds for w in (a.head_dim, a.v_head_dim) if w % group}
     if odd:
         width = min(odd)
-        return [f"Heads of {width} elements are no whole number of groups of {group}."]
+        return [
+            tr("Heads of {width} elements are no whole number of groups of {group}.").format(
+                width=width, group=group
+            )
+        ]
     return []
 
 
@@ -193,6 +217,6 @@ def _max_kv_size(spec: ArchitectureSpec, deployment: Deployment, warned: list[st
     if asked is None:
         return 0
     if makes_own_caches(spec):
-        warned.append("max_kv_size changes nothing: this model's class makes its own caches.")
+        warned.append(tr("max_kv_size changes nothing: this model's class makes its own caches."))
         return 0
     return max(asked, rules.KEPT_AT_START + 1)

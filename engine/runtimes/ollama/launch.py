@@ -15,6 +15,7 @@ from engine.devices.device import DeviceKind, Vendor
 from engine.runtimes import overheads
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.units import GIB, MIB
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -171,15 +172,15 @@ def unmapped(
     vendors = {s.device.vendor for s in slots}
     shared = any(s.device.kind is DeviceKind.UNIFIED for s in slots)
     if not slots:
-        return "it runs on the CPU"
+        return tr("it runs on the CPU")
     if platform == "windows" and Vendor.NVIDIA in vendors:
-        return "CUDA on Windows"
+        return tr("CUDA on Windows")
     if Vendor.APPLE in vendors:
-        return "only a part goes to the GPU" if predicted > available else ""
+        return tr("only a part goes to the GPU") if predicted > available else ""
     if shared:
-        return "a GPU that shares the RAM would hold it twice"
+        return tr("a GPU that shares the RAM would hold it twice")
     headroom = max(_MAPPED_HEADROOM_BYTES, machine.host.device.total_bytes // 10)
     fits = predicted <= available * _HEADROOM // 100
     if machine.is_here and fits and _host_free(machine) < file_bytes + headroom:
-        return "the RAM is short"
+        return tr("the RAM is short")
     return ""

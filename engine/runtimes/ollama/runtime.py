@@ -14,6 +14,7 @@ from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.runtimes.loading import loaded
 from engine.runtimes.ollama import launch
 from engine.units import format_gib
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -115,22 +116,28 @@ class _Launch:
         for name, least in (("concurrency", 1), ("gpu_overhead_bytes", 0)):
             stated = getattr(self.asked, name)
             if stated is not None and stated < least:
-                message = f"{name} is {stated:,}; it has to be {least} or more."
+                message = tr("{name} is {stated}; it has to be {least} or more.").format(
+                    name=name, stated=grouped(stated), least=least
+                )
                 raise DeploymentError(message, field=name)
         asked = self.asked.n_parallel
         wanted = asked if asked is not None else self.asked.concurrency
         if wanted > 1 and launch.runs_one_at_a_time(self.shape):
             self.warnings.append(
-                f"Ollama runs {self.shape.architecture} models one request at a time: "
-                "OLLAMA_NUM_PARALLEL is held at 1."
+                tr(
+                    "Ollama runs {architecture} models one request at a time: "
+                    "OLLAMA_NUM_PARALLEL is held at 1."
+                ).format(architecture=self.shape.architecture)
             )
             return 1
         if asked is None and wanted > 1:
             self.notes.append(
-                f"OLLAMA_NUM_PARALLEL = {wanted}, a slot for each request; its default is 1."
+                tr(
+                    "OLLAMA_NUM_PARALLEL = {wanted}, a slot for each request; its default is 1."
+                ).format(wanted=wanted)
             )
         elif asked is None:
-            self.notes.append("OLLAMA_NUM_PARALLEL = 1, Ollama's default.")
+            self.notes.append(tr("OLLAMA_NUM_PARALLEL = 1, Ollama's default."))
         return wanted
 
     def _context(self, slots: int) -> int:
@@ -148,8 +155,10 @@ class _Launch:
             context = max(context, launch.LEAST_VISION_CONTEXT)
         if trained and context > trained:
             self.warnings.append(
-                f"Ollama cuts num_ctx {context:,} to the {trained:,} tokens that the model was "
-                "trained on."
+                tr(
+                    "Ollama cuts num_ctx {context} to the {trained} tokens "
+                    "that the model was trained on."
+                ).format(context=grouped(context), trained=grouped(trained))
             )
         return min(context, trained or context)
 
@@ -157,31 +166,47 @@ class _Launch:
         overhead = self.asked.gpu_overhead_bytes or 0
         tier = launch.default_context(launch.gpus(self.machine), overhead)
         context = min(tier, trained or tier)
-        why = "by the memory of all GPUs (23 GiB: 32,768; 47 GiB: 262,144)"
-        cut = f", cut to what the model was trained on from {tier:,}" if context < tier else ""
-        self.notes.append(f"num_ctx {context:,}: {_SOURCE}'s default {why}{cut}.")
+        why = tr("by the memory of all GPUs (23 GiB: 32,768; 47 GiB: 262,144)")
+        cut = (
+            tr(", cut to what the model was trained on from {tier}").format(tier=grouped(tier))
+            if context < tier
+            else ""
+        )
+        self.notes.append(
+            tr("num_ctx {context}: {source}'s default {why}{cut}.").format(
+                context=grouped(context), source=_SOURCE, why=why, cut=cut
+            )
+        )
         lower = launch.next_lower_context(context)
         if lower is not None:
             self.notes.append(
-                f"Should llama-server run out of memory at load, Ollama starts it once more with "
-                f"num_ctx {lower:,}."
+                tr(
+                    "Should llama-server run out of memory at load, Ollama "
+                    "starts it once more with num_ctx {lower}."
+                ).format(lower=grouped(lower))
             )
         return context
 
     def _tell_choice(self, chosen: tuple[Slot, ...], predicted: int) -> None:
         self.notes.append(
-            f"Ollama's own estimate is {format_gib(predicted, digits=1)} (the file, and an F16 "
-            "cache for every layer); it chooses GPUs and batch by it, no figure here is taken "
-            "from it."
+            tr(
+                "Ollama's own estimate is {predicted} (the file, and an F16 "
+                "cache for every layer); it chooses GPUs and batch by it, no "
+                "figure here is taken from it."
+            ).format(predicted=format_gib(predicted, digits=1))
         )
         there = len(launch.gpus(self.machine))
         if there > 1 and len(chosen) == 1:
             self.notes.append(
-                f"One GPU of {there} ({chosen[0].device.name}): the estimate fits in 80 % of its "
-                "free memory; OLLAMA_SCHED_SPREAD would use all."
+                tr(
+                    "One GPU of {there} ({name}): the estimate fits in 80 % of "
+                    "its free memory; OLLAMA_SCHED_SPREAD would use all."
+                ).format(there=there, name=chosen[0].device.name)
             )
         elif there > 1 and chosen:
-            self.notes.append(f"Spread over {len(chosen)} GPUs, by their free memory.")
+            self.notes.append(
+                tr("Spread over {chosen} GPUs, by their free memory.").format(chosen=len(chosen))
+            )
 
     def _batch(self, chosen: tuple[Slot, ...], total: int, predicted: int) -> int:
         if self.asked.n_batch is not None:
@@ -193,7 +218,9 @@ class _Launch:
             available = launch.available_bytes(self.machine, chosen)
             tokens = launch.batch(self.shape, total, predicted, available)
         self.notes.append(
-            f"num_batch {tokens:,}: {_SOURCE} chooses 512, 1,024 or 2,048 by context and room."
+            tr(
+                "num_batch {tokens}: {source} chooses 512, 1,024 or 2,048 by context and room."
+            ).format(tokens=grouped(tokens), source=_SOURCE)
         )
         return tokens
 
@@ -202,7 +229,11 @@ class _Launch:
         size = self.shape.weights.size_bytes
         reason = launch.unmapped(self.machine, chosen, platform, predicted, size)
         if reason and self.asked.mmap:
-            self.notes.append(f"The file is read and not mapped ({reason}), as Ollama decides.")
+            self.notes.append(
+                tr("The file is read and not mapped ({reason}), as Ollama decides.").format(
+                    reason=reason
+                )
+            )
         return not reason
 
     def _cache_types(self) -> dict[str, str]:
@@ -211,15 +242,18 @@ class _Launch:
         key, value = asked.cache_type_k, asked.cache_type_v
         if key != value:
             raise DeploymentError(
-                "Ollama has one type for keys and values (OLLAMA_KV_CACHE_TYPE): give "
-                "cache_type_k and cache_type_v alike.",
+                tr(
+                    "Ollama has one type for keys and values "
+                    "(OLLAMA_KV_CACHE_TYPE): give cache_type_k and "
+                    "cache_type_v alike."
+                ),
                 field="cache_type_v" if value else "cache_type_k",
             )
         if key and value:
             return {"kv_cache_dtype": "auto", "cache_type_k": key, "cache_type_v": value}
         if asked.kv_cache_dtype != "auto":
             return {"kv_cache_dtype": asked.kv_cache_dtype}
-        self.notes.append("KV cache in f16, Ollama's default (OLLAMA_KV_CACHE_TYPE).")
+        self.notes.append(tr("KV cache in f16, Ollama's default (OLLAMA_KV_CACHE_TYPE)."))
         return {"kv_cache_dtype": "f16"}
 
 
@@ -229,7 +263,9 @@ def _version(text: str | None) -> tuple[int, ...]:
     found = RELEASE.fullmatch(text)
     if found is None:
         raise DeploymentError(
-            f"runtime_version {text!r:.40} is no release of Ollama, such as 0.33.2.",
+            tr("runtime_version {text!r:.40} is no release of Ollama, such as 0.33.2.").format(
+                text=text
+            ),
             field="runtime_version",
         )
     return tuple(int(part) for part in found.groups(default="0"))
@@ -244,17 +280,19 @@ def _doubts(model: Model, deployment: Deployment, version: tuple[int, ...]) -> t
     """Before 0.30 Ollama laid out memory with runners of its own."""
     if version >= _FIRST_WITH_LLAMA_SERVER:
         return ()
-    start = "Ollama before 0.30 ran models with runners of its own"
+    start = tr("Ollama before 0.30 ran models with runners of its own")
     found = [
         Doubt(
             Subject.ACTIVATIONS,
-            f"{start}: their work buffers are counted as llama-server's",
+            tr("{start}: their work buffers are counted as llama-server's").format(start=start),
             Direction.EITHER,
         )
     ]
     shape = shape_of(model, loaded(model, "ollama").name if not model.is_gguf else "auto")
     plain = all(b.cache is CacheKind.FULL and not b.is_recurrent for b in shape.kinds)
     if not plain or shape.mla is not None or deployment.max_model_len is None:
-        reason = f"{start}: windows, states and the default context followed other rules"
+        reason = tr("{start}: windows, states and the default context followed other rules").format(
+            start=start
+        )
         found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER))
     return tuple(found)

@@ -9,6 +9,7 @@ from engine.budget.sequence_state import attention_kinds, layer_kinds
 from engine.devices.device import Vendor
 from engine.evidence import Basis, Estimate, exactly
 from engine.units import MIB, ceil_div
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,10 +32,25 @@ _NOPE_TYPES = ("granitemoehybrid",)
 _ROTARY_BYTES = 4
 """SGLang keeps cosines and sines in 32 bits on CUDA (``rotary_embedding/base.py``)."""
 _LEFT = {
-    Vendor.NVIDIA: (0, 15, 110, "thirteen starts: 0 to 0.09 GiB more than segments and tables"),
-    Vendor.AMD: (-100, 60, 300, "starts on MI355X: -0.07 to 0.25 GiB beside segments and tables"),
+    Vendor.NVIDIA: (
+        0,
+        15,
+        110,
+        tr_later("thirteen starts: 0 to 0.09 GiB more than segments and tables"),
+    ),
+    Vendor.AMD: (
+        -100,
+        60,
+        300,
+        tr_later("starts on MI355X: -0.07 to 0.25 GiB beside segments and tables"),
+    ),
 }
-_LEFT_ELSEWHERE = (0, 30, 300, "one start on Intel: 0.01 GiB more than tensors and tables")
+_LEFT_ELSEWHERE = (
+    0,
+    30,
+    300,
+    tr_later("one start on Intel: 0.01 GiB more than tensors and tables"),
+)
 
 
 def rotary_tables(model: Model, split: Split) -> Estimate | None:
@@ -52,10 +68,20 @@ def rotary_tables(model: Model, split: Split) -> Estimate | None:
         positions *= 2
     each = _ROTARY_BYTES if split.vendor is Vendor.NVIDIA else split.element_bytes
     size = positions * width * each
-    formula = f"{positions:,} positions × {width} × {each} B"
-    source, label = "SGLang layers/rotary_embedding/base.py", "rotary table"
+    formula = tr("{positions} positions × {width} × {each} B").format(
+        positions=grouped(positions), width=width, each=each
+    )
+    source, label = "SGLang layers/rotary_embedding/base.py", tr("rotary table")
     if f"{spec.model_type}_".startswith(_PARTLY_ROTARY):
-        return Estimate(0, size // 2, size, Basis.ASSUMED, source, f"up to {formula}", label)
+        return Estimate(
+            0,
+            size // 2,
+            size,
+            Basis.ASSUMED,
+            source,
+            tr("up to {formula}").format(formula=formula),
+            label,
+        )
     return exactly(size, Basis.EXACT, source, formula, label)
 
 
@@ -93,7 +119,7 @@ def absorbed(
     in_8_bits = weight_format.startswith("fp8") and split.vendor is Vendor.AMD
     likely = size if in_8_bits else 2 * size
     source = "SGLang deepseek_weight_loader.py: w_kc and w_vc"
-    return Estimate(size, likely, 2 * size, Basis.FITTED, source, "", "absorbed projections")
+    return Estimate(size, likely, 2 * size, Basis.FITTED, source, "", tr("absorbed projections"))
 
 
 def group_indices(
@@ -110,7 +136,7 @@ def group_indices(
     if split.vendor is not Vendor.AMD or not weight_format.startswith("w4a16") or not size:
         return None
     source = "SGLang compressed_tensors_wNa16_moe.py: g_idx and g_idx_sort_indices"
-    return exactly(size, Basis.EXACT, source, "", "group indices")
+    return exactly(size, Basis.EXACT, source, "", tr("group indices"))
 
 
 def index_bytes(spec: ArchitectureSpec, layers: range, split: Split) -> int:
@@ -137,8 +163,8 @@ def adapters(spec: ArchitectureSpec, layers: range, split: Split) -> Estimate | 
         if t.linear and len(t.shape) == 2
     )
     size = 2 * split.lora_rank * sizes * split.loras
-    source = "2 × rank × (rows + columns) of every linear layer × slots"
-    return Estimate(size // 2, size, size * 13 // 10, Basis.ASSUMED, source, "", "LoRA slots")
+    source = tr("2 × rank × (rows + columns) of every linear layer × slots")
+    return Estimate(size // 2, size, size * 13 // 10, Basis.ASSUMED, source, "", tr("LoRA slots"))
 
 
 def left_behind(split: Split) -> Estimate:
@@ -146,7 +172,7 @@ def left_behind(split: Split) -> Estimate:
     low, likely, high, source = _LEFT.get(split.vendor, _LEFT_ELSEWHERE)
     return Estimate(
         low * MIB, likely * MIB, high * MIB, Basis.FITTED, source, f"{likely} MiB",
-        "left by loading",
+        tr("left by loading"),
     )  # fmt: skip
 
 
@@ -159,6 +185,6 @@ def misread(split: Split) -> Estimate | None:
     """
     if not split.shares_host:
         return None
-    source = "two starts on GB10: 0.48 GiB less and 0.78 GiB more than what was allocated"
+    source = tr("two starts on GB10: 0.48 GiB less and 0.78 GiB more than what was allocated")
     low, likely, high = (size * MIB for size in (-700, 150, 1000))
-    return Estimate(low, likely, high, Basis.FITTED, source, "150 MiB", "the host's own memory")
+    return Estimate(low, likely, high, Basis.FITTED, source, "150 MiB", tr("the host's own memory"))

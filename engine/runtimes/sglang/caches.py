@@ -20,6 +20,7 @@ from engine.runtimes.sglang.compressed import Steps, parts_of
 from engine.runtimes.sglang.kv_dtypes import FOUR_BITS
 from engine.runtimes.sglang.vision import doubts_of
 from engine.units import align_up, ceil_div
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec, AttentionSpec
@@ -301,7 +302,9 @@ def cache_doubts(
     settled = set(spec.doubts).difference(doubts_of(spec))
     found = tuple(doubt for doubt in known if doubt not in settled)
     if drafting and spec.uncounted_mtp:
-        reason = "speculation loads prediction blocks of a layout that is not known: not counted"
+        reason = tr(
+            "speculation loads prediction blocks of a layout that is not known: not counted"
+        )
         subjects = (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
         found = (*found, *(Doubt(subject, reason, Direction.LOWER) for subject in subjects))
     widths = {
@@ -310,6 +313,8 @@ def cache_doubts(
         if a.kind is not AttentionKind.CROSS
     }
     if len(widths) > 1 and not (_has_two_pools(spec, version) or _has_state(spec)):
-        reason = "SGLang counts every layer alike, and this model's are not: counted as the widest"
+        reason = tr(
+            "SGLang counts every layer alike, and this model's are not: counted as the widest"
+        )
         found = (*found, Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER))
     return found

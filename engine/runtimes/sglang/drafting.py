@@ -21,6 +21,7 @@ from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes.checks import splits_evenly
 from engine.runtimes.kept import doubts_in
 from engine.runtimes.sglang import buffers
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from engine.deployment.spec import Deployment
     from engine.runtimes.sglang.loading import Split
 
-_SOURCE, _LABEL = "SGLang speculative/eagle_worker_v2.py", "draft model"
+_SOURCE, _LABEL = "SGLang speculative/eagle_worker_v2.py", tr_later("draft model")
 _UNKNOWN = (MEDUSA, MLP)
 """Kinds of draft that SGLang does not run."""
 
@@ -54,14 +55,20 @@ def check_draft(deployment: Deployment, attention_tp: int) -> None:
     if draft is None:
         return
     if not deployment.speculative_tokens:
-        message = "draft_model needs speculative_tokens: how many tokens it drafts a step."
+        message = tr("draft_model needs speculative_tokens: how many tokens it drafts a step.")
         raise DeploymentError(message, field="speculative_tokens")
     if draft.is_gguf or draft.spec.draft in _UNKNOWN:
-        kind = "it is a GGUF file" if draft.is_gguf else "it runs EAGLE, MTP and DFlash drafts"
-        message = f"SGLang doesn't load the draft {draft.id}: {kind}, or a small model."
+        kind = (
+            tr("it is a GGUF file") if draft.is_gguf else tr("it runs EAGLE, MTP and DFlash drafts")
+        )
+        message = tr("SGLang doesn't load the draft {id}: {kind}, or a small model.").format(
+            id=draft.id, kind=kind
+        )
         raise DeploymentError(message, field="draft_model")
     if not splits_evenly(draft.spec, attention_tp):
-        message = f"{attention_tp} ranks of attention don't divide the heads of {draft.id}."
+        message = tr("{attention_tp} ranks of attention don't divide the heads of {id}.").format(
+            attention_tp=attention_tp, id=draft.id
+        )
         raise DeploymentError(message, field="draft_model")
 
 
@@ -101,7 +108,7 @@ def drafted(target: Model, draft: Model, split: Split) -> Drafted:
     if not dropped:
         return Drafted(held, ())
     # Files that hold no tables, too: they are made empty.
-    own = exactly(dropped, Basis.EXACT, _SOURCE, label="the draft's own tables")
+    own = exactly(dropped, Basis.EXACT, _SOURCE, label=tr("the draft's own tables"))
     return Drafted(held, (own,))
 
 

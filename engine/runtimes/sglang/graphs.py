@@ -17,6 +17,7 @@ from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes.sglang import fraction, rules
 from engine.runtimes.sglang.vision import has_tower
 from engine.units import MIB
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec
@@ -26,13 +27,17 @@ if TYPE_CHECKING:
 
 _TURNED_OFF = ("kda",)
 """Kinds of state beside which prefill steps get no graphs."""
-_DECODE = (
-    "eight starts on one device: 0.03 to 0.13 GiB for up to 36 sizes, 0.60 for 52; three ranks "
-    "0.27, eight 1.93"
+_DECODE = tr_later(
+    "eight starts on one device: 0.03 to 0.13 GiB for up to 36 sizes, 0.60 "
+    "for 52; three ranks 0.27, eight 1.93"
 )
-_PREFILL = "five starts of 0.5.12 to 0.5.19: 0.69 to 0.89 MiB a layer and size, one of 0.5.13 0.38"
-_SHARED = "five starts on GB10: 0.11 to 1.38 GiB of the host's memory with their kernels"
-_ROCM = "three starts on MI300X and MI355X: 1.4 and 6.4 GiB on eight devices, 15 to 17 on four"
+_PREFILL = tr_later(
+    "five starts of 0.5.12 to 0.5.19: 0.69 to 0.89 MiB a layer and size, one of 0.5.13 0.38"
+)
+_SHARED = tr_later("five starts on GB10: 0.11 to 1.38 GiB of the host's memory with their kernels")
+_ROCM = tr_later(
+    "three starts on MI300X and MI355X: 1.4 and 6.4 GiB on eight devices, 15 to 17 on four"
+)
 
 
 def prefill_steps(
@@ -117,18 +122,18 @@ class Captures:
 def cuda_graphs(captures: Captures) -> Estimate:
     """Graphs of decoding and, where they are captured, of prefill steps."""
     if not captures.decode_max_bs and not captures.prefill_buckets:
-        return exactly(0, Basis.EXACT, "no CUDA graphs")
+        return exactly(0, Basis.EXACT, tr("no CUDA graphs"))
     if captures.vendor is Vendor.AMD:
         return _read((100, 1400, 18_000), Basis.ASSUMED, _ROCM, "decoding")
     if captures.vendor is not Vendor.NVIDIA:
-        return exactly(0, Basis.ASSUMED, "one start on Intel captured none")
+        return exactly(0, Basis.ASSUMED, tr("one start on Intel captured none"))
     parts: list[Estimate] = []
     if captures.decode_max_bs:
         parts.append(_decoding(captures))
     if captures.prefill_buckets:
         parts.append(_prefilling(captures))
     if captures.shares_host:
-        parts.append(_read((0, 900, 1400), Basis.FITTED, _SHARED, "the host's own memory"))
+        parts.append(_read((0, 900, 1400), Basis.FITTED, _SHARED, tr("the host's own memory")))
     return total(parts)
 
 
@@ -136,7 +141,9 @@ def _decoding(captures: Captures) -> Estimate:
     layers, sizes = captures.layers, fraction.decode_sizes(captures.decode_max_bs)
     likely = 20 * MIB + 5 * MIB * layers // 2
     high = 2 * likely + 12 * MIB * sizes + 200 * MIB * (captures.ranks - 1)
-    formula = f"20 + 2.5 × {layers} layers MiB ({sizes} sizes)"
+    formula = tr("20 + 2.5 × {layers} layers MiB ({sizes} sizes)").format(
+        layers=layers, sizes=sizes
+    )
     return Estimate(likely // 3, likely, high, Basis.FITTED, _DECODE, formula, "decoding")
 
 
@@ -144,7 +151,9 @@ def _prefilling(captures: Captures) -> Estimate:
     layers, buckets = captures.layers, captures.prefill_buckets
     likely = max(3 * MIB * layers * buckets // 4, 8 * MIB * buckets)
     low = likely * 9 // 20 if captures.surely else 0
-    formula = f"0.75 MiB × {layers} layers × {buckets} sizes"
+    formula = tr("0.75 MiB × {layers} layers × {buckets} sizes").format(
+        layers=layers, buckets=buckets
+    )
     return Estimate(low, likely, likely * 4 // 3, Basis.FITTED, _PREFILL, formula, "prefill")
 
 

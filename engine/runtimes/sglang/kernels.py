@@ -10,6 +10,7 @@ from engine.devices.device import Vendor
 from engine.evidence import Basis, Estimate, exactly
 from engine.runtimes.sglang import rules
 from engine.units import MIB, ceil_div
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec
@@ -24,11 +25,16 @@ _AITER_LATENT_HEADS = frozenset({16, 128})
 _AITER_LONG = 8192
 _AITER_SHARE = 0.85
 _READINGS = {
-    "flashinfer": (380, 440, 680, "0.42 to 0.64 GiB between pool and graphs in five starts"),
-    "fa3": (0, 40, 200, "0.04 GiB between pool and graphs in one start"),
-    "trtllm": (500, 1100, 1300, "1.12 GiB between pool and graphs on B300"),
-    "triton": (0, 20, 300, "nothing between pool and graphs in one start"),
-    "other": (0, 60, 700, "no start on record"),
+    "flashinfer": (
+        380,
+        440,
+        680,
+        tr_later("0.42 to 0.64 GiB between pool and graphs in five starts"),
+    ),
+    "fa3": (0, 40, 200, tr_later("0.04 GiB between pool and graphs in one start")),
+    "trtllm": (500, 1100, 1300, tr_later("1.12 GiB between pool and graphs on B300")),
+    "triton": (0, 20, 300, tr_later("nothing between pool and graphs in one start")),
+    "other": (0, 60, 700, tr_later("no start on record")),
 }
 
 
@@ -93,14 +99,16 @@ def workspace(
     AITER's decoding keeps partial results of every request and partition of the context: 51.75
     GiB for Qwen3-30B-A3B at 262,144 tokens and 3,261 requests (pull request 18263).
     """
-    label = "attention workspace"
+    label = tr("attention workspace")
     if backend == "aiter":
         heads = [a for a in attention_kinds(spec) if a.kind is not AttentionKind.LATENT]
         if heads:
             each = max(ceil_div(a.num_attention_heads, tp) * (4 * a.head_dim + 8) for a in heads)
             partitions = ceil_div(context, _AITER_PARTITION)
             size = requests * partitions * each
-            formula = f"{requests:,} requests × {partitions:,} partitions × {each:,} B"
+            formula = tr("{requests} requests × {partitions} partitions × {each} B").format(
+                requests=grouped(requests), partitions=grouped(partitions), each=grouped(each)
+            )
             return exactly(size, Basis.EXACT, "SGLang aiter_backend.py", formula, label)
     low, likely, high, source = _READINGS.get(backend, _READINGS["other"])
     basis = Basis.FITTED if backend == "flashinfer" else Basis.ASSUMED

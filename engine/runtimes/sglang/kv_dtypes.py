@@ -11,6 +11,7 @@ from engine.errors import DeploymentError
 from engine.formats.dtypes import canonical
 from engine.runtimes.sglang import rules
 from engine.runtimes.sglang.compressed import PACKED
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -35,7 +36,9 @@ def kv_dtype(
     """
     name = _SPELLINGS.get(asked, asked)
     if name not in KV_DTYPES:
-        message = f"{asked!r} is no KV cache dtype of SGLang; it takes {', '.join(KV_DTYPES)}."
+        message = tr("{asked!r} is no KV cache dtype of SGLang; it takes {names}.").format(
+            asked=asked, names=", ".join(KV_DTYPES)
+        )
         raise DeploymentError(message, field="kv_cache_dtype")
     kinds = attention_kinds(model.spec)
     if any(a.compression for a in kinds):
@@ -43,11 +46,13 @@ def kv_dtype(
     latent = any(a.kind is AttentionKind.LATENT for a in kinds)
     sparse = latent and any(a.index_head_dim for a in kinds)
     if latent and name in _PAIRS_ONLY:
-        message = f"{name} keeps keys and values; this model keeps latent vectors (MLA)."
+        message = tr("{name} keeps keys and values; this model keeps latent vectors (MLA).").format(
+            name=name
+        )
         raise DeploymentError(message, field="kv_cache_dtype")
     if name == "auto":
         name, why = _default(model, dtype, device, sparse=sparse)
-        assumed.append(f"KV cache in {name}: {why}.")
+        assumed.append(tr("KV cache in {name}: {why}.").format(name=name, why=why))
     if sparse and name == "fp8_e4m3" and not _keeps_plain(version, device):
         return "fp8_ds_mla"
     return name
@@ -56,10 +61,14 @@ def kv_dtype(
 def _of_entries(name: str, assumed: list[str]) -> str:
     """Compressed entries are packed, whichever of their two dtypes is asked for."""
     if name not in ("auto", "bf16", "fp8_e4m3"):
-        message = f"SGLang keeps compressed entries in fp8_e4m3, not in {name}."
+        message = tr("SGLang keeps compressed entries in fp8_e4m3, not in {name}.").format(
+            name=name
+        )
         raise DeploymentError(message, field="kv_cache_dtype")
     if name != "fp8_e4m3":
-        assumed.append("KV cache in FP8, packed with scales: SGLang’s only form for this model.")
+        assumed.append(
+            tr("KV cache in FP8, packed with scales: SGLang’s only form for this model.")
+        )
     return PACKED
 
 
@@ -74,12 +83,12 @@ def architectural(spec: ArchitectureSpec, name: str) -> str:
 def _default(model: Model, dtype: str, device: Device, *, sparse: bool) -> tuple[str, str]:
     if sparse:
         new = device.vendor is Vendor.NVIDIA and device.compute_capability >= 10
-        return "fp8_e4m3" if new else "bf16", "SGLang's default for this model on this device"
+        return "fp8_e4m3" if new else "bf16", tr("SGLang's default for this model on this device")
     own = canonical(dtype) or "bfloat16"
     stated = model.spec.kv_cache_dtype
     if stated is not None and stated.startswith("fp8") and _is_modelopt(model):
-        return "fp8_e4m3", "as the checkpoint asks"
-    return own, "the model's own dtype"
+        return "fp8_e4m3", tr("as the checkpoint asks")
+    return own, tr("the model's own dtype")
 
 
 def _is_modelopt(model: Model) -> bool:

@@ -19,6 +19,7 @@ from engine.runtimes.sglang.allocator import held_apart, rounding_bytes
 from engine.runtimes.sglang.parallel import stage_sizes
 from engine.runtimes.sglang.vision import doubts_of, has_plain_tower
 from engine.units import align_up, format_gib
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -158,15 +159,19 @@ def _region(
     extra = format_gib(estimate.likely_bytes - stage.size_bytes)
     names = ", ".join(part.label for part in parts[1:])
     if found.basis is Basis.READ:
-        note = "Tensor sizes in the file header, plus buffers"
+        note = tr("Tensor sizes in the file header, plus buffers")
     else:
         known = FORMATS.get(found.weight_format)
         label = known.label if known else found.weight_format
-        note = f"{parameters(spec):,} parameters in {label}, plus buffers"
+        note = tr("{spec} parameters in {label}, plus buffers").format(
+            spec=grouped(parameters(spec)), label=label
+        )
     if split.pipeline_parallel_size > 1:
-        note = f"Layers {stage.layers.start} to {stage.layers.stop - 1}; {note}"
+        note = tr("Layers {start} to {stop}; {note}").format(
+            start=stage.layers.start, stop=stage.layers.stop - 1, note=note
+        )
     known_least = least(stage.size_bytes, found.direction)
-    gap = f"{extra} more than the tensors: {names}."
+    gap = tr("{extra} more than the tensors: {names}.").format(extra=extra, names=names)
     return RegionBudget(Region.WEIGHTS, estimate, known_least, note, gap)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import DeploymentError
 from engine.runtimes.checks import check_devices
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.deployment.spec import Deployment
@@ -57,13 +58,17 @@ def parallel(deployment: Deployment, machine: Machine) -> Parallel:
         enough = deployment.ranks * dp <= there
         shared = dp > 1 and not enough and tp % dp == 0 and deployment.ranks <= there
         if shared:
-            text = f"enable_dp_attention: {dp} data-parallel ranks share the {tp} devices."
+            text = tr(
+                "enable_dp_attention: {dp} data-parallel ranks share the {tp} devices."
+            ).format(dp=dp, tp=tp)
             assumed = (text,)
     if not shared:
         check_devices(deployment, machine)
         return Parallel(dp, 1, tp)
     if tp % dp:
-        message = f"data_parallel_size {dp} has to divide tensor_parallel_size {tp}."
+        message = tr("data_parallel_size {dp} has to divide tensor_parallel_size {tp}.").format(
+            dp=dp, tp=tp
+        )
         raise DeploymentError(message, field="data_parallel_size")
     check_devices(deployment.with_(data_parallel_size=1), machine)
     return Parallel(1, dp, tp // dp, assumed)

@@ -24,6 +24,7 @@ from engine.runtimes.sglang.loading import loaded, split_of
 from engine.runtimes.sglang.states import slot_bytes, states
 from engine.runtimes.sglang.transients import while_loading
 from engine.units import GIB, MIB
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -185,7 +186,7 @@ def pool_of(
     tokens = [_tokens(settings, found, size) for size in rest]
     names = f"{share:.3g} × {free[1] / GIB:.2f} − {(free[1] - left[1]) / GIB:.2f}"
     if counted:
-        names += f" − {counted / GIB:.2f} of states"
+        names += tr(" − {counted:.2f} of states").format(counted=counted / GIB)
     device = rooms[0][1]
     fitted = all(p.basis is not Basis.ASSUMED for p in device.before_loading)
     return Pool(
@@ -198,7 +199,7 @@ def pool_of(
         states_are_fitted=by_ratio,
         running=_running(settings, tokens[1], kept, has_cache=_has_cache(found)),
         basis=Basis.FITTED if fitted else Basis.ASSUMED,
-        formula=f"{names} = {rest[1] / GIB:.2f} GiB",
+        formula=tr("{names} = {rest:.2f} GiB").format(names=names, rest=rest[1] / GIB),
         doubts=cache_doubts(
             spec,
             settings.version,

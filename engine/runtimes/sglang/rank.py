@@ -15,6 +15,7 @@ from engine.runtimes.sglang.graphs import Captures, cuda_graphs
 from engine.runtimes.sglang.transients import index_logits
 from engine.runtimes.sglang.vision import has_tower
 from engine.units import GIB, MIB
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from engine.runtimes.sglang.pool import Pool, Room, Stage
     from engine.runtimes.sglang.settings import Settings
 
-_RESERVES = "SGLang takes the whole rest of its static share at start, whatever the plan needs."
+_RESERVES = tr_later(
+    "SGLang takes the whole rest of its static share at start, whatever the plan needs."
+)
 _SOURCE = "SGLang mem_cache/kv_cache_configurator.py"
 
 
@@ -64,14 +67,16 @@ def rank_budget(
             Region.ACTIVATIONS,
             as_bound(outside.activations, model.spec.direction(Subject.ACTIVATIONS)),
             None,
-            f"{step_tokens(settings.chunk):,} tokens a prefill step",
+            tr("{step_tokens} tokens a prefill step").format(
+                step_tokens=grouped(step_tokens(settings.chunk))
+            ),
         ),
         Region.CUDA_GRAPHS: RegionBudget(
             Region.CUDA_GRAPHS, outside.graphs, 0, _graphs_note(settings)
         ),
         Region.RUNTIME: _runtime_region(place.room, outside),
         Region.ALLOCATOR: RegionBudget(
-            Region.ALLOCATOR, work.slack(), 0, "Held but unused, outside the static share"
+            Region.ALLOCATOR, work.slack(), 0, tr("Held but unused, outside the static share")
         ),
     }
     regions[Region.HEADROOM] = _headroom(settings, pool, place, regions)
@@ -95,8 +100,8 @@ def _sustained(model: Model, settings: Settings, need: Need) -> tuple[Estimate, 
     found = [] if scores is None else [scores]
     if settings.vision_mib:
         size = settings.vision_mib * MIB
-        source = "SGLang SGLANG_VLM_CACHE_SIZE_MB"
-        found.append(Estimate(0, size, size, Basis.EXACT, source, "", "cache of images"))
+        source = tr("SGLang SGLANG_VLM_CACHE_SIZE_MB")
+        found.append(Estimate(0, size, size, Basis.EXACT, source, "", tr("cache of images")))
     return tuple(found)
 
 
@@ -151,43 +156,56 @@ def _draft_layers(model: Model, settings: Settings, stage: Stage) -> int:
 
 def _graphs_note(settings: Settings) -> str:
     if not settings.decode_max_bs:
-        return "No CUDA graphs are captured"
-    note = f"Batches up to {settings.decode_max_bs:,}"
+        return tr("No CUDA graphs are captured")
+    note = tr("Batches up to {decode_max_bs}").format(decode_max_bs=grouped(settings.decode_max_bs))
     if settings.prefill_buckets:
-        note += f", and {settings.prefill_buckets} sizes of prefill steps"
+        note += tr(", and {prefill_buckets} sizes of prefill steps").format(
+            prefill_buckets=settings.prefill_buckets
+        )
     return note
 
 
 def _needed(settings: Settings, stage: Stage, need: Need, doubt: Direction | None) -> Estimate:
     layout = stage.layout
     if layout is None:
-        return exactly(0, Basis.EXACT, "no layer keeps a cache")
+        return exactly(0, Basis.EXACT, tr("no layer keeps a cache"))
     tokens = layout.needed_tokens(need.requests, need.tokens, step_tokens(settings.chunk))
     size = layout.size_bytes(tokens)
-    each = f"{need.requests} × {need.tokens:,} tokens"
-    formula = f"{each} in pages of {layout.page} × {layout.cell:,.0f} B = {size / GIB:.2f} GiB"
+    each = tr("{requests} × {tokens} tokens").format(
+        requests=need.requests, tokens=grouped(need.tokens)
+    )
+    formula = tr("{each} in pages of {page} × {cell:,.0f} B = {size:.2f} GiB").format(
+        each=each, page=layout.page, cell=layout.cell, size=size / GIB
+    )
     return counted(size, doubt, Basis.EXACT, _SOURCE, formula)
 
 
 def _pool_estimate(settings: Settings, pool: Pool, stage: Stage, needed: Estimate) -> Estimate:
     layout = stage.layout
     if layout is None:
-        return exactly(0, Basis.EXACT, "no layer keeps a cache")
+        return exactly(0, Basis.EXACT, tr("no layer keeps a cache"))
     given = settings.deployment.kv_pool_bytes
     if given is not None:
-        return exactly(given, Basis.SETTING, "kv_pool_bytes as given", needed.formula)
+        return exactly(given, Basis.SETTING, tr("kv_pool_bytes as given"), needed.formula)
     likely = layout.size_bytes(pool.tokens) if pool.tokens else 0
     low = layout.size_bytes(pool.tokens_low) if pool.tokens_low else 0
     high = layout.size_bytes(pool.tokens_high) if pool.tokens_high else 0
-    formula = (
-        f"{pool.formula} = {pool.tokens:,} tokens × {layout.cell:,.0f} B; needed: {needed.formula}"
+    formula = tr("{formula} = {tokens} tokens × {cell:,.0f} B; needed: {formula_2}").format(
+        formula=pool.formula,
+        tokens=grouped(pool.tokens),
+        cell=layout.cell,
+        formula_2=needed.formula,
     )
     return Estimate(
-        min(low, likely), likely, max(high, likely), pool.basis,
-        f"SGLang {settings.deployment.runtime_version}: static share of the free memory less "
-        "weights",
+        min(low, likely),
+        likely,
+        max(high, likely),
+        pool.basis,
+        tr("SGLang {runtime_version}: static share of the free memory less weights").format(
+            runtime_version=settings.deployment.runtime_version
+        ),
         formula,
-    )  # fmt: skip
+    )
 
 
 def _kv_region(
@@ -206,17 +224,20 @@ def _kv_region(
     minimum = need.requests * stage.least_per_request_bytes
     wants = _gib(needed.likely_bytes)
     free = _gib(pool.free_bytes)
-    note = f"Rest of {settings.fraction:.3g} × {free} free; the plan needs {wants}"
+    note = tr("Rest of {fraction:.3g} × {free} free; the plan needs {wants}").format(
+        fraction=settings.fraction, free=free, wants=wants
+    )
     if settings.deployment.kv_pool_bytes is not None:
-        note = f"Pool as given; the plan needs {wants}"
+        note = tr("Pool as given; the plan needs {wants}").format(wants=wants)
     gap = _RESERVES
     if stage.layout.sliding_cell:
-        gap += (
-            f" Sliding layers have a pool of their own, {stage.layout.ratio:g} of the other's "
-            "tokens."
-        )
+        gap += tr(
+            " Sliding layers have a pool of their own, {ratio:g} of the other's tokens."
+        ).format(ratio=stage.layout.ratio)
     if needed.likely_bytes > minimum:
-        gap += f" As it is kept the plan takes {wants} in place of {_gib(minimum)} GiB."
+        gap += tr(" As it is kept the plan takes {wants} in place of {gib} GiB.").format(
+            wants=wants, gib=_gib(minimum)
+        )
     return RegionBudget(Region.KV_CACHE, cache, least(minimum, doubt), note, gap)
 
 
@@ -225,22 +246,27 @@ def _state_region(pool: Pool, stage: Stage, doubt: Direction | None) -> RegionBu
         nothing, note = no_state(doubt)
         return RegionBudget(Region.RECURRENT_STATE, nothing, None, note)
     size = pool.states.held_bytes(stage.slot_bytes)
-    formula = f"({pool.states.slots:,} + 1) states × {stage.slot_bytes:,} B"
+    formula = tr("({slots} + 1) states × {slot_bytes} B").format(
+        slots=grouped(pool.states.slots), slot_bytes=grouped(stage.slot_bytes)
+    )
     source = "SGLang kv_cache_configurator.py :: _handle_max_mamba_cache"
     estimate = counted(size, doubt, Basis.EXACT, source, formula)
     if pool.states_are_fitted:
         low, high = size * 24 // 25, size * 26 // 25
         estimate = Estimate(low, size, high, pool.basis, source, formula)
-    note = (
-        f"{pool.states.slots:,} states and one of padding; "
-        f"a request may hold {pool.states.per_request}"
+    note = tr("{slots} states and one of padding; a request may hold {per_request}").format(
+        slots=grouped(pool.states.slots), per_request=pool.states.per_request
     )
     return RegionBudget(Region.RECURRENT_STATE, estimate, None, note)
 
 
 def _runtime_region(room: Room, outside: _Outside) -> RegionBudget:
     runtime = total([*room.before_loading, *outside.runtime])
-    parts = [f"{p.label} {_gib(p.likely_bytes)}" for p in runtime.parts if p.likely_bytes]
+    parts = [
+        tr("{label} {gib}").format(label=p.label, gib=_gib(p.likely_bytes))
+        for p in runtime.parts
+        if p.likely_bytes
+    ]
     context = room.before_loading[0].likely_bytes
     return RegionBudget(Region.RUNTIME, runtime, context, ", ".join(parts))
 
@@ -259,14 +285,22 @@ def _headroom(
         for kind in (Region.ACTIVATIONS, Region.CUDA_GRAPHS, Region.RUNTIME, Region.ALLOCATOR)
     )
     allocatable = slot.device.allocatable.likely_bytes
-    formula = f"{_gib(allocatable)} − {_gib(held)} = {_gib(left)} GiB"
+    formula = tr("{gib} − {gib_2} = {gib_3} GiB").format(
+        gib=_gib(allocatable), gib_2=_gib(held), gib_3=_gib(left)
+    )
     estimate = Estimate(
-        max(left - spread, 0), left, left + spread, Basis.SETTING,
-        "what mem_fraction_static leaves", formula,
-    )  # fmt: skip
-    note = f"1 − {settings.fraction:.3g}, less activations, graphs and tables"
+        max(left - spread, 0),
+        left,
+        left + spread,
+        Basis.SETTING,
+        tr("what mem_fraction_static leaves"),
+        formula,
+    )
+    note = tr("1 − {fraction:.3g}, less activations, graphs and tables").format(
+        fraction=settings.fraction
+    )
     if settings.deployment.kv_pool_bytes is not None:
-        note = "What the given pool leaves"
+        note = tr("What the given pool leaves")
     return RegionBudget(Region.HEADROOM, estimate, 0, note)
 
 

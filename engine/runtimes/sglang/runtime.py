@@ -16,6 +16,7 @@ from engine.runtimes.sglang.pool import pool_of, room_of, stages
 from engine.runtimes.sglang.rank import Need, Place, rank_budget
 from engine.runtimes.sglang.settings import Settings, settle
 from engine.units import align_up, ceil_div
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -103,9 +104,13 @@ def _waiting(settings: Settings, need: Need, pool: Pool) -> list[str]:
     if not pool.running or need.requests <= pool.running:
         return []
     most = pool.running * settings.parallel.data_ranks
-    why = "the states there is room for" if pool.states is not None else "max_running_requests"
+    why = tr("the states there is room for") if pool.states is not None else "max_running_requests"
     asked = settings.deployment.concurrency
-    return [f"No more than {most} at once, by {why}: of the {asked} requests the rest waits."]
+    return [
+        tr("No more than {most} at once, by {why}: of the {asked} requests the rest waits.").format(
+            most=most, why=why, asked=asked
+        )
+    ]
 
 
 def _sequence_state(

@@ -22,6 +22,7 @@ from engine.runtimes.sglang.kv_dtypes import kv_dtype
 from engine.runtimes.sglang.parallel import Parallel, parallel
 from engine.runtimes.sglang.vision import has_tower, tower
 from engine.units import MIB
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 
 _NO_CONTEXT_STATED = 2048
 _WHOLE_PROMPTS = -1
-_NO_DRAFT = (
-    "speculative_tokens: the config states no prediction layers; the memory of a draft model is "
-    "not counted."
+_NO_DRAFT = tr_later(
+    "speculative_tokens: the config states no prediction layers; the "
+    "memory of a draft model is not counted."
 )
 
 
@@ -90,7 +91,11 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     if _splits_attention(spec, version):
         dp = deployment.tensor_parallel_size
         deployment = deployment.with_(enable_dp_attention=True, data_parallel_size=dp)
-        assumed.append(f"SGLang {deployment.runtime_version} splits this attention by data.")
+        assumed.append(
+            tr("SGLang {runtime_version} splits this attention by data.").format(
+                runtime_version=deployment.runtime_version
+            )
+        )
     split = parallel(deployment, machine)
     # Attention that is split by data is cut into fewer parts than the rest.
     check_splits(spec, deployment.with_(tensor_parallel_size=split.attention_tp))
@@ -129,7 +134,11 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     share = _share(model, deployment, load, assumed)
     reduced = share_factor(backend, context, version)
     if reduced < 1:
-        assumed.append(f"mem_fraction_static × {reduced}, which AITER’s long contexts take.")
+        assumed.append(
+            tr("mem_fraction_static × {reduced}, which AITER’s long contexts take.").format(
+                reduced=reduced
+            )
+        )
         share *= reduced
     found = kv_dtype(model, deployment.kv_cache_dtype, dtype, version, device, assumed)
     radix = deployment.enable_prefix_caching is not False
@@ -190,17 +199,31 @@ def _unused_devices(spec: ArchitectureSpec, deployment: Deployment, machine: Mac
     if there < 2 or deployment.ranks * deployment.data_parallel_size > 1:
         return []
     most = max((n for n in working_sizes(spec, there)), default=1)
-    return [f"1 of {there} devices is used; --tp {most} spreads the model."] if most > 1 else []
+    return (
+        [
+            tr("1 of {there} devices is used; --tp {most} spreads the model.").format(
+                there=there, most=most
+            )
+        ]
+        if most > 1
+        else []
+    )
 
 
 def _name_version(
     deployment: Deployment, version: Version, assumed: list[str], warned: list[str]
 ) -> None:
     if deployment.runtime_version is None:
-        assumed.append(f"SGLang {rules.NEWEST}, the newest version whose rules are known.")
+        assumed.append(
+            tr("SGLang {newest}, the newest version whose rules are known.").format(
+                newest=rules.NEWEST
+            )
+        )
     elif version > rules.parse_version(rules.NEWEST):
-        text = f"SGLang {deployment.runtime_version} is newer than {rules.NEWEST}"
-        warned.append(f"{text}, whose rules are used.")
+        text = tr("SGLang {runtime_version} is newer than {newest}").format(
+            runtime_version=deployment.runtime_version, newest=rules.NEWEST
+        )
+        warned.append(tr("{text}, whose rules are used.").format(text=text))
 
 
 def _with_requests(
@@ -213,8 +236,10 @@ def _with_requests(
     if not has_entries and not deployment.speculative_tokens:
         return deployment
     most = rules.ENTRY_REQUESTS if has_entries else rules.DRAFTED_REQUESTS
-    why = "for this model" if has_entries else "beside drafts"
-    assumed.append(f"max_running_requests {most}, SGLang's default {why}.")
+    why = tr("for this model") if has_entries else tr("beside drafts")
+    assumed.append(
+        tr("max_running_requests {most}, SGLang's default {why}.").format(most=most, why=why)
+    )
     return deployment.with_(max_running_requests=most)
 
 
@@ -235,7 +260,9 @@ def _check_format(model: Model, deployment: Deployment) -> None:
         raise DeploymentError(message, field="runtime")
     if name != AS_STORED and (name not in FORMATS or name.startswith("mlx")):
         choices = ", ".join(n for n in FORMATS if not n.startswith("mlx"))
-        message = f"SGLang doesn't load weights as {name}; it loads {choices}."
+        message = tr("SGLang doesn't load weights as {name}; it loads {choices}.").format(
+            name=name, choices=choices
+        )
         raise DeploymentError(message, field="weight_format")
 
 
@@ -243,8 +270,12 @@ def _context(spec: ArchitectureSpec, deployment: Deployment, assumed: list[str])
     most, asked = spec.max_position_embeddings, deployment.max_model_len
     if asked is None:
         context = most or _NO_CONTEXT_STATED
-        origin = "the length in the model's config" if most else "the config states none"
-        assumed.append(f"max_model_len {context:,}, SGLang's default: {origin}.")
+        origin = tr("the length in the model's config") if most else tr("the config states none")
+        assumed.append(
+            tr("max_model_len {context}, SGLang's default: {origin}.").format(
+                context=grouped(context), origin=origin
+            )
+        )
         return context
     return asked
 
@@ -257,11 +288,19 @@ def _steps(
     chunk, batch = deployment.chunked_prefill_size, deployment.cuda_graph_max_bs
     if chunk is None:
         chunk = default.chunked_prefill_size
-        assumed.append(f"chunked_prefill_size {chunk:,}, SGLang's default for this device.")
+        assumed.append(
+            tr("chunked_prefill_size {chunk}, SGLang's default for this device.").format(
+                chunk=grouped(chunk)
+            )
+        )
     if batch is None:
         batch = default.decode_max_bs
         if not deployment.enforce_eager:
-            assumed.append(f"cuda_graph_max_bs {batch:,}, SGLang's default for this device.")
+            assumed.append(
+                tr("cuda_graph_max_bs {batch}, SGLang's default for this device.").format(
+                    batch=grouped(batch)
+                )
+            )
     return chunk if chunk > 0 else _WHOLE_PROMPTS, batch
 
 
@@ -273,17 +312,18 @@ def _share(model: Model, deployment: Deployment, load: fraction.Load, assumed: l
         return share
     share = fraction.fraction(load)
     if share <= 0:
-        message = (
-            f"chunked_prefill_size {load.chunked_prefill_size:,} leaves no memory of this device "
-            "for weights and pool; take a smaller one, or give mem_fraction_static."
-        )
+        message = tr(
+            "chunked_prefill_size {chunked_prefill_size} leaves no "
+            "memory of this device for weights and pool; take a smaller "
+            "one, or give mem_fraction_static."
+        ).format(chunked_prefill_size=grouped(load.chunked_prefill_size))
         raise DeploymentError(message, field="chunked_prefill_size")
-    why = "SGLang's default for this device, step and number of ranks"
+    why = tr("SGLang's default for this device, step and number of ranks")
     if has_tower(model.spec):
         share *= fraction.of_multimodal(load.version, tower(model))
-        why += ", less for images"
+        why += tr(", less for images")
     if deployment.kv_pool_bytes is None:
-        assumed.append(f"mem_fraction_static {share:.3g}, {why}.")
+        assumed.append(tr("mem_fraction_static {share:.3g}, {why}.").format(share=share, why=why))
     return share
 
 

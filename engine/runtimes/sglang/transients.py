@@ -19,6 +19,7 @@ from engine.runtimes.loading import stored_format
 from engine.runtimes.sglang import buffers
 from engine.runtimes.sglang.allocator import held_apart
 from engine.runtimes.sglang.loading import cut_of
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -62,10 +63,12 @@ def _in_16_bits(model: Model, layers: range, split: Split, name: str) -> Estimat
     size = sum(plain) - sum(packed) + max(packed, default=0)
     has_experts = any(layer.moe is not None for layer, _ in layer_kinds(spec))
     source = "SGLang fp8.py: create_weights in the model's dtype, quantised after the last is read"
-    formula = f"{sum(plain):,} − {sum(packed):,} B, and one matrix"
+    formula = tr("{sum} − {sum_2} B, and one matrix").format(
+        sum=grouped(sum(plain)), sum_2=grouped(sum(packed))
+    )
     return Estimate(
         0 if has_experts else size, size, size + max(plain, default=0), Basis.ASSUMED, source,
-        formula, "weights in 16 bits",
+        formula, tr("weights in 16 bits"),
     )  # fmt: skip
 
 
@@ -76,7 +79,7 @@ def _laid_out(spec: ArchitectureSpec, layers: range, split: Split, name: str) ->
     size = max(held_apart(spec, layers, cut_of(spec, split), name), default=0)
     source = "SGLang marlin_utils.py and its like: process_weights_after_loading"
     return Estimate(
-        0, size, 2 * size, Basis.ASSUMED, source, f"{size:,} B", "a matrix laid out anew"
+        0, size, 2 * size, Basis.ASSUMED, source, f"{size:,} B", tr("a matrix laid out anew")
     )
 
 
@@ -88,7 +91,7 @@ def _indices_let_go(
     if split.vendor is not Vendor.NVIDIA or not name.startswith("w4a16") or not size:
         return None
     source = "SGLang compressed_tensors_wNa16_moe.py: g_idx and g_idx_sort_indices"
-    return Estimate(size, size, size, Basis.EXACT, source, "", "group indices")
+    return Estimate(size, size, size, Basis.EXACT, source, "", tr("group indices"))
 
 
 def index_logits(spec: ArchitectureSpec, tokens: int, context: int, live: int) -> Estimate | None:
@@ -99,6 +102,8 @@ def index_logits(spec: ArchitectureSpec, tokens: int, context: int, live: int) -
     if not any(a.index_head_dim for a in attention_kinds(spec)):
         return None
     likely, high = tokens * context * 4, tokens * max(live, context) * 4
-    source = "one out-of-memory message of GLM-5; other kernels cut the work up"
-    formula = f"{tokens:,} × {context:,} tokens × 4 B"
-    return Estimate(0, likely, high, Basis.ASSUMED, source, formula, "scores of the index")
+    source = tr("one out-of-memory message of GLM-5; other kernels cut the work up")
+    formula = tr("{tokens} × {context} tokens × 4 B").format(
+        tokens=grouped(tokens), context=grouped(context)
+    )
+    return Estimate(0, likely, high, Basis.ASSUMED, source, formula, tr("scores of the index"))

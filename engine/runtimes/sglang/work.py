@@ -12,18 +12,19 @@ from engine.devices.device import Vendor
 from engine.evidence import Basis, Estimate, total
 from engine.runtimes import overheads
 from engine.units import MIB, ceil_div
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec, LayerSpec
     from engine.devices.device import Device
 
-_CLOSED_FORM = (
-    "closed form: 3 hidden states and the widest point of a layer, as measured of vLLM; no start "
-    "of SGLang states its own"
+_CLOSED_FORM = tr_later(
+    "closed form: 3 hidden states and the widest point of a layer, as "
+    "measured of vLLM; no start of SGLang states its own"
 )
 _EXTRA_COLUMNS = 4
 """Of a request's row beside the context (``allocation_sizing.py``)."""
-_START = "free memory before loading: 0.4 to 0.7 GiB less than the device's on one rank"
+_START = tr_later("free memory before loading: 0.4 to 0.7 GiB less than the device's on one rank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +49,23 @@ def activations(spec: ArchitectureSpec, step: Step) -> Estimate:
     forward = step.tokens * width * step.element_bytes
     sampling = step.rows * spec.vocab_size * (step.element_bytes + 4)
     likely = max(forward, sampling)
-    formula = f"{step.tokens:,} tokens × {width:,} × {step.element_bytes} B"
+    formula = tr("{tokens} tokens × {width} × {element_bytes} B").format(
+        tokens=grouped(step.tokens), width=grouped(width), element_bytes=step.element_bytes
+    )
     if sampling > forward:
-        formula = f"{step.rows:,} rows × {spec.vocab_size:,} × {step.element_bytes + 4} B"
+        formula = tr("{rows} rows × {vocab_size} × {element_bytes} B").format(
+            rows=grouped(step.rows),
+            vocab_size=grouped(spec.vocab_size),
+            element_bytes=step.element_bytes + 4,
+        )
     parts = [
         Estimate(
             likely * 3 // 5, likely, likely * 3 // 2, Basis.ASSUMED, _CLOSED_FORM, formula,
-            "largest step",
+            tr("largest step"),
         )
     ]  # fmt: skip
     if step.has_tower:
-        source = "vision towers of vLLM: 0.2 to 2 GiB"
+        source = tr("vision towers of vLLM: 0.2 to 2 GiB")
         low, likely, high = (size * MIB for size in (50, 200, 2100))
         parts.append(Estimate(low, likely, high, Basis.ASSUMED, source, "200 MiB", "encoder"))
     return total(parts, formula=formula)
@@ -91,9 +98,9 @@ def decoding(spec: ArchitectureSpec, step: Step) -> Estimate:
     width = max((_width(spec.hidden_size, la, step) for la, _ in layer_kinds(spec)), default=0)
     each = (width + 3 * spec.hidden_size) * step.element_bytes
     likely = step.rows * max(each, spec.vocab_size * (step.element_bytes + 4))
-    formula = f"{step.rows:,} rows"
+    formula = tr("{rows} rows").format(rows=grouped(step.rows))
     return Estimate(
-        likely // 2, likely, likely * 3 // 2, Basis.ASSUMED, _CLOSED_FORM, formula, "one step"
+        likely // 2, likely, likely * 3 // 2, Basis.ASSUMED, _CLOSED_FORM, formula, tr("one step")
     )
 
 
@@ -105,10 +112,12 @@ def request_tables(requests: int, context: int, drafts: int) -> Estimate:
     """
     columns = context + _EXTRA_COLUMNS + drafts
     size = (requests + 1) * columns * 4
-    formula = f"({requests:,} + 1) requests × {columns:,} × 4 B"
+    formula = tr("({requests} + 1) requests × {columns} × 4 B").format(
+        requests=grouped(requests), columns=grouped(columns)
+    )
     source = "SGLang memory_pool.py :: ReqToTokenPool; rest of the pool step in eight starts"
     low, high = size, size + 260 * MIB
-    return Estimate(low, size + 60 * MIB, high, Basis.FITTED, source, formula, "request tables")
+    return Estimate(low, size + 60 * MIB, high, Basis.FITTED, source, formula, tr("request tables"))
 
 
 def before_loading(device: Device, ranks: int) -> list[Estimate]:
@@ -125,13 +134,15 @@ def before_loading(device: Device, ranks: int) -> list[Estimate]:
 def _collectives(device: Device, ranks: int) -> Estimate:
     """NCCL or RCCL, as far as it is set up before anything is loaded."""
     if device.vendor is Vendor.AMD:
-        return _read("RCCL", (1000, 3600, 4900), "3.6 GiB less free on each of eight MI355X")
+        return _read("RCCL", (1000, 3600, 4900), tr("3.6 GiB less free on each of eight MI355X"))
     if not overheads.has_fast_links(device):
-        source = "as much free before loading on four cards without NVLink as on one"
+        source = tr("as much free before loading on four cards without NVLink as on one")
         return _read("NCCL", (0, 60, 500), source)
     if ranks >= 8:
-        return _read("NCCL", (1000, 1500, 2100), "1.2 GiB on eight H100, 1.8 to 2.0 on eight H200")
-    source = "0.9 to 1.5 GiB less free on two and four H100 than on one (vLLM)"
+        return _read(
+            "NCCL", (1000, 1500, 2100), tr("1.2 GiB on eight H100, 1.8 to 2.0 on eight H200")
+        )
+    source = tr("0.9 to 1.5 GiB less free on two and four H100 than on one (vLLM)")
     return _read("NCCL", (700, 1100, 1700), source)
 
 
@@ -142,5 +153,5 @@ def _read(label: str, sizes_mib: tuple[int, int, int], source: str) -> Estimate:
 
 def slack() -> Estimate:
     """What the caching allocator holds without using it."""
-    source = "2 % of weights and activations, 100 MiB or more; not measured"
+    source = tr("2 % of weights and activations, 100 MiB or more; not measured")
     return Estimate(0, 128 * MIB, 620 * MIB, Basis.ASSUMED, source, "128 MiB")

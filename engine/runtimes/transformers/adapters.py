@@ -15,6 +15,7 @@ from engine.architecture.adapter_tensors import tensors_of
 from engine.budget.sequence_state import CACHED
 from engine.config.facts import Facts
 from engine.errors import ConfigError, DeploymentError
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec
@@ -34,6 +35,6 @@ def parameters(spec: ArchitectureSpec, rank: int) -> int:
     try:
         found, _ = tensors_of(spec, Facts(config, path="adapter_config"))
     except ConfigError as error:
-        message = "No linear layer of this model is known that an adapter could sit on."
+        message = tr("No linear layer of this model is known that an adapter could sit on.")
         raise DeploymentError(message, field="max_loras") from error
     return sum(tensor.parameters for tensor in found)

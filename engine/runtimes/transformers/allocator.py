@@ -12,6 +12,7 @@ from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.weights import FORMATS, is_quantised
 from engine.runtimes.transformers import releases
 from engine.units import MIB, align_up
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec
@@ -32,18 +33,26 @@ _ROUNDED_UP = ("fp8", "int8", "gptq")
 def workspaces(device: Device) -> Estimate:
     """Workspaces of cuBLAS: what generations hold beside weights and cache."""
     if device.vendor not in (Vendor.NVIDIA, Vendor.AMD):
-        return exactly(0, Basis.EXACT, "no cuBLAS here")
+        return exactly(0, Basis.EXACT, tr("no cuBLAS here"))
     if device.compute_capability and device.compute_capability < _HOPPER:
         return Estimate(
-            8 * MIB, 9 * MIB, 24 * MIB, Basis.ASSUMED,
-            "PyTorch's cuBLAS workspace before Hopper: 8,519,680 B, 1 MiB of cuBLASLt",
-            "9 MiB", "BLAS workspaces",
-        )  # fmt: skip
+            8 * MIB,
+            9 * MIB,
+            24 * MIB,
+            Basis.ASSUMED,
+            tr("PyTorch's cuBLAS workspace before Hopper: 8,519,680 B, 1 MiB of cuBLASLt"),
+            "9 MiB",
+            tr("BLAS workspaces"),
+        )
     return Estimate(
-        12 * MIB, 36 * MIB, 48 * MIB, Basis.FITTED,
-        "25 of 28 generations of Qwen3 on H20 held 33 to 48 MiB more, one 12 MiB",
-        "36 MiB", "BLAS workspaces",
-    )  # fmt: skip
+        12 * MIB,
+        36 * MIB,
+        48 * MIB,
+        Basis.FITTED,
+        tr("25 of 28 generations of Qwen3 on H20 held 33 to 48 MiB more, one 12 MiB"),
+        "36 MiB",
+        tr("BLAS workspaces"),
+    )
 
 
 def slack(cache: int, moving: Estimate) -> Estimate:
@@ -54,8 +63,10 @@ def slack(cache: int, moving: Estimate) -> Estimate:
         likely,
         max((cache + moving.high_bytes) // 4, likely),
         Basis.ASSUMED,
-        "a tenth of what changes size; up to a quarter without expandable segments",
-        f"({cache:,} + {moving.likely_bytes:,}) / 10 = {likely:,} B",
+        tr("a tenth of what changes size; up to a quarter without expandable segments"),
+        tr("({cache} + {likely_bytes}) / 10 = {likely} B").format(
+            cache=grouped(cache), likely_bytes=grouped(moving.likely_bytes), likely=grouped(likely)
+        ),
     )
 
 
@@ -81,14 +92,23 @@ def rounding(spec: ArchitectureSpec, weight_format: str, settings: Settings) -> 
         return None
     if not warms_up:
         return Estimate(
-            rest // 2, rest, rest, Basis.FITTED, "rests of the allocator's blocks", f"{rest:,} B",
+            rest // 2,
+            rest,
+            rest,
+            Basis.FITTED,
+            tr("rests of the allocator's blocks"),
+            f"{rest:,} B",
             "rounding",
-        )  # fmt: skip
+        )
     return Estimate(
-        0, rest // 2, rest, Basis.FITTED,
-        "rests of the allocator's blocks, of about half of the tensors",
-        f"{rest:,} B / 2", "rounding",
-    )  # fmt: skip
+        0,
+        rest // 2,
+        rest,
+        Basis.FITTED,
+        tr("rests of the allocator's blocks, of about half of the tensors"),
+        f"{rest:,} B / 2",
+        "rounding",
+    )
 
 
 def second_head(spec: ArchitectureSpec, weight_format: str, settings: Settings) -> Estimate | None:
@@ -97,8 +117,12 @@ def second_head(spec: ArchitectureSpec, weight_format: str, settings: Settings) 
     if settings.version >= releases.WHOLE_WARM_UP or not is_fp8 or not spec.tie_word_embeddings:
         return None
     size = spec.vocab_size * spec.hidden_size * settings.element_bytes
-    text = f"{spec.vocab_size:,} × {spec.hidden_size:,} × {settings.element_bytes} B"
-    source = "twelve generations of Qwen3-0.6B, 1.7B and 4B in FP8 held the tied table twice"
+    text = tr("{vocab_size} × {hidden_size} × {element_bytes} B").format(
+        vocab_size=grouped(spec.vocab_size),
+        hidden_size=grouped(spec.hidden_size),
+        element_bytes=settings.element_bytes,
+    )
+    source = tr("twelve generations of Qwen3-0.6B, 1.7B and 4B in FP8 held the tied table twice")
     return Estimate(0, size, size, Basis.FITTED, source, text, "head")
 
 

@@ -21,6 +21,7 @@ from engine.runtimes.transformers.cache import (
     kinds,
 )
 from engine.units import ceil_div
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +76,7 @@ class Cache:
         """What a note calls it."""
         if self.is_fp8:
             return "FP8"
-        return f"{self.bits} bits" if self.bits else ""
+        return tr("{bits} bits").format(bits=self.bits) if self.bits else ""
 
 
 def check_quantised(spec: ArchitectureSpec) -> None:
@@ -89,9 +90,9 @@ def check_quantised(spec: ArchitectureSpec) -> None:
         attention = layer.attention
         kept = attention is None or (attention.kind in plain and not attention.index_head_dim)
         if not kept or layer.state is not None or layer.cross is not None:
-            message = (
-                "Transformers quantises the cache only of models whose layers all keep full "
-                "attention; this one has others."
+            message = tr(
+                "Transformers quantises the cache only of models whose "
+                "layers all keep full attention; this one has others."
             )
             raise DeploymentError(message, field="cache_implementation")
 
@@ -104,7 +105,9 @@ def bits_of(kv_bits: float | None) -> tuple[int, str]:
     """
     bits = _DEFAULT_BITS if kv_bits is None else kv_bits
     if bits not in _HQQ_BITS:
-        message = f"kv_bits is {bits:g}; quanto takes 2 or 4, HQQ 1, 2, 3, 4 or 8."
+        message = tr("kv_bits is {bits:g}; quanto takes 2 or 4, HQQ 1, 2, 3, 4 or 8.").format(
+            bits=bits
+        )
         raise DeploymentError(message, field="kv_bits")
     return int(bits), "quanto" if bits in _QUANTO_BITS else "HQQ"
 
@@ -136,9 +139,11 @@ def held(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> Held:
                 moves += [size] * count
     moves.sort(reverse=True)
     here = moves[:ON_DEVICE]
-    text = f"{len(here)} of {len(moves)} layers on the device: {sum(here):,} B"
+    text = tr("{here} of {moves} layers on the device: {sum} B").format(
+        here=len(here), moves=len(moves), sum=grouped(sum(here))
+    )
     if stays:
-        text += f" + {stays:,} B of windows"
+        text += tr(" + {stays} B of windows").format(stays=grouped(stays))
     return Held(sum(here) + stays, sum(moves), text)
 
 
@@ -183,9 +188,11 @@ def _kinds(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> Counter[
 
 def _formula(found: Counter[tuple[int, int]], batch: int, size: int) -> str:
     """The sum as a calculation, one term per kind of layer."""
-    many = "1 sequence" if batch == 1 else f"{batch:,} sequences"
+    many = tr("1 sequence") if batch == 1 else tr("{batch} sequences").format(batch=grouped(batch))
     parts = [
-        f"{count} layers × {_kept(tokens, each)} × {many}"
+        tr("{count} layers × {kept} × {many}").format(
+            count=count, kept=_kept(tokens, each), many=many
+        )
         for (tokens, each), count in found.items()
     ]
     return " + ".join(parts) + f" = {size:,} B" if parts else ""
@@ -193,5 +200,7 @@ def _formula(found: Counter[tuple[int, int]], batch: int, size: int) -> str:
 
 def _kept(tokens: int, size_bytes: int) -> str:
     if tokens and size_bytes % tokens == 0:
-        return f"{tokens:,} tokens × {size_bytes // tokens:,} B"
+        return tr("{tokens} tokens × {size_bytes} B").format(
+            tokens=grouped(tokens), size_bytes=grouped(size_bytes // tokens)
+        )
     return f"{size_bytes:,} B"

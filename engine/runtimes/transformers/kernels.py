@@ -18,6 +18,7 @@ from engine.budget.sequence_state import CACHED, layer_kinds
 from engine.evidence import Basis, Estimate
 from engine.formats.weights import FORMATS, is_quantised
 from engine.runtimes.transformers import releases
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec
@@ -47,10 +48,19 @@ def buffers(spec: ArchitectureSpec, weight_format: str, version: Version) -> Est
     unpacked = elements * _UNPACKED_BYTES
     likely = unpacked if version < releases.GPTQMODEL else 0
     return Estimate(
-        0, likely, unpacked + _ORDERED_ROWS * widest * _UNPACKED_BYTES, Basis.ASSUMED,
-        "AutoGPTQ 0.7 autogptq_post_init: the largest matrix unpacked; sorted rows if out of order",
-        f"{elements:,} × {_UNPACKED_BYTES} B", "exllama",
-    )  # fmt: skip
+        0,
+        likely,
+        unpacked + _ORDERED_ROWS * widest * _UNPACKED_BYTES,
+        Basis.ASSUMED,
+        tr(
+            "AutoGPTQ 0.7 autogptq_post_init: the largest matrix unpacked; "
+            "sorted rows if out of order"
+        ),
+        tr("{elements} × {unpacked_bytes} B").format(
+            elements=grouped(elements), unpacked_bytes=_UNPACKED_BYTES
+        ),
+        "exllama",
+    )
 
 
 def unpacked(

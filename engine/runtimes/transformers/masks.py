@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.evidence import Basis, Estimate, exactly
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec
@@ -43,5 +44,5 @@ def kept(spec: ArchitectureSpec, version: Version, layers: int, *, first: bool) 
     size = side * side * count
     if not size:
         return None
-    text = f"{count} × {side:,} × {side:,} B"
-    return exactly(size, Basis.EXACT, "a causal mask kept as a buffer", text, "masks")
+    text = tr("{count} × {side} × {side} B").format(count=count, side=grouped(side))
+    return exactly(size, Basis.EXACT, tr("a causal mask kept as a buffer"), text, "masks")

@@ -18,6 +18,7 @@ from engine.runtimes.transformers import releases
 from engine.runtimes.transformers.cache import kept_tokens, kinds, token_bytes, waiting_bytes
 from engine.runtimes.transformers.caches import held, unpacked_bytes
 from engine.units import ceil_div
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,14 +44,20 @@ def activations(
         layer, beside, formula = step.likely_bytes, 0, step.formula
     else:
         tokens = settings.batch * settings.chunk
-        formula = f"prefill of {tokens:,} tokens ({settings.attention}): {layer:,} B"
-        formula += f" + {beside:,} B that windows let go of" if beside else ""
+        formula = tr("prefill of {tokens} tokens ({attention}): {layer} B").format(
+            tokens=grouped(tokens), attention=settings.attention, layer=grouped(layer)
+        )
+        formula += (
+            tr(" + {beside} B that windows let go of").format(beside=grouped(beside))
+            if beside
+            else ""
+        )
     return Estimate(
         layer * 4 // 5 + beside,
         layer + beside,
         max(layer * 5 // 4 + beside, padded + let_go, step.high_bytes),
         Basis.FITTED,
-        "live tensors of one layer, counted in Transformers 5.24, ± a quarter",
+        tr("live tensors of one layer, counted in Transformers 5.24, ± a quarter"),
         formula,
     )
 
@@ -88,14 +95,20 @@ def decoding(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> Estima
         if settings.attention == "eager":
             scores = settings.batch * _heads(attention, tp) * settings.context
             copied = max(copied, repeated + scores * _SCORE_BYTES[_dtype(settings)])
-    formula = f"the longest layer's keys copied to grow by one token: {copied:,} B"
+    formula = tr("the longest layer's keys copied to grow by one token: {copied} B").format(
+        copied=grouped(copied)
+    )
     if settings.cache.is_renewed:
         copied, more = _renewed_bytes(layers, settings, tp)
         # Qwen 1 of 1.8B held a third copy in 4 and 8 bits; why is not known.
         repeated = copied + more * 9 // 8
-        formula = f"every layer's keys and values made anew: {copied:,} B"
+        formula = tr("every layer's keys and values made anew: {copied} B").format(
+            copied=grouped(copied)
+        )
     if settings.cache.is_quantised:
-        formula = f"the longest layer's keys and values unpacked and copied: {copied:,} B"
+        formula = tr("the longest layer's keys and values unpacked and copied: {copied} B").format(
+            copied=grouped(copied)
+        )
     return Estimate(
         copied, copied, max(copied, repeated), Basis.FITTED,
         "transformers 5.24 cache_utils.py; repeated for all heads where the kernel shares none",

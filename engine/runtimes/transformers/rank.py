@@ -25,6 +25,7 @@ from engine.runtimes.transformers import (
 )
 from engine.runtimes.transformers.cache import kinds, state_bytes
 from engine.units import MIB
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
     from engine.runtimes.transformers.settings import Settings
 
 _CACHE_SOURCE = "Transformers 5.24 cache_utils.py"
-_AUTOAWQ_SOURCE = (
-    "sixteen generations of Qwen3 with AutoAWQ 0.2.9 held an eighth more cache than their tokens, "
-    "and up to 66 MiB beside; why is not known"
+_AUTOAWQ_SOURCE = tr_later(
+    "sixteen generations of Qwen3 with AutoAWQ 0.2.9 held an eighth more "
+    "cache than their tokens, and up to 66 MiB beside; why is not known"
 )
 
 
@@ -59,7 +60,7 @@ class Ranks:
         spec, settings = self.model.spec, self.settings
         moving = peaks.activations(layers, spec.hidden_size, spec.vocab_size, settings, tp)
         if not layers and not share.size_bytes:
-            moving = exactly(0, Basis.EXACT, "nothing computes here")
+            moving = exactly(0, Basis.EXACT, tr("nothing computes here"))
         kept = caches.held(layers, settings, tp)
         cache = self._cache(kept.device_bytes, kept.formula)
         constant, constant_note = self._state(layers, tp)
@@ -85,17 +86,19 @@ class Ranks:
                 Region.ACTIVATIONS,
                 as_bound(moving, spec.direction(Subject.ACTIVATIONS)),
                 None,
-                f"{settings.chunk:,} tokens read in one pass, {settings.attention}",
+                tr("{chunk} tokens read in one pass, {attention}").format(
+                    chunk=grouped(settings.chunk), attention=settings.attention
+                ),
             ),
-            _absent(Region.CUDA_GRAPHS, "Not used by Transformers by default"),
+            _absent(Region.CUDA_GRAPHS, tr("Not used by Transformers by default")),
             RegionBudget(Region.RUNTIME, runtime, None, runtime_note),
             RegionBudget(
                 Region.ALLOCATOR,
                 allocator.slack(kept.device_bytes, moving),
                 0,
-                "Sizes change with every token",
+                tr("Sizes change with every token"),
             ),
-            _absent(Region.HEADROOM, "Transformers leaves nothing free on purpose"),
+            _absent(Region.HEADROOM, tr("Transformers leaves nothing free on purpose")),
             _others(slot),
         )
         return RankBudget(
@@ -114,24 +117,27 @@ class Ranks:
         share = self.placement.host
         if not share.size_bytes and not kept.host_bytes:
             return None
-        cache = self._cache(kept.host_bytes, f"{kept.host_bytes:,} B, layer by layer")
+        cache = self._cache(
+            kept.host_bytes,
+            tr("{host_bytes} B, layer by layer").format(host_bytes=grouped(kept.host_bytes)),
+        )
         entries = (
             self._weights(share, len(share.layers), 0, on_loan=False),
             RegionBudget(
                 Region.KV_CACHE,
                 cache,
                 None,
-                "Every layer but the one that computes and the next"
+                tr("Every layer but the one that computes and the next")
                 if kept.host_bytes
-                else "The cache lies where its layers compute",
+                else tr("The cache lies where its layers compute"),
             ),
             *(
-                _absent(region, "Nothing of it in RAM")
+                _absent(region, tr("Nothing of it in RAM"))
                 for region in (Region.RECURRENT_STATE, Region.ACTIVATIONS, Region.CUDA_GRAPHS)
             ),
-            _absent(Region.RUNTIME, "No context of its own"),
-            _absent(Region.ALLOCATOR, "Pages of the system, no pool"),
-            _absent(Region.HEADROOM, "Transformers leaves nothing free on purpose"),
+            _absent(Region.RUNTIME, tr("No context of its own")),
+            _absent(Region.ALLOCATOR, tr("Pages of the system, no pool")),
+            _absent(Region.HEADROOM, tr("Transformers leaves nothing free on purpose")),
             _others(slot),
         )
         regions = {entry.region: entry for entry in entries}
@@ -181,9 +187,11 @@ class Ranks:
         if not size:
             return no_state(doubted)[1]
         if cache.is_offloaded:
-            return "The layer that computes and the next; the others lie in RAM"
-        packed = f", packed to {cache.label}" if cache.is_quantised else ""
-        return f"{settings.batch} × {settings.context:,} tokens at the end{packed}"
+            return tr("The layer that computes and the next; the others lie in RAM")
+        packed = tr(", packed to {label}").format(label=cache.label) if cache.is_quantised else ""
+        return tr("{batch} × {context} tokens at the end{packed}").format(
+            batch=settings.batch, context=grouped(settings.context), packed=packed
+        )
 
     def _state(self, layers: list[LayerSpec], tp: int) -> tuple[Estimate, str]:
         spec, batch = self.model.spec, self.settings.batch
@@ -195,12 +203,18 @@ class Ranks:
         )
         if not size:
             return no_state(doubted)
-        return counted(size, doubted, Basis.EXACT, "constant per sequence"), f"{batch} sequences"
+        return counted(size, doubted, Basis.EXACT, tr("constant per sequence")), tr(
+            "{batch} sequences"
+        ).format(batch=batch)
 
     def _weights(self, share: Share, layers: int, adapted: int, *, on_loan: bool) -> RegionBudget:
         settings = self.settings
         packed = FORMATS.get(settings.held.unpacked_from)
-        gap = f"Stored in {packed.label}, unpacked on loading." if packed else ""
+        gap = (
+            tr("Stored in {label}, unpacked on loading.").format(label=packed.label)
+            if packed
+            else ""
+        )
         found = FORMATS.get(settings.held.weight_format)
         parts = [self._tensors(share)]
         name = found.name if found else self.model.spec.weight_format
@@ -211,21 +225,25 @@ class Ranks:
         if masked is not None:
             parts.append(masked)
         if adapted:
-            text = f"{adapted // adapters.KEPT_BYTES:,} × {adapters.KEPT_BYTES} B"
+            text = tr("{adapted} × {kept_bytes} B").format(
+                adapted=grouped(adapted // adapters.KEPT_BYTES), kept_bytes=adapters.KEPT_BYTES
+            )
             parts.append(exactly(adapted, Basis.EXACT, "PEFT 0.21", text, "adapters"))
         lent = self.placement.on_loan_bytes if on_loan else 0
         if lent:
             source = "accelerate 1.15 hooks.py: a module comes to the device while it computes"
             parts.append(
-                Estimate(0, lent // 2, lent, Basis.ASSUMED, source, f"{lent:,} B / 2", "on loan")
+                Estimate(
+                    0, lent // 2, lent, Basis.ASSUMED, source, f"{lent:,} B / 2", tr("on loan")
+                )
             )
         estimate = parts[0] if len(parts) == 1 else total(parts)
-        stored = found.label if found else "as stored"
+        stored = found.label if found else tr("as stored")
         return RegionBudget(
             Region.WEIGHTS,
             estimate,
             least(share.size_bytes, share.direction),
-            f"{layers} layers, {stored}",
+            tr("{layers} layers, {stored}").format(layers=layers, stored=stored),
             gap,
         )
 
@@ -277,7 +295,7 @@ def _runtime(slot: Slot) -> tuple[Estimate, str]:
     process = overheads.torch_process(slot.device)
     runtime = total([process, allocator.workspaces(slot.device)])
     on_gpu = slot.device.vendor in (Vendor.NVIDIA, Vendor.AMD)
-    return runtime, "Context and BLAS workspaces" if on_gpu else "No context of its own"
+    return runtime, tr("Context and BLAS workspaces") if on_gpu else tr("No context of its own")
 
 
 def _absent(region: Region, why: str) -> RegionBudget:

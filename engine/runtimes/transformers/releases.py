@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from engine.errors import DeploymentError
+from engine.words import tr
 
 Version = tuple[int, ...]
 
@@ -55,10 +56,14 @@ def parse(text: str | None) -> Version:
     """
     match = _VERSION.fullmatch(text or NEWEST)
     if match is None:
-        message = f"{text!r:.40} is not a Transformers version such as {NEWEST}."
+        message = tr("{text!r:.40} is not a Transformers version such as {newest}.").format(
+            text=text, newest=NEWEST
+        )
         raise DeploymentError(message, field="runtime_version")
     version = tuple(int(part) for part in match.groups() if part is not None)
     if version < _OLDEST:
-        message = f"Transformers {text} kept its caches in another form; rules are known from 4.36."
+        message = tr(
+            "Transformers {text} kept its caches in another form; rules are known from 4.36."
+        ).format(text=text)
         raise DeploymentError(message, field="runtime_version")
     return version

@@ -13,6 +13,7 @@ from engine.runtimes.transformers.placement import NOT_SPREAD, Cut, Placement, k
 from engine.runtimes.transformers.rank import Ranks
 from engine.runtimes.transformers.settings import FORMATS_LOADED, Settings, settle
 from engine.units import format_gib
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -124,17 +125,23 @@ def _away(placement: Placement) -> list[str]:
     told: list[str] = []
     if placement.host.size_bytes:
         told.append(
-            f"{format_gib(placement.host.size_bytes)} of weights stay in RAM and come to the first "
-            "GPU to compute, layer by layer: every token waits for them."
+            tr(
+                "{size_bytes} of weights stay in RAM and come to the first GPU "
+                "to compute, layer by layer: every token waits for them."
+            ).format(size_bytes=format_gib(placement.host.size_bytes))
         )
     if placement.disk.size_bytes:
         told.append(
-            f"{format_gib(placement.disk.size_bytes)} of weights stay on disk: set offload_folder."
+            tr("{size_bytes} of weights stay on disk: set offload_folder.").format(
+                size_bytes=format_gib(placement.disk.size_bytes)
+            )
         )
     if placement.away:
         told.append(
-            f"The cache of the {len(placement.away)} layers that lie elsewhere is on the first "
-            "GPU; device_map plans no room for it."
+            tr(
+                "The cache of the {away} layers that lie elsewhere is on the "
+                "first GPU; device_map plans no room for it."
+            ).format(away=len(placement.away))
         )
     return told
 
@@ -147,11 +154,13 @@ def _refusals(model: Model, settings: Settings, placement: Placement) -> tuple[s
     if name == AS_STORED:
         name = model.spec.weight_format
     if name.startswith(_BITSANDBYTES):
-        message = (
-            "bitsandbytes refuses modules in RAM or on disk: the quantised model has to fit the "
-            "GPUs (or set llm_int8_enable_fp32_cpu_offload and a device_map of your own)."
+        message = tr(
+            "bitsandbytes refuses modules in RAM or on disk: the quantised "
+            "model has to fit the GPUs (or set "
+            "llm_int8_enable_fp32_cpu_offload and a device_map of your "
+            "own)."
         )
         return (message,)
     if name.startswith("fp8") and name != model.spec.weight_format:
-        return ("Transformers makes FP8 weights on the GPU only: it refuses modules in RAM.",)
+        return (tr("Transformers makes FP8 weights on the GPU only: it refuses modules in RAM."),)
     return ()

@@ -24,6 +24,7 @@ from engine.runtimes.transformers.caches import (
 from engine.runtimes.transformers.placement import MAPS, NOT_SPREAD
 from engine.runtimes.unpacking import Held, held
 from engine.units import format_gib
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -82,25 +83,32 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     warned = foreign.warnings(deployment, "transformers")
     if version > releases.parse(None):
         warned.append(
-            f"Transformers {deployment.runtime_version} is newer than {releases.NEWEST}, whose "
-            "rules are used."
+            tr(
+                "Transformers {runtime_version} is newer than {newest}, whose rules are used."
+            ).format(runtime_version=deployment.runtime_version, newest=releases.NEWEST)
         )
     found = held(model, deployment.weight_format, machine.slots[0].device)
     assumed += [found.assumption] if found.assumption else []
     warned += [found.warning] if found.warning else []
     prompts = deployment.batch_size or deployment.concurrency
     if deployment.concurrency not in (1, prompts):
-        warned.append(f"batch_size {prompts} counts, not concurrency {deployment.concurrency}.")
+        warned.append(
+            tr("batch_size {prompts} counts, not concurrency {concurrency}.").format(
+                prompts=prompts, concurrency=deployment.concurrency
+            )
+        )
     context, prompt = _lengths(model, deployment, assumed, warned)
     attention = deployment.attn_implementation
     if attention is None:
         attention = ATTENTIONS[0]
-        assumed.append("attn_implementation sdpa, Transformers' default.")
+        assumed.append(tr("attn_implementation sdpa, Transformers' default."))
     dtype = _dtype(model, deployment)
     if deployment.max_loras:
         assumed.append(
-            f"Adapters of rank {deployment.max_lora_rank} on every linear layer but the head, kept "
-            "in 32 bits, as PEFT does."
+            tr(
+                "Adapters of rank {max_lora_rank} on every linear layer but "
+                "the head, kept in 32 bits, as PEFT does."
+            ).format(max_lora_rank=deployment.max_lora_rank)
         )
     device_map = deployment.device_map or _default_map(deployment, machine, assumed)
     filled = replace(
@@ -148,9 +156,13 @@ def _wasteful(cache: Cache, made: Logits, chunk: int) -> list[str]:
     found: list[str] = []
     if made.made_bytes:
         size = format_gib(made.made_bytes)
-        found.append(f"The logits of {chunk:,} tokens of the prompt are made at once: {size}.")
+        found.append(
+            tr("The logits of {chunk} tokens of the prompt are made at once: {size}.").format(
+                chunk=grouped(chunk), size=size
+            )
+        )
     if cache.is_renewed:
-        found.append("Every step makes the whole cache anew, beside the old one.")
+        found.append(tr("Every step makes the whole cache anew, beside the old one."))
     return found
 
 
@@ -161,16 +173,28 @@ def _lengths(
     context, most = deployment.max_model_len, model.spec.max_position_embeddings
     if context is None:
         context = min(_ASSUMED_CONTEXT, most or _ASSUMED_CONTEXT)
-        assumed.append(f"{context:,} tokens a sequence: Transformers has no context setting.")
+        assumed.append(
+            tr("{context} tokens a sequence: Transformers has no context setting.").format(
+                context=grouped(context)
+            )
+        )
     elif most and context > most:
-        warned.append(f"The model's config ends at {most:,} tokens.")
+        warned.append(tr("The model's config ends at {most} tokens.").format(most=grouped(most)))
     prompt = deployment.prompt_len
     if prompt is not None and prompt > context:
-        warned.append(f"prompt_len {prompt:,} is cut to the {context:,} tokens of a sequence.")
+        warned.append(
+            tr("prompt_len {prompt} is cut to the {context} tokens of a sequence.").format(
+                prompt=grouped(prompt), context=grouped(context)
+            )
+        )
     if prompt is None:
         prompt = context
-        passes = "in one pass" if deployment.prefill_chunk_size is None else "chunk by chunk"
-        assumed.append(f"The prompt may fill the whole context, and is read {passes}.")
+        passes = (
+            tr("in one pass") if deployment.prefill_chunk_size is None else tr("chunk by chunk")
+        )
+        assumed.append(
+            tr("The prompt may fill the whole context, and is read {passes}.").format(passes=passes)
+        )
     return context, prompt
 
 
@@ -188,7 +212,7 @@ def _cache(
     """
     name = deployment.cache_implementation
     if name is None:
-        assumed.append("A dynamic cache, Transformers' default.")
+        assumed.append(tr("A dynamic cache, Transformers' default."))
     form = Form(
         static="static" in (name or ""),
         packs_latents=version >= releases.LATENT_CACHE,
@@ -196,10 +220,10 @@ def _cache(
     )
     if name != "quantized":
         if deployment.kv_cache_dtype in _FP8_CACHES:
-            message = "Transformers keeps FP8 keys and values in a quantized cache only."
+            message = tr("Transformers keeps FP8 keys and values in a quantized cache only.")
             raise DeploymentError(message, field="kv_cache_dtype")
         if deployment.kv_bits is not None:
-            warned.append("kv_bits counts for a quantized cache only.")
+            warned.append(tr("kv_bits counts for a quantized cache only."))
         offloaded = "offloaded" in (name or "")
         in_tuples = version < releases.CACHE_OBJECTS or model.spec.model_type in RENEWED
         renewed = in_tuples and not form.static and not offloaded
@@ -207,11 +231,15 @@ def _cache(
     check_quantised(model.spec)
     if deployment.kv_cache_dtype in _FP8_CACHES:
         if version < releases.FP8_CACHE:
-            message = "Transformers quantises the cache to FP8 from 5.21 on."
+            message = tr("Transformers quantises the cache to FP8 from 5.21 on.")
             raise DeploymentError(message, field="kv_cache_dtype")
         return Cache(form, 8, is_fp8=True)
     bits, library = bits_of(deployment.kv_bits)
-    assumed.append(f"The cache is packed to {bits} bits by {library}, 64 values to a scale.")
+    assumed.append(
+        tr("The cache is packed to {bits} bits by {library}, 64 values to a scale.").format(
+            bits=bits, library=library
+        )
+    )
     return Cache(form, bits)
 
 
@@ -219,12 +247,13 @@ def _default_map(deployment: Deployment, machine: Machine, assumed: list[str]) -
     """One GPU takes the whole model; over several the layers are dealt out."""
     if deployment.ranks == 1 and len(machine.slots) == 1:
         assumed.append(
-            f"The whole model on {machine.slots[0].device.name}; device_map auto would leave in "
-            "RAM what doesn't fit."
+            tr(
+                "The whole model on {name}; device_map auto would leave in RAM what doesn't fit."
+            ).format(name=machine.slots[0].device.name)
         )
         return NOT_SPREAD
     if deployment.tensor_parallel_size == 1:
-        assumed.append("device_map auto deals the layers over the devices.")
+        assumed.append(tr("device_map auto deals the layers over the devices."))
     return MAPS[0]
 
 
@@ -240,9 +269,9 @@ def _check_choices(model: Model, deployment: Deployment) -> None:
     _choice("device_map", deployment.device_map, MAPS)
     # modeling_utils.py: "`tp_plan` and `device_map` are mutually exclusive".
     if deployment.tensor_parallel_size > 1 and deployment.device_map not in (None, NOT_SPREAD):
-        message = (
-            "device_map and tensor_parallel_size both share the model out; Transformers takes "
-            "one: leave out device_map."
+        message = tr(
+            "device_map and tensor_parallel_size both share the model out; "
+            "Transformers takes one: leave out device_map."
         )
         raise DeploymentError(message, field="device_map")
 
@@ -250,10 +279,9 @@ def _check_choices(model: Model, deployment: Deployment) -> None:
 def _choice(field: str, value: str | None, choices: tuple[str, ...]) -> None:
     if value is not None and value not in choices:
         # Transformers may well take it: it has flash_attention_4, for example.
-        message = (
-            f"{field} {value!r:.40} can't be planned for Transformers yet; {', '.join(choices)} "
-            "can."
-        )
+        message = tr(
+            "{field} {value!r:.40} can't be planned for Transformers yet; {names} can."
+        ).format(field=field, value=value, names=", ".join(choices))
         raise DeploymentError(message, field=field)
 
 

@@ -21,6 +21,7 @@ from engine.formats.weights import FORMATS
 from engine.runtimes.loading import stored_format
 from engine.runtimes.transformers import peaks, releases
 from engine.units import MIB
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from engine.devices.device import Device
     from engine.runtimes.transformers.settings import Settings
 
-_GRAPHS = "CUDA graphs of the compiled step"
+_GRAPHS = tr_later("CUDA graphs of the compiled step")
 _IN_FLIGHT = 4
 """Tensors that its threads read at a time."""
 
@@ -68,7 +69,7 @@ def _compiled(device: Device, settings: Settings) -> tuple[Estimate, ...]:
     compiles = settings.cache.form.static and not settings.cache.is_offloaded
     if not on_gpu or not compiles or settings.version < releases.AUTO_COMPILE:
         return ()
-    source = "torch.compile in mode reduce-overhead; a captured size of vLLM keeps 2 to 83 MiB"
+    source = tr("torch.compile in mode reduce-overhead; a captured size of vLLM keeps 2 to 83 MiB")
     graphs = Estimate(0, 32 * MIB, 512 * MIB, Basis.ASSUMED, source, "32 MiB", _GRAPHS)
     return (graphs,)
 
@@ -84,24 +85,26 @@ def loading(model: Model, settings: Settings, adapter_bytes: int, tp: int) -> tu
     packed = FORMATS.get(settings.deployment.weight_format)
     turned = packed is not None and packed.is_plain and packed.name != stored
     parts = [
-        _part(0, 32 * MIB, 64 * MIB, "segments not yet full"),
-        _part(0, matrix if turned else 0, _IN_FLIGHT * matrix, "tensors on their way"),
+        _part(0, 32 * MIB, 64 * MIB, tr("segments not yet full")),
+        _part(0, matrix if turned else 0, _IN_FLIGHT * matrix, tr("tensors on their way")),
     ]
     if held.unpacked_from:
         parts.append(
-            _part(0, experts or largest, 2 * (experts or largest), "a layer being unpacked")
+            _part(0, experts or largest, 2 * (experts or largest), tr("a layer being unpacked"))
         )
     elif packed is not None and not packed.is_plain and packed.name != stored:
-        text = "full-precision modules being quantised"
+        text = tr("full-precision modules being quantised")
         parts.append(_part(0, matrix, 2 * matrix, text))
     elif experts and stored in _PLAIN and settings.version >= releases.JOINED_EXPERTS:
-        parts.append(_part(0, experts, 2 * experts, "one layer's experts before they are joined"))
+        parts.append(
+            _part(0, experts, 2 * experts, tr("one layer's experts before they are joined"))
+        )
     elif packed is not None and packed.is_plain and packed.dtype != canonical(model.spec.dtype):
         # The head comes last, when no room is left in the block that the allocator began with.
-        parts.append(_part(0, 0, head, "the head being turned to another dtype"))
+        parts.append(_part(0, 0, head, tr("the head being turned to another dtype")))
     if adapter_bytes:
         # Made in the base's 16 bits, then turned to 32: what is let go of is partly taken again.
-        parts.append(_part(0, adapter_bytes // 4, adapter_bytes // 2, "adapters in 16 bits"))
+        parts.append(_part(0, adapter_bytes // 4, adapter_bytes // 2, tr("adapters in 16 bits")))
     return tuple(parts)
 
 

@@ -17,6 +17,7 @@ from engine.runtimes.vllm import workspaces
 from engine.runtimes.vllm.rules import Since
 from engine.runtimes.vllm.runner import Runner, Sampling, runner, sampling
 from engine.units import GIB, MIB, ceil_div
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec, AttentionSpec, LayerSpec
@@ -103,8 +104,10 @@ _COMPILED = 0.7
 Granite-3.1-8B; CodeLlama-7B has the same. V0's eager code keeps none."""
 _PASSED_ON = 2.5
 """Hidden states and residuals between stages: 2.1 and 2.9 of them in two starts."""
-_FORWARD_SOURCE = "fitted to six logged starts of 0.6 to 0.19 that peak in the forward pass"
-_SAMPLER_SOURCE = (
+_FORWARD_SOURCE = tr_later(
+    "fitted to six logged starts of 0.6 to 0.19 that peak in the forward pass"
+)
+_SAMPLER_SOURCE = tr_later(
     "vLLM v1/sample, v1/worker/gpu/sample: 44 logged starts of 0.6 to 0.19 within 0.01 GiB"
 )
 _UNPACKED_FROM, _AWQ_MARLIN = 256, (0, 5, 4)
@@ -128,7 +131,10 @@ def peak(step: Step, device: Device) -> Estimate:
     if step.item is not None and step.first_stage:
         parts = _with_encoder(step, step.item, device, parts)
     formula = " + ".join(
-        f"{p.label}: {p.formula}" if p is not parts[0] else p.formula for p in parts
+        tr("{label}: {formula}").format(label=p.label, formula=p.formula)
+        if p is not parts[0]
+        else p.formula
+        for p in parts
     )
     return total(parts, formula=formula)
 
@@ -196,14 +202,20 @@ def _sampler(step: Step, device: Device) -> Estimate:
     slack = likely // 100 + 4 * MIB
     if not device.compute_capability:
         slack += _WORKSPACE - _SMALL_WORKSPACE
-    formula = (
-        f"sampler: {word} B × {rows:,} rows × {spec.vocab_size:,} + {step.hidden_bytes / MIB:,.0f} "
-        f"MiB of hidden states + {(fixed - step.hidden_bytes) / MIB:,.0f} MiB"
+    formula = tr(
+        "sampler: {word} B × {rows} rows × {vocab_size} + "
+        "{hidden_bytes:,.0f} MiB of hidden states + {fixed:,.0f} MiB"
+    ).format(
+        word=word,
+        rows=grouped(rows),
+        vocab_size=grouped(spec.vocab_size),
+        hidden_bytes=step.hidden_bytes / MIB,
+        fixed=(fixed - step.hidden_bytes) / MIB,
     )
     low = likely - slack - (4 * cells if unseen else 0)
     high = likely + slack + (2 * cells if unseen else 0)
     return Estimate(
-        max(low, 0), likely, high, Basis.FITTED, _SAMPLER_SOURCE, formula, "peak of the sampler"
+        max(low, 0), likely, high, Basis.FITTED, _SAMPLER_SOURCE, formula, tr("peak of the sampler")
     )
 
 
@@ -215,22 +227,31 @@ def _forward(step: Step, device: Device) -> Estimate:
     likely = step.tokens * step.element_bytes * width
     likely += round(kept * step.hidden_bytes) + _workspace(device)
     spread = likely // 10
-    formula = (
-        f"forward pass: {step.tokens:,} tokens × ({width:,} + {kept:g} × "
-        f"{spec.hidden_size:,}) × {step.element_bytes} B"
+    formula = tr(
+        "forward pass: {tokens} tokens × ({width} + {kept:g} × {hidden_size}) × {element_bytes} B"
+    ).format(
+        tokens=grouped(step.tokens),
+        width=grouped(width),
+        kept=kept,
+        hidden_size=grouped(spec.hidden_size),
+        element_bytes=step.element_bytes,
     )
     if step.passes_on:
         likely += round(_PASSED_ON * step.hidden_bytes)
         spread += step.hidden_bytes // 2
-        formula += f" + {_PASSED_ON} × hidden states between stages"
+        formula += tr(" + {passed_on} × hidden states between stages").format(passed_on=_PASSED_ON)
     more = workspaces.passing_bytes(step) + workspaces.index_logits_bytes(step) + _unfolded(step)
     if more:
         likely += more
         spread += more // 10
-        formula += f" + {more / GIB:.2f} GiB of experts, index or unfolded context"
+        formula += tr(" + {more:.2f} GiB of experts, index or unfolded context").format(
+            more=more / GIB
+        )
     unpacked = _unpacked(step, device)
     if unpacked.likely_bytes:
-        formula += f" + {unpacked.likely_bytes / MIB:,.0f} MiB of one matrix unpacked"
+        formula += tr(" + {likely_bytes:,.0f} MiB of one matrix unpacked").format(
+            likely_bytes=unpacked.likely_bytes / MIB
+        )
     low, high = max(likely - spread, 0), likely + spread
     return Estimate(
         low + unpacked.low_bytes,
@@ -239,7 +260,7 @@ def _forward(step: Step, device: Device) -> Estimate:
         Basis.FITTED,
         _FORWARD_SOURCE,
         formula,
-        "peak of the forward pass",
+        tr("peak of the forward pass"),
     )
 
 

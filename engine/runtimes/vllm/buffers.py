@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from engine.architecture.spec import ModuleClass
 from engine.evidence import Basis, Estimate, exactly
 from engine.units import MIB
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +49,11 @@ def of_model(model: Model, tokens: int, *, is_last: bool) -> Estimate | None:
     if not row:
         return None
     return exactly(
-        tokens * row, Basis.EXACT, _SOURCE, f"{tokens:,} tokens × {row:,} B", "step buffers"
+        tokens * row,
+        Basis.EXACT,
+        _SOURCE,
+        tr("{tokens} tokens × {row} B").format(tokens=grouped(tokens), row=grouped(row)),
+        tr("step buffers"),
     )
 
 
@@ -57,11 +62,13 @@ def small(model: Model, size_bytes: int, tp: int, *, quantised: bool) -> Estimat
 
     Of an encoder under tensor parallelism some classes keep a projector whole.
     """
-    source = "80 logged starts: at most 0.1 % more than their tensors, 0.5 % where quantised or "
-    source += "where an encoder is cut"
+    source = tr(
+        "80 logged starts: at most 0.1 % more than their tensors, 0.5 % where quantised or "
+    )
+    source += tr("where an encoder is cut")
     cut_encoder = tp > 1 and any(t.module is ModuleClass.VISION for t in model.spec.outer)
     high = 16 * MIB + size_bytes // (200 if quantised or cut_encoder else 1000)
-    return Estimate(0, 0, high, Basis.FITTED, source, "", "small buffers")
+    return Estimate(0, 0, high, Basis.FITTED, source, "", tr("small buffers"))
 
 
 def zero_points(packed_bytes: int) -> Estimate:
@@ -70,21 +77,23 @@ def zero_points(packed_bytes: int) -> Estimate:
     They are 3/400 of what is packed in groups of 128, in 4 bits and in 8.
     """
     source = "vLLM gptq_marlin.py; two packings of Llama-3.1-8B, symmetric and not, 0.027 GiB apart"
-    return Estimate(-packed_bytes * 3 // 400, 0, 0, Basis.FITTED, source, "", "zero points dropped")
+    return Estimate(
+        -packed_bytes * 3 // 400, 0, 0, Basis.FITTED, source, "", tr("zero points dropped")
+    )
 
 
 def packing(size_bytes: int) -> Estimate:
     """Which modules are packed is for a file's publisher to choose, where there is no file yet."""
-    source = "eight files of other publishers: 1.1 % less to 3 % more than all layers packed"
+    source = tr("eight files of other publishers: 1.1 % less to 3 % more than all layers packed")
     low, high = -size_bytes * 12 // 1000, size_bytes * 3 // 100
-    return Estimate(low, 0, high, Basis.FITTED, source, "", "the publisher's packing")
+    return Estimate(low, 0, high, Basis.FITTED, source, "", tr("the publisher's packing"))
 
 
 def read_from_device(size_bytes: int) -> Estimate:
     """What ROCm's figure has beside tensors: it is read from the device, not from PyTorch."""
     source = "vLLM platforms/rocm.py; five starts: 0.06 GiB at 1 GiB, 0.3 to 2 % of larger ones"
     likely, high = 32 * MIB + size_bytes * 3 // 1000, 64 * MIB + size_bytes // 50
-    return Estimate(0, likely, high, Basis.FITTED, source, "", "held by the allocator")
+    return Estimate(0, likely, high, Basis.FITTED, source, "", tr("held by the allocator"))
 
 
 def _count(value: object) -> int:

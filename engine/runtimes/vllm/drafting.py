@@ -19,13 +19,14 @@ from engine.evidence import Basis, Estimate, total
 from engine.runtimes.checks import splits_evenly
 from engine.runtimes.kept import doubts_in
 from engine.runtimes.vllm.rotary import rotary_table
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.architecture.spec import Doubt
     from engine.deployment.spec import Deployment
 
-_SOURCE, _LABEL = "vLLM v1/spec_decode/llm_base_proposer.py", "draft model"
+_SOURCE, _LABEL = "vLLM v1/spec_decode/llm_base_proposer.py", tr_later("draft model")
 
 
 def check_draft(deployment: Deployment) -> None:
@@ -38,14 +39,16 @@ def check_draft(deployment: Deployment) -> None:
     if draft is None:
         return
     if not deployment.speculative_tokens:
-        message = "draft_model needs speculative_tokens: how many tokens it drafts a step."
+        message = tr("draft_model needs speculative_tokens: how many tokens it drafts a step.")
         raise DeploymentError(message, field="speculative_tokens")
     if draft.is_gguf:
-        message = f"vLLM doesn't load the draft {draft.id}: it is a GGUF file."
+        message = tr("vLLM doesn't load the draft {id}: it is a GGUF file.").format(id=draft.id)
         raise DeploymentError(message, field="draft_model")
     tp = deployment.tensor_parallel_size
     if not splits_evenly(draft.spec, tp):
-        message = f"tensor_parallel_size {tp} doesn't divide the heads or widths of {draft.id}."
+        message = tr(
+            "tensor_parallel_size {tp} doesn't divide the heads or widths of {id}."
+        ).format(tp=tp, id=draft.id)
         raise DeploymentError(message, field="draft_model")
 
 
@@ -90,8 +93,10 @@ def draft_weights(
     direction = None if _reads(draft) and found.direction is Direction.UPPER else found.direction
     parts = [counted(size, direction, found.basis, found.source, label=_LABEL)]
     if shared:
-        source = f"{_SOURCE}: kept where they differ from the target's"
-        parts.append(Estimate(0, own, shared, Basis.FITTED, source, "", "the draft's embeddings"))
+        source = tr("{source}: kept where they differ from the target's").format(source=_SOURCE)
+        parts.append(
+            Estimate(0, own, shared, Basis.FITTED, source, "", tr("the draft's embeddings"))
+        )
     table = rotary_table(draft, element_bytes)
     if table is not None and table != rotary_table(target, element_bytes):
         parts.append(table)

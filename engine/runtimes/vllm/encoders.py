@@ -23,14 +23,15 @@ from engine.architecture.spec import ModuleClass
 from engine.budget.sequence_state import CACHED
 from engine.evidence import Basis, Estimate
 from engine.units import GIB, MIB
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.architecture.spec import ArchitectureSpec
     from engine.runtimes.vllm.rules import Version
 
-_SOURCE = "vLLM profile_run with the largest items; Gemma 3 4B and 12B within 0.01 GiB"
-_UNKNOWN = "Gemma 3 holds 0.18 GiB more, Qwen2.5-VL 2 GiB more than text alone"
+_SOURCE = tr_later("vLLM profile_run with the largest items; Gemma 3 4B and 12B within 0.01 GiB")
+_UNKNOWN = tr_later("Gemma 3 holds 0.18 GiB more, Qwen2.5-VL 2 GiB more than text alone")
 _BATCHED, _IN_TURNS = (0, 23), (0, 22)
 """The first version that surely encodes frames together, and the first that may not go in turns."""
 _WRITTEN_OUT = "vLLM models/gemma4_mm.py; transformers _position_embeddings"
@@ -67,12 +68,14 @@ class Item:
                 50 * MIB, 200 * MIB, 2100 * MIB, Basis.ASSUMED, _UNKNOWN, "200 MiB", "encoder"
             )
         pixels = 2 * self.pixels if with_pixels else 0
-        formula = f"{self.tokens:,} embeddings and the pixels of {self.count} items"
+        formula = tr("{tokens} embeddings and the pixels of {count} items").format(
+            tokens=grouped(self.tokens), count=self.count
+        )
         size = embeddings + pixels
         # Some processors hand pixels over in 32 bits, which are copied once more.
         high = size * 21 // 20 + 8 * MIB + 2 * pixels
         return Estimate(
-            size * 19 // 20, size, high, Basis.FITTED, _SOURCE, formula, "largest images"
+            size * 19 // 20, size, high, Basis.FITTED, _SOURCE, formula, tr("largest images")
         )
 
     def peak(self, element_bytes: int, version: Version, card_bytes: int) -> Estimate:
@@ -81,12 +84,15 @@ class Item:
             return self._written_out(element_bytes, version, card_bytes)
         rows = self.patches * self.width * element_bytes
         pixels = 2 * self.pixels
-        formula = (
-            f"{self.patches:,} patches × {self.width:,} × {element_bytes} B = {rows / GIB:.2f}"
+        formula = tr("{patches} patches × {width} × {element_bytes} B = {rows:.2f}").format(
+            patches=grouped(self.patches),
+            width=grouped(self.width),
+            element_bytes=element_bytes,
+            rows=rows / GIB,
         )
         return Estimate(
             round(_LOW * rows), rows + pixels, round(_HIGH * rows) + pixels, Basis.FITTED, _SOURCE,
-            f"{formula} GiB and pixels", "peak of the encoder",
+            tr("{formula} GiB and pixels").format(formula=formula), tr("peak of the encoder"),
         )  # fmt: skip
 
     def _written_out(self, element_bytes: int, version: Version, card_bytes: int) -> Estimate:
@@ -100,13 +106,17 @@ class Item:
             least = 1
             together = together if version >= _IN_TURNS else 1
         pixels = 2 * self.pixels
-        formula = (
-            f"{together} frames × {cells:,} × {_INDEX_BYTES + element_bytes} B = "
-            f"{together * frame / GIB:.2f} GiB and pixels"
+        formula = tr(
+            "{together} frames × {cells} × {index_bytes} B = {together_2:.2f} GiB and pixels"
+        ).format(
+            together=together,
+            cells=grouped(cells),
+            index_bytes=_INDEX_BYTES + element_bytes,
+            together_2=together * frame / GIB,
         )
         return Estimate(
             least * frame, together * frame + pixels, together * frame * 6 // 5 + 2 * pixels,
-            Basis.FITTED, _WRITTEN_OUT, formula, "peak of the encoder",
+            Basis.FITTED, _WRITTEN_OUT, formula, tr("peak of the encoder"),
         )  # fmt: skip
 
 

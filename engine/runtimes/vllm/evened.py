@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Region
 from engine.runtimes.vllm.rules import Since
 from engine.units import GIB
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.budget.model import RankBudget
@@ -57,16 +58,18 @@ def _cut(rank: RankBudget, block_bytes: int, blocks: int) -> RankBudget:
     over = (cache.estimate.likely_bytes // block_bytes - blocks) * block_bytes
     if not over:
         return rank
-    said = f"{over / GIB:,.2f} unused, as the poorest rank’s pool is smaller"
+    said = tr("{over:,.2f} unused, as the poorest rank’s pool is smaller").format(over=over / GIB)
     headroom = rank.regions[Region.HEADROOM]
     changed = {
         Region.KV_CACHE: replace(
-            cache, estimate=_grown(cache.estimate, -over, said), note=f"{cache.note}; {said}"
+            cache,
+            estimate=_grown(cache.estimate, -over, said),
+            note=tr("{note}; {said}").format(note=cache.note, said=said),
         ),
         Region.HEADROOM: replace(
             headroom,
-            estimate=_grown(headroom.estimate, over, f"and {said}"),
-            note=f"{headroom.note}, and {said}",
+            estimate=_grown(headroom.estimate, over, tr("and {said}").format(said=said)),
+            note=tr("{note}, and {said}").format(note=headroom.note, said=said),
         ),
     }
     return replace(rank, regions={**rank.regions, **changed}, unmatched_bytes=over)
@@ -75,7 +78,9 @@ def _cut(rank: RankBudget, block_bytes: int, blocks: int) -> RankBudget:
 def _grown(found: Estimate, by_bytes: int, said: str) -> Estimate:
     sizes = (found.low_bytes, found.likely_bytes, found.high_bytes)
     low, likely, high = (max(size + by_bytes, 0) for size in sizes)
-    formula = f"{found.formula}; {said}" if found.formula else said
+    formula = (
+        tr("{formula}; {said}").format(formula=found.formula, said=said) if found.formula else said
+    )
     return replace(
         found, low_bytes=low, likely_bytes=likely, high_bytes=high, formula=formula, parts=()
     )

@@ -21,6 +21,7 @@ from engine.runtimes.overheads import has_fast_links
 from engine.runtimes.vllm.rules import Since
 from engine.runtimes.vllm.runner import Runner
 from engine.units import GIB, MIB, ceil_div
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec
@@ -67,29 +68,41 @@ class _Law(NamedTuple):
 
 
 _LAWS = Since[_Law](
-    ((0,), _Law(0.3, 0.6, 0.4, 1.15, 0.6, 1.0, 0.3, 2.0, "captured: one start of 0.5")),
-    ((0, 6), _Law(0.15, 0.15, 0.02, 1.15, 0.6, 1.0, 0.5, 2, "captured: seven starts of 0.6, 0.7")),
+    ((0,), _Law(0.3, 0.6, 0.4, 1.15, 0.6, 1.0, 0.3, 2.0, tr_later("captured: one start of 0.5"))),
+    ((0, 6), _Law(0.15, 0.15, 0.02, 1.15, 0.6, 1.0, 0.5, 2, tr_later(
+"captured: seven starts of "
+"0.6, 0.7"
+))),
     (
         (0, 8),
-        _Law(0.1, 0.15, 0.02, 1.15, 0.6, 1.0, 0.25, 3.0, "captured: eight starts of 0.8 to 0.10"),
+        _Law(0.1, 0.15, 0.02, 1.15, 0.6, 1.0, 0.25, 3.0, tr_later(
+"captured: eight starts of "
+"0.8 to 0.10"
+)),
     ),
     (
         (0, 11),
         _Law(
             0.1, 0.138, 0.021, 1.146, 0.6, 1.0, 0.0, 1.6,
-            "captured: ten starts of 0.11 to 0.16, of which five read less than nothing: what the "
-            "profile run left in PyTorch's hands is given back meanwhile", 0.0,
+            tr_later(
+"captured: ten starts of 0.11 to 0.16, of which five read less "
+"than nothing: what the profile run left in PyTorch's hands is "
+"given back meanwhile"
+), 0.0,
         ),
     ),
     (
         (0, 17),
-        _Law(0.1, 0.138, 0.021, 1.146, 0.6, 1.0, 0.77, 1.18, "captured: 41 starts of 0.19 on H100"),
+        _Law(0.1, 0.138, 0.021, 1.146, 0.6, 1.0, 0.77, 1.18, tr_later(
+"captured: 41 starts of 0.19 "
+"on H100"
+)),
     ),
     (
         (0, 20),
         _Law(
             0.05, 0.132, 0.042, 1.2, 0.4, 1.5, 0.4, 1.5,
-            "estimated by vLLM itself: 41 starts of 0.19, seven since",
+            tr_later("estimated by vLLM itself: 41 starts of 0.19, seven since"),
         ),
     ),
 )  # fmt: skip
@@ -160,7 +173,7 @@ def _count(largest: int, version: Version) -> int:
 def memory(step: Step, sizes: Captures, device: Device) -> Estimate:
     """Graphs of ``sizes`` over the layers of the stage."""
     if not sizes.graphs:
-        return exactly(0, Basis.EXACT, "enforce_eager captures no graphs")
+        return exactly(0, Basis.EXACT, tr("enforce_eager captures no graphs"))
     law = _LAWS.at(step.version)
     spec, tp = step.spec, step.tensor_parallel_size
     graphs = sizes.graphs * (2 if step.adapters and step.version >= _ADAPTERS_TWICE else 1)
@@ -176,12 +189,12 @@ def memory(step: Step, sizes: Captures, device: Device) -> Estimate:
     experts = 0.0
     if any(layer.moe for layer, _ in kinds):
         experts = law.experts * GIB * graphs / _FITTED_GRAPHS
-    formula = (
-        f"{constant / GIB:.2f} GiB + {each:.3g} MiB × {weight:,.0f} layers × {graphs} sizes "
-        f"+ {pool / MIB:,.0f} MiB for the largest"
-    )
+    formula = tr(
+        "{constant:.2f} GiB + {each:.3g} MiB × {weight:,.0f} layers × "
+        "{graphs} sizes + {pool:,.0f} MiB for the largest"
+    ).format(constant=constant / GIB, each=each, weight=weight, graphs=graphs, pool=pool / MIB)
     if experts:
-        formula += f" + {experts / GIB:.2f} GiB for experts"
+        formula += tr(" + {experts:.2f} GiB for experts").format(experts=experts / GIB)
     lowest, highest = law.low, law.high
     if experts or step.runner is Runner.V2 or any(layer.state for layer, _ in kinds):
         lowest, highest = min(lowest, _WIDER[0]), max(highest, _WIDER[1])
@@ -192,7 +205,7 @@ def memory(step: Step, sizes: Captures, device: Device) -> Estimate:
     basis, source = Basis.FITTED, law.source
     if not step.keeps_cache:
         low, basis = 0, Basis.ASSUMED
-        source = "no start of an encoder is on record: at most as much as a decoder's"
+        source = tr("no start of an encoder is on record: at most as much as a decoder's")
     return Estimate(low, likely, high, basis, source, formula)
 
 

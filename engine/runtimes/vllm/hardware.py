@@ -14,6 +14,7 @@ from engine.budget.weights import AS_STORED
 from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.runtimes.loading import stored_format
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -24,13 +25,13 @@ _FROM_TURING = ("fp8", "awq")
 """Formats that vLLM refuses below compute capability 7.5."""
 _LOW_BITS = ("mxfp4", "nvfp4", "mxfp8")
 _NOT_ON_AMD = ("awq", "gptq", "int8", "nf4")
-_ON_HOST = (
-    "There is no GPU: vLLM's CPU backend has rules of its own, so this is its GPU arithmetic on "
-    "the machine's RAM."
+_ON_HOST = tr_later(
+    "There is no GPU: vLLM's CPU backend has rules of its own, so this is "
+    "its GPU arithmetic on the machine's RAM."
 )
-_ON_APPLE = (
-    "vLLM has no backend for Apple's GPU; this is its arithmetic for CUDA, on the memory that "
-    "Metal would give."
+_ON_APPLE = tr_later(
+    "vLLM has no backend for Apple's GPU; this is its arithmetic for CUDA, "
+    "on the memory that Metal would give."
 )
 
 
@@ -43,10 +44,11 @@ def check_format(model: Model, deployment: Deployment, device: Device) -> None:
     name = _format(model, deployment)
     capability = device.compute_capability
     if device.vendor is Vendor.NVIDIA and 0 < capability < 7.5 and name.startswith(_FROM_TURING):
-        message = (
-            f"vLLM refuses {name} weights on {device.name}: the method isn't supported for this "
-            f"GPU; minimum capability 7.5, its own {capability:.1f}."
-        )
+        message = tr(
+            "vLLM refuses {name} weights on {name_2}: the method isn't "
+            "supported for this GPU; minimum capability 7.5, its own "
+            "{capability:.1f}."
+        ).format(name=name, name_2=device.name, capability=capability)
         raise DeploymentError(message, field="weight_format")
 
 
@@ -63,9 +65,17 @@ def device_warnings(model: Model, deployment: Deployment, device: Device, dtype:
         return [_ON_APPLE]
     name = _format(model, deployment)
     if not is_fitted(device):
-        found = [f"vLLM's fitted figures come from NVIDIA GPUs; on {device.name} they are assumed."]
+        found = [
+            tr("vLLM's fitted figures come from NVIDIA GPUs; on {name} they are assumed.").format(
+                name=device.name
+            )
+        ]
         if device.vendor is Vendor.AMD and name.startswith(_NOT_ON_AMD):
-            found.append(f"vLLM's own table lists no {name} kernels for AMD: it may refuse.")
+            found.append(
+                tr("vLLM's own table lists no {name} kernels for AMD: it may refuse.").format(
+                    name=name
+                )
+            )
         return found
     return _cuda_warnings(name, device, dtype)
 
@@ -75,15 +85,23 @@ def _cuda_warnings(name: str, device: Device, dtype: str) -> list[str]:
     found: list[str] = []
     if 0 < capability < 8 and dtype == "bfloat16":
         found.append(
-            f"{device.name} has no BF16: start vLLM with --dtype half; the sizes are the same."
+            tr("{name} has no BF16: start vLLM with --dtype half; the sizes are the same.").format(
+                name=device.name
+            )
         )
     if 0 < capability < 8 and name.startswith(_LOW_BITS):
-        found.append(f"No record shows vLLM loading {name} weights on {device.name}.")
-    elif 0 < capability < 8.9 and name.startswith("fp8"):
-        older = " (releases before Turing was added refuse)" if capability < 8 else ""
         found.append(
-            f"{device.name} computes in 16 bits: FP8 weights stay at 1 byte, for weights only "
-            f"(Marlin){older}."
+            tr("No record shows vLLM loading {name} weights on {name_2}.").format(
+                name=name, name_2=device.name
+            )
+        )
+    elif 0 < capability < 8.9 and name.startswith("fp8"):
+        older = tr(" (releases before Turing was added refuse)") if capability < 8 else ""
+        found.append(
+            tr(
+                "{name} computes in 16 bits: FP8 weights stay at 1 byte, for "
+                "weights only (Marlin){older}."
+            ).format(name=device.name, older=older)
         )
     return found
 

@@ -20,6 +20,7 @@ from engine.runtimes.vllm.fused import fused_sizes
 from engine.runtimes.vllm.rotary import rotary_table
 from engine.runtimes.vllm.rules import Since
 from engine.units import MIB, align_up, ceil_div
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,11 +74,11 @@ def _additions(
     if found.quantised and cache_rules.LATENTS.at(loading.version):
         parts.append(_absorbed(spec, layers, loading.split, found.weight_format))
     if adapters:
-        source = (
+        source = tr(
             "vLLM lora/layers; a start of Llama-3.2-3B shows 1 % less, one of Qwen3-4B 8 % more"
         )
         low, high = adapters * 98 // 100, adapters * 11 // 10
-        parts.append(Estimate(low, adapters, high, Basis.FITTED, source, "", "LoRA slots"))
+        parts.append(Estimate(low, adapters, high, Basis.FITTED, source, "", tr("LoRA slots")))
     if loading.draft is not None:
         tp = loading.split.tensor_parallel_size
         width = loading.element_bytes
@@ -122,8 +123,12 @@ def _idle_head(spec: ArchitectureSpec, loading: Loading) -> Estimate | None:
     tp = loading.split.tensor_parallel_size
     words = align_up(spec.vocab_size, VOCAB_MULTIPLE) // tp
     size = words * spec.hidden_size * loading.element_bytes
-    formula = f"{words:,} words × {spec.hidden_size:,} × {loading.element_bytes} B"
-    return exactly(size, Basis.EXACT, "vLLM deepseek_v3.py (0.6.6)", formula, "idle head")
+    formula = tr("{words} words × {hidden_size} × {element_bytes} B").format(
+        words=grouped(words),
+        hidden_size=grouped(spec.hidden_size),
+        element_bytes=loading.element_bytes,
+    )
+    return exactly(size, Basis.EXACT, "vLLM deepseek_v3.py (0.6.6)", formula, tr("idle head"))
 
 
 def _packed_bytes(spec: ArchitectureSpec, found: Weights, layers: range, loading: Loading) -> int:
@@ -152,8 +157,8 @@ def _rounding(spec: ArchitectureSpec, fmt: str, layers: range, loading: Loading)
     )
     if not size:
         return None
-    source = "PyTorch's allocator: tensors of 10 MiB and more take whole 2 MiB"
-    return Estimate(0, size, size, Basis.FITTED, source, "", "allocator rounding")
+    source = tr("PyTorch's allocator: tensors of 10 MiB and more take whole 2 MiB")
+    return Estimate(0, size, size, Basis.FITTED, source, "", tr("allocator rounding"))
 
 
 def _rest(size_bytes: int) -> int:
@@ -202,10 +207,12 @@ def _padded_experts(spec: ArchitectureSpec, experts: int, loading: Loading) -> E
     padded = align_up(spec.hidden_size, to.hidden) * align_up(width, to.expert)
     plain = spec.hidden_size * width
     size = experts * (padded - plain) // plain
-    formula = f"{spec.hidden_size:,} × {width:,} padded to {padded:,} elements an expert matrix"
+    formula = tr("{hidden_size} × {width} padded to {padded} elements an expert matrix").format(
+        hidden_size=grouped(spec.hidden_size), width=grouped(width), padded=grouped(padded)
+    )
     low, likely, high = (round(size * share) for share in (to.low, to.likely, to.high))
     basis = Basis.EXACT if low == high else Basis.FITTED
-    return Estimate(low, likely, high, basis, to.source, formula, "expert padding")
+    return Estimate(low, likely, high, basis, to.source, formula, tr("expert padding"))
 
 
 @lru_cache(maxsize=CACHED)
@@ -226,7 +233,7 @@ def _absorbed(spec: ArchitectureSpec, layers: range, split: Split, fmt: str) -> 
             size += count * a.kv_lora_rank * heads * (a.qk_nope_head_dim + a.v_head_dim) * 2
     if not size:
         return None
-    return exactly(size, Basis.EXACT, "vLLM mla_attention.py", label="absorbed projections")
+    return exactly(size, Basis.EXACT, "vLLM mla_attention.py", label=tr("absorbed projections"))
 
 
 def _packs_up(layer: LayerSpec, sizes: Mapping[int, list[int]], split: Split) -> bool:

@@ -21,13 +21,14 @@ from engine.runtimes.vllm.fused import fused_sizes
 from engine.runtimes.vllm.parallel import has_experts
 from engine.runtimes.vllm.rules import Since
 from engine.units import align_up
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.runtimes.vllm.loader import Loading
 
-_BUFFER, _HEAD = "input buffer", "head before it is tied"
-_MATRIX, _WHOLE = "a matrix in 16 bits", "weights in 16 bits"
+_BUFFER, _HEAD = tr_later("input buffer"), tr_later("head before it is tied")
+_MATRIX, _WHOLE = tr_later("a matrix in 16 bits"), tr_later("weights in 16 bits")
 WHILE_READING = frozenset({_BUFFER, _HEAD, _MATRIX, _WHOLE})
 """Parts that lie there while files are read: those of the peak that vLLM prints."""
 _BUFFERED_SINCE, _UNBUFFERED = (0, 8), (0, 22)
@@ -61,7 +62,11 @@ def _input_buffer(model: Model, loading: Loading) -> Estimate | None:
     if loading.version < _BUFFERED_SINCE:
         return None
     size = loading.tokens * model.spec.hidden_size * loading.element_bytes
-    formula = f"{loading.tokens:,} tokens × {model.spec.hidden_size:,} × {loading.element_bytes} B"
+    formula = tr("{tokens} tokens × {hidden_size} × {element_bytes} B").format(
+        tokens=grouped(loading.tokens),
+        hidden_size=grouped(model.spec.hidden_size),
+        element_bytes=loading.element_bytes,
+    )
     low = 0 if loading.version >= _UNBUFFERED else size
     source = "vLLM gpu_model_runner.py (inputs_embeds)"
     return Estimate(low, size, size, Basis.FITTED, source, formula, _BUFFER)
@@ -74,7 +79,11 @@ def _untied_head(model: Model, layers: range, loading: Loading) -> Estimate | No
     words = align_up(spec.vocab_size, VOCAB_MULTIPLE) // loading.split.tensor_parallel_size
     size = words * spec.hidden_size * loading.element_bytes
     at_once = spec.model_type in _TIED_AT_ONCE
-    formula = f"{words:,} words × {spec.hidden_size:,} × {loading.element_bytes} B"
+    formula = tr("{words} words × {hidden_size} × {element_bytes} B").format(
+        words=grouped(words),
+        hidden_size=grouped(spec.hidden_size),
+        element_bytes=loading.element_bytes,
+    )
     source = "vLLM models/*.py (tie_weights)"
     likely = 0 if at_once else size
     return Estimate(0, likely, size, Basis.FITTED, source, formula, _HEAD)
@@ -109,7 +118,9 @@ def _laid_out(model: Model, layers: range, fmt: str, loading: Loading) -> Estima
     size = _largest(model, layers, loading, fmt)
     source = "vLLM marlin_utils.py, fused_moe/oracle: process_weights_after_loading"
     likely, high = (size, 2 * size) if anew else (0, size)
-    return Estimate(0, likely, high, Basis.ASSUMED, source, f"{size:,} B", "a layer laid out anew")
+    return Estimate(
+        0, likely, high, Basis.ASSUMED, source, f"{size:,} B", tr("a layer laid out anew")
+    )
 
 
 def _largest(model: Model, layers: range, loading: Loading, fmt: str) -> int:

@@ -11,12 +11,15 @@ from engine.evidence import Basis, Estimate, exactly
 from engine.runtimes.overheads import has_fast_links
 from engine.runtimes.vllm import rules
 from engine.units import MIB, ceil_div
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.devices.device import Device
     from engine.runtimes.vllm.rules import Span, Version
 
-_PENALTIES = "vLLM 0.33 v1/worker/gpu/sample: penalties, logit_bias, bad_words, block tables"
+_PENALTIES = tr_later(
+    "vLLM 0.33 v1/worker/gpu/sample: penalties, logit_bias, bad_words, block tables"
+)
 _LISTED_TOKENS = 2 * 1024 + 128 + 1024 + 129
 """Entries of a row for allowed and biased tokens, stop tokens, bad words and their offsets."""
 
@@ -25,7 +28,7 @@ def inside(device: Device, version: Version, tp: int, pp: int, *, eager: bool) -
     """Growth outside PyTorch that vLLM charges to its budget."""
     if device.vendor is Vendor.AMD:
         span = rules.PARALLEL_ON_ROCM if tp > 1 else rules.INSIDE_ON_ROCM
-        return _spanned(span, "starts on MI300X and MI355X", _label(tp, pp))
+        return _spanned(span, tr("starts on MI300X and MI355X"), _label(tp, pp))
     hopper = int(device.compute_capability) in (0, 9)
     return _inside(version, tp, pp, has_fast_links(device), hopper, eager)
 
@@ -53,12 +56,12 @@ def _inside(
         known = rules.INSIDE_ON_HOPPER.at(version)
     if known is not None and fast and hopper:
         span = known
-    source = "“non-torch memory” of logged starts, by version"
+    source = tr("“non-torch memory” of logged starts, by version")
     return _spanned(span, source, _label(tp, pp))
 
 
 def _label(tp: int, pp: int) -> str:
-    return "workspaces" if tp * pp == 1 else "collectives, workspaces"
+    return "workspaces" if tp * pp == 1 else tr("collectives, workspaces")
 
 
 def libraries(room_bytes: int) -> Estimate:
@@ -68,7 +71,7 @@ def libraries(room_bytes: int) -> Estimate:
 
 @lru_cache(maxsize=256)
 def _libraries(likely: int) -> Estimate:
-    source = "whole-card readings beyond vLLM's own terms"
+    source = tr("whole-card readings beyond vLLM's own terms")
     formula = f"{likely // MIB} MiB"
     high = rules.LIBRARIES.high
     return Estimate(0, likely, high, Basis.ASSUMED, source, formula, "libraries")
@@ -85,11 +88,13 @@ def sampler_buffers(vocab_size: int, rows: int, tables: int) -> Estimate:
     """
     counters, masks = rows * vocab_size * 4, rows * ceil_div(vocab_size, 32) * 4
     size = counters + masks + rows * (tables + _LISTED_TOKENS) * 4
-    formula = (
-        f"{rows:,} rows × (4 × {vocab_size:,} + 4 × {ceil_div(vocab_size, 32):,} "
-        f"+ 4 × {tables + _LISTED_TOKENS:,}) B"
+    formula = tr("{rows} rows × (4 × {vocab_size} + 4 × {ceil_div} + 4 × {tables}) B").format(
+        rows=grouped(rows),
+        vocab_size=grouped(vocab_size),
+        ceil_div=grouped(ceil_div(vocab_size, 32)),
+        tables=grouped(tables + _LISTED_TOKENS),
     )
-    return exactly(size, Basis.EXACT, _PENALTIES, formula, "sampler buffers")
+    return exactly(size, Basis.EXACT, _PENALTIES, formula, tr("sampler buffers"))
 
 
 def slack(room_bytes: int) -> Estimate:
@@ -99,7 +104,7 @@ def slack(room_bytes: int) -> Estimate:
 
 @lru_cache(maxsize=256)
 def _slack(likely: int) -> Estimate:
-    source = "whole-card readings beyond context and libraries: 350 to 1,000 MiB in all"
+    source = tr("whole-card readings beyond context and libraries: 350 to 1,000 MiB in all")
     return Estimate(0, likely, rules.SLACK.high, Basis.ASSUMED, source, f"{likely // MIB} MiB")
 
 

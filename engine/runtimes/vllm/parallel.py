@@ -17,6 +17,7 @@ from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject
 from engine.budget.sequence_state import CACHED, layer_kinds
 from engine.errors import DeploymentError
 from engine.runtimes.vllm.rules import Since
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -58,10 +59,14 @@ def layers_per_stage(
     message = ""
     if len(asked) != stages:
         stated = ", ".join(map(str, asked))
-        message = f"pp_layer_partition {stated}: pipeline_parallel_size {stages} takes as many."
+        message = tr(
+            "pp_layer_partition {stated}: pipeline_parallel_size {stages} takes as many."
+        ).format(stated=stated, stages=stages)
     elif sum(asked) != layers or min(asked) < 0:
-        added = f"{' + '.join(map(str, asked))} = {sum(asked)}"
-        message = f"pp_layer_partition {added} has to come to the model's {layers} layers."
+        added = tr("{names} = {sum}").format(names=" + ".join(map(str, asked)), sum=sum(asked))
+        message = tr(
+            "pp_layer_partition {added} has to come to the model's {layers} layers."
+        ).format(added=added, layers=layers)
     if message:
         raise DeploymentError(message, field="pp_layer_partition")
     return asked
@@ -105,7 +110,9 @@ def _shares(spec: ArchitectureSpec) -> bool:
 # The same model each time: what is worked out from it is cached by its identity.
 @lru_cache(maxsize=CACHED)
 def _bounded(model: Model) -> Model:
-    reason = "with tensor, data and expert parallelism together, vLLM may keep this model's shared "
-    reason += "experts whole on every rank: counted as cut"
+    reason = tr(
+        "with tensor, data and expert parallelism together, vLLM may keep this model's shared "
+    )
+    reason += tr("experts whole on every rank: counted as cut")
     doubt = Doubt(Subject.WEIGHTS, reason, Direction.LOWER)
     return replace(model, spec=replace(model.spec, doubts=(*model.spec.doubts, doubt)))

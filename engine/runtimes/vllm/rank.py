@@ -15,6 +15,7 @@ from engine.runtimes.vllm import overheads, rules, transients
 from engine.runtimes.vllm.hardware import is_fitted
 from engine.runtimes.vllm.startup import startup
 from engine.units import GIB
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.devices.device import Device, Slot
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from engine.runtimes.vllm.stage import StagePlan
     from engine.runtimes.vllm.startup import Startup
 
-_RESERVES = "vLLM takes the whole rest of its share at start, whatever the plan needs."
+_RESERVES = tr_later("vLLM takes the whole rest of its share at start, whatever the plan needs.")
 
 
 class Need(NamedTuple):
@@ -56,18 +57,20 @@ def rank_budget(
             Region.ACTIVATIONS,
             _on(slot.device, start.activations),
             None,
-            f"{settings.tokens:,} tokens a step, {settings.rows:,} sampled rows",
+            tr("{tokens} tokens a step, {rows} sampled rows").format(
+                tokens=grouped(settings.tokens), rows=grouped(settings.rows)
+            ),
         ),
         Region.CUDA_GRAPHS: _graphs_region(settings, start, slot.device),
         Region.RUNTIME: _runtime_region(_on(slot.device, runtime), slot.device),
         Region.ALLOCATOR: RegionBudget(
-            Region.ALLOCATOR, beside.slack, 0, "Held but unused, outside the budget"
+            Region.ALLOCATOR, beside.slack, 0, tr("Held but unused, outside the budget")
         ),
     }
     regions[Region.HEADROOM] = _headroom(settings, beside, runtime)
     unused = share_bytes - inside.likely_bytes if stage.layout is None else 0
     if beside.left_bytes < 0 < unused:
-        why = "vLLM starts only where all of its share is free, whatever it takes of it"
+        why = tr("vLLM starts only where all of its share is free, whatever it takes of it")
         kept = exactly(unused, Basis.SETTING, why, beside.formula)
         regions[Region.HEADROOM] = RegionBudget(Region.HEADROOM, kept, 0, why)
     regions[Region.FOREIGN] = RegionBudget(
@@ -133,7 +136,9 @@ def _beside(
     slack = overheads.slack(max(room - libraries.likely_bytes, 0))
     left = room - libraries.likely_bytes - slack.likely_bytes
     soft = libraries.likely_bytes + slack.likely_bytes
-    formula = f"{_gib(allocatable)} − {_gib(taken + soft)} = {_gib(left)} GiB"
+    formula = tr("{gib} − {gib_2} = {gib_3} GiB").format(
+        gib=_gib(allocatable), gib_2=_gib(taken + soft), gib_3=_gib(left)
+    )
     return _Beside([*firm, libraries], slack, left, formula)
 
 
@@ -142,7 +147,7 @@ def _pool(
 ) -> tuple[Estimate, int]:
     """The pool, and the same with its sign: negative when nothing is left."""
     if stage.layout is None:
-        return exactly(0, Basis.EXACT, "no layer keeps a cache"), 0
+        return exactly(0, Basis.EXACT, tr("no layer keeps a cache")), 0
     given = _given(settings, stage.layout.bytes_per_block)
     if given is not None:
         return exactly(given[0], Basis.SETTING, given[1], needed.formula), given[0]
@@ -154,10 +159,18 @@ def _pool(
     raw = asked[1] - inside.likely_bytes
     terms = " − ".join([_gib(part.likely_bytes) for part in inside.parts])
     blocks = max(raw, 0) // stage.layout.bytes_per_block
-    formula = (
-        f"one sequence at the least: {stage.equation}; needed: {needed.formula}; reserved: "
-        f"{share:g} × {_gib(allocatable.likely_bytes)} − {terms} = {_gib(raw)} GiB "
-        f"= {blocks:,} blocks"
+    formula = tr(
+        "one sequence at the least: {equation}; needed: {formula}; "
+        "reserved: {share:g} × {gib} − {terms} = {gib_2} GiB = {blocks} "
+        "blocks"
+    ).format(
+        equation=stage.equation,
+        formula=needed.formula,
+        share=share,
+        gib=_gib(allocatable.likely_bytes),
+        terms=terms,
+        gib_2=_gib(raw),
+        blocks=grouped(blocks),
     )
     # What a start takes is read from what the system has available: cached files move it.
     moves = stage.weights.estimate.likely_bytes // 10 if device.kind is DeviceKind.UNIFIED else 0
@@ -166,7 +179,9 @@ def _pool(
         max(raw, 0),
         max(asked[2] - inside.low_bytes + moves, 0),
         Basis.FITTED if is_fitted(device) else Basis.ASSUMED,
-        f"vLLM {settings.deployment.runtime_version}: share of the device less what start-up takes",
+        tr("vLLM {runtime_version}: share of the device less what start-up takes").format(
+            runtime_version=settings.deployment.runtime_version
+        ),
         formula,
     )
     return estimate, raw
@@ -177,11 +192,13 @@ def _given(settings: Settings, block_bytes: int) -> tuple[int, str] | None:
     deployment = settings.deployment
     if deployment.num_gpu_blocks_override is not None:
         blocks = deployment.num_gpu_blocks_override
-        return blocks * block_bytes, f"num_gpu_blocks_override: {blocks:,} × {block_bytes:,} B"
+        return blocks * block_bytes, tr(
+            "num_gpu_blocks_override: {blocks} × {block_bytes} B"
+        ).format(blocks=grouped(blocks), block_bytes=grouped(block_bytes))
     if deployment.kv_pool_bytes is not None:
-        return deployment.kv_pool_bytes, "kv_pool_bytes as given"
+        return deployment.kv_pool_bytes, tr("kv_pool_bytes as given")
     if deployment.kv_cache_memory_bytes is not None:
-        return deployment.kv_cache_memory_bytes, "kv_cache_memory_bytes as given"
+        return deployment.kv_cache_memory_bytes, tr("kv_cache_memory_bytes as given")
     return None
 
 
@@ -191,16 +208,18 @@ def _is_given(settings: Settings) -> bool:
 
 def _needed(stage: StagePlan, need: Need) -> Estimate:
     if stage.layout is None:
-        return exactly(0, Basis.EXACT, "no layer keeps a cache")
+        return exactly(0, Basis.EXACT, tr("no layer keeps a cache"))
     requests, each = need.requests, stage.blocks_per_request
     if requests * each < stage.blocks_at_most:
         # However few tokens are live, vLLM refuses to start without room for a longest request.
         requests, each = 1, stage.blocks_at_most
     # One block, the null block, is never given out.
     size = (requests * each + 1) * stage.layout.bytes_per_block
-    formula = (
-        f"({requests} × {each:,} blocks + 1) × {stage.layout.bytes_per_block:,} B "
-        f"= {_gib(size)} GiB"
+    formula = tr("({requests} × {each} blocks + 1) × {bytes_per_block} B = {gib} GiB").format(
+        requests=requests,
+        each=grouped(each),
+        bytes_per_block=grouped(stage.layout.bytes_per_block),
+        gib=_gib(size),
     )
     source = "vLLM v1/core/kv_cache_utils.py"
     return counted(size, stage.state_in_doubt, Basis.EXACT, source, formula)
@@ -219,16 +238,22 @@ def _kv_region(
         return RegionBudget(Region.KV_CACHE, nothing, 0, note)
     minimum = need.requests * stage.least_per_request_bytes
     wants, whole = _gib(needed.likely_bytes), _gib(device.allocatable.likely_bytes)
-    note = f"Rest of {settings.utilisation:g} × {whole}; the plan needs {wants}"
+    note = tr("Rest of {utilisation:g} × {whole}; the plan needs {wants}").format(
+        utilisation=settings.utilisation, whole=whole, wants=wants
+    )
     if _is_given(settings):
-        note = f"Pool as given; the plan needs {wants}"
+        note = tr("Pool as given; the plan needs {wants}").format(wants=wants)
     gap = _RESERVES
     blocks = need.requests * stage.blocks_per_request * stage.layout.bytes_per_block
     longest = stage.blocks_at_most * stage.layout.bytes_per_block
     if longest > blocks:
-        gap += f" It starts only with room for one request of max_model_len: {_gib(longest)} GiB."
+        gap += tr(" It starts only with room for one request of max_model_len: {gib} GiB.").format(
+            gib=_gib(longest)
+        )
     if blocks > minimum:
-        gap += f" In blocks the plan takes {_gib(blocks)} in place of {_gib(minimum)} GiB."
+        gap += tr(" In blocks the plan takes {gib} in place of {gib_2} GiB.").format(
+            gib=_gib(blocks), gib_2=_gib(minimum)
+        )
     if transients.compiles(stage.step) and not _is_given(settings):
         gap += f" {transients.COLD_COMPILE}"
     known = least(minimum, stage.state_in_doubt)
@@ -239,7 +264,7 @@ def _recurrent_region(stage: StagePlan) -> RegionBudget:
     held = stage.layout is not None and stage.layout.has_state
     estimate, note = no_state(stage.state_in_doubt)
     if held:
-        note = "Held in blocks of the pool"
+        note = tr("Held in blocks of the pool")
         estimate = exactly(0, Basis.EXACT, note)
     return RegionBudget(Region.RECURRENT_STATE, estimate, None, note)
 
@@ -253,16 +278,20 @@ def _on(device: Device, fitted: Estimate) -> Estimate:
 
 def _graphs_region(settings: Settings, start: Startup, device: Device) -> RegionBudget:
     sizes = start.captures
-    note = f"{max(sizes.pieces, sizes.whole)} capture sizes"
+    note = tr("{max} capture sizes").format(max=max(sizes.pieces, sizes.whole))
     if not sizes.graphs:
-        note = "None: enforce_eager"
+        note = tr("None: enforce_eager")
     elif not rules.GRAPHS_INSIDE.at(settings.version):
-        note += ", on top of the budget before 0.20"
+        note += tr(", on top of the budget before 0.20")
     return RegionBudget(Region.CUDA_GRAPHS, _on(device, start.graphs), 0, note)
 
 
 def _runtime_region(runtime: Estimate, device: Device) -> RegionBudget:
-    parts = [f"{p.label} {_gib(p.likely_bytes)}" for p in runtime.parts if p.likely_bytes]
+    parts = [
+        tr("{label} {gib}").format(label=p.label, gib=_gib(p.likely_bytes))
+        for p in runtime.parts
+        if p.likely_bytes
+    ]
     known = min(device_overheads.context(device).likely_bytes, runtime.likely_bytes)
     return RegionBudget(Region.RUNTIME, runtime, known, ", ".join(parts))
 
@@ -277,12 +306,14 @@ def _headroom(settings: Settings, beside: _Beside, runtime: Estimate) -> RegionB
         left,
         left + spread,
         Basis.SETTING,
-        "what gpu_memory_utilization leaves",
+        tr("what gpu_memory_utilization leaves"),
         beside.formula,
     )
-    note = f"1 − {settings.utilisation:g}, less context, slack, others"
+    note = tr("1 − {utilisation:g}, less context, slack, others").format(
+        utilisation=settings.utilisation
+    )
     if _is_given(settings):
-        note = "What the given pool leaves"
+        note = tr("What the given pool leaves")
     return RegionBudget(Region.HEADROOM, estimate, 0, note)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from engine.architecture.spec import AttentionKind, ModuleClass
 from engine.budget.sequence_state import CACHED, attention_kinds, layer_kinds
 from engine.evidence import Basis, Estimate, exactly
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.architecture.spec import ArchitectureSpec
 
-_SOURCE, _LABEL = "vLLM rotary_embedding/base.py", "rotary table"
+_SOURCE, _LABEL = "vLLM rotary_embedding/base.py", tr_later("rotary table")
 _TWO_BASES = ("gemma3", "gemma4")
 """Families whose sliding and full layers turn by different bases: two tables."""
 _GEMMA_3_SCALING = 8
@@ -74,15 +75,27 @@ def rotary_table(model: Model, element_bytes: int) -> Estimate | None:
         return _two_tables(spec, stated.positions, element_bytes)
     width = attention.qk_rope_head_dim or attention.head_dim
     if kind.startswith(_TWO_IN_32_BITS):
-        formula = f"2 tables × {stated.positions:,} positions × {width} × 4 B"
+        formula = tr("2 tables × {positions} positions × {width} × 4 B").format(
+            positions=grouped(stated.positions), width=width
+        )
         return exactly(stated.positions * width * 8, Basis.EXACT, _SOURCE, formula, _LABEL)
     if attention.kind is not AttentionKind.LATENT:
         part = stated.part or next((p for k, p in _PARTS.items() if kind.startswith(k)), 1.0)
         width = round(width * part)
     size = stated.positions * width * element_bytes
-    formula = f"{stated.positions:,} positions × {width} × {element_bytes} B"
+    formula = tr("{positions} positions × {width} × {element_bytes} B").format(
+        positions=grouped(stated.positions), width=width, element_bytes=element_bytes
+    )
     if f"{kind}_".startswith(_UNSTATED) and stated.part is None:
-        return Estimate(0, size // 2, size, Basis.ASSUMED, _SOURCE, f"up to {formula}", _LABEL)
+        return Estimate(
+            0,
+            size // 2,
+            size,
+            Basis.ASSUMED,
+            _SOURCE,
+            tr("up to {formula}").format(formula=formula),
+            _LABEL,
+        )
     return exactly(size, Basis.EXACT, _SOURCE, formula, _LABEL)
 
 
@@ -93,7 +106,15 @@ def _two_tables(spec: ArchitectureSpec, positions: int, element_bytes: int) -> E
     widths = {bool(a.window): a.head_dim for a in attention_kinds(spec)}
     sliding, full = widths.get(True, 0), widths.get(False, 0)
     size = positions * (sliding + full * longer) * element_bytes
-    formula = f"{positions:,} positions × ({sliding} + {longer} × {full}) × {element_bytes} B"
+    formula = tr(
+        "{positions} positions × ({sliding} + {longer} × {full}) × {element_bytes} B"
+    ).format(
+        positions=grouped(positions),
+        sliding=sliding,
+        longer=longer,
+        full=full,
+        element_bytes=element_bytes,
+    )
     return exactly(size, Basis.EXACT, _SOURCE, formula, _LABEL)
 
 

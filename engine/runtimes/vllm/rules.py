@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from engine.errors import DeploymentError
 from engine.runtimes.checks import RELEASE
 from engine.units import MIB
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.devices.device import Device
@@ -159,11 +160,15 @@ def parse_version(text: str | None) -> Version:
     """
     match = RELEASE.fullmatch(text or NEWEST)
     if match is None:
-        message = f"{text!r:.40} is not a vLLM version such as {NEWEST}."
+        message = tr("{text!r:.40} is not a vLLM version such as {newest}.").format(
+            text=text, newest=NEWEST
+        )
         raise DeploymentError(message, field="runtime_version")
     version = tuple(int(part) for part in match.groups() if part is not None)
     if version < _OLDEST:
-        message = f"vLLM {text} is older than 0.2, the oldest whose rules are known here."
+        message = tr(
+            "vLLM {text} is older than 0.2, the oldest whose rules are known here."
+        ).format(text=text)
         raise DeploymentError(message, field="runtime_version")
     return version
 

@@ -25,6 +25,7 @@ from engine.runtimes.vllm import cache_rules, rules
 from engine.runtimes.vllm.drafting import check_draft
 from engine.runtimes.vllm.hardware import check_format
 from engine.runtimes.vllm.speculation import without_blocks
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -70,7 +71,9 @@ class Settings(NamedTuple):
 
     def with_length(self, tokens: int) -> Settings:
         """The same once vLLM has found that ``tokens`` fit."""
-        found = f"max_model_len {tokens:,}: the longest request that vLLM finds room for (-1)."
+        found = tr(
+            "max_model_len {tokens}: the longest request that vLLM finds room for (-1)."
+        ).format(tokens=grouped(tokens))
         return self._replace(
             deployment=self.deployment.with_(max_model_len=tokens),
             context=tokens,
@@ -88,7 +91,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     version = rules.parse_version(deployment.runtime_version)
     fits_length = deployment.max_model_len == _FITTING
     if fits_length:
-        _check_since("max_model_len -1", "max_model_len", cache_rules.AUTO_LENGTH, version)
+        _check_since(tr("max_model_len -1"), "max_model_len", cache_rules.AUTO_LENGTH, version)
         deployment = deployment.with_(max_model_len=None)
     _check(model, deployment, machine)
     if deployment.kv_cache_memory_bytes is not None:
@@ -101,12 +104,18 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     warned = foreign.warnings(deployment, "vllm") + _unused_devices(spec, deployment, machine)
     warned += without_blocks(model, deployment)
     if deployment.max_lora_rank != _USUAL_LORA_RANK and not deployment.max_loras:
-        warned.append("max_lora_rank counts for adapters alone: give max_loras too.")
+        warned.append(tr("max_lora_rank counts for adapters alone: give max_loras too."))
     if deployment.runtime_version is None:
-        assumed.append(f"vLLM {rules.NEWEST}, the newest version whose rules are known.")
+        assumed.append(
+            tr("vLLM {newest}, the newest version whose rules are known.").format(
+                newest=rules.NEWEST
+            )
+        )
     elif version > rules.parse_version(rules.NEWEST):
         warned.append(
-            f"vLLM {deployment.runtime_version} is newer than {rules.NEWEST}, whose rules are used."
+            tr("vLLM {runtime_version} is newer than {newest}, whose rules are used.").format(
+                runtime_version=deployment.runtime_version, newest=rules.NEWEST
+            )
         )
     context = _context(spec, deployment, [] if fits_length else assumed)
     tokens, rows = _step(deployment, machine.slots[0].device, version, context, assumed)
@@ -114,13 +123,17 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     if share is None:
         share = rules.UTILISATION.at(version)
         if deployment.kv_pool_bytes is None and deployment.kv_cache_memory_bytes is None:
-            assumed.append(f"gpu_memory_utilization {share:g}, vLLM's default.")
+            assumed.append(
+                tr("gpu_memory_utilization {share:g}, vLLM's default.").format(share=share)
+            )
     dtype = _activation_dtype(spec, deployment)
     capability = machine.slots[0].device.compute_capability
     kv_dtype = _kv_dtype(spec, deployment, dtype, version, capability, assumed)
     if deployment.concurrency > rows * deployment.data_parallel_size:
         warned.append(
-            f"max_num_seqs is {rows}: of the {deployment.concurrency} requests the rest waits."
+            tr("max_num_seqs is {rows}: of the {concurrency} requests the rest waits.").format(
+                rows=rows, concurrency=deployment.concurrency
+            )
         )
     filled = _filled(
         deployment,
@@ -159,7 +172,9 @@ def _filled(deployment: Deployment, **defaults: object) -> Deployment:
 def _check_since(what: str, field: str, since: Version, version: Version) -> None:
     if version < since:
         first = ".".join(str(part) for part in since)
-        raise DeploymentError(f"vLLM takes {what} from {first} on.", field=field)
+        raise DeploymentError(
+            tr("vLLM takes {what} from {first} on.").format(what=what, first=first), field=field
+        )
 
 
 def _unused_devices(spec: ArchitectureSpec, deployment: Deployment, machine: Machine) -> list[str]:
@@ -169,9 +184,13 @@ def _unused_devices(spec: ArchitectureSpec, deployment: Deployment, machine: Mac
         return []
     most = max((n for n in working_sizes(spec, there)), default=1)
     stages = min(there, len(spec.layers))
-    way = f"--tp {most}" if most > 1 else f"--pp {stages}"
-    spread = f"; {way} spreads the model" if max(most, stages) > 1 else ""
-    return [f"1 of {there} devices is used{spread}."]
+    way = (
+        tr("--tp {most}").format(most=most)
+        if most > 1
+        else tr("--pp {stages}").format(stages=stages)
+    )
+    spread = tr("; {way} spreads the model").format(way=way) if max(most, stages) > 1 else ""
+    return [tr("1 of {there} devices is used{spread}.").format(there=there, spread=spread)]
 
 
 def _check(model: Model, deployment: Deployment, machine: Machine) -> None:
@@ -187,7 +206,9 @@ def _check(model: Model, deployment: Deployment, machine: Machine) -> None:
         raise DeploymentError(message, field="runtime")
     if name != AS_STORED and (name not in FORMATS or name.startswith("mlx")):
         choices = ", ".join(n for n in FORMATS if not n.startswith("mlx"))
-        message = f"vLLM doesn't load weights as {name}; it loads {choices}."
+        message = tr("vLLM doesn't load weights as {name}; it loads {choices}.").format(
+            name=name, choices=choices
+        )
         raise DeploymentError(message, field="weight_format")
     check_format(model, deployment, machine.slots[0].device)
     _check_context_parallel(model.spec, deployment)
@@ -200,7 +221,9 @@ def _check_adapters(deployment: Deployment) -> None:
     """Source: vLLM ``config/lora.py :: MaxLoRARanks``."""
     if deployment.max_loras and deployment.max_lora_rank not in _LORA_RANKS:
         choices = ", ".join(map(str, _LORA_RANKS))
-        message = f"max_lora_rank is one of {choices} in vLLM, not {deployment.max_lora_rank}."
+        message = tr("max_lora_rank is one of {choices} in vLLM, not {max_lora_rank}.").format(
+            choices=choices, max_lora_rank=deployment.max_lora_rank
+        )
         raise DeploymentError(message, field="max_lora_rank")
 
 
@@ -216,7 +239,9 @@ def _check_expert_parallel(spec: ArchitectureSpec, deployment: Deployment) -> No
     in_doubt = spec.direction(Subject.WEIGHTS) in (Direction.LOWER, Direction.EITHER)
     has_experts = any(layer.moe is not None for layer, _ in layer_kinds(spec))
     if not (has_experts or in_doubt):
-        message = "enable_expert_parallel takes a mixture of experts; this model has no experts."
+        message = tr(
+            "enable_expert_parallel takes a mixture of experts; this model has no experts."
+        )
         raise DeploymentError(message, field="enable_expert_parallel")
 
 
@@ -230,20 +255,24 @@ def _check_context_parallel(spec: ArchitectureSpec, deployment: Deployment) -> N
     kinds = [a for a in attention_kinds(spec) if a.kind is not AttentionKind.LATENT]
     message = ""
     if tp % dcp:
-        message = f"decode_context_parallel_size {dcp} has to divide tensor_parallel_size {tp}."
+        message = tr(
+            "decode_context_parallel_size {dcp} has to divide tensor_parallel_size {tp}."
+        ).format(dcp=dcp, tp=tp)
     elif dcp > 1 and kinds:
         heads = max(a.num_key_value_heads for a in kinds)
         queries = max(a.num_attention_heads for a in kinds) // heads
         if tp <= heads or dcp > tp // heads:
-            message = (
-                f"decode_context_parallel_size {dcp} takes tensor_parallel_size {heads * dcp} or "
-                f"more with this model's {heads} KV heads: vLLM refuses {tp}."
-            )
+            message = tr(
+                "decode_context_parallel_size {dcp} takes "
+                "tensor_parallel_size {heads} or more with this model's "
+                "{heads_2} KV heads: vLLM refuses {tp}."
+            ).format(dcp=dcp, heads=heads * dcp, heads_2=heads, tp=tp)
         elif queries % dcp:
-            message = (
-                f"decode_context_parallel_size {dcp} has to divide the {queries} attention heads "
-                "that share each KV head of this model."
-            )
+            message = tr(
+                "decode_context_parallel_size {dcp} has to divide the "
+                "{queries} attention heads that share each KV head of this "
+                "model."
+            ).format(dcp=dcp, queries=queries)
     if message:
         raise DeploymentError(message, field="decode_context_parallel_size")
 
@@ -252,8 +281,12 @@ def _context(spec: ArchitectureSpec, deployment: Deployment, assumed: list[str])
     most = spec.max_position_embeddings
     if deployment.max_model_len is None:
         context = most or _NO_CONTEXT_STATED
-        origin = "the length in the model's config" if most else "the config states none"
-        assumed.append(f"max_model_len {context:,}, vLLM's default: {origin}.")
+        origin = tr("the length in the model's config") if most else tr("the config states none")
+        assumed.append(
+            tr("max_model_len {context}, vLLM's default: {origin}.").format(
+                context=grouped(context), origin=origin
+            )
+        )
         return context
     return deployment.max_model_len
 
@@ -263,17 +296,29 @@ def _step(
 ) -> tuple[int, int]:
     default = rules.default_step(device, version)
     rows = deployment.max_num_seqs
-    where = "on the CPU" if device.kind is DeviceKind.HOST else f"on {device.name}"
+    where = (
+        tr("on the CPU")
+        if device.kind is DeviceKind.HOST
+        else tr("on {name}").format(name=device.name)
+    )
     if rows is None:
         rows = min(default.max_num_seqs, deployment.max_num_batched_tokens or default.max_num_seqs)
-        assumed.append(f"max_num_seqs {rows:,}, vLLM's default for a server {where}.")
+        assumed.append(
+            tr("max_num_seqs {rows}, vLLM's default for a server {where}.").format(
+                rows=grouped(rows), where=where
+            )
+        )
     tokens = deployment.max_num_batched_tokens
     if tokens is None:
         tokens = default.max_num_batched_tokens
         if version < (0, 8) and context <= 32768:
             tokens = max(tokens, context)
         tokens = max(min(tokens, rows * context), 1)
-        assumed.append(f"max_num_batched_tokens {tokens:,}, vLLM's default for a server {where}.")
+        assumed.append(
+            tr("max_num_batched_tokens {tokens}, vLLM's default for a server {where}.").format(
+                tokens=grouped(tokens), where=where
+            )
+        )
     return tokens, rows
 
 
@@ -292,7 +337,7 @@ def _prefix_caching(
         return asked
     on = cache_rules.STATES_CACHED.at(version)
     if on:
-        assumed.append("enable_prefix_caching, vLLM's default: more states a request.")
+        assumed.append(tr("enable_prefix_caching, vLLM's default: more states a request."))
     return on
 
 
@@ -315,20 +360,28 @@ def _kv_dtype(
 ) -> str:
     asked = deployment.kv_cache_dtype
     if asked not in KV_DTYPES and asked not in _SPELLINGS:
-        message = f"{asked!r} is no KV cache dtype of vLLM; it takes {', '.join(KV_DTYPES)}."
+        message = tr("{asked!r} is no KV cache dtype of vLLM; it takes {names}.").format(
+            asked=asked, names=", ".join(KV_DTYPES)
+        )
         raise DeploymentError(message, field="kv_cache_dtype")
     if asked.startswith("nvfp4") and any(
         a.keeps_values and a.head_dim != a.v_head_dim and a.kind is not AttentionKind.LATENT
         for a in attention_kinds(spec)
     ):
-        message = f"vLLM keeps {asked} only where keys are as wide as values; this model's are not."
+        message = tr(
+            "vLLM keeps {asked} only where keys are as wide as values; this model's are not."
+        ).format(asked=asked)
         raise DeploymentError(message, field="kv_cache_dtype")
     found = _packed(spec, resolve_kv_dtype(spec, asked, dtype), asked, version, capability)
     if asked == AS_STORED and attention_kinds(spec):
-        why = "as the checkpoint asks" if found == spec.kv_cache_dtype else "the model's own dtype"
+        why = (
+            tr("as the checkpoint asks")
+            if found == spec.kv_cache_dtype
+            else tr("the model's own dtype")
+        )
         if found in PACKED_LATENTS:
-            why = "the layout of vLLM's kernels for this model"
-        assumed.append(f"KV cache in {found}: {why}.")
+            why = tr("the layout of vLLM's kernels for this model")
+        assumed.append(tr("KV cache in {found}: {why}.").format(found=found, why=why))
     return found
 
 

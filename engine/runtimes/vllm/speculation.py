@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject
 from engine.budget.sequence_state import CACHED
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -31,12 +32,16 @@ def without_blocks(model: Model, deployment: Deployment) -> list[str]:
     if not drafts_itself(deployment):
         return []
     if not (spec.mtp or spec.uncounted_mtp):
-        lacking = "the config states no prediction layers"
+        lacking = tr("the config states no prediction layers")
     elif model.stored is not None and not _holds_blocks(model):
-        lacking = "the files hold no prediction layers"
+        lacking = tr("the files hold no prediction layers")
     else:
         return []
-    return [f"speculative_tokens: {lacking}; the memory of a draft model is not counted."]
+    return [
+        tr("speculative_tokens: {lacking}; the memory of a draft model is not counted.").format(
+            lacking=lacking
+        )
+    ]
 
 
 def _holds_blocks(model: Model) -> bool:
@@ -49,8 +54,8 @@ def _holds_blocks(model: Model) -> bool:
 def _opened(model: Model) -> Model:
     """Blocks in the file header count as stored, tables they may share included."""
     stored = _holds_blocks(model)
-    reason = "speculative decoding loads prediction blocks of a layout that is not known here: "
-    reason += "counted as their file stores them" if stored else "not counted"
+    reason = tr("speculative decoding loads prediction blocks of a layout that is not known here: ")
+    reason += tr("counted as their file stores them") if stored else tr("not counted")
     doubts = (
         Doubt(Subject.WEIGHTS, reason, Direction.EITHER if stored else Direction.LOWER),
         Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER),

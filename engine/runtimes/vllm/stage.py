@@ -33,6 +33,7 @@ from engine.runtimes.vllm.pool import pool_layout
 from engine.runtimes.vllm.runner import Runner
 from engine.runtimes.vllm.speculation import drafts_itself
 from engine.units import align_up, ceil_div, format_gib
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -256,9 +257,9 @@ def request_rule(model: Model, settings: Settings) -> RequestRule:
 def _steps_in_flight(settings: Settings) -> int:
     stages = settings.deployment.pipeline_parallel_size
     kept = cache_rules.STEPS_IN_FLIGHT.at(settings.version)
-    if kept == "runner 1":
+    if kept == tr("runner 1"):
         return 2 if stages == 1 else stages
-    return stages + 1 if kept == "runner 2" else 1
+    return stages + 1 if kept == tr("runner 2") else 1
 
 
 def _checkpoint_tokens(model: Model, settings: Settings) -> int:
@@ -287,17 +288,23 @@ def _weights_region(
         estimate,
         least(stage.size_bytes, found.direction),
         _weights_note(model, found, stage, pipelined=layout.pipeline_parallel_size > 1),
-        f"{extra} more than the tensors: {names}." if names else "",
+        tr("{extra} more than the tensors: {names}.").format(extra=extra, names=names)
+        if names
+        else "",
     )
 
 
 def _weights_note(model: Model, found: Weights, stage: StageWeights, *, pipelined: bool) -> str:
     if found.basis is Basis.READ:
-        note = "Tensor sizes in the file header, plus buffers"
+        note = tr("Tensor sizes in the file header, plus buffers")
     else:
         known = FORMATS.get(found.weight_format)
         label = known.label if known else found.weight_format
-        note = f"{parameters(model.spec):,} parameters in {label}, plus buffers"
+        note = tr("{spec} parameters in {label}, plus buffers").format(
+            spec=grouped(parameters(model.spec)), label=label
+        )
     if not pipelined:
         return note
-    return f"Layers {stage.layers.start} to {stage.layers.stop - 1}; {note}"
+    return tr("Layers {start} to {stop}; {note}").format(
+        start=stage.layers.start, stop=stage.layers.stop - 1, note=note
+    )

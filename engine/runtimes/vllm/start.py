@@ -15,6 +15,7 @@ from engine.runtimes.vllm import cache_rules
 from engine.runtimes.vllm.pool import pool_layout
 from engine.runtimes.vllm.stage import pool_rule, request_rule
 from engine.units import GIB
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -80,10 +81,9 @@ def _too_small_a_step(settings: Settings) -> str:
     """``SchedulerConfig.verify_max_model_len``: a token of a step for every request at least."""
     if settings.tokens >= settings.rows:
         return ""
-    return (
-        f"max_num_batched_tokens {settings.tokens:,} is less than max_num_seqs {settings.rows:,}: "
-        "vLLM refuses that."
-    )
+    return tr(
+        "max_num_batched_tokens {tokens} is less than max_num_seqs {rows}: vLLM refuses that."
+    ).format(tokens=grouped(settings.tokens), rows=grouped(settings.rows))
 
 
 def _passes(settings: Settings, pool: Pool, tokens: int, request: RequestRule) -> bool:
@@ -124,13 +124,19 @@ def _too_much_for_one_stage(model: Model, settings: Settings, held: list[Pool]) 
     layout = whole.layout
     needed = layout.blocks_per_request(settings.context, request) * layout.bytes_per_block
     most = _longest(settings, whole, request)
-    works = f"max_model_len {most:,} starts, and so does"
+    works = tr("max_model_len {most} starts, and so does").format(most=grouped(most))
     if not _passes(settings, whole, most, request):
-        works = "What starts is"
-    return (
-        f"vLLM {settings.deployment.runtime_version} holds what all layers need for one request, "
-        f"{needed / GIB:.2f} GiB, against the {whole.size_bytes / GIB:.2f} GiB of the poorest "
-        f"pipeline stage, and refuses to start. {works} a release before 0.14 or since 0.17."
+        works = tr("What starts is")
+    return tr(
+        "vLLM {runtime_version} holds what all layers need for one "
+        "request, {needed:.2f} GiB, against the {size_bytes:.2f} GiB of "
+        "the poorest pipeline stage, and refuses to start. {works} a "
+        "release before 0.14 or since 0.17."
+    ).format(
+        runtime_version=settings.deployment.runtime_version,
+        needed=needed / GIB,
+        size_bytes=whole.size_bytes / GIB,
+        works=works,
     )
 
 
@@ -140,8 +146,9 @@ def _too_many_rows(settings: Settings, held: list[Pool]) -> str:
     blocks = min(pool.blocks for pool in held)
     if settings.rows <= blocks or not any(pool.layout.has_state for pool in held):
         return ""
-    return (
-        f"max_num_seqs {settings.rows:,} is more than the {blocks:,} blocks of the pool: vLLM "
-        f"refuses to capture CUDA graphs for a model with states then. max_num_seqs {blocks:,} "
-        "or less starts, and so does enforce_eager."
-    )
+    return tr(
+        "max_num_seqs {rows} is more than the {blocks} blocks of the "
+        "pool: vLLM refuses to capture CUDA graphs for a model with states "
+        "then. max_num_seqs {blocks} or less starts, and so does "
+        "enforce_eager."
+    ).format(rows=grouped(settings.rows), blocks=grouped(blocks))

@@ -15,14 +15,16 @@ from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes.vllm import activations, workspaces
 from engine.runtimes.vllm.runner import Runner
 from engine.units import GIB, MIB
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.devices.device import Device
     from engine.runtimes.vllm.activations import Step
 
-COLD_COMPILE = (
-    "A first start, which compiles the model, may leave 0.9 to 2.3 GiB less (16 GiB in the worst "
-    "published case); a second start gets them back."
+COLD_COMPILE = tr_later(
+    "A first start, which compiles the model, may leave 0.9 to 2.3 GiB "
+    "less (16 GiB in the worst published case); a second start gets them "
+    "back."
 )
 _COMPILING = 2355 * MIB
 _FLASHINFER = 394 * MIB
@@ -45,8 +47,11 @@ def starting(step: Step) -> tuple[Estimate, ...]:
 
 _COLD = Estimate(
     0, 0, _COMPILING, Basis.ASSUMED,
-    "starts with a cold and with a warm cache: 0.9 to 2.3 GiB apart, 16 GiB in the worst case",
-    "0 to 2.3 GiB", "cold compile",
+    tr_later(
+"starts with a cold and with a warm cache: 0.9 to 2.3 GiB apart, 16 "
+"GiB in the worst case"
+),
+    tr_later("0 to 2.3 GiB"), tr_later("cold compile"),
 )  # fmt: skip
 
 
@@ -85,7 +90,7 @@ def _attention_workspace(step: Step, device: Device) -> Estimate | None:
         return None
     source = "vLLM envs.py; allocated on the first request, after profiling"
     return Estimate(
-        0, _FLASHINFER, _FLASHINFER, Basis.FITTED, source, "394 MiB", "FlashInfer workspace"
+        0, _FLASHINFER, _FLASHINFER, Basis.FITTED, source, "394 MiB", tr("FlashInfer workspace")
     )
 
 
@@ -103,14 +108,16 @@ def _context_workspace(step: Step) -> Estimate | None:
     if attention.index_head_dim:
         size = _SPARSE_CONTEXTS * step.gathered * width
         source = "vLLM v1/attention/backends/mla/flashmla_sparse.py (0.11 to 0.19)"
-        formula = f"{_SPARSE_CONTEXTS} × {step.gathered:,} tokens × {width:,} B"
+        formula = tr("{sparse_contexts} × {gathered} tokens × {width} B").format(
+            sparse_contexts=_SPARSE_CONTEXTS, gathered=grouped(step.gathered), width=grouped(width)
+        )
         # Since 0.19 it shares the index's area, which the profile run has seen.
         likely = 0 if step.version >= _LOGITS_CAPPED else size
-        return Estimate(0, likely, size, Basis.FITTED, source, formula, "context workspace")
+        return Estimate(0, likely, size, Basis.FITTED, source, formula, tr("context workspace"))
     rows = activations.unfolded_tokens(step)
     source = "vLLM mla_attention.py: allocated with the pool's metadata"
-    formula = f"{rows:,} tokens × {width:,} B"
-    return exactly(rows * width, Basis.EXACT, source, formula, "context workspace")
+    formula = tr("{rows} tokens × {width} B").format(rows=grouped(rows), width=grouped(width))
+    return exactly(rows * width, Basis.EXACT, source, formula, tr("context workspace"))
 
 
 def _index_logits(step: Step, requests: int, tokens: int) -> Estimate | None:
@@ -119,16 +126,22 @@ def _index_logits(step: Step, requests: int, tokens: int) -> Estimate | None:
         return None
     one = step.tokens * tokens * 4
     most = step.tokens * min(requests * tokens, 40 * step.gathered) * 4
-    formula = f"{step.tokens:,} tokens × up to {most // step.tokens // 4:,} keys × 4 B"
-    source = "9.89 GiB asked for by GLM-5 on eight H200 at 10,240-token prompts, 48 to 64 at once"
+    formula = tr("{tokens} tokens × up to {most} keys × 4 B").format(
+        tokens=grouped(step.tokens), most=grouped(most // step.tokens // 4)
+    )
+    source = tr(
+        "9.89 GiB asked for by GLM-5 on eight H200 at 10,240-token prompts, 48 to 64 at once"
+    )
     return Estimate(
         min(one, most), max(min(one, most), most // 2), most, Basis.FITTED, source, formula,
-        f"index logits of {most / GIB:.1f} GiB at most",
+        tr("index logits of {most:.1f} GiB at most").format(most=most / GIB),
     )  # fmt: skip
 
 
 def _drafts(step: Step) -> Estimate | None:
     if step.drafts < _BLOCK_DRAFTS:
         return None
-    source = "a block draft (DFlash) of Qwen3.8 takes 960 MiB after capture"
-    return Estimate(0, 0, _DRAFT_WORKSPACE, Basis.ASSUMED, source, "up to 960 MiB", "block drafts")
+    source = tr("a block draft (DFlash) of Qwen3.8 takes 960 MiB after capture")
+    return Estimate(
+        0, 0, _DRAFT_WORKSPACE, Basis.ASSUMED, source, tr("up to 960 MiB"), tr("block drafts")
+    )

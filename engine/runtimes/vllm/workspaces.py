@@ -18,6 +18,7 @@ from engine.evidence import Basis, Estimate
 from engine.formats.kv import indexer_bytes
 from engine.runtimes.vllm.rules import Since
 from engine.units import MIB, align_up, ceil_div
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.spec import MoeSpec
@@ -33,7 +34,7 @@ _OWN_SCRATCH = ("mxfp4",)
 _WITHIN_FLASHINFER = ("fp8", "nvfp4", "mxfp8")
 """Formats that FlashInfer's kernels for data-centre Blackwell hold in a workspace of their own."""
 _ROW_TILE = 128
-_SOURCE = "vLLM fused_moe workspace_shapes; four models of 0.19 within 0.02 GiB"
+_SOURCE = tr_later("vLLM fused_moe workspace_shapes; four models of 0.19 within 0.02 GiB")
 _INDEXED_CONTEXTS, _INDEXED_SINCE = 40, (0, 19)
 """Longest contexts whose keys an indexer gathers at once ("a magic number", ``mla/indexer.py``)."""
 _INDEX_LOGITS = 512 * MIB
@@ -66,9 +67,13 @@ def _of_indexer(step: Step) -> Estimate | None:
         return None
     keys = _INDEXED_CONTEXTS * step.gathered
     size = keys * indexer_bytes(width)
-    formula = f"{_INDEXED_CONTEXTS} × {step.gathered:,} keys × {indexer_bytes(width)} B"
+    formula = tr("{indexed_contexts} × {gathered} keys × {indexer_bytes} B").format(
+        indexed_contexts=_INDEXED_CONTEXTS,
+        gathered=grouped(step.gathered),
+        indexer_bytes=indexer_bytes(width),
+    )
     source = "vLLM sparse_attn_indexer.py, mla/indexer.py (0.19, 0.33)"
-    return Estimate(size // 2, size, size, Basis.FITTED, source, formula, "index workspace")
+    return Estimate(size // 2, size, size, Basis.FITTED, source, formula, tr("index workspace"))
 
 
 def _of_experts(step: Step, device: Device) -> Estimate | None:
@@ -85,14 +90,20 @@ def _of_experts(step: Step, device: Device) -> Estimate | None:
         rows = align_up(rows + (local or moe.num_experts) * (_ROW_TILE - 1), _ROW_TILE)
     columns = sum(_columns(step, moe))
     size = rows * columns * step.element_bytes
-    formula = f"{rows:,} rows × {columns:,} × {step.element_bytes} B"
+    formula = tr("{rows} rows × {columns} × {element_bytes} B").format(
+        rows=grouped(rows), columns=grouped(columns), element_bytes=step.element_bytes
+    )
     low, high = size * 19 // 20, size * 21 // 20
     likely = size
     if fmt.startswith(_WITHIN_FLASHINFER) and generation == 10:
-        low, likely, formula = 0, 0, f"none beside FlashInfer's own; at most {formula}"
+        low, likely, formula = (
+            0,
+            0,
+            tr("none beside FlashInfer's own; at most {formula}").format(formula=formula),
+        )
     elif fmt not in _PLAIN or device.vendor is not Vendor.NVIDIA:
         low = 0
-    return Estimate(low, likely, high, Basis.FITTED, _SOURCE, formula, "expert workspace")
+    return Estimate(low, likely, high, Basis.FITTED, _SOURCE, formula, tr("expert workspace"))
 
 
 def passing_bytes(step: Step) -> int:
