@@ -20,6 +20,7 @@ from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Su
 from engine.config.facts import Facts
 from engine.errors import HeaderError, UnknownArchitectureError
 from engine.formats.dtypes import canonical, element_bytes
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,25 +54,27 @@ def attach(model: Model, adapter: RawAdapter) -> Model:
         _require_same(spec, adapter, model.id)
         tensors = _stored_tensors(adapter)
         if any(not tensor.stored_as for tensor in tensors):
-            reason = "the adapter stores tensors in a format that is not known"
+            reason = tr("the adapter stores tensors in a format that is not known")
             doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.EITHER))
     elif kind == LORA:
         tensors, found = tensors_of(spec, facts)
         doubts += found
     else:
-        message = (
-            f"{model.id} is a {kind[:40]} adapter, whose config alone does not say what it holds; "
-            "put its adapter_model.safetensors beside it."
-        )
+        message = tr(
+            "{id} is a {kind} adapter, whose config alone does not say "
+            "what it holds; put its adapter_model.safetensors beside it."
+        ).format(id=model.id, kind=kind[:40])
         raise UnknownArchitectureError(message, field="adapter_config.peft_type")
     if kind in _VIRTUAL:
         count = facts.count("num_virtual_tokens")
-        reason = f"the adapter's {count} virtual tokens take their place in every sequence"
+        reason = tr(
+            "the adapter's {count} virtual tokens take their place in every sequence"
+        ).format(count=count)
         doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER))
     stored = model.stored
     if stored is not None:
         groups = (*stored.groups, *_groups(tensors))
-        source = f"{stored.source} and its adapter's"
+        source = tr("{source} and its adapter's").format(source=stored.source)
         size = stored.file_bytes + adapter.file_bytes
         stored = replace(stored, groups=groups, source=source, file_bytes=size)
     parameters = sum(tensor.parameters for tensor in tensors)
@@ -93,12 +96,17 @@ def attach(model: Model, adapter: RawAdapter) -> Model:
 
 def _sentence(facts: Facts, kind: str, adapter: RawAdapter, parameters: int) -> str:
     what = "LoRA" if kind == LORA else kind[:40]
-    rank = f" of rank {facts.integer('r', 8)}" if kind == LORA else ""
+    rank = tr(" of rank {integer}").format(integer=facts.integer("r", 8)) if kind == LORA else ""
     value = facts.raw("target_modules")
-    modules = f" on {_shown(value)}" if value else ""
-    return (
-        f"A {what} adapter{rank}{modules}, {parameters:,} parameters, counted on top of "
-        f"{adapter.base or 'the model whose config lies beside it'}."
+    modules = tr(" on {shown}").format(shown=_shown(value)) if value else ""
+    return tr(
+        "A {what} adapter{rank}{modules}, {parameters} parameters, counted on top of {value}."
+    ).format(
+        what=what,
+        rank=rank,
+        modules=modules,
+        parameters=grouped(parameters),
+        value=adapter.base or "the model whose config lies beside it",
     )
 
 
@@ -106,10 +114,14 @@ def _shown(value: object) -> str:
     """The modules in words: sorted, since PEFT writes a set."""
     if not isinstance(value, list):
         text = str(value)
-        return "all linear layers" if text.lower() == "all-linear" else "modules of a pattern"
+        return (
+            tr("all linear layers") if text.lower() == "all-linear" else tr("modules of a pattern")
+        )
     names = sorted(str(item)[:60] for item in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     more = len(names) - _NAMED_MODULES
-    return ", ".join(names[:_NAMED_MODULES]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(names[:_NAMED_MODULES]) + (
+        tr(" and {more} more").format(more=more) if more > 0 else ""
+    )
 
 
 def _require_same(spec: ArchitectureSpec, adapter: RawAdapter, name: str) -> None:
@@ -124,10 +136,10 @@ def _require_same(spec: ArchitectureSpec, adapter: RawAdapter, name: str) -> Non
         default=-1,
     )
     if deepest >= count:
-        message = (
-            f"{name} has tensors of layer {deepest}, and {adapter.base or 'its base'} has only "
-            f"{count} layers: the two do not belong together."
-        )
+        message = tr(
+            "{name} has tensors of layer {deepest}, and {value} has only "
+            "{count} layers: the two do not belong together."
+        ).format(name=name, deepest=deepest, value=adapter.base or "its base", count=count)
         raise HeaderError(message, field="tensors")
 
 

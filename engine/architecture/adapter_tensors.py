@@ -22,6 +22,7 @@ from engine.architecture.unread import says_nothing
 from engine.config.facts import is_mapping
 from engine.errors import ConfigError
 from engine.formats.weights import plain_format
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,9 +87,10 @@ def tensors_of(spec: ArchitectureSpec, facts: Facts) -> tuple[tuple[Tensor, ...]
     Raises:
         ConfigError: a field is of the wrong type, absurd, or a pattern that cannot be used.
     """
-    reason = (
-        "the adapter's weights were not read: they follow from adapter_config.json in 32 bits, as "
-        "PEFT keeps them, and may be stored in 16, or with the tables of added tokens"
+    reason = tr(
+        "the adapter's weights were not read: they follow from "
+        "adapter_config.json in 32 bits, as PEFT keeps them, and may be "
+        "stored in 16, or with the tables of added tokens"
     )
     doubts = [Doubt(Subject.WEIGHTS, reason, Direction.EITHER)]
     modules = list(_modules(spec))
@@ -100,7 +102,9 @@ def tensors_of(spec: ArchitectureSpec, facts: Facts) -> tuple[tuple[Tensor, ...]
         _add_pair(found, module, rule, own)
     _add_experts(found, spec, rule, doubts)
     if any(module.module in _BESIDE for module in modules):
-        reason = "modules beside the text model may have other names than the adapter's config uses"
+        reason = tr(
+            "modules beside the text model may have other names than the adapter's config uses"
+        )
         doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.EITHER))
     if rule.bias == "all":
         found.update(_all_biases(spec, own))
@@ -111,9 +115,9 @@ def tensors_of(spec: ArchitectureSpec, facts: Facts) -> tuple[tuple[Tensor, ...]
     _add_copies(found, spec, rule, own, doubts)
     _add_tokens(found, spec, facts)
     if not found:
-        message = (
-            "adapter_config.target_modules names no module of the base that is known; put "
-            "adapter_model.safetensors beside it."
+        message = tr(
+            "adapter_config.target_modules names no module of the base "
+            "that is known; put adapter_model.safetensors beside it."
         )
         raise ConfigError(message, field="adapter_config.target_modules")
     doubts += _unknown(facts)
@@ -135,7 +139,9 @@ def _chosen(modules: list[_Module], rule: _Rule, facts: Facts) -> list[_Module]:
         if rule.takes(module):
             chosen.append(module)
         if monotonic() - started > _PATIENCE_S:
-            raise facts.bad("target_modules", "a pattern", "one that takes less time is needed")
+            raise facts.bad(
+                "target_modules", tr("a pattern"), tr("one that takes less time is needed")
+            )
     return chosen
 
 
@@ -149,7 +155,9 @@ def _unknown(facts: Facts) -> list[Doubt]:
     if not unknown:
         return []
     shown = ", ".join(key[:60] for key in unknown[:3])
-    reason = f"{shown} of the adapter's config is not known and was not counted"
+    reason = tr("{shown} of the adapter's config is not known and was not counted").format(
+        shown=shown
+    )
     return [Doubt(Subject.WEIGHTS, reason, Direction.EITHER)]
 
 
@@ -164,7 +172,7 @@ class _Rule:
         self.saved = facts.words("modules_to_save") or ()
         self.parameters = frozenset(facts.words("target_parameters") or ())
         if not self.targets and not self.parameters:
-            wanted = "the names of the adapted modules are needed"
+            wanted = tr("the names of the adapted modules are needed")
             raise facts.bad("target_modules", facts.raw("target_modules"), wanted)
         self.magnitudes = facts.flag("use_dora")
         self.biased = facts.flag("lora_bias")
@@ -178,7 +186,9 @@ class _Rule:
         if ranks is None:
             ranks = dict[str, object]()
         if not is_mapping(ranks) or len(ranks) > _MOST_PATTERNS:
-            wanted = f"an object of at most {_MOST_PATTERNS} patterns is needed"
+            wanted = tr("an object of at most {most_patterns} patterns is needed").format(
+                most_patterns=_MOST_PATTERNS
+            )
             raise facts.bad("rank_pattern", ranks, wanted)
         self._ranks = [
             (self._compiled("rank_pattern", rf"(.*\.)?({key})"), facts.checked("r", value, 1))
@@ -201,7 +211,7 @@ class _Rule:
                 return re.compile(pattern)
             except (re.error, OverflowError, RecursionError):
                 pass
-        raise self._facts.bad(key, pattern, "a pattern that can be used is needed")
+        raise self._facts.bad(key, pattern, tr("a pattern that can be used is needed"))
 
     def _indices(self) -> frozenset[int] | None:
         value = self._facts.raw("layers_to_transform")
@@ -379,9 +389,10 @@ def _add_experts(found: _Found, spec: ArchitectureSpec, rule: _Rule, doubts: lis
                 found[f"{name}.lora_A.weight", (rank, columns), "fp32"] += 1
                 found[f"{name}.lora_B.weight", (rows, rank), "fp32"] += 1
     if in_doubt:
-        reason = (
-            "the adapter names modules of experts, which transformers stacks from 5.0 on: counted "
-            "as PEFT adapts the stacks, and less where each expert was adapted on its own"
+        reason = tr(
+            "the adapter names modules of experts, which transformers "
+            "stacks from 5.0 on: counted as PEFT adapts the stacks, and "
+            "less where each expert was adapted on its own"
         )
         doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.UPPER))
 
@@ -422,7 +433,9 @@ def _add_copies(
             found[pattern_of(path), tensor.shape, own] += tensor.copies
     if missing:
         named = ", ".join(sorted(name[:60] for name in missing))
-        reason = f"{named} of the adapter's modules_to_save is not in its base and is not counted"
+        reason = tr(
+            "{named} of the adapter's modules_to_save is not in its base and is not counted"
+        ).format(named=named)
         doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
 
 
@@ -434,7 +447,7 @@ def _add_tokens(found: _Found, spec: ArchitectureSpec, facts: Facts) -> None:
     tables = stated if is_mapping(stated) else {"embed_tokens": stated}
     for name, tokens in tables.items():
         if not isinstance(tokens, list):
-            raise facts.bad("trainable_token_indices", tokens, "a list of tokens is needed")
+            raise facts.bad("trainable_token_indices", tokens, tr("a list of tokens is needed"))
         count = len(cast("list[object]", tokens))
         shape = (count, spec.hidden_size)
         paths = [t.name.removesuffix(".weight") for t in spec.outer]

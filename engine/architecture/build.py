@@ -25,6 +25,7 @@ from engine.architecture.families.base import (
 from engine.architecture.heads import is_tied, labels_of, score_has_bias, top_of
 from engine.architecture.spec import LayerSpec, ModuleClass, Sharding, Tensor
 from engine.errors import ConfigError
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -121,7 +122,9 @@ def layer_kinds(facts: Facts, family: Family, count: int) -> tuple[str, ...]:
     facts.settle("sliding_window", "sliding_window_pattern", *_PATTERN_KEYS)
     stated = tuple(RENAMED.get(kind, kind) for kind in stated)
     if len(stated) != count:
-        wanted = f"one entry for each of the {count} layers is needed, not {len(stated)}"
+        wanted = tr("one entry for each of the {count} layers is needed, not {stated}").format(
+            count=count, stated=len(stated)
+        )
         raise facts.bad("layer_types", stated, wanted)
     for kind in set(stated):
         if kind not in _ATTENTION and kind not in family.mixers:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.heads import first_class
 from engine.architecture.spec import Direction, Doubt, Subject
 from engine.config.facts import is_mapping
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,22 +60,28 @@ _KEYS = (
 )  # fmt: skip
 """Keys that only drafts have, for configs whose class says nothing."""
 _WORDS = {
-    EAGLE3: "An EAGLE-3 draft model",
-    EAGLE: "An EAGLE draft model",
-    DFLASH: "A draft model for whole blocks (DFlash, DSpark)",
-    MEDUSA: "Medusa heads",
-    MLP: "An MLP speculator",
-    MTP: "A prediction block (MTP)",
+    EAGLE3: tr_later("An EAGLE-3 draft model"),
+    EAGLE: tr_later("An EAGLE draft model"),
+    DFLASH: tr_later("A draft model for whole blocks (DFlash, DSpark)"),
+    MEDUSA: tr_later("Medusa heads"),
+    MLP: tr_later("An MLP speculator"),
+    MTP: tr_later("A prediction block (MTP)"),
 }
 _USES = {
-    EAGLE3: "it reads hidden states of its target, and uses the target's embeddings where it "
-    "stores none",
-    EAGLE: "it reads the last hidden state of its target, and uses the target's head",
-    DFLASH: "it reads hidden states of its target, and uses the target's embeddings and head where "
-    "it stores none",
-    MEDUSA: "they read the last hidden state of their target",
-    MLP: "it reads the last hidden state of its target",
-    MTP: "it reads the last hidden state of its target, and uses the target's embeddings and head",
+    EAGLE3: tr_later(
+        "it reads hidden states of its target, and uses the target's "
+        "embeddings where it stores none"
+    ),
+    EAGLE: tr_later("it reads the last hidden state of its target, and uses the target's head"),
+    DFLASH: tr_later(
+        "it reads hidden states of its target, and uses the target's "
+        "embeddings and head where it stores none"
+    ),
+    MEDUSA: tr_later("they read the last hidden state of their target"),
+    MLP: tr_later("it reads the last hidden state of its target"),
+    MTP: tr_later(
+        "it reads the last hidden state of its target, and uses the target's embeddings and head"
+    ),
 }
 _INNER = ("transformer_layer_config", "model", "text_config")
 """Where the layers of a draft are described: by speculators, by vLLM, by a target with towers."""
@@ -147,9 +154,9 @@ def lone_layer_doubts(config: Mapping[str, object], *, tied: bool) -> list[Doubt
     is_model = first_class(config).endswith("ForCausalLM") and not kind_of(config)
     if config.get("num_hidden_layers") != 1 or not is_model:
         return []
-    reason = (
-        "a model of one layer is mostly an EAGLE draft, which has a projection in place of the "
-        "head: counted as a plain model"
+    reason = tr(
+        "a model of one layer is mostly an EAGLE draft, which has a "
+        "projection in place of the head: counted as a plain model"
     )
     is_most = not tied and vocab > 2 * hidden + 1
     return [Doubt(Subject.WEIGHTS, reason, Direction.UPPER if is_most else Direction.EITHER)]
@@ -160,7 +167,11 @@ def notes_of(config: Mapping[str, object]) -> tuple[str, ...]:
     kind = kind_of(config)
     if not kind:
         return ()
-    return (f"{_WORDS[kind]} for speculative decoding: {_USES[kind]}; the target is not counted.",)
+    return (
+        tr("{words} for speculative decoding: {uses}; the target is not counted.").format(
+            words=tr(_WORDS[kind]), uses=tr(_USES[kind])
+        ),
+    )
 
 
 def renamed(raw: RawModel) -> RawModel:

@@ -31,6 +31,7 @@ from engine.architecture.spec import (
 from engine.architecture.stored import Packing, collect
 from engine.config.facts import Facts
 from engine.errors import UnknownArchitectureError
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -77,12 +78,18 @@ def gguf_model(raw: RawModel) -> Model:
     """
     architecture = raw.gguf_metadata.get("general.architecture")
     if not isinstance(architecture, str) or not architecture:
-        message = f"{raw.id} does not name its architecture; its GGUF metadata is incomplete."
+        message = tr(
+            "{id} does not name its architecture; its GGUF metadata is incomplete."
+        ).format(id=raw.id)
         raise UnknownArchitectureError(message, field="general.architecture")
     facts = _facts(raw.gguf_metadata, architecture)
     blocks = facts.integer("block_count")
     if blocks > _MOST_LAYERS:
-        raise facts.bad("block_count", blocks, f"at most {_MOST_LAYERS} blocks are possible")
+        raise facts.bad(
+            "block_count",
+            blocks,
+            tr("at most {most_layers} blocks are possible").format(most_layers=_MOST_LAYERS),
+        )
     checks.check_ranges(facts)
     count = max(blocks - facts.count("nextn_predict_layers"), 1)
     checks.require_blocks(raw, count)
@@ -114,7 +121,7 @@ def _stored(raw: RawModel, layers: int, label: str) -> StoredWeights | None:
         return None
     placed = ((place(t, layers), t, role_of(t.name)) for t in raw.tensors)
     groups = collect(placed, Packing())
-    return StoredWeights(groups, label, raw.tensors_source or "tensor table", raw.file_bytes)
+    return StoredWeights(groups, label, raw.tensors_source or tr("tensor table"), raw.file_bytes)
 
 
 def _spec(raw: RawModel, facts: Facts, architecture: str, count: int) -> ArchitectureSpec:
@@ -138,7 +145,9 @@ def _spec(raw: RawModel, facts: Facts, architecture: str, count: int) -> Archite
     names = {tensor.name for tensor in outer}
     label = _label(raw)
     if checks.has_two_stacks(raw):
-        reason = f"{architecture} has an encoder: what its cross-attention keeps is not counted"
+        reason = tr(
+            "{architecture} has an encoder: what its cross-attention keeps is not counted"
+        ).format(architecture=architecture)
         doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER))
     return ArchitectureSpec(
         model_type=architecture,
@@ -182,7 +191,11 @@ def _per_layer(facts: Facts, key: str, count: int, default: int) -> Sequence[int
     if isinstance(facts.raw(key), list | tuple):
         values = facts.integers(key) or ()
         if len(values) < count:
-            raise facts.bad(key, values, f"one entry for each of the {count} blocks is needed")
+            raise facts.bad(
+                key,
+                values,
+                tr("one entry for each of the {count} blocks is needed").format(count=count),
+            )
         return values[:count]
     return (facts.count(key) or default,) * count
 
@@ -222,7 +235,7 @@ def _layers(
             made[key] = layer
         found.append(layer)
     if any(layer.state for layer in found):
-        reason = "its recurrent layers keep a state that is read from the metadata as a bound"
+        reason = tr("its recurrent layers keep a state that is read from the metadata as a bound")
         doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER))
     return tuple(found)
 
@@ -235,7 +248,7 @@ def _attention(
     facts: Facts, heads: int, kv_heads: int, window: Window, *, kept: bool
 ) -> AttentionSpec:
     if not heads or heads % kv_heads:
-        wanted = f"a divisor of attention.head_count ({heads}) is needed"
+        wanted = tr("a divisor of attention.head_count ({heads}) is needed").format(heads=heads)
         raise facts.bad("attention.head_count_kv", kv_heads, wanted)
     default = max(facts.integer("embedding_length") // heads, 1)
     width = facts.integer("attention.key_length", default)
@@ -246,7 +259,11 @@ def _attention(
         whole = facts.integer("attention.key_length_mla", width)
         v_mla = facts.integer("attention.value_length_mla", v_width)
         if whole <= rope:
-            raise facts.bad("attention.key_length_mla", whole, f"more than {rope} is needed")
+            raise facts.bad(
+                "attention.key_length_mla",
+                whole,
+                tr("more than {rope} is needed").format(rope=rope),
+            )
         return AttentionSpec(
             AttentionKind.LATENT, heads, heads, whole, v_mla,
             q_lora_rank=facts.count("attention.q_lora_rank"), kv_lora_rank=rank,
@@ -284,7 +301,9 @@ def _windows(
     if window and period:
         return [sliding if (i + 1) % period else full for i in range(count)]
     if architecture not in _FULL and architecture not in _PERIODS:
-        reason = f"the GGUF architecture {architecture} is not known: full attention is assumed"
+        reason = tr(
+            "the GGUF architecture {architecture} is not known: full attention is assumed"
+        ).format(architecture=architecture)
         doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, checks.direction_by_names(names)))
     return [full] * count
 
@@ -310,6 +329,6 @@ def _moe(facts: Facts, tensors: list[Tensor]) -> MoeSpec | None:
     active = facts.integer("expert_used_count", 1)
     width = experts[0].shape[-1]
     if active > experts[0].copies:
-        wanted = f"there are only {experts[0].copies} experts"
+        wanted = tr("there are only {copies} experts").format(copies=experts[0].copies)
         raise facts.bad("expert_used_count", active, wanted)
     return MoeSpec(experts[0].copies, active, width, shared[0].shape[-1] if shared else 0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from engine.architecture.spec import Direction
 from engine.errors import HeaderError
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,7 +47,11 @@ def check_ranges(facts: Facts) -> None:
         several = isinstance(value, list | tuple)
         for number in cast("Sequence[object]", value) if several else (value,):
             if number is not None and not low <= facts.checked(key, number, 0) <= high:
-                raise facts.bad(key, number, f"a value from {low} to {high} is needed")
+                raise facts.bad(
+                    key,
+                    number,
+                    tr("a value from {low} to {high} is needed").format(low=low, high=high),
+                )
 
 
 def require_blocks(raw: RawModel, count: int) -> None:
@@ -60,10 +65,11 @@ def require_blocks(raw: RawModel, count: int) -> None:
     there = {int(found[1]) for t in raw.tensors if (found := _BLOCK.match(t.name))}
     held = sum(i in there for i in range(count))
     if held < count:
-        message = (
-            f"{raw.id} has tensors for {held} of its {count} blocks: the file is not complete, or "
-            "a part of it is missing. Download it again."
-        )
+        message = tr(
+            "{id} has tensors for {held} of its {count} blocks: the file "
+            "is not complete, or a part of it is missing. Download it "
+            "again."
+        ).format(id=raw.id, held=held, count=count)
         raise HeaderError(message, field="block_count")
 
 
@@ -75,7 +81,7 @@ def require_heads(facts: Facts) -> None:
     """
     for key in ("attention.head_count", "attention.head_count_kv"):
         if facts.stated.get(key) == 0:
-            raise facts.bad(key, 0, "1 or more is needed")
+            raise facts.bad(key, 0, tr("1 or more is needed"))
 
 
 def has_two_stacks(raw: RawModel) -> bool:

@@ -22,6 +22,7 @@ from engine.architecture.spec import (
     Tensor,
 )
 from engine.errors import UnknownArchitectureError
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.naming import Named
@@ -52,7 +53,9 @@ def from_header(raw: RawModel) -> ArchitectureSpec:
     layers = [layer for layer in counted if layer is not None and layer < _MOST_LAYERS]
     specs = _layers(counted, max(layers, default=-1) + 1)
     if not specs:
-        message = f"{raw.id} has no config.json, and its header shows no layers to size."
+        message = tr("{id} has no config.json, and its header shows no layers to size.").format(
+            id=raw.id
+        )
         raise UnknownArchitectureError(message)
     outer = _tensors(counted[None])
     table = next((t.shape for t in outer if t.module is ModuleClass.EMBEDDING), (0, 0))
@@ -78,7 +81,9 @@ def from_header(raw: RawModel) -> ArchitectureSpec:
 def _doubt(layers: tuple[LayerSpec, ...]) -> Doubt:
     silent = sum(layer.attention is None for layer in layers)
     if silent:
-        reason = f"without a config.json the state of {silent} layers is not known: not counted"
+        reason = tr(
+            "without a config.json the state of {silent} layers is not known: not counted"
+        ).format(silent=silent)
         return Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER)
     return Doubt(Subject.SEQUENCE_STATE, _REASON, Direction.UPPER)
 

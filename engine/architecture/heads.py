@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from engine.architecture.spec import Direction, Doubt, Subject
 from engine.config.facts import is_mapping
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +77,9 @@ def other_parts(stated: Mapping[str, object]) -> list[Doubt]:
     name = first_class(stated)
     if name not in _OTHER_PARTS:
         return []
-    reason = f"{name} has other parts than the class that generates text: counted as that one"
+    reason = tr(
+        "{name} has other parts than the class that generates text: counted as that one"
+    ).format(name=name)
     both = (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
     return [Doubt(subject, reason, Direction.EITHER) for subject in both]
 
@@ -137,7 +140,7 @@ def labels_of(facts: Facts) -> int:
         return 2
     named = facts.stated.get("id2label")
     if named is not None and not is_mapping(named):
-        raise facts.bad("id2label", named, "an object with a name for each label is needed")
+        raise facts.bad("id2label", named, tr("an object with a name for each label is needed"))
     return facts.integer("num_labels", len(named) if is_mapping(named) and named else 2)
 
 

@@ -24,6 +24,7 @@ from engine.config.facts import MissingFieldError, is_mapping, shown
 from engine.config.nesting import root_facts, text_facts
 from engine.config.quantisation import TOWER_UNSAID, Stored, stored_format
 from engine.errors import ConfigError, UnknownArchitectureError
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +77,9 @@ def _read(raw: RawModel) -> Model:
 
         return gguf_model(raw)
     if raw.config is None and any(_LORA.search(tensor.name) for tensor in raw.tensors):
-        message = f"{raw.id} holds the tensors of a LoRA adapter; open the folder that has them."
+        message = tr(
+            "{id} holds the tensors of a LoRA adapter; open the folder that has them."
+        ).format(id=raw.id)
         raise UnknownArchitectureError(message, field="tensors")
     if raw.config is None and raw.tensors:
         from engine.architecture.header_only import from_header  # noqa: PLC0415 - see above
@@ -84,7 +87,9 @@ def _read(raw: RawModel) -> Model:
         spec = from_header(raw)
         return Model(raw.id, raw.revision, raw.source, spec, _summarised(raw, spec))
     if raw.config is None:
-        message = f"{raw.id} has no config.json; without it the model cannot be sized."
+        message = tr("{id} has no config.json; without it the model cannot be sized.").format(
+            id=raw.id
+        )
         raise UnknownArchitectureError(message)
     spec = specify(raw.config, raw.parameters_by_class)
     notes = notes_of(raw.config)
@@ -112,18 +117,24 @@ def _left_open(spec: ArchitectureSpec) -> tuple[str, ...]:
     """What a config alone leaves open and puts no figure in doubt."""
     notes: list[str] = []
     if spec.origins.get("dtype") == "derived" and spec.weight_format == "bf16":
-        notes.append("The description states no dtype: 16 bits a weight are assumed.")
+        notes.append(tr("The description states no dtype: 16 bits a weight are assumed."))
     if spec.uncounted_mtp:
-        blocks = "a prediction block" if spec.uncounted_mtp == 1 else "prediction blocks"
+        blocks = tr("a prediction block") if spec.uncounted_mtp == 1 else tr("prediction blocks")
         notes.append(
-            f"The config also states {blocks} (MTP) of a layout that is not known here: not "
-            "counted. A checkpoint may hold more, loaded only for speculative decoding."
+            tr(
+                "The config also states {blocks} (MTP) of a layout that is not "
+                "known here: not counted. A checkpoint may hold more, loaded "
+                "only for speculative decoding."
+            ).format(blocks=blocks)
         )
     predicting = sum(tensor.parameters for tensor in spec.mtp)
     if predicting:
         notes.append(
-            f"A checkpoint may also store prediction layers (MTP), {predicting:,} parameters: not "
-            "counted, and loaded only for speculative decoding."
+            tr(
+                "A checkpoint may also store prediction layers (MTP), "
+                "{predicting} parameters: not counted, and loaded only for "
+                "speculative decoding."
+            ).format(predicting=grouped(predicting))
         )
     return tuple(notes)
 
@@ -177,7 +188,9 @@ def specify(
         spec = replace(spec, uncounted_mtp=_stated_mtp(root, text))
     spec = replace(spec, root_type=root.model_type, draft=kind_of(root.stated))
     if spec.parameters > _MOST_PARAMETERS:
-        message = f"The config describes {spec.parameters:,} parameters; no model is that large."
+        message = tr(
+            "The config describes {parameters} parameters; no model is that large."
+        ).format(parameters=grouped(spec.parameters))
         raise ConfigError(message, field=text.name("hidden_size"))
     return spec
 
@@ -204,12 +217,16 @@ def _build(text: Facts, family: Family, root: Facts, doubts: list[Doubt]) -> Bui
     except UnknownKindError as unknown:
         kind = shown(unknown.kind)
         bound = _bound(text, root)
-        reason = f"layers of kind {kind} are not known for this type"
-        doubts += _in_doubt(f"{reason}: counted as a plain decoder of these dimensions")
+        reason = tr("layers of kind {kind} are not known for this type").format(kind=kind)
+        doubts += _in_doubt(
+            tr("{reason}: counted as a plain decoder of these dimensions").format(reason=reason)
+        )
         return bound
     except UnknownTowerError as unknown:
-        kind, bound = shown(str(unknown) or "of unknown type"), _bound(text, root)
-        reason = f"its encoder {kind} is not known: counted as a plain decoder of these dimensions"
+        kind, bound = shown(str(unknown) or tr("of unknown type")), _bound(text, root)
+        reason = tr(
+            "its encoder {kind} is not known: counted as a plain decoder of these dimensions"
+        ).format(kind=kind)
         doubts += _in_doubt(reason)
         return bound
     # No class builds what predicts further tokens: it is told apart (``uncounted_mtp``).
@@ -229,8 +246,10 @@ def _bound(text: Facts, root: Facts) -> Built:
     try:
         return build(text, GENERIC, root=root)
     except MissingFieldError as error:
-        named = text.model_type or "This config"
-        message = f"{named} is not a known architecture, and its config has no {error.field}."
+        named = text.model_type or tr("This config")
+        message = tr("{named} is not a known architecture, and its config has no {field}.").format(
+            named=named, field=error.field
+        )
         raise UnknownArchitectureError(message, field=error.field) from error
 
 
@@ -238,12 +257,14 @@ def _filled_in(root: Facts, text: Facts) -> list[Doubt]:
     """Doubts of a root that nobody knows: it may set what its text part leaves out."""
     if root is text or root.model_type in TOWERS or root.defaults is not NO_DEFAULTS:
         return []
-    absent = ("class default", "derived")
+    absent = (tr("class default"), "derived")
     left = [k for k in _FILLED if text.origins.get(k) in absent and text.defaults.has(k)]
     if not left:
         return []
-    named = root.model_type or "the whole model"
-    reason = f"{text.name(left[0])} is left out, and what {named} sets it to is not known"
+    named = root.model_type or tr("the whole model")
+    reason = tr("{name} is left out, and what {named} sets it to is not known").format(
+        name=text.name(left[0]), named=named
+    )
     return [Doubt(Subject.SEQUENCE_STATE, reason, Direction.EITHER)]
 
 
@@ -255,23 +276,27 @@ def _in_doubt(reason: str) -> list[Doubt]:
 def _unknown(text: Facts) -> list[Doubt]:
     from engine.architecture.unheard import keeps_more  # noqa: PLC0415 - for an unknown type only
 
-    reason = f"the architecture {text.model_type or '(none stated)'} is not known"
+    reason = tr("the architecture {value} is not known").format(
+        value=text.model_type or "(none stated)"
+    )
     state, side = (
-        "all keys and values of full attention in every layer are counted",
+        tr("all keys and values of full attention in every layer are counted"),
         Direction.UPPER,
     )
     if keeps_more(text):
         state, side = (
-            "full attention in every layer is assumed, and no other state",
+            tr("full attention in every layer is assumed, and no other state"),
             Direction.EITHER,
         )
     return [
         Doubt(
             Subject.WEIGHTS,
-            f"{reason}: counted as a plain decoder of these dimensions",
+            tr("{reason}: counted as a plain decoder of these dimensions").format(reason=reason),
             Direction.EITHER,
         ),
-        Doubt(Subject.SEQUENCE_STATE, f"{reason}: {state}", side),
+        Doubt(
+            Subject.SEQUENCE_STATE, tr("{reason}: {state}").format(reason=reason, state=state), side
+        ),
     ]
 
 
@@ -285,8 +310,10 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
             if is_mapping(v) and k not in root.asked and _BESIDE.search(k)
         ]
         if beside:
-            named = root.model_type or "this type"
-            reason = f"{beside[0][:80]} of {named} is not known: not counted"
+            named = root.model_type or tr("this type")
+            reason = tr("{beside} of {named} is not known: not counted").format(
+                beside=beside[0][:80], named=named
+            )
             doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
         return []
     counted: list[Tensor] = []
@@ -303,17 +330,23 @@ def _towers(root: Facts, text: Facts, doubts: list[Doubt]) -> list[Tensor]:
         ]
         if not beside and root.model_type in FAMILIES:
             return []
-        named = root.model_type or "this type"
-        reason = f"what {named} has beside its text model is not known and not counted"
+        named = root.model_type or tr("this type")
+        reason = tr("what {named} has beside its text model is not known and not counted").format(
+            named=named
+        )
         from engine.architecture.towers.encoders import encoders_in  # noqa: PLC0415 - for this only
 
         encoders = encoders_in(root, beside)
         if encoders:
-            reason = f"what joins the encoder of {named} to its text model is not known"
+            reason = tr("what joins the encoder of {named} to its text model is not known").format(
+                named=named
+            )
             doubts.append(Doubt(Subject.WEIGHTS, reason, Direction.EITHER))
             return encoders
         if not is_usual(root.stated):
-            reason += f"; nor is it known what {first_class(root.stated):.80} has on top"
+            reason += tr("; nor is it known what {first_class:.80} has on top").format(
+                first_class=first_class(root.stated)
+            )
             way = Direction.EITHER
     doubts.append(Doubt(Subject.WEIGHTS, reason, way))
     return counted
@@ -324,15 +357,19 @@ def _by_rule(rule: TowerRule, root: Facts, text: Facts) -> tuple[list[Tensor], s
     try:
         return rule(root, text), ""
     except UnknownTowerError as unknown:
-        named = str(unknown) or "of unknown type"
+        named = str(unknown) or tr("of unknown type")
         if unknown.counted:
-            return list(unknown.counted), f"its tower {named} is not known and not counted"
-        reason = f"its tower {named} is not known"
+            return list(unknown.counted), tr(
+                "its tower {named} is not known and not counted"
+            ).format(named=named)
+        reason = tr("its tower {named} is not known").format(named=named)
     except UnknownKindError as unknown:
-        reason = f"layers of kind {shown(unknown.kind)} in its tower are not known"
+        reason = tr("layers of kind {shown} in its tower are not known").format(
+            shown=shown(unknown.kind)
+        )
     except MissingFieldError as missing:
-        reason = f"{missing.field} is missing"
-    return [], f"{reason}: only the text model is counted"
+        reason = tr("{field} is missing").format(field=missing.field)
+    return [], tr("{reason}: only the text model is counted").format(reason=reason)
 
 
 def _spec(

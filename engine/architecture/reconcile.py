@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.naming import layer_of, named, pattern_of
 from engine.architecture.spec import AttentionKind, Direction, Doubt, ModuleClass, Subject
 from engine.errors import HeaderError
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,8 +93,10 @@ def _further_layers(spec: ArchitectureSpec, held: _Held) -> tuple[str, ...]:
     least = min((layer.parameters for layer in spec.layers), default=0) * _HALF
     if held.predicting <= least or spec.mtp or spec.uncounted_mtp:
         return ()
-    what = f"The header holds {held.predicting:,} parameters behind the last layer of the config"
-    return (f"{what}, as prediction blocks are: not counted.",)
+    what = tr(
+        "The header holds {predicting} parameters behind the last layer of the config"
+    ).format(predicting=grouped(held.predicting))
+    return (tr("{what}, as prediction blocks are: not counted.").format(what=what),)
 
 
 def _held(spec: ArchitectureSpec, stored: StoredWeights) -> _Held:
@@ -140,26 +143,36 @@ def _require_whole(spec: ArchitectureSpec, held: _Held, raw: RawModel, *, counts
             if held.by_layer.get(i, 0) < least * layer.parameters
         ]
     if missing:
-        raise _incomplete(raw, f"whole tensors for {count - len(missing)} of {count} layers")
+        raise _incomplete(
+            raw,
+            tr("whole tensors for {count} of {count_2} layers").format(
+                count=count - len(missing), count_2=count
+            ),
+        )
     is_most = spec.direction(Subject.WEIGHTS) is Direction.UPPER
     if not held.by_layer and not is_most and held.parameters < _HALF * spec.parameters:
-        share = f"{held.parameters:,} of {spec.parameters:,} parameters"
+        share = tr("{parameters} of {parameters_2} parameters").format(
+            parameters=grouped(held.parameters), parameters_2=grouped(spec.parameters)
+        )
         raise _incomplete(raw, share)
     tables = sum(t.parameters for t in spec.outer if t.module is ModuleClass.EMBEDDING)
     if counts and held.outside < least * tables * (1 - _APART):
-        raise _incomplete(raw, "no whole table of embeddings")
+        raise _incomplete(raw, tr("no whole table of embeddings"))
     if counts and not spec.mtp and held.predicting > _HALF * spec.parameters:
-        message = (
-            f"{_what(raw)} holds more than the {count} layers that the config describes: the two "
-            "do not belong together."
-        )
+        message = tr(
+            "{what} holds more than the {count} layers that the config "
+            "describes: the two do not belong together."
+        ).format(what=_what(raw), count=count)
         raise HeaderError(message, field="num_hidden_layers")
 
 
 def _incomplete(raw: RawModel, holds: str) -> HeaderError:
     return HeaderError(
-        f"{_what(raw)} holds {holds} that the config requires: the download is not complete, or "
-        "the files are not this model's. Download it again, or open its config.json alone.",
+        tr(
+            "{what} holds {holds} that the config requires: the download is "
+            "not complete, or the files are not this model's. Download it "
+            "again, or open its config.json alone."
+        ).format(what=_what(raw), holds=holds),
         field="tensors",
     )
 
@@ -179,10 +192,10 @@ def _missing_layers(spec: ArchitectureSpec, held: _Held) -> list[int]:
 def _incomplete_guess(spec: ArchitectureSpec, held: _Held, missing: list[int]) -> ArchitectureSpec:
     """An unknown architecture whose header may lack something: at least what is there."""
     count = len(spec.layers)
-    reason = (
-        f"the header has tensors of {count - len(missing)} of the {count} layers that the config "
-        "states: at least these are counted"
-    )
+    reason = tr(
+        "the header has tensors of {count} of the {count_2} layers that "
+        "the config states: at least these are counted"
+    ).format(count=count - len(missing), count_2=count)
     kept = [doubt for doubt in spec.doubts if doubt.subject is not Subject.WEIGHTS]
     kept.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
     return replace(spec, stated_parameters=dict(held.by_class), doubts=tuple(kept))
@@ -200,12 +213,21 @@ def _note(spec: ArchitectureSpec, held: _Held) -> str:
     largest = sorted((m for m, n in apart.items() if n and (n > 0) == more), key=lambda m: m.value)
     largest.sort(key=lambda module: -abs(apart[module]))
     named = ", ".join(
-        f"{module.value} {abs(apart[module]):,}" for module in largest[:_NAMED_CLASSES]
+        tr("{value} {apart}").format(value=module.value, apart=grouped(abs(apart[module])))
+        for module in largest[:_NAMED_CLASSES]
     )
-    return (
-        f"The header holds {held.parameters:,} parameters, {abs(whole):,} "
-        f"{'more' if more else 'fewer'} than the config describes ({named}): the header counts."
+    said = (
+        tr(
+            "The header holds {parameters} parameters, {whole} more than the config describes "
+            "({named}): the header counts."
+        )
+        if more
+        else tr(
+            "The header holds {parameters} parameters, {whole} fewer than the config describes "
+            "({named}): the header counts."
+        )
     )
+    return said.format(parameters=grouped(held.parameters), whole=grouped(abs(whole)), named=named)
 
 
 def _sided(doubt: Doubt, side: Direction) -> Doubt:
@@ -244,11 +266,15 @@ def contradictions(spec: ArchitectureSpec, raw: RawModel) -> list[Doubt]:
         attention = spec.layers[index].attention if index < len(spec.layers) else None
         counted = _kept_rows(attention)
         if counted and len(rows) == 2 and sum(rows) != counted:
-            why = f"the keys and values of layer {index} have {sum(rows):,} rows in the header, "
-            why += f"{counted:,} by the config"
+            why = tr("the keys and values of layer {index} have {sum} rows in the header, ").format(
+                index=index, sum=grouped(sum(rows))
+            )
+            why += tr("{counted} by the config").format(counted=grouped(counted))
             return [Doubt(Subject.SEQUENCE_STATE, why, Direction.EITHER)]
     if recurrent and not any(layer.state for layer in spec.layers):
-        why = f"the header has {recurrent:.80}, which the config does not describe"
+        why = tr("the header has {recurrent:.80}, which the config does not describe").format(
+            recurrent=recurrent
+        )
         return [Doubt(Subject.SEQUENCE_STATE, why, Direction.LOWER)]
     return []
 

@@ -14,6 +14,8 @@ from enum import StrEnum
 from math import prod
 from typing import TYPE_CHECKING
 
+from engine.words import tr
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -222,7 +224,7 @@ class Direction(StrEnum):
     @property
     def words(self) -> str:
         """The sign in words."""
-        return {"upper": "at most", "lower": "at least"}.get(self.value, "about")
+        return {"upper": tr("at most"), "lower": tr("at least")}.get(self.value, "about")
 
 
 @dataclass(frozen=True, slots=True)

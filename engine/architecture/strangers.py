@@ -20,6 +20,7 @@ from engine.architecture.spec import Direction, Doubt, Subject
 from engine.architecture.unread import is_harmless, is_telling, says_nothing
 from engine.config.defaults import SAME_CLASS, all_classes, all_fields, class_defaults
 from engine.config.facts import shown
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,8 +76,12 @@ def stranger_doubts(root: Facts, text: Facts) -> list[Doubt]:
             meant = _meant(facts, key, value)
             if not meant and not _is_strange(key, value, beside=not is_text):
                 continue
-            what = f"may be meant as {meant}" if meant else f"({shown(value)}) is not known"
-            why = f"{facts.name(key)} {what}"
+            what = (
+                tr("may be meant as {meant}").format(meant=meant)
+                if meant
+                else tr("({shown}) is not known").format(shown=shown(value))
+            )
+            why = tr("{name} {what}").format(name=facts.name(key), what=what)
             found.setdefault(Subject.WEIGHTS, []).append(why)
             # What lies beside the text model touches its state only by the name it should have.
             flag = value is True or isinstance(value, float)
@@ -100,7 +105,13 @@ def class_doubts(root: Facts) -> list[Doubt]:
         return [Doubt(subject, said, Direction.EITHER) for subject in _BOTH]
     if _KNOWN_TOPS.search(name):
         return []
-    return [Doubt(Subject.WEIGHTS, f"{said}, with the top of a language model", Direction.EITHER)]
+    return [
+        Doubt(
+            Subject.WEIGHTS,
+            tr("{said}, with the top of a language model").format(said=said),
+            Direction.EITHER,
+        )
+    ]
 
 
 def _bare(name: str) -> str:
@@ -149,4 +160,6 @@ def _meant(facts: Facts, key: str, value: object) -> str:
 
 def _reason(whys: list[str], model_type: str) -> str:
     more = " …" if len(whys) > 2 else ""
-    return f"{'; '.join(whys[:2])}{more}: what it changes in {model_type or 'this type'} is open"
+    return tr("{names}{more}: what it changes in {value} is open").format(
+        names="; ".join(whys[:2]), more=more, value=model_type or "this type"
+    )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.spec import Direction, Doubt, Subject
 from engine.config.defaults import all_fields
 from engine.config.facts import is_mapping
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -109,7 +110,9 @@ def unread_doubts(text: Facts) -> list[Doubt]:
         found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER))
     if less:
         are = "is" if len(less) == 1 else "are"
-        reason = f"{_named(less)} {are} not known for {_type(text)}: all layers count in full"
+        reason = tr("{named} {are} not known for {type}: all layers count in full").format(
+            named=_named(less), are=are, type=_type(text)
+        )
         found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER))
     return found
 
@@ -123,7 +126,9 @@ def expert_doubts(text: Facts) -> list[Doubt]:
     ]
     if not keys:
         return []
-    reason = f"{_named(keys)} of {_type(text)} may describe experts that are not counted"
+    reason = tr("{named} of {type} may describe experts that are not counted").format(
+        named=_named(keys), type=_type(text)
+    )
     return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
 
 
@@ -149,7 +154,9 @@ def second_stack_doubts(root: Facts, text: Facts, *, crosses: bool) -> list[Doub
     What counts an encoder asks whether the model has one; of the others it is not counted.
     """
     if any(facts.is_asked("is_encoder_decoder") for facts in (root, text)):
-        reason = f"what the encoder of {root.model_type} needs while it runs is not counted"
+        reason = tr("what the encoder of {model_type} needs while it runs is not counted").format(
+            model_type=root.model_type
+        )
         return [Doubt(Subject.ACTIVATIONS, reason, Direction.LOWER)] if crosses else []
     keys = [
         key
@@ -162,7 +169,9 @@ def second_stack_doubts(root: Facts, text: Facts, *, crosses: bool) -> list[Doub
     if not keys and not _ENCODER_DECODERS.search(text.model_type):
         return []
     named = f" ({_named(list(dict.fromkeys(keys)))})" if keys else ""
-    reason = f"{_type(text)} has an encoder or cross-attention{named}, which is not counted"
+    reason = tr("{type} has an encoder or cross-attention{named}, which is not counted").format(
+        type=_type(text), named=named
+    )
     return [
         Doubt(subject, reason, Direction.LOWER)
         for subject in (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
@@ -190,7 +199,9 @@ def says_nothing(value: object) -> bool:
 
 def _not_counted(text: Facts, keys: list[str]) -> str:
     are, were = ("is", "was") if len(keys) == 1 else ("are", "were")
-    return f"{_named(keys)} {are} not known for {_type(text)} and {were} not counted"
+    return tr("{named} {are} not known for {type} and {were} not counted").format(
+        named=_named(keys), are=are, type=_type(text), were=were
+    )
 
 
 def _named(keys: list[str]) -> str:
@@ -198,4 +209,4 @@ def _named(keys: list[str]) -> str:
 
 
 def _type(text: Facts) -> str:
-    return text.model_type or "this type"
+    return text.model_type or tr("this type")

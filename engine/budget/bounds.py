@@ -7,6 +7,7 @@ from functools import cache
 
 from engine.architecture.spec import Direction
 from engine.evidence import Basis, Estimate, exactly
+from engine.words import tr
 
 
 def counted(
@@ -48,7 +49,7 @@ def least(size_bytes: int, direction: Direction | None) -> int | None:
 def no_state(direction: Direction | None) -> tuple[Estimate, str]:
     """Nothing kept for a sequence, and the words for it; at least nothing where it isn't known."""
     if direction is Direction.LOWER:
-        note = "Not known, so not counted"
+        note = tr("Not known, so not counted")
         return counted(0, direction, Basis.BOUND, note), note
-    note = "This model keeps none"
+    note = tr("This model keeps none")
     return exactly(0, Basis.EXACT, note), note

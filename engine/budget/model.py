@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.architecture.spec import Direction, Subject, direction_of
 from engine.evidence import Estimate, total
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,19 +35,19 @@ class Region(StrEnum):
     @property
     def label(self) -> str:
         """The name a person reads."""
-        return _LABELS[self]
+        return tr(_LABELS[self])
 
 
 _LABELS = {
-    Region.WEIGHTS: "Weights",
-    Region.KV_CACHE: "KV cache",
-    Region.RECURRENT_STATE: "Recurrent state",
-    Region.ACTIVATIONS: "Activations",
-    Region.CUDA_GRAPHS: "CUDA graphs",
-    Region.RUNTIME: "Runtime",
-    Region.ALLOCATOR: "Allocator slack",
-    Region.HEADROOM: "Headroom",
-    Region.FOREIGN: "Others",
+    Region.WEIGHTS: tr_later("Weights"),
+    Region.KV_CACHE: tr_later("KV cache"),
+    Region.RECURRENT_STATE: tr_later("Recurrent state"),
+    Region.ACTIVATIONS: tr_later("Activations"),
+    Region.CUDA_GRAPHS: tr_later("CUDA graphs"),
+    Region.RUNTIME: tr_later("Runtime"),
+    Region.ALLOCATOR: tr_later("Allocator slack"),
+    Region.HEADROOM: tr_later("Headroom"),
+    Region.FOREIGN: tr_later("Others"),
 }
 
 _SUBJECTS = {

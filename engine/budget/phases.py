@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.budget.model import Region
 from engine.evidence import total
 from engine.units import format_gib
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -76,11 +77,13 @@ def peaks(rank: RankBudget) -> tuple[PhasePeak, ...]:
         PhasePeak(
             Phase.PREFILL,
             total(_named(rank, held)),
-            f"the largest pass: {_lowered(regions[Region.ACTIVATIONS].note)}",
+            tr("the largest pass: {lowered}").format(
+                lowered=_lowered(regions[Region.ACTIVATIONS].note)
+            ),
         ),
         PhasePeak(
             Phase.DECODE,
-            total([*_named(rank, steady), decode.named("Activations of one step")]),
+            total([*_named(rank, steady), decode.named(tr("Activations of one step"))]),
             _decode_driver(rank),
         ),
         PhasePeak(Phase.SUSTAINED, total(after), _sustained_driver(moments.sustained)),
@@ -127,23 +130,25 @@ def _named(
 def _load_driver(rank: RankBudget, transients: tuple[Estimate, ...]) -> str:
     weights = format_gib(rank.regions[Region.WEIGHTS].estimate.likely_bytes)
     worst = _worst(transients)
-    return f"{weights} of weights" + (f", and for a moment {worst}" if worst else "")
+    return tr("{weights} of weights").format(weights=weights) + (
+        tr(", and for a moment {worst}").format(worst=worst) if worst else ""
+    )
 
 
 def _decode_driver(rank: RankBudget) -> str:
     cache = rank.regions[Region.KV_CACHE]
     if not cache.estimate.high_bytes:
         if rank.needed.likely_bytes and rank.has_pool:
-            return "the weights: they leave the cache nothing"
+            return tr("the weights: they leave the cache nothing")
         return _lowered(rank.regions[Region.RECURRENT_STATE].note)
-    return f"the cache: {_lowered(cache.note)}"
+    return tr("the cache: {lowered}").format(lowered=_lowered(cache.note))
 
 
 def _sustained_driver(transients: tuple[Estimate, ...]) -> str:
     worst = _worst(transients)
     if not worst:
-        return "as the prefill: nothing is known to come on top"
-    return f"after the first requests {worst}"
+        return tr("as the prefill: nothing is known to come on top")
+    return tr("after the first requests {worst}").format(worst=worst)
 
 
 def _worst(transients: tuple[Estimate, ...]) -> str:
@@ -159,4 +164,4 @@ def _lowered(text: str) -> str:
     """A note as part of a sentence; names and abbreviations keep their capitals."""
     head, _, rest = text.partition(" ")
     plain = head[1:].islower() or len(head) == 1
-    return f"{head.lower() if plain else head} {rest}".strip()
+    return tr("{lower} {rest}").format(lower=head.lower() if plain else head, rest=rest).strip()

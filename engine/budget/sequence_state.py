@@ -18,6 +18,7 @@ from engine.formats.kv import (
     layer_bytes,
 )
 from engine.units import ceil_div
+from engine.words import grouped, tr, tr_count
 
 if TYPE_CHECKING:
     from engine.architecture.spec import (
@@ -206,16 +207,21 @@ def _terms(attention: AttentionSpec, caches: int, kv_dtype: str) -> list[CacheTe
     found = attention.compression
     if found is not None:
         entry = entry_bytes(attention, found, kv_dtype)
-        text = f"{where} × {entry:,} B an entry"
+        text = tr("{where} × {entry} B an entry").format(where=where, entry=grouped(entry))
         terms.append(CacheTerm(AttentionKind.FULL, caches, 0, entry, text, ratio=found.ratio))
     return terms
 
 
 def _where(attention: AttentionSpec, caches: int) -> str:
     layers = caches // attention.caches
-    name = "cross-attention layer" if attention.kind is AttentionKind.CROSS else "layer"
-    text = f"{layers} {name}{'' if layers == 1 else 's'}"
-    return text + (f" × {attention.caches} caches" if attention.caches > 1 else "")
+    if attention.kind is AttentionKind.CROSS:
+        said = tr_count("{layers} cross-attention layer", "{layers} cross-attention layers", layers)
+    else:
+        said = tr_count("{layers} layer", "{layers} layers", layers)
+    text = said.format(layers=layers)
+    return text + (
+        tr(" × {caches} caches").format(caches=attention.caches) if attention.caches > 1 else ""
+    )
 
 
 def _equation(attention: AttentionSpec, where: str, per_token: int, kv_dtype: str) -> str:
@@ -224,10 +230,12 @@ def _equation(attention: AttentionSpec, where: str, per_token: int, kv_dtype: st
         return _product(attention, where, per_token)
     plain = replace(attention, index_head_dim=0)
     beside = token_bytes(plain, kv_dtype)
-    index = f"{per_token - beside:,} B of the index's keys"
+    index = tr("{per_token} B of the index's keys").format(per_token=grouped(per_token - beside))
     if not beside:
-        return f"{where} × {index}"
-    return f"{where} × ({_product(plain, '', beside)} + {index})"
+        return tr("{where} × {index}").format(where=where, index=index)
+    return tr("{where} × ({product} + {index})").format(
+        where=where, product=_product(plain, "", beside), index=index
+    )
 
 
 def _product(attention: AttentionSpec, where: str, per_token: int) -> str:
@@ -235,19 +243,31 @@ def _product(attention: AttentionSpec, where: str, per_token: int) -> str:
     if attention.kind is AttentionKind.LATENT:
         latent, rope = attention.kv_lora_rank, attention.qk_rope_head_dim
         if per_token % (latent + rope):
-            return f"{before}{per_token:,} B (latent {latent} + {rope}, packed)"
-        return f"{before}({latent} + {rope}) × {per_token // (latent + rope)} B"
+            return tr("{before}{per_token} B (latent {latent} + {rope}, packed)").format(
+                before=before, per_token=grouped(per_token), latent=latent, rope=rope
+            )
+        return tr("{before}({latent} + {rope}) × {per_token} B").format(
+            before=before, latent=latent, rope=rope, per_token=per_token // (latent + rope)
+        )
     heads, key = attention.num_key_value_heads, attention.head_dim
     value = attention.v_head_dim if attention.keeps_values else 0
-    of_keys = "" if value else " of keys"
-    some = f"{heads} head{'' if heads == 1 else 's'}"
+    of_keys = "" if value else tr(" of keys")
+    some = tr_count("{heads} head", "{heads} heads", heads).format(heads=heads)
     if per_token % (heads * (key + value)):
-        each = f"{per_token:,}" if per_token % heads else f"{some} × {per_token // heads:,}"
+        each = (
+            f"{per_token:,}"
+            if per_token % heads
+            else tr("{some} × {per_token}").format(some=some, per_token=grouped(per_token // heads))
+        )
         return f"{before}{each} B{of_keys}"
     twice = "2 × " if key == value else ""
-    widths = f"({key} + {value})" if value not in (0, key) else f"{key}"
+    widths = (
+        tr("({key} + {value})").format(key=key, value=value) if value not in (0, key) else f"{key}"
+    )
     width = per_token // (heads * (key + value))
-    return f"{twice}{before}{some} × {widths} × {width} B{of_keys}"
+    return tr("{twice}{before}{some} × {widths} × {width} B{of_keys}").format(
+        twice=twice, before=before, some=some, widths=widths, width=width, of_keys=of_keys
+    )
 
 
 @lru_cache(maxsize=CACHED)
@@ -330,20 +350,22 @@ def equation(spec: ArchitectureSpec, kv_dtype: str) -> str:
     """The bytes of one token in every layer, as a calculation with its inputs."""
     terms = cache_terms(spec, kv_dtype)
     if not terms:
-        return "no layer keeps a cache"
+        return tr("no layer keeps a cache")
     parts = [term.equation + _how_often(term) for term in terms]
     whole = sum(term.layers * term.token_bytes for term in terms if term.ratio == 1)
-    return " + ".join(parts) + f" = {whole:,} B a token"
+    return " + ".join(parts) + tr(" = {whole} B a token").format(whole=grouped(whole))
 
 
 def _how_often(term: CacheTerm) -> str:
     if term.ratio > 1:
-        return f" for {term.ratio:,} tokens"
+        return tr(" for {ratio} tokens").format(ratio=grouped(term.ratio))
     if term.prefix_tokens:
-        return f" (and {term.prefix_tokens:,} tokens before every sequence)"
+        return tr(" (and {prefix_tokens} tokens before every sequence)").format(
+            prefix_tokens=grouped(term.prefix_tokens)
+        )
     if term.kind is AttentionKind.CROSS and term.window:
-        return f" (the encoder's {term.window:,} tokens)"
-    return f" (last {term.window:,} tokens)" if term.window else ""
+        return tr(" (the encoder's {window} tokens)").format(window=grouped(term.window))
+    return tr(" (last {window} tokens)").format(window=grouped(term.window)) if term.window else ""
 
 
 @lru_cache(maxsize=CACHED)
@@ -355,16 +377,24 @@ def sequence_equation(spec: ArchitectureSpec, kv_dtype: str, context: int, dtype
     terms, constant = cache_terms(spec, kv_dtype), constant_bytes(spec, dtype=dtype)
     whole = architecture_bytes(spec, kv_dtype, context, dtype)
     if terms and not constant and all(term.grows_alike for term in terms):
-        return f"{equation(spec, kv_dtype)}; × {context:,} tokens = {whole:,} B a sequence"
+        return tr("{equation}; × {context} tokens = {whole} B a sequence").format(
+            equation=equation(spec, kv_dtype), context=grouped(context), whole=grouped(whole)
+        )
     parts = [
-        f"{term.equation} × {term.tokens(context):,} {'tokens' if term.ratio == 1 else 'entries'}"
+        (
+            tr("{equation} × {tokens} tokens")
+            if term.ratio == 1
+            else tr("{equation} × {tokens} entries")
+        ).format(equation=term.equation, tokens=grouped(term.tokens(context)))
         for term in terms
     ]
     if constant:
-        parts.append(f"{constant:,} B of constant state")
+        parts.append(tr("{constant} B of constant state").format(constant=grouped(constant)))
     if not parts:
-        return "no layer keeps a cache"
-    return " + ".join(parts) + (f" = {whole:,} B a sequence" if terms else " a sequence")
+        return tr("no layer keeps a cache")
+    return " + ".join(parts) + (
+        tr(" = {whole} B a sequence").format(whole=grouped(whole)) if terms else tr(" a sequence")
+    )
 
 
 def resolve_kv_dtype(spec: ArchitectureSpec, asked: str, model_dtype: str) -> str:
@@ -382,9 +412,13 @@ def resolve_kv_dtype(spec: ArchitectureSpec, asked: str, model_dtype: str) -> st
     compressed = any(a.compression for a in kinds)
     message = ""
     if found in PACKED_LATENTS and not latent and not (compressed and found == "fp8_ds_mla"):
-        message = f"{found} is a layout of latent vectors (MLA), and this model keeps none."
+        message = tr(
+            "{found} is a layout of latent vectors (MLA), and this model keeps none."
+        ).format(found=found)
     elif found.startswith("nvfp4") and found not in PACKED_LATENTS and latent:
-        message = f"{found} keeps keys and values; this model keeps latent vectors (MLA)."
+        message = tr(
+            "{found} keeps keys and values; this model keeps latent vectors (MLA)."
+        ).format(found=found)
     if message:
         raise DeploymentError(message, field="kv_cache_dtype")
     return found

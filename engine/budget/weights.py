@@ -23,6 +23,7 @@ from engine.evidence import Basis
 from engine.formats.dtypes import canonical, element_bytes
 from engine.formats.weights import FORMATS, tensor_bytes
 from engine.units import align_up, ceil_div
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -149,12 +150,14 @@ def weights(model: Model, layout: WeightLayout) -> Weights:
             # Transformers 5 leaves stacked experts alone; older ones packed them.
             return found._replace(basis=Basis.BOUND, direction=direction or Direction.LOWER)
     elif header and all(g.dtype in _UNPACKED or not g.parameters for g in header):
-        source = f"tensor shapes of the header, stored as {FORMATS[name].label}"
+        source = tr("tensor shapes of the header, stored as {label}").format(
+            label=FORMATS[name].label
+        )
         groups = [_stored_as(group, spec, name) for group in header]
         found = _from_groups(model, layout, groups, name, basis, source)
     else:
         groups = _stated_groups(spec, spec.stated_parameters, name)
-        source = "parameters per class from the catalogue × bits of the format"
+        source = tr("parameters per class from the catalogue × bits of the format")
         found = _from_groups(model, layout, groups, name, basis, source)
         if not _is_plain(name):
             return found._replace(basis=Basis.BOUND, direction=direction or Direction.EITHER)
@@ -353,7 +356,7 @@ def _from_tensors(spec: ArchitectureSpec, layout: WeightLayout, name: str, basis
     for tensor, size in zip(outer, _sizes(spec, outer, None, split, fmt), strict=True):
         for place in _places(tensor.module, len(ranges), spec, layout):
             sums[place][tensor.module] = sums[place].get(tensor.module, 0) + size
-    source = f"tensor shapes of the config, stored as {FORMATS[fmt].label}"
+    source = tr("tensor shapes of the config, stored as {label}").format(label=FORMATS[fmt].label)
     return Weights(_stages(ranges, sums), fmt, not _is_plain(fmt), basis, source)
 
 

@@ -13,6 +13,7 @@ from engine.config.quant_methods import (
     named,
     weight_bits,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +43,9 @@ def formats(q: Facts) -> Targets:
     if groups is None or not groups.stated:
         whole = _microscaled(layout)
         if whole is None:
-            raise UnknownLayoutError(f"compressed-tensors without config_groups, {layout!r:.40}")
+            raise UnknownLayoutError(
+                tr("compressed-tensors without config_groups, {layout!r:.40}").format(layout=layout)
+            )
         return ((EVERY_LINEAR, whole),)
     found: list[tuple[str, str]] = []
     for key in groups.stated:
@@ -52,18 +55,18 @@ def formats(q: Facts) -> Targets:
             continue
         own = Facts(weights if is_mapping(weights) else {}, path=group.name("weights"))
         if not own.stated:
-            raise group.bad("weights", weights, "an object with num_bits and type is needed")
+            raise group.bad("weights", weights, tr("an object with num_bits and type is needed"))
         name = _format(group, own, group.word("format") or layout, version)
         found += [(target, name) for target in _targets(group)]
     if not found:
-        raise UnknownLayoutError("compressed-tensors without any weights")
+        raise UnknownLayoutError(tr("compressed-tensors without any weights"))
     return _simplified(found)
 
 
 def _sub(groups: Facts, key: str) -> Facts:
     value = groups.raw(key)
     if not is_mapping(value):
-        raise UnknownLayoutError("a preset of compressed-tensors by its name")
+        raise UnknownLayoutError(tr("a preset of compressed-tensors by its name"))
     return Facts(value, path=groups.name(key))
 
 
@@ -72,15 +75,19 @@ def _check_sparsity(q: Facts, layout: str) -> None:
     kind = sparsity.word("format", "dense") if sparsity else "dense"
     for word in (layout, kind):
         if word.startswith(_DENSE_BITMAPS):
-            raise UnknownLayoutError(f"compressed-tensors with sparsity ({word:.40})")
+            raise UnknownLayoutError(
+                tr("compressed-tensors with sparsity ({word:.40})").format(word=word)
+            )
     if layout == "dense":
-        raise UnknownLayoutError("compressed-tensors before compression (dense)")
+        raise UnknownLayoutError(tr("compressed-tensors before compression (dense)"))
 
 
 def _targets(group: Facts) -> Iterator[str]:
     for target in group.words("targets") or (EVERY_LINEAR,):
         if _CLASS.fullmatch(target) and target != EVERY_LINEAR:
-            raise UnknownLayoutError(f"compressed-tensors for modules of class {target:.40}")
+            raise UnknownLayoutError(
+                tr("compressed-tensors for modules of class {target:.40}").format(target=target)
+            )
         yield target
 
 
@@ -89,7 +96,7 @@ def _simplified(found: list[tuple[str, str]]) -> Targets:
     if every is not None and all(name == every for _, name in found):
         return ((EVERY_LINEAR, every),)
     if sum(target.startswith("re:") for target, _ in found) > _MOST_EXPRESSIONS:
-        raise UnknownLayoutError("compressed-tensors with very many target expressions")
+        raise UnknownLayoutError(tr("compressed-tensors with very many target expressions"))
     return tuple(found)
 
 
@@ -107,7 +114,11 @@ def _format(group: Facts, weights: Facts, layout: str, version: str) -> str:
     if whole is not None:
         usual = 16 if whole == "nvfp4" else 32
         if group_size(weights, default=usual) != usual:
-            raise UnknownLayoutError(f"{whole.upper()} in groups of {weights.raw('group_size')}")
+            raise UnknownLayoutError(
+                tr("{upper} in groups of {raw}").format(
+                    upper=whole.upper(), raw=weights.raw("group_size")
+                )
+            )
         is_a16 = whole == "nvfp4" and group.raw("input_activations") is None
         return "nvfp4-a16" if is_a16 else whole
     if kind == "int" and layout in _PACKED and (bits != 8 or layout):
@@ -117,7 +128,11 @@ def _format(group: Facts, weights: Facts, layout: str, version: str) -> str:
         return _int8(weights, strategy, static)
     if kind == "float" and bits == 8:
         return _float(weights, strategy, static)
-    raise UnknownLayoutError(f"compressed-tensors as {bits} bit {kind:.20} ({layout:.40})")
+    raise UnknownLayoutError(
+        tr("compressed-tensors as {bits} bit {kind:.20} ({layout:.40})").format(
+            bits=bits, kind=kind, layout=layout
+        )
+    )
 
 
 def _is_static(group: Facts) -> bool:
@@ -127,7 +142,7 @@ def _is_static(group: Facts) -> bool:
         return False
     own = Facts(activations, path=group.name("input_activations"))
     if own.word("strategy", "tensor") != "tensor" or not own.flag("symmetric", default=True):
-        raise UnknownLayoutError("compressed-tensors with static activations of another layout")
+        raise UnknownLayoutError(tr("compressed-tensors with static activations of another layout"))
     return True
 
 
@@ -136,7 +151,7 @@ def _int8(weights: Facts, strategy: str, static: str) -> str:
     group = group_size(weights, default=0) if strategy in ("", "group") else 0
     if strategy == "tensor":
         if has_zeros:
-            raise UnknownLayoutError("compressed-tensors with a zero point a tensor")
+            raise UnknownLayoutError(tr("compressed-tensors with a zero point a tensor"))
         return f"int8-tensor-ct{static}"
     if group:
         return f"int8-g{group}{'-zp' if has_zeros else ''}"
@@ -145,12 +160,16 @@ def _int8(weights: Facts, strategy: str, static: str) -> str:
 
 def _packed(weights: Facts, bits: int | None, strategy: str, version: str) -> str:
     if bits == 3 and not version.startswith(_DENSE_VERSIONS):
-        raise UnknownLayoutError("compressed-tensors in 3 bits by an old or unstated version")
+        raise UnknownLayoutError(tr("compressed-tensors in 3 bits by an old or unstated version"))
     if bits not in (2, 3, 4, 8) or strategy not in ("", "group", "channel"):
-        raise UnknownLayoutError(f"compressed-tensors packed in {bits} bits by {strategy!r:.40}")
+        raise UnknownLayoutError(
+            tr("compressed-tensors packed in {bits} bits by {strategy!r:.40}").format(
+                bits=bits, strategy=strategy
+            )
+        )
     group = 0 if strategy == "channel" else group_size(weights, default=0)
     if strategy == "group" and not group:
-        raise weights.bad("group_size", weights.raw("group_size"), "a size from 1 is needed")
+        raise weights.bad("group_size", weights.raw("group_size"), tr("a size from 1 is needed"))
     name = named(f"w{bits}a16", group)
     if not weights.flag("symmetric", default=True):
         name += "-zp"
@@ -166,7 +185,9 @@ def _float(weights: Facts, strategy: str, static: str) -> str:
     if strategy == "tensor":
         return f"fp8-ct{static}"
     if strategy not in ("channel", ""):
-        raise UnknownLayoutError(f"compressed-tensors in FP8 by {strategy!r:.40}")
+        raise UnknownLayoutError(
+            tr("compressed-tensors in FP8 by {strategy!r:.40}").format(strategy=strategy)
+        )
     return f"fp8-channel-ct{static}"
 
 

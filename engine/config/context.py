@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.config.facts import is_mapping
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -47,13 +48,13 @@ def _factor(facts: Facts) -> float:
     for key in ("rope_parameters", "rope_scaling"):
         value = facts.raw(key)
         if value and not is_mapping(value):
-            raise facts.bad(key, value, "an object is needed")
+            raise facts.bad(key, value, tr("an object is needed"))
         scaling = value or scaling
     if not is_mapping(scaling) or facts.model_type.startswith("gemma3"):
         return 1
     kind = scaling.get("rope_type") or scaling.get("type")
     if kind is not None and not isinstance(kind, str):
-        raise facts.bad("rope_parameters.rope_type", kind, "a word is needed")
+        raise facts.bad("rope_parameters.rope_type", kind, tr("a word is needed"))
     factor = scaling.get("factor")
     if kind in _ALREADY_SCALED or isinstance(factor, bool) or not isinstance(factor, int | float):
         return 1

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeGuard, cast
 
 from engine.config.defaults import NO_DEFAULTS, ClassDefaults, class_defaults
 from engine.errors import ConfigError
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,7 +93,7 @@ def shown(value: object) -> str:
     if isinstance(value, dict | list | tuple) and not value:
         return "empty"
     if isinstance(value, dict | list | tuple):
-        return "a list" if not isinstance(value, dict) else "an object"
+        return tr("a list") if not isinstance(value, dict) else tr("an object")
     text = repr(value)
     return text if len(text) <= 40 else text[:39] + "\N{HORIZONTAL ELLIPSIS}"
 
@@ -151,7 +152,12 @@ class Facts:
     def bad(self, key: str, value: object, wanted: str) -> ConfigError:
         """The error for a value that cannot be."""
         field = self.name(key)
-        return ConfigError(f"{field} is {shown(value)}; {wanted}.", field=field)
+        return ConfigError(
+            tr("{field} is {shown}; {wanted}.").format(
+                field=field, shown=shown(value), wanted=wanted
+            ),
+            field=field,
+        )
 
     def raw(self, key: str) -> object:
         """The value as it stands: stated, else the class default, else None.
@@ -175,7 +181,7 @@ class Facts:
         values = self.defaults.values
         for name in (*same, *others):
             if name in values:
-                self.origins[key] = "class default"
+                self.origins[key] = tr("class default")
                 return values[name]
         return None
 
@@ -232,14 +238,16 @@ class Facts:
             ConfigError: it is none.
         """
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.bad(key, value, "a whole number is needed")
+            raise self.bad(key, value, tr("a whole number is needed"))
         if isinstance(value, float):
             if not value.is_integer():
-                raise self.bad(key, value, "a whole number is needed")
+                raise self.bad(key, value, tr("a whole number is needed"))
             value = int(value)
         high = _CEILING.get(key, _DEFAULT_CEILING)
         if not low <= value <= high:
-            raise self.bad(key, value, f"a value from {low} to {high} is needed")
+            raise self.bad(
+                key, value, tr("a value from {low} to {high} is needed").format(low=low, high=high)
+            )
         return value
 
     def integer(self, key: str, default: int | None = None, low: int = 1) -> int:
@@ -252,7 +260,9 @@ class Facts:
         if value is None:
             if default is None:
                 field = self.name(key)
-                message = f"{field} is missing; without it the model cannot be sized."
+                message = tr("{field} is missing; without it the model cannot be sized.").format(
+                    field=field
+                )
                 raise MissingFieldError(message, field=field)
             self.origins[key] = "derived"
             return default
@@ -285,7 +295,7 @@ class Facts:
             return value
         if value in (0, 1):
             return bool(value)
-        raise self.bad(key, value, "true or false is needed")
+        raise self.bad(key, value, tr("true or false is needed"))
 
     def says(self, flag: bool | str) -> bool:  # noqa: FBT001 - a constant or the key that decides
         """``flag`` itself, or the truth value of the key it names (``!key``: its opposite)."""
@@ -305,7 +315,7 @@ class Facts:
         if value is None:
             return default
         if not isinstance(value, str):
-            raise self.bad(key, value, "a word is needed")
+            raise self.bad(key, value, tr("a word is needed"))
         return value
 
     def items(self, key: str) -> Sequence[object] | None:
@@ -318,10 +328,16 @@ class Facts:
         if value is None:
             return None
         if not isinstance(value, list | tuple):
-            raise self.bad(key, value, "a list is needed")
+            raise self.bad(key, value, tr("a list is needed"))
         entries = cast("Sequence[object]", value)
         if len(entries) > _LONGEST_LIST:
-            raise self.bad(key, entries, f"at most {_LONGEST_LIST} entries are possible")
+            raise self.bad(
+                key,
+                entries,
+                tr("at most {longest_list} entries are possible").format(
+                    longest_list=_LONGEST_LIST
+                ),
+            )
         return entries
 
     def integers(self, key: str, low: int = 0) -> tuple[int, ...] | None:
@@ -344,7 +360,7 @@ class Facts:
             return None
         found = tuple(e for e in entries if isinstance(e, str))
         if len(found) != len(entries):
-            raise self.bad(key, entries, "a list of words is needed")
+            raise self.bad(key, entries, tr("a list of words is needed"))
         return found
 
     def sub(self, key: str) -> Facts | None:
@@ -357,7 +373,7 @@ class Facts:
         if value is None:
             return None
         if not is_mapping(value):
-            raise self.bad(key, value, "an object is needed")
+            raise self.bad(key, value, tr("an object is needed"))
         own = self.defaults
         sub_type = own.sub_types.get(key, "")
         found = facts_for(value, sub_type, self.name(key), fixed=key in own.fixed)
@@ -391,10 +407,18 @@ def facts_for(
     stated = mapping.get("model_type")
     if stated is not None and not isinstance(stated, str):
         field = f"{path}.model_type" if path else "model_type"
-        raise ConfigError(f"{field} is {shown(stated)}; a word is needed.", field=field)
+        raise ConfigError(
+            tr("{field} is {shown}; a word is needed.").format(field=field, shown=shown(stated)),
+            field=field,
+        )
     model_type = assumed_type if fixed else stated or assumed_type
     if len(model_type) > _LONGEST_TYPE:
         field = f"{path}.model_type" if path else "model_type"
-        why = f"a word of at most {_LONGEST_TYPE} characters is needed"
-        raise ConfigError(f"{field} is {shown(model_type)}; {why}.", field=field)
+        why = tr("a word of at most {longest_type} characters is needed").format(
+            longest_type=_LONGEST_TYPE
+        )
+        raise ConfigError(
+            tr("{field} is {shown}; {why}.").format(field=field, shown=shown(model_type), why=why),
+            field=field,
+        )
     return Facts(mapping, model_type, class_defaults(model_type), path)

@@ -8,6 +8,7 @@ from engine.config.defaults import class_defaults
 from engine.config.facts import Facts, facts_for, is_mapping, shown
 from engine.config.originals import in_known_words
 from engine.errors import ConfigError
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,10 +37,14 @@ def root_facts(config: Mapping[str, object]) -> Facts:
         ConfigError: it is no object, or its ``model_type`` is no word.
     """
     if not is_mapping(config):
-        message = f"config.json holds {shown(config)}; an object with the model's fields is needed."
+        message = tr(
+            "config.json holds {shown}; an object with the model's fields is needed."
+        ).format(shown=shown(config))
         raise ConfigError(message)
     if len(config) > _MOST_KEYS:
-        message = f"The config has {len(config):,} keys; no model's has more than {_MOST_KEYS:,}."
+        message = tr("The config has {config} keys; no model's has more than {most_keys}.").format(
+            config=grouped(len(config)), most_keys=grouped(_MOST_KEYS)
+        )
         raise ConfigError(message)
     config = in_known_words(config)
     if not config.get("model_type"):

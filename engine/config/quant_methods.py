@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.config.facts import Facts, is_mapping
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +36,9 @@ def weight_bits(q: Facts, key: str, default: int | None = None) -> int | None:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _WIDEST:
-        raise q.bad(key, value, f"whole bits from 1 to {_WIDEST} are needed")
+        raise q.bad(
+            key, value, tr("whole bits from 1 to {widest} are needed").format(widest=_WIDEST)
+        )
     return value
 
 
@@ -53,7 +56,9 @@ def group_size(q: Facts, key: str = "group_size", default: int = 128) -> int:
         or isinstance(value, bool)
         or not (value == -1 or 1 <= value <= _LARGEST_GROUP)
     ):
-        wanted = f"-1 (the whole row) or a size from 1 to {_LARGEST_GROUP} is needed"
+        wanted = tr("-1 (the whole row) or a size from 1 to {largest_group} is needed").format(
+            largest_group=_LARGEST_GROUP
+        )
         raise q.bad(key, value, wanted)
     return max(value, 0)
 
@@ -73,7 +78,7 @@ def blocks(q: Facts, key: str) -> str:
     """
     sizes = q.integers(key, low=1)
     if sizes is None or len(sizes) != 2 or max(sizes) > _LARGEST_GROUP:
-        raise q.bad(key, q.raw(key), "two sizes such as [128, 128] are needed")
+        raise q.bad(key, q.raw(key), tr("two sizes such as [128, 128] are needed"))
     high, wide = sizes
     return "fp8-block" if high == wide == 128 else f"fp8-block-{high}x{wide}"
 
@@ -95,9 +100,9 @@ def _group(q: Facts) -> int:
 def _awq(q: Facts) -> str:
     bits, version = _stated_bits(q), q.word("version", "gemm").lower()
     if bits != 4:
-        raise UnknownLayoutError(f"AWQ in {bits or 'unstated'} bits")
+        raise UnknownLayoutError(tr("AWQ in {value} bits").format(value=bits or "unstated"))
     if version not in ("gemm", "exllama", "ipex"):
-        raise UnknownLayoutError(f"AWQ as {version!r:.40}")
+        raise UnknownLayoutError(tr("AWQ as {version!r:.40}").format(version=version))
     return named("awq-int4", _group(q))
 
 
@@ -105,12 +110,12 @@ def _gptq(q: Facts) -> str:
     bits = _stated_bits(q)
     q.flag("desc_act")
     if bits not in (2, 3, 4, 8):
-        raise UnknownLayoutError(f"GPTQ in {bits or 'unstated'} bits")
+        raise UnknownLayoutError(tr("GPTQ in {value} bits").format(value=bits or "unstated"))
     packing = q.word("checkpoint_format", "gptq").lower()
     if packing not in ("gptq", "gptq_v2") or q.raw("is_marlin_format"):
-        raise UnknownLayoutError(f"GPTQ packed as {packing!r:.40}")
+        raise UnknownLayoutError(tr("GPTQ packed as {packing!r:.40}").format(packing=packing))
     if q.raw("modules_in_block_to_quantize"):
-        raise UnknownLayoutError("GPTQ of other modules than the usual ones")
+        raise UnknownLayoutError(tr("GPTQ of other modules than the usual ones"))
     return named(f"gptq-int{bits}", _group(q))
 
 
@@ -150,7 +155,7 @@ def _bitsandbytes(q: Facts) -> str:
         return "int8"
     if q.flag("load_in_4bit") or q.flag("_load_in_4bit"):
         return "nf4" if q.flag("bnb_4bit_use_double_quant") else "nf4-plain"
-    raise UnknownLayoutError("bitsandbytes in neither 4 nor 8 bits")
+    raise UnknownLayoutError(tr("bitsandbytes in neither 4 nor 8 bits"))
 
 
 _ALGORITHMS = {
@@ -180,7 +185,9 @@ def _modelopt(q: Facts) -> str:
 def _in_its_groups(q: Facts, name: str) -> str:
     usual = _GROUPS.get(name)
     if usual and group_size(q, default=usual) != usual:
-        raise UnknownLayoutError(f"{name.upper()} in groups of {q.raw('group_size')}")
+        raise UnknownLayoutError(
+            tr("{upper} in groups of {raw}").format(upper=name.upper(), raw=q.raw("group_size"))
+        )
     return name
 
 
@@ -215,7 +222,9 @@ def extra_config(q: Facts) -> Pairs:
         bits = weight_bits(entry, "bits") or _UNQUANTISED_BITS
         if is_expression(module):
             if bits < _UNQUANTISED_BITS:
-                raise UnknownLayoutError(f"auto-round for modules like {module!r:.40}")
+                raise UnknownLayoutError(
+                    tr("auto-round for modules like {module!r:.40}").format(module=module)
+                )
             continue
         own = Facts({**q.stated, **entry.stated, "extra_config": None}, path=entry.path)
         found.append((module, "" if bits >= _UNQUANTISED_BITS else _auto_round(own)))
@@ -235,7 +244,9 @@ def _entries(q: Facts, key: str) -> Iterator[tuple[str, Facts]]:
     if not is_mapping(entries):
         return
     if len(entries) > _MOST_LAYERS:
-        raise UnknownLayoutError(f"a list of {len(entries):,} different layers")
+        raise UnknownLayoutError(
+            tr("a list of {entries} different layers").format(entries=grouped(len(entries)))
+        )
     for module, entry in entries.items():
         yield module, Facts(entry if is_mapping(entry) else {}, path=q.name(key))
 
@@ -255,15 +266,23 @@ def mlx(q: Facts) -> str:
     usual_group, usual_bits = _MLX_MODES.get(mode, (64, None))
     bits, group = weight_bits(q, "bits", usual_bits), group_size(q, default=usual_group)
     if q.raw("global_scale"):
-        raise UnknownLayoutError("MLX with a scale of the whole tensor")
+        raise UnknownLayoutError(tr("MLX with a scale of the whole tensor"))
     if mode in _MLX_MODES:
         if (group, bits) != _MLX_MODES[mode]:
-            raise UnknownLayoutError(f"MLX's {mode} in {bits} bits and groups of {group}")
+            raise UnknownLayoutError(
+                tr("MLX's {mode} in {bits} bits and groups of {group}").format(
+                    mode=mode, bits=bits, group=group
+                )
+            )
         return f"mlx-{mode}"
     if mode != "affine":
-        raise UnknownLayoutError(f"MLX's mode {mode!r:.40}")
+        raise UnknownLayoutError(tr("MLX's mode {mode!r:.40}").format(mode=mode))
     if bits not in (2, 3, 4, 5, 6, 8) or group not in (32, 64, 128):
-        raise UnknownLayoutError(f"MLX in {bits or 'unstated'} bits and groups of {group}")
+        raise UnknownLayoutError(
+            tr("MLX in {value} bits and groups of {group}").format(
+                value=bits or "unstated", group=group
+            )
+        )
     return named(f"mlx-{bits}bit", group, usual=64)
 
 
@@ -278,7 +297,7 @@ def mlx_modules(q: Facts) -> Pairs:
         if module in _MLX_OWN or not (is_mapping(entry) or isinstance(entry, bool)):
             continue
         if len(found) > _MOST_LAYERS:
-            raise UnknownLayoutError("MLX in very many different layers")
+            raise UnknownLayoutError(tr("MLX in very many different layers"))
         path = module.replace("switch_mlp", "experts")
         if is_mapping(entry):
             found.append((path, mlx(Facts(entry, path=q.name(module)))))
@@ -302,7 +321,7 @@ def _torchao(q: Facts) -> str:
     kinds = q.raw("quant_type")
     stated = kinds.get("default") if is_mapping(kinds) and len(kinds) == 1 else None
     if not is_mapping(stated):
-        raise UnknownLayoutError("torchao by a name or with modules of their own")
+        raise UnknownLayoutError(tr("torchao by a name or with modules of their own"))
     kind = Facts(stated, path=q.name("quant_type.default"))
     data = kind.sub("_data") or Facts({}, path=kind.path)
     granularity = data.sub("granularity")
@@ -311,7 +330,7 @@ def _torchao(q: Facts) -> str:
     if name is None or kind.raw("_version") != 2 or not rows:
         raise UnknownLayoutError(f"torchao's {kind.word('_type') or 'unstated kind':.40}")
     if q.flag("include_input_output_embeddings"):
-        raise UnknownLayoutError("torchao with packed embeddings")
+        raise UnknownLayoutError(tr("torchao with packed embeddings"))
     return name
 
 
@@ -331,9 +350,9 @@ def _quark(q: Facts) -> str:
     whole = q.sub("global_quant_config") or empty
     weights, export = whole.sub("weight"), q.sub("export") or empty
     if weights is None or q.raw("layer_quant_config") or q.raw("layer_type_quant_config"):
-        raise UnknownLayoutError("Quark with another layout for some modules")
+        raise UnknownLayoutError(tr("Quark with another layout for some modules"))
     if export.word("weight_format", "real_quantized") != "real_quantized":
-        raise UnknownLayoutError("Quark without packed weights")
+        raise UnknownLayoutError(tr("Quark without packed weights"))
     kind, scheme = weights.word("dtype"), weights.word("qscheme")
     size = group_size(weights, default=0)
     inputs = whole.sub("input_tensors")
@@ -360,18 +379,18 @@ def _hqq(q: Facts) -> str:
     stated = q.sub("quant_config") or Facts({}, path=q.path)
     weights = stated.sub("weight_quant_params")
     if weights is None or stated.raw("scale_quant_params") or stated.raw("zero_quant_params"):
-        raise UnknownLayoutError("HQQ with quantised scales or modules of their own")
+        raise UnknownLayoutError(tr("HQQ with quantised scales or modules of their own"))
     bits = weight_bits(weights, "nbits")
     if bits not in (1, 2, 3, 4, 8) or weights.raw("view_as_float"):
-        raise UnknownLayoutError(f"HQQ in {bits or 'unstated'} bits")
+        raise UnknownLayoutError(tr("HQQ in {value} bits").format(value=bits or "unstated"))
     return named(f"hqq-int{bits}", group_size(weights, default=0))
 
 
 def _bitnet(q: Facts) -> str:
     if q.word("linear_class", "bitlinear") not in ("bitlinear", "autobitlinear"):
-        raise UnknownLayoutError(f"BitNet as {q.word('linear_class'):.40}")
+        raise UnknownLayoutError(tr("BitNet as {word:.40}").format(word=q.word("linear_class")))
     if q.word("quantization_mode", "offline") == "online":
-        raise UnknownLayoutError("BitNet that is packed when it runs")
+        raise UnknownLayoutError(tr("BitNet that is packed when it runs"))
     return "bitnet"
 
 

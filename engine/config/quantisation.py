@@ -19,6 +19,7 @@ from engine.config.quant_methods import (
     mlx,
     mlx_modules,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,11 +100,15 @@ def stored_format(root: Facts, text: Facts) -> Stored:
     try:
         targets, modules = _formats(q, method)
     except UnknownLayoutError as unknown:
-        reason = f"the weights are stored by {unknown}, whose layout is not known"
+        reason = tr("the weights are stored by {unknown}, whose layout is not known").format(
+            unknown=unknown
+        )
         return Stored(plain, dtype, kept, kv_dtype, reason=reason)
     odd = first_not_understood((*kept, *(target for target, _ in targets)))
     if odd is not None:
-        reason = f"its quantisation names modules by {odd:.40}, which is not understood"
+        reason = tr("its quantisation names modules by {odd:.40}, which is not understood").format(
+            odd=odd
+        )
         return Stored(plain, dtype, (), kv_dtype, reason=reason)
     by_target = dict(reversed(targets))
     found = by_target.get(EVERY_LINEAR) or next(iter(by_target.values()))
@@ -178,21 +183,32 @@ def _packs_head(q: Facts, method: str, by_target: Mapping[str, str], modules: Pa
 def _doubts(root: Facts, q: Facts, method: str, kept: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """What a quantisation leaves open, and on which side of the truth the count is then."""
     if method == "compressed-tensors" and "ignore" not in q.stated:
-        yield "its quantisation does not say which modules it leaves alone", "either"
+        yield tr("its quantisation does not say which modules it leaves alone"), "either"
     if method == "compressed-tensors" and q.raw("transform_config"):
-        yield "its transforms may keep matrices of their own, which are not counted", "lower"
+        yield tr("its transforms may keep matrices of their own, which are not counted"), "lower"
     if method == "fbgemm-fp8":
-        yield "checkpoints of fbgemm leave attention unquantised without listing all of it", "lower"
+        yield (
+            tr("checkpoints of fbgemm leave attention unquantised without listing all of it"),
+            "lower",
+        )
     if method == "fp8" and q.has("quantized_layers"):
-        yield "two quantisations are stated: what only one of them lists is in doubt", "either"
+        yield tr("two quantisations are stated: what only one of them lists is in doubt"), "either"
     if method in _ON_LOADING and not root.has("transformers_version") and _has_experts(root):
-        yield "whether its experts are quantised depends on the Transformers that wrote it", "lower"
+        yield (
+            tr("whether its experts are quantised depends on the Transformers that wrote it"),
+            "lower",
+        )
     towers = [key for key in root.stated if _TOWER.search(key) and is_mapping(root.stated[key])]
     lists_all = bool(q.raw("quantized_layers"))
     is_said = lists_all or any(_BESIDE_TEXT.search(pattern) for pattern in kept)
     if towers and method not in _TEXT_ALONE and not is_said:
         named = towers[0].removesuffix("_config")
-        yield f"whether its {named:.20}{TOWER_UNSAID}", "upper"
+        yield (
+            tr("whether its {named:.20}{tower_unsaid}").format(
+                named=named, tower_unsaid=TOWER_UNSAID
+            ),
+            "upper",
+        )
 
 
 def _kv_scale_bytes(q: Facts, method: str, dtype: str) -> int:
@@ -225,10 +241,12 @@ def _dtype(root: Facts, text: Facts) -> tuple[str, str, str]:
                 text.origins["dtype"] = "stated"
                 return _DTYPES[plain], plain, ""
             if word.startswith(_NARROW):
-                reason = f"the weights are said to be {word:.40}: counted at 16 bits each"
+                reason = tr(
+                    "the weights are said to be {word:.40}: counted at 16 bits each"
+                ).format(word=word)
                 return "bfloat16", "bf16", reason
             if word != "auto":
-                raise owner.bad(key, word, "bfloat16, float16 or float32 is needed")
+                raise owner.bad(key, word, tr("bfloat16, float16 or float32 is needed"))
     text.origins["dtype"] = "derived"
     return "bfloat16", "bf16", ""
 
@@ -240,7 +258,9 @@ def _quantisation(root: Facts, text: Facts) -> Facts | None:
             if value is None:
                 continue
             if not is_mapping(value) or not value:
-                wanted = f"an object with quant_method ({', '.join(_METHODS_NAMED)} …) is needed"
+                wanted = tr("an object with quant_method ({names} …) is needed").format(
+                    names=", ".join(_METHODS_NAMED)
+                )
                 raise owner.bad(key, value, wanted)
             inner = value.get("quantization")
             merged = {**value, **inner} if is_mapping(inner) else value
@@ -254,7 +274,7 @@ def _mlx(root: Facts, dtype: str, plain: str, why: str) -> Stored:
     if value is None:
         return Stored(plain, dtype, reason=why)
     if not is_mapping(value) or not value:
-        raise root.bad("quantization", value, "an object with bits and group_size is needed")
+        raise root.bad("quantization", value, tr("an object with bits and group_size is needed"))
     q = Facts(value, path="quantization")
     try:
         found, modules = mlx(q), mlx_modules(q)
@@ -264,7 +284,9 @@ def _mlx(root: Facts, dtype: str, plain: str, why: str) -> Stored:
             found, dtype, by_module=modules, rest_is_plain=False, head_as=head, doubts=doubts
         )
     except UnknownLayoutError as unknown:
-        reason = f"the weights are stored by {unknown}, whose layout is not known"
+        reason = tr("the weights are stored by {unknown}, whose layout is not known").format(
+            unknown=unknown
+        )
         return Stored(plain, dtype, reason=reason)
 
 

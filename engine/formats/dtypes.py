@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from engine.words import tr
+
 _WIDTHS = {
     "float64": 8,
     "float32": 4,
@@ -64,6 +66,6 @@ def element_bytes(name: str) -> int:
     """
     resolved = canonical(name)
     if resolved is None:
-        message = f"{name!r} is not a known dtype."
+        message = tr("{name!r} is not a known dtype.").format(name=name)
         raise ValueError(message)
     return _WIDTHS[resolved]

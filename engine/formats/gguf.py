@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from engine.source.ggml_types import BY_NUMBER
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,9 @@ def row_bytes(ggml_type: str, elements: int) -> int:
     block = TYPES[ggml_type]
     blocks, rest = divmod(elements, block.elements)
     if rest:
-        message = f"a row of {elements} is no whole number of {ggml_type} blocks"
+        message = tr("a row of {elements} is no whole number of {ggml_type} blocks").format(
+            elements=elements, ggml_type=ggml_type
+        )
         raise ValueError(message)
     return blocks * block.size_bytes
 

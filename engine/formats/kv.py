@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.formats.gguf import TYPES, row_bytes
 from engine.units import align_up, ceil_div
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,7 +118,7 @@ def side_bytes(dtype: str, elements: int) -> int:
         return elements // 2 + (_SCALE_BYTES if elements else 0)
     if dtype in _BLOCK_SCALED:
         return elements // 2 + elements // 16
-    message = f"{dtype!r} is not a known KV cache dtype of keys and values."
+    message = tr("{dtype!r} is not a known KV cache dtype of keys and values.").format(dtype=dtype)
     raise ValueError(message)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.families.base import CHUNKED, SLIDING, Mixed, matrix, norm, vector
 from engine.architecture.families.latent import latent_of
 from engine.architecture.spec import AttentionKind, AttentionSpec, ModuleClass, Sharding
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import Family
@@ -39,7 +40,7 @@ def head_counts(facts: Facts, family: Family, kind: str) -> tuple[int, int]:
     else:
         kv_heads = facts.integer("num_key_value_heads", heads)
     if heads % kv_heads:
-        wanted = f"a divisor of num_attention_heads ({heads}) is needed"
+        wanted = tr("a divisor of num_attention_heads ({heads}) is needed").format(heads=heads)
         raise facts.bad("num_key_value_heads", kv_heads, wanted)
     return heads, kv_heads
 
@@ -59,7 +60,9 @@ def head_widths(facts: Facts, family: Family, kind: str, heads: int) -> tuple[in
         hidden = facts.integer("hidden_size")
         width = hidden // heads
         if hidden % heads and facts.model_type in _WHOLE_HEADS:
-            wanted = f"a multiple of num_attention_heads ({heads}) is needed, or head_dim"
+            wanted = tr(
+                "a multiple of num_attention_heads ({heads}) is needed, or head_dim"
+            ).format(heads=heads)
             raise facts.bad("hidden_size", hidden, wanted)
         facts.origins["head_dim"] = "derived"
     return width, width
@@ -73,7 +76,9 @@ def check_widths(facts: Facts, mixed: Mixed) -> None:
     """
     for spec in (mixed.attention, mixed.cross):
         if spec is not None and spec.kind is not AttentionKind.LATENT and not spec.head_dim:
-            wanted = f"shared out among {spec.num_attention_heads} heads it leaves each no width"
+            wanted = tr(
+                "shared out among {num_attention_heads} heads it leaves each no width"
+            ).format(num_attention_heads=spec.num_attention_heads)
             raise facts.bad("hidden_size", facts.integer("hidden_size"), wanted)
 
 

@@ -16,6 +16,7 @@ from engine.architecture.families.crossed import reading, whole_heads
 from engine.architecture.families.seq2seq import DECODER, crossing, named, stack
 from engine.architecture.families.seq2seq_bart import CROSS, PLAIN, positions
 from engine.architecture.spec import Direction, ModuleClass, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -50,7 +51,7 @@ def _reading_doubts(facts: Facts) -> list[Doubt]:
     facts.settle("is_encoder_decoder", "encoder_layers", "encoder_attention_heads")
     if not facts.path:
         return []
-    reason = "its cross-attention keeps what the image yields: counted as long as the answer"
+    reason = tr("its cross-attention keeps what the image yields: counted as long as the answer")
     return state_doubt(reason, Direction.EITHER)
 
 

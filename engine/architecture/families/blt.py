@@ -20,6 +20,7 @@ from engine.architecture.families.base import (
     state_doubt,
 )
 from engine.architecture.spec import Direction, ModuleClass, Sharding
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt, Tensor
@@ -78,7 +79,7 @@ def _patches(facts: Facts, _family: Family) -> list[Tensor]:
 
 
 def _doubts(_facts: Facts) -> list[Doubt]:
-    reason = "the few layers of its local encoder keep keys and values too: not counted"
+    reason = tr("the few layers of its local encoder keep keys and values too: not counted")
     return state_doubt(reason, Direction.LOWER)
 
 

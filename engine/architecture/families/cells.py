@@ -23,6 +23,7 @@ from engine.architecture.families.base import (
 )
 from engine.architecture.families.mixers import convolution
 from engine.architecture.spec import ModuleClass, Sharding, StateSpec, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -88,7 +89,7 @@ def _times(facts: Facts, key: str, otherwise: float) -> float:
     if value is None:
         return otherwise
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 64:
-        raise facts.bad(key, value, "a factor above 0 and below 64 is needed")
+        raise facts.bad(key, value, tr("a factor above 0 and below 64 is needed"))
     return value
 
 
@@ -100,7 +101,11 @@ def _xlstm_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     hidden, layers = facts.integer("hidden_size"), facts.integer("num_hidden_layers")
     width, blocks = facts.integer("embedding_dim", hidden), facts.integer("num_blocks", layers)
     if width != hidden:
-        raise facts.bad("embedding_dim", width, f"the blocks take hidden_size ({hidden})")
+        raise facts.bad(
+            "embedding_dim",
+            width,
+            tr("the blocks take hidden_size ({hidden})").format(hidden=hidden),
+        )
     blocks = facts.checked("num_hidden_layers", blocks, 1)
     return ((_OPENING, DENSE),) + ((LINEAR, DENSE),) * (blocks - 1)
 
@@ -112,7 +117,11 @@ def _xlstm_cell(facts: Facts, _family: Family, kind: str) -> Mixed:
     values = hidden * _times(facts, "v_dim_factor", 1.0)
     for width in (int(keys), int(values)):
         if width % heads:
-            raise facts.bad("num_heads", heads, f"a divisor of the inner width {width} is needed")
+            raise facts.bad(
+                "num_heads",
+                heads,
+                tr("a divisor of the inner width {width} is needed").format(width=width),
+            )
     bias, path = facts.flag("use_bias"), "mlstm_layer."
     tensors = [
         *matrix(path + "q", _A, (int(keys), hidden), _COLUMN, bias=bias),
@@ -160,7 +169,7 @@ def _griffin_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     """``block_types`` over and over."""
     named = facts.words("block_types") or ()
     if not named or not set(named) <= set(_GRIFFIN):
-        raise facts.bad("block_types", named, "a list of recurrent and attention is needed")
+        raise facts.bad("block_types", named, tr("a list of recurrent and attention is needed"))
     return tuple(_GRIFFIN[named[i % len(named)]] for i in range(layers))
 
 

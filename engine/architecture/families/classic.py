@@ -10,6 +10,7 @@ from engine.architecture.families.base import Family, Names, matrix, norm
 from engine.architecture.families.crossed import reading, reading_doubts, whole_heads
 from engine.architecture.heads import first_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import OuterRule
@@ -63,7 +64,7 @@ def gpt2_doubts(facts: Facts) -> list[Doubt]:
     """``DoubleHeadsModel`` has a second head, which chooses; others may read an encoder."""
     if "DoubleHeads" not in first_class(facts.stated):
         return reading_doubts(facts)
-    reason = "the two heads of a DoubleHeadsModel are not counted"
+    reason = tr("the two heads of a DoubleHeadsModel are not counted")
     return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
 
 
@@ -158,7 +159,7 @@ def _mpt_doubts(facts: Facts) -> list[Doubt]:
     biased = not facts.flag("no_bias", default=True)
     if not _mpt_own_code(facts) or not (biased or (own and own.flag("qk_ln"))):
         return []
-    reason = "what no_bias false or qk_ln adds in MosaicML's class is not counted"
+    reason = tr("what no_bias false or qk_ln adds in MosaicML's class is not counted")
     return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
 
 
@@ -298,7 +299,7 @@ def _chatglm_doubts(facts: Facts) -> list[Doubt]:
     usual = [facts.flag(key, default=True) for key in ("rmsnorm", "post_layer_norm")]
     if all(usual):
         return []
-    reason = "other norms than ChatGLM was published with are counted as those"
+    reason = tr("other norms than ChatGLM was published with are counted as those")
     return [Doubt(Subject.WEIGHTS, reason, Direction.EITHER)]
 
 

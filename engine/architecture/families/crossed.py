@@ -9,6 +9,7 @@ from engine.architecture.families import attention
 from engine.architecture.families.base import Mixed, norm, state_doubt
 from engine.architecture.families.sources import image_tokens
 from engine.architecture.spec import AttentionKind, Direction
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import Family, MixerRule, Names
@@ -57,7 +58,9 @@ def reading_doubts(facts: Facts) -> list[Doubt]:
         return []
     if image_tokens(facts):
         return []
-    reason = f"its cross-attention keeps what {root} hears or sees: counted as long as the answer"
+    reason = tr(
+        "its cross-attention keeps what {root} hears or sees: counted as long as the answer"
+    ).format(root=root)
     return state_doubt(reason, Direction.EITHER)
 
 
@@ -70,6 +73,6 @@ def whole_heads(facts: Facts, _kind: str) -> tuple[int, int]:
     hidden, heads = facts.integer("hidden_size"), facts.integer("num_attention_heads")
     facts.settle("head_dim")
     if hidden % heads:
-        wanted = f"a multiple of num_attention_heads ({heads}) is needed"
+        wanted = tr("a multiple of num_attention_heads ({heads}) is needed").format(heads=heads)
         raise facts.bad("hidden_size", hidden, wanted)
     return hidden // heads, hidden // heads

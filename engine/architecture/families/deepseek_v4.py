@@ -26,6 +26,7 @@ from engine.architecture.spec import (
     Sharding,
     Tensor,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -50,7 +51,7 @@ def _pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     else:
         kinds = tuple(_CSA if i > 1 and i % 2 else _HCA for i in range(layers))
     if len(kinds) < layers or not set(kinds) <= set(_KINDS.values()):
-        raise facts.bad("compress_ratios", kinds, "0, 4 or 128 for each layer is needed")
+        raise facts.bad("compress_ratios", kinds, tr("0, 4 or 128 for each layer is needed"))
     return kinds[:layers]
 
 

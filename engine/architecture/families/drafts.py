@@ -28,6 +28,7 @@ from engine.architecture.heads import first_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject, Tensor
 from engine.config.facts import is_mapping
 from engine.units import ceil_div
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import Mixed
@@ -67,7 +68,7 @@ def _own(facts: Facts, key: str) -> Facts:
     """The draft's own section ``key``, empty where there is none."""
     value = facts.raw(key)
     if value is not None and not is_mapping(value):
-        raise facts.bad(key, value, "an object is needed")
+        raise facts.bad(key, value, tr("an object is needed"))
     return type(facts)(value or {}, path=facts.name(key))
 
 
@@ -186,18 +187,20 @@ def _eagle3(facts: Facts) -> Family:
 
 def _eagle3_doubts(facts: Facts) -> list[Doubt]:
     if not is_known(facts.stated):
-        reason = "this kind of draft is not known: counted as EAGLE-3"
+        reason = tr("this kind of draft is not known: counted as EAGLE-3")
         return [
             Doubt(subject, reason, Direction.EITHER)
             for subject in (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
         ]
-    reason = "the embeddings may be left to the target, and are counted as stored with the draft"
+    reason = tr(
+        "the embeddings may be left to the target, and are counted as stored with the draft"
+    )
     found = [Doubt(Subject.WEIGHTS, reason, Direction.UPPER)]
     own = _own(facts, "eagle_config").stated
     strange = [key for key, value in own.items() if value and key not in _EAGLE3_KEYS]
     if strange:
         named = ", ".join(key[:60] for key in strange[:3])
-        reason = f"{named} of eagle_config is not known and was not counted"
+        reason = tr("{named} of eagle_config is not known and was not counted").format(named=named)
         found.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
     return found
 
@@ -237,9 +240,9 @@ def _eagle(facts: Facts) -> Family:
 
 
 def _eagle_doubts(_facts: Facts) -> list[Doubt]:
-    reason = (
-        "the embeddings and the bias of the projection are counted, which not every EAGLE draft "
-        "stores"
+    reason = tr(
+        "the embeddings and the bias of the projection are counted, which "
+        "not every EAGLE draft stores"
     )
     return [Doubt(Subject.WEIGHTS, reason, Direction.UPPER)]
 
@@ -339,20 +342,24 @@ def _is_known_block(facts: Facts) -> bool:
 def _dflash_doubts(facts: Facts) -> list[Doubt]:
     found: list[Doubt] = []
     if not _is_bare(facts):
-        reason = "embeddings and head may be left to the target, and are counted as stored"
+        reason = tr("embeddings and head may be left to the target, and are counted as stored")
         found.append(Doubt(Subject.WEIGHTS, reason, Direction.UPPER))
     elif facts.integer("draft_vocab_size", facts.integer("vocab_size")) < facts.integer(
         "vocab_size"
     ):
-        reason = "a draft with words of its own may store a head, which is not counted"
+        reason = tr("a draft with words of its own may store a head, which is not counted")
         found.append(Doubt(Subject.WEIGHTS, reason, Direction.LOWER))
     own = _own(facts, "dflash_config")
     strange = [key for key, value in own.stated.items() if value and key not in _DFLASH_KEYS]
     if own.word("attention_mode", "gqa") not in ("gqa", "mha", "mla"):
         strange.append("attention_mode")
     if strange or not _is_known_block(facts):
-        what = ", ".join(key[:60] for key in strange[:3]) or f"a draft of type {facts.model_type}"
-        reason = f"{what} is not known: counted as layers of Qwen3 with the usual projection"
+        what = ", ".join(key[:60] for key in strange[:3]) or tr(
+            "a draft of type {model_type}"
+        ).format(model_type=facts.model_type)
+        reason = tr(
+            "{what} is not known: counted as layers of Qwen3 with the usual projection"
+        ).format(what=what)
         found += [
             Doubt(subject, reason, Direction.EITHER)
             for subject in (Subject.WEIGHTS, Subject.SEQUENCE_STATE)

@@ -14,6 +14,7 @@ from engine.architecture.families.base import NONE, Family, Fed, Names, matrix, 
 from engine.architecture.families.dense import LLAMA
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject, Tensor
 from engine.errors import ConfigError
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -43,7 +44,9 @@ def _medusa_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
         ConfigError: the first format, which leaves the sizes to the target.
     """
     if not facts.has("hidden_size") or not facts.has("vocab_size"):
-        message = "Medusa heads need hidden_size and vocab_size, as their target's config has them."
+        message = tr(
+            "Medusa heads need hidden_size and vocab_size, as their target's config has them."
+        )
         raise ConfigError(message, field="hidden_size")
     return ((NONE, _KIND),) * _medusa_heads(facts)
 
@@ -157,11 +160,12 @@ def _mtp_outer(facts: Facts, _family: Family) -> list[Tensor]:
 
 
 def _mtp_doubts(facts: Facts) -> list[Doubt]:
-    like = facts.model_type if _mtp_base(facts) else "a plain decoder"
-    reason = (
-        f"a prediction block alone is counted as the last layer of {like}, a projection and two "
-        "norms; embeddings and a head may be stored with it"
-    )
+    like = facts.model_type if _mtp_base(facts) else tr("a plain decoder")
+    reason = tr(
+        "a prediction block alone is counted as the last layer of {like}, "
+        "a projection and two norms; embeddings and a head may be stored "
+        "with it"
+    ).format(like=like)
     return [
         Doubt(subject, reason, Direction.EITHER)
         for subject in (Subject.WEIGHTS, Subject.SEQUENCE_STATE)

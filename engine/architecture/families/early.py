@@ -34,6 +34,7 @@ from engine.architecture.spec import (
     Subject,
     Tensor,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -48,7 +49,9 @@ def _top_doubts(facts: Facts) -> list[Doubt]:
     name = first_class(facts.stated)
     if not name or name.endswith(_KNOWN):
         return []
-    reason = f"what {name[:80]} has on top of its layers is not known and not counted"
+    reason = tr("what {name} has on top of its layers is not known and not counted").format(
+        name=name[:80]
+    )
     return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
 
 
@@ -128,7 +131,9 @@ def _xlm_outer(facts: Facts, _family: Family) -> list[Tensor]:
 def _xlm_doubts(facts: Facts) -> list[Doubt]:
     if not facts.flag("asm") or head_of(facts.stated) != "lm":
         return _top_doubts(facts)
-    reason = "the head of several sizes that asm stands for is not known: counted as a plain one"
+    reason = tr(
+        "the head of several sizes that asm stands for is not known: counted as a plain one"
+    )
     return [Doubt(Subject.WEIGHTS, reason, Direction.EITHER)]
 
 
@@ -189,7 +194,11 @@ def _xlnet_attention(facts: Facts, _family: Family, _kind: str) -> Mixed:
     """
     hidden, heads = facts.integer("hidden_size"), facts.integer("num_attention_heads")
     if hidden % heads:
-        raise facts.bad("n_head", heads, f"a divisor of the hidden size ({hidden}) is needed")
+        raise facts.bad(
+            "n_head",
+            heads,
+            tr("a divisor of the hidden size ({hidden}) is needed").format(hidden=hidden),
+        )
     width = hidden // heads
     facts.settle("d_head")
     tensors = [Tensor(f"rel_attn.{name}", _A, (hidden, heads, width)) for name in "qkvor"]
@@ -211,7 +220,7 @@ def _xlnet_outer(facts: Facts, _family: Family) -> list[Tensor]:
 def _xlnet_doubts(facts: Facts) -> list[Doubt]:
     found = _top_doubts(facts)
     if facts.count("reuse_len"):
-        found += state_doubt("with reuse_len it keeps only the first tokens of each part")
+        found += state_doubt(tr("with reuse_len it keeps only the first tokens of each part"))
     return found
 
 
@@ -236,10 +245,14 @@ def _reformer_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     """
     kinds = facts.words("attn_layers") or ()
     if not kinds or not set(kinds) <= {_LOCAL, _HASHED}:
-        raise facts.bad("attn_layers", kinds, "'local' or 'lsh' for each layer is needed")
+        raise facts.bad("attn_layers", kinds, tr("'local' or 'lsh' for each layer is needed"))
     count = facts.integer("num_hidden_layers", len(kinds))
     if count > len(kinds):
-        raise facts.bad("attn_layers", kinds, f"an entry for each of {count} layers is needed")
+        raise facts.bad(
+            "attn_layers",
+            kinds,
+            tr("an entry for each of {count} layers is needed").format(count=count),
+        )
     return tuple((kind, DENSE) for kind in kinds[:count])
 
 
@@ -273,7 +286,9 @@ def _reformer_outer(facts: Facts, _family: Family) -> list[Tensor]:
     tensors = [Tensor(f"{path}.embedding.weight", _E, (rows, hidden))]
     if facts.flag("axial_pos_embds", default=True):
         if sum(widths) != hidden or len(widths) > len(lengths):
-            wanted = f"widths that add up to {hidden}, one for each length, are needed"
+            wanted = tr("widths that add up to {hidden}, one for each length, are needed").format(
+                hidden=hidden
+            )
             raise facts.bad("axial_pos_embds_dim", widths, wanted)
         tensors = [
             Tensor(f"{path}.weights.{axis}", _E, (lengths[axis], width))
@@ -291,7 +306,9 @@ def _reformer_doubts(facts: Facts) -> list[Doubt]:
     found = _top_doubts(facts)
     if _HASHED in (facts.words("attn_layers") or ()):
         length = facts.count("lsh_attn_chunk_length")
-        reason = f"prompts of more than {length} tokens are hashed: the hashes are not counted"
+        reason = tr(
+            "prompts of more than {length} tokens are hashed: the hashes are not counted"
+        ).format(length=length)
         found += state_doubt(reason, Direction.LOWER)
     return found
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.families.base import Fed, matrix
 from engine.architecture.spec import ModuleClass, MoeSpec, Sharding, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import Family, Moe
@@ -54,7 +55,9 @@ def sparse(facts: Facts, family: Family, kind: str) -> Fed:
     experts = moe.count_rule(facts) if moe.count_rule else facts.integer(moe.experts)
     per_token = _active(facts, moe.active)
     if per_token > experts:
-        raise facts.bad(moe.active, per_token, f"there are only {experts} experts")
+        raise facts.bad(
+            moe.active, per_token, tr("there are only {experts} experts").format(experts=experts)
+        )
     width = moe.width_rule(facts) if moe.width_rule else facts.integer(moe.width)
     router_bias = facts.says(moe.router_bias)
     tensors = matrix(

@@ -39,6 +39,7 @@ from engine.architecture.spec import (
     Sharding,
     StateSpec,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt, Tensor
@@ -141,7 +142,7 @@ def _step3_feeds(facts: Facts, layers: int) -> tuple[str, ...]:
     if not listed.strip():
         return (DENSE, *((SPARSE,) * (layers - 1)))
     if not all(part.strip().isdigit() for part in listed.split(",")):
-        raise facts.bad("moe_layers_enum", listed, "numbers of layers, with commas, are needed")
+        raise facts.bad("moe_layers_enum", listed, tr("numbers of layers, with commas, are needed"))
     sparse = {int(part) for part in listed.split(",")}
     return tuple(SPARSE if index in sparse else DENSE for index in range(layers))
 
@@ -176,7 +177,7 @@ def _twice(facts: Facts, family: Family, kind: str) -> Mixed:
 def _loop_window(facts: Facts) -> list[Doubt]:
     if not facts.count("loop_window_size"):
         return []
-    return state_doubt("passes after the first keep a window of tokens: counted in full")
+    return state_doubt(tr("passes after the first keep a window of tokens: counted in full"))
 
 
 IQUEST_LOOP = replace(LLAMA, attention=_twice, layer_extra=_loop_gates, doubts=_loop_window)
@@ -186,7 +187,7 @@ LLADA2 = replace(BAILING_MOE, bare_is_headless=False, doubts=diffuses)
 def _sala_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     kinds = facts.words("mixer_types")
     if kinds is None or len(kinds) != layers:
-        wanted = f"one entry for each of the {layers} layers is needed"
+        wanted = tr("one entry for each of the {layers} layers is needed").format(layers=layers)
         raise facts.bad("mixer_types", kinds, wanted)
     return tuple(FULL if kind == "minicpm4" else LINEAR for kind in kinds)
 
@@ -228,7 +229,7 @@ def _lightning(facts: Facts, _family: Family, _kind: str) -> Mixed:
 def _compresses(facts: Facts) -> list[Doubt]:
     facts.settle("sparse_config")
     return state_doubt(
-        "its sparse layers keep compressed keys beside, which are not counted", Direction.LOWER
+        tr("its sparse layers keep compressed keys beside, which are not counted"), Direction.LOWER
     )
 
 
@@ -287,7 +288,7 @@ def _raven_doubts(facts: Facts) -> list[Doubt]:
         if facts.stated.get(key) == known:
             facts.settle(key)
     return state_doubt(
-        "it may run any number of passes: counted for as many as its mean", Direction.EITHER
+        tr("it may run any number of passes: counted for as many as its mean"), Direction.EITHER
     )
 
 

@@ -29,6 +29,7 @@ from engine.architecture.families.base import (
 from engine.architecture.families.dense import AB, nextn
 from engine.architecture.families.sparse import times_shared
 from engine.architecture.spec import ModuleClass, MoeSpec, Sharding, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import OuterRule
@@ -138,10 +139,13 @@ def _laguna_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
         heads = (facts.integer("num_attention_heads"),) * layers
     facts.settle("num_attention_heads")
     if len(heads) != layers:
-        wanted = f"one entry for each of the {layers} layers is needed"
+        wanted = tr("one entry for each of the {layers} layers is needed").format(layers=layers)
         raise facts.bad("num_attention_heads_per_layer", heads, wanted)
     kinds = layer_kinds(facts, LAGUNA, layers)
-    mixers = [f"{kind} {count}" for kind, count in zip(kinds, heads, strict=True)]
+    mixers = [
+        tr("{kind} {count}").format(kind=kind, count=count)
+        for kind, count in zip(kinds, heads, strict=True)
+    ]
     feeds = patterns.dense_first("first_k_dense_replace", 1)(facts, layers)
     return tuple(zip(mixers, feeds, strict=True))
 
@@ -197,7 +201,11 @@ def _step_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     if stated is None:
         return full
     if len(stated) < layers:
-        raise facts.bad("layer_types", stated, f"one entry for each of the {layers} is needed")
+        raise facts.bad(
+            "layer_types",
+            stated,
+            tr("one entry for each of the {layers} is needed").format(layers=layers),
+        )
     return stated[:layers]
 
 
@@ -209,7 +217,7 @@ def _step_named(facts: Facts) -> set[int] | None:
         return None
     parts = [part.strip() for part in named.split(",") if part.strip()]
     if not all(part.isdecimal() and len(part) < 6 for part in parts):
-        raise facts.bad("moe_layers_enum", named, "layer numbers are needed")
+        raise facts.bad("moe_layers_enum", named, tr("layer numbers are needed"))
     return {int(part) for part in parts}
 
 

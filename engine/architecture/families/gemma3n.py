@@ -17,6 +17,7 @@ from engine.architecture.families.gemma4 import (
     per_layer_outer,
 )
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -36,14 +37,20 @@ def _kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     if widths is None:
         widths = (facts.integer("intermediate_size"),) * layers
     if len(types) != layers or not set(types) <= {FULL, SLIDING}:
-        raise facts.bad("layer_types", types, f"full or sliding for each of the {layers} is needed")
+        raise facts.bad(
+            "layer_types",
+            types,
+            tr("full or sliding for each of the {layers} is needed").format(layers=layers),
+        )
     if len(widths) != layers:
-        wanted = f"one entry for each of the {layers} layers is needed"
+        wanted = tr("one entry for each of the {layers} layers is needed").format(layers=layers)
         raise facts.bad("intermediate_size", widths, wanted)
     shared = facts.count("num_kv_shared_layers")
     own = max(layers - shared, 0)
     if set(types[:own]) != set(types):
-        wanted = f"each kind of the {layers} layers needs one that keeps what the others read"
+        wanted = tr(
+            "each kind of the {layers} layers needs one that keeps what the others read"
+        ).format(layers=layers)
         raise facts.bad("num_kv_shared_layers", shared, wanted)
     return tuple(
         (kind if i < own else kind + SHARED, str(width))

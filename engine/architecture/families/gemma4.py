@@ -24,6 +24,7 @@ from engine.architecture.families.base import (
     norm,
 )  # fmt: skip
 from engine.architecture.spec import ModuleClass, MoeSpec, Sharding, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -43,7 +44,11 @@ def _types(facts: Facts) -> list[str]:
     else:
         found = [RENAMED.get(kind, kind) for kind in stated]
     if len(found) != layers or not set(found) <= {FULL, SLIDING}:
-        raise facts.bad("layer_types", found, f"full or sliding for each of the {layers} is needed")
+        raise facts.bad(
+            "layer_types",
+            found,
+            tr("full or sliding for each of the {layers} is needed").format(layers=layers),
+        )
     found[-1] = FULL
     return found
 
@@ -61,7 +66,11 @@ def _heads(facts: Facts, types: list[str]) -> list[tuple[int, int]]:
         for key in stated.stated:
             inner, index = stated.sub(key), int(key) if key.isascii() and key.isdigit() else -1
             if inner is None or not 0 <= index < len(types):
-                raise facts.bad("per_layer_config", key, f"a layer below {len(types)} is needed")
+                raise facts.bad(
+                    "per_layer_config",
+                    key,
+                    tr("a layer below {types} is needed").format(types=len(types)),
+                )
             found[index] = (
                 inner.integer("head_dim", own[0]),
                 inner.integer("num_key_value_heads", own[1]),
@@ -89,7 +98,9 @@ def _with_shared(facts: Facts, shared: int) -> tuple[tuple[str, str], ...]:
     own = len(types) - shared
     # All may read another model's cache; a layer of this one needs one of its kind that keeps it.
     if own and (own < 0 or set(types[:own]) != set(types)):
-        wanted = f"each kind of the {len(types)} layers needs one that keeps what the others read"
+        wanted = tr(
+            "each kind of the {types} layers needs one that keeps what the others read"
+        ).format(types=len(types))
         raise facts.bad("num_kv_shared_layers", shared, wanted)
     wide = facts.flag("use_double_wide_mlp")
     sparse = facts.model_type == _DIFFUSION or facts.flag("enable_moe_block")

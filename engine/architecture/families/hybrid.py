@@ -40,6 +40,7 @@ from engine.architecture.spec import (
     StateSpec,
     Tensor,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -216,7 +217,7 @@ def _minimax_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     if stated is None:
         return tuple(LINEAR if i % 2 else FULL for i in range(layers))
     if len(stated) != layers:
-        wanted = f"one entry for each of the {layers} layers is needed"
+        wanted = tr("one entry for each of the {layers} layers is needed").format(layers=layers)
         raise facts.bad("attn_type_list", stated, wanted)
     return tuple(FULL if kind else LINEAR for kind in stated)
 
@@ -243,7 +244,7 @@ def _nemotron_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
         key, codes = "hybrid_override_pattern", list(pattern or "ME*-")
     facts.raw("num_hidden_layers")
     if not set(codes) <= set(_NEMOTRON):
-        raise facts.bad(key, "".join(codes), "only M, *, E and - are known")
+        raise facts.bad(key, "".join(codes), tr("only M, *, E and - are known"))
     facts.checked("num_hidden_layers", len(codes), 1)
     # Shared experts are one MLP of a stated width; the window is kept by no layer.
     facts.settle("n_shared_experts", "sliding_window", "mamba_proj_bias", "expand")
@@ -255,7 +256,7 @@ def _nemotron_prediction(facts: Facts, blocks: int) -> tuple[tuple[str, str], ..
     words, pattern = facts.words("mtp_layers_block_type"), facts.word("mtp_hybrid_override_pattern")
     codes = [_NEMOTRON_WORDS.get(word, word) for word in words] if words else list(pattern or "*E")
     if not set(codes) <= set(_NEMOTRON):
-        raise facts.bad("mtp_layers_block_type", "".join(codes), "only M, *, E and - are known")
+        raise facts.bad("mtp_layers_block_type", "".join(codes), tr("only M, *, E and - are known"))
     return tuple(_NEMOTRON[code] for code in codes) * blocks
 
 
@@ -322,7 +323,7 @@ def _cross_gates(_facts: Facts, _family: Family, mixer: str, _feed: str) -> list
 def _mllama_doubts(facts: Facts) -> list[Doubt]:
     if min(_crossing(facts), default=0) >= facts.integer("num_hidden_layers"):
         return []
-    reason = "its cross-attention layers keep 6,404 tokens an image: counted for one image"
+    reason = tr("its cross-attention layers keep 6,404 tokens an image: counted for one image")
     return state_doubt(reason, Direction.EITHER)
 
 

@@ -37,6 +37,7 @@ from engine.architecture.families.selecting import (
 from engine.architecture.families.sparse import DEEPSEEK_MOE
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 from engine.config.facts import Facts, is_mapping
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import MixerRule
@@ -149,7 +150,11 @@ def _large4_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     sources = tuple(range(layers)) if sources is None else sources
     for key, entries in (("no_rope_layers", roped), ("kv_source_layers", sources)):
         if len(entries) != layers:
-            raise facts.bad(key, entries, f"one entry for each of the {layers} layers is needed")
+            raise facts.bad(
+                key,
+                entries,
+                tr("one entry for each of the {layers} layers is needed").format(layers=layers),
+            )
     shared = shares_index(facts, layers)
     mixers = [
         _large4_kind(rotates=bool(roped[i]), keeps=sources[i] == i, selects=not shared[i])
@@ -218,7 +223,9 @@ def _dots3_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     )
     kinds = tuple(RENAMED.get(kind, kind) for kind in stated)
     if len(kinds) != layers or not set(kinds) <= {FULL, INDEXED, SLIDING}:
-        wanted = f"full, indexed or sliding attention for each of the {layers} layers is needed"
+        wanted = tr(
+            "full, indexed or sliding attention for each of the {layers} layers is needed"
+        ).format(layers=layers)
         raise facts.bad("layer_types", kinds, wanted)
     if not facts.has("use_dsa") and facts.has("per_layer_config"):
         return kinds
@@ -322,7 +329,9 @@ def _glm5_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
         kinds = tuple(LINEAR if i % 4 != 3 else INDEXED for i in range(layers))
     kinds = tuple(RENAMED.get(kind, kind) for kind in kinds)
     if len(kinds) != layers or not set(kinds) <= {LINEAR, FULL, INDEXED}:
-        wanted = f"linear or indexed attention for each of the {layers} layers is needed"
+        wanted = tr("linear or indexed attention for each of the {layers} layers is needed").format(
+            layers=layers
+        )
         raise facts.bad("layer_types", kinds, wanted)
     shared = shares_index(facts, layers)
     attends = [SHARED_INDEX if shares else INDEXED for shares in shared]

@@ -31,6 +31,7 @@ from engine.architecture.spec import (
     StateSpec,
     Tensor,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -48,7 +49,9 @@ def _keeps(facts: Facts, kind: str) -> AttentionSpec:
     heads = facts.integer(prefix + "num_attention_heads")
     kv_heads = facts.integer(prefix + "num_key_value_heads")
     if heads % kv_heads:
-        wanted = f"a divisor of {prefix}num_attention_heads ({heads}) is needed"
+        wanted = tr("a divisor of {prefix}num_attention_heads ({heads}) is needed").format(
+            prefix=prefix, heads=heads
+        )
         raise facts.bad(prefix + "num_key_value_heads", kv_heads, wanted)
     width = facts.integer(prefix + "head_dim")
     window = facts.integer("sliding_window_size") if slides else 0
@@ -151,7 +154,9 @@ def _pattern(facts: Facts, layers: int) -> tuple[str, ...]:
         local = {i for i in range(layers) if (i + 1) % 6} if named is None else set(named)
         return tuple(_SLIDING if i in local else _FULL for i in range(layers))
     if len(stated) != layers or not set(stated) <= set(_KINDS):
-        wanted = f"hybrid or hybrid_sliding for each of the {layers} layers is needed"
+        wanted = tr("hybrid or hybrid_sliding for each of the {layers} layers is needed").format(
+            layers=layers
+        )
         raise facts.bad("layer_types", stated, wanted)
     return stated
 

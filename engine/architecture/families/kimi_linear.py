@@ -28,6 +28,7 @@ from engine.architecture.families.dense import AB, nextn
 from engine.architecture.families.mixers import convolution
 from engine.architecture.families.sparse import times_shared
 from engine.architecture.spec import ModuleClass, Sharding, StateSpec, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -110,7 +111,9 @@ def _kimi_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     if full is None or linear is None:
         return tuple(FULL if i and i % 4 == 0 else LINEAR for i in range(layers))
     if sorted([*full, *linear]) != list(range(1, layers + 1)):
-        wanted = f"each of the layers 1 to {layers} is needed in one of the two lists"
+        wanted = tr("each of the layers 1 to {layers} is needed in one of the two lists").format(
+            layers=layers
+        )
         raise facts.bad("linear_attn_config", full, wanted)
     return tuple(FULL if i + 1 in full else LINEAR for i in range(layers))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.families import attention
 from engine.architecture.families.base import Family, Fed, Names
 from engine.architecture.families.feed import mlp_tensors
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -28,7 +29,11 @@ def _listed(facts: Facts, key: str, layers: int) -> tuple[int, ...]:
         return (facts.integer(key),) * layers
     found = facts.integers(key, low=1) or ()
     if len(found) != layers:
-        raise facts.bad(key, list(found), f"one number for each of the {layers} layers is needed")
+        raise facts.bad(
+            key,
+            list(found),
+            tr("one number for each of the {layers} layers is needed").format(layers=layers),
+        )
     return found
 
 
@@ -38,7 +43,9 @@ def _multipliers(facts: Facts, layers: int) -> list[float]:
         return [float(stated)] * layers
     found = [n for n in facts.items("ffn_multipliers") or () if isinstance(n, int | float)]
     if len(found) != layers or not all(0 < n <= 64 for n in found):
-        wanted = f"one number up to 64 for each of the {layers} layers is needed"
+        wanted = tr("one number up to 64 for each of the {layers} layers is needed").format(
+            layers=layers
+        )
         raise facts.bad("ffn_multipliers", stated, wanted)
     return [float(n) for n in found]
 

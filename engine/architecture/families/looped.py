@@ -22,6 +22,7 @@ from engine.architecture.families.base import (
 )
 from engine.architecture.heads import is_bare
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -45,9 +46,15 @@ def _counts(facts: Facts) -> tuple[tuple[str, ...], int, int]:
     if kinds is None:
         kinds = tuple(FULL if (i + 1) % 4 == 0 else SLIDING for i in range(layers))
     if len(kinds) != layers or not set(kinds) <= {FULL, SLIDING}:
-        raise facts.bad("layer_types", kinds, f"full or sliding for each of {layers} is needed")
+        raise facts.bad(
+            "layer_types",
+            kinds,
+            tr("full or sliding for each of {layers} is needed").format(layers=layers),
+        )
     if looped is not None and first + looped + last != layers:
-        wanted = f"with the layers before and after it has to make up all {layers}"
+        wanted = tr("with the layers before and after it has to make up all {layers}").format(
+            layers=layers
+        )
         raise facts.bad("n_recurrent_layers", looped, wanted)
     return kinds, first, layers - last
 

@@ -22,6 +22,7 @@ from engine.architecture.spec import (
     Subject,
     Tensor,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,7 +145,9 @@ def _encode(facts: Facts, family: Family, kind: str) -> Mixed:
     decodes = is_decoder or first_class(facts.stated).endswith(_DECODERS)
     kept = replace(mixed, attention=replace(mixed.attention, keeps_cache=decodes))
     if facts.flag("add_cross_attention") and not is_decoder:
-        raise facts.bad("add_cross_attention", value=True, wanted="is_decoder has to be true too")
+        raise facts.bad(
+            "add_cross_attention", value=True, wanted=tr("is_decoder has to be true too")
+        )
     return crossed(facts, own, kept, _CROSS, "crossattention.output.LayerNorm")
 
 
@@ -160,7 +163,9 @@ def _doubts(facts: Facts) -> list[Doubt]:
     if use_of(facts):
         return reading_doubts(facts)
     name = first_class(facts.stated)[:80]
-    reason = f"what {name} has on top of its layers is not known and not counted"
+    reason = tr("what {name} has on top of its layers is not known and not counted").format(
+        name=name
+    )
     return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
 
 

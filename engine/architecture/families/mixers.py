@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.families.base import Mixed, matrix, norm, vector
 from engine.architecture.spec import ModuleClass, Sharding, StateSpec, Tensor
 from engine.formats.dtypes import canonical
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import Family
@@ -25,7 +26,7 @@ def _state_dtype(facts: Facts, key: str) -> str | None:
     """
     word = facts.word(key, "auto")
     if word != "auto" and canonical(word) is None:
-        raise facts.bad(key, word, "float32, bfloat16 or float16 is needed")
+        raise facts.bad(key, word, tr("float32, bfloat16 or float16 is needed"))
     return None if word == "auto" else word
 
 

@@ -27,6 +27,7 @@ from engine.architecture.families.kimi_linear import delta_attention
 from engine.architecture.families.mixers import convolution
 from engine.architecture.families.sparse import DEEPSEEK_MOE
 from engine.architecture.spec import ModuleClass, Sharding, StateSpec
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt, Tensor
@@ -134,7 +135,7 @@ def _plamo_mamba(facts: Facts, _family: Family, _kind: str) -> Mixed:
 def _plamo_doubts(facts: Facts) -> list[Doubt]:
     if not facts.count("attention_window_size"):
         return []
-    return state_doubt("its attention looks back over a window of tokens: counted in full")
+    return state_doubt(tr("its attention looks back over a window of tokens: counted in full"))
 
 
 PLAMO2 = Family(
@@ -153,7 +154,9 @@ def _solar_pattern(facts: Facts, layers: int) -> tuple[str, ...]:
     if full is None:
         return tuple(LINEAR if i % period else FULL for i in range(layers))
     if any(index >= layers for index in full):
-        raise facts.bad("gqa_layers", full, f"there are only {layers} layers")
+        raise facts.bad(
+            "gqa_layers", full, tr("there are only {layers} layers").format(layers=layers)
+        )
     return tuple(FULL if i in full else LINEAR for i in range(layers))
 
 
@@ -162,7 +165,9 @@ def _solar_delta(facts: Facts, family: Family, _kind: str) -> Mixed:
     heads = inner.integer("num_heads", facts.integer("num_attention_heads"))
     width = inner.integer("head_dim", facts.integer("head_dim", 128))
     if inner.integer("num_kv_heads", heads) != heads:
-        raise inner.bad("num_kv_heads", inner.raw("num_kv_heads"), f"{heads} are needed")
+        raise inner.bad(
+            "num_kv_heads", inner.raw("num_kv_heads"), tr("{heads} are needed").format(heads=heads)
+        )
     low_rank = "" if facts.flag("kda_use_full_proj") else "fg"
     kernel = inner.integer("short_conv_kernel_size", 4)
     return delta_attention(facts, family, heads, width, kernel, low_rank=low_rank)

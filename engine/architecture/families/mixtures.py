@@ -37,6 +37,7 @@ from engine.architecture.spec import (
     Subject,
     Tensor,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -62,7 +63,11 @@ def _dbrx_sparse(facts: Facts, family: Family, _kind: str) -> Fed:
     field = facts.declared("d_model")
     if field not in (None, hidden):
         # Its class hands that one to the experts before it takes the other name.
-        raise facts.bad("hidden_size", hidden, f"d_model, by which the experts go, is {field}")
+        raise facts.bad(
+            "hidden_size",
+            hidden,
+            tr("d_model, by which the experts go, is {field}").format(field=field),
+        )
     width, active = sizes.integer("ffn_hidden_size"), sizes.integer("moe_top_k")
     sizes.settle("hidden_size", "ffn_act_fn", "moe_normalize_expert_weights")
     moe = Moe(container="ffn.experts.mlp", names=("w1", "v1", "w2"))
@@ -90,7 +95,7 @@ def _ernie_vl_sparse(facts: Facts, family: Family, _kind: str) -> Fed:
     hidden, experts = facts.integer("hidden_size"), facts.integer("moe_num_experts")
     widths = facts.integers("moe_intermediate_size", low=1) or (1536, 512)
     if len(widths) != len(_ERNIE_KINDS):
-        wanted = "a width for text and one for images are needed"
+        wanted = tr("a width for text and one for images are needed")
         raise facts.bad("moe_intermediate_size", widths, wanted)
     tensors: list[Tensor] = []
     for name, width in zip(_ERNIE_KINDS, widths, strict=True):
@@ -146,7 +151,11 @@ def _jetmoe_sparse(facts: Facts, _family: Family, _kind: str) -> Fed:
     width, experts = facts.integer("intermediate_size"), facts.integer("num_local_experts")
     active = facts.integer("num_experts_per_tok")
     if active > experts:
-        raise facts.bad("num_experts_per_tok", active, f"there are only {experts} experts")
+        raise facts.bad(
+            "num_experts_per_tok",
+            active,
+            tr("there are only {experts} experts").format(experts=experts),
+        )
     tensors = _jetmoe_experts(facts, "mlp.", 2 * width, width)
     return Fed(tensors, 0, MoeSpec(experts, active, width))
 
@@ -169,7 +178,9 @@ def _longcat_attention(facts: Facts, _family: Family, _kind: str) -> Mixed:
     latent = latent_of(facts, bias=facts.says(AB))
     width = facts.integer("qk_head_dim", latent.width)
     if width != latent.width:
-        raise facts.bad("qk_head_dim", width, f"the parts of a head make {latent.width}")
+        raise facts.bad(
+            "qk_head_dim", width, tr("the parts of a head make {width}").format(width=latent.width)
+        )
     tensors = [tensor for i in range(2) for tensor in latent.tensors(f"self_attn.{i}.")]
     return Mixed(tensors, replace(latent.spec(), caches=2))
 
@@ -201,7 +212,7 @@ def _longcat_sparse(facts: Facts, family: Family, _kind: str) -> Fed:
 def _idle_experts(facts: Facts) -> list[Doubt]:
     if not facts.count("zero_expert_num"):
         return []
-    reason = "its idle experts have rows in transformers, which a checkpoint does not store"
+    reason = tr("its idle experts have rows in transformers, which a checkpoint does not store")
     return [Doubt(Subject.WEIGHTS, reason, Direction.UPPER)]
 
 

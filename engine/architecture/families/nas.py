@@ -16,6 +16,7 @@ from engine.architecture.families.base import NONE, Family, Fed, Mixed, matrix, 
 from engine.architecture.families.feed import mlp_tensors
 from engine.architecture.spec import ModuleClass, Sharding
 from engine.config.facts import Facts, is_mapping
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -27,7 +28,7 @@ _MULTIPLE = 256
 def _block(facts: Facts, index: int, entry: object, part: str) -> Facts:
     found = entry.get(part) if is_mapping(entry) else None
     if not is_mapping(found):
-        raise facts.bad(f"block_configs[{index}].{part}", found, "an object is needed")
+        raise facts.bad(f"block_configs[{index}].{part}", found, tr("an object is needed"))
     return Facts(found, path=facts.name(f"block_configs[{index}].{part}"))
 
 
@@ -38,7 +39,9 @@ def _kind(block: Facts, key: str) -> str:
         return _MATRIX
     value = block.raw(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _MULTIPLE:
-        raise block.bad(key, value, f"a number below {_MULTIPLE} is needed")
+        raise block.bad(
+            key, value, tr("a number below {multiple} is needed").format(multiple=_MULTIPLE)
+        )
     return str(value)
 
 
@@ -46,7 +49,7 @@ def _kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     layers = facts.integer("num_hidden_layers")
     entries = facts.items("block_configs") or ()
     if len(entries) != layers:
-        wanted = f"one entry for each of the {layers} layers is needed"
+        wanted = tr("one entry for each of the {layers} layers is needed").format(layers=layers)
         raise facts.bad("block_configs", entries, wanted)
     return tuple(
         (
@@ -72,7 +75,7 @@ def _one_matrix(facts: Facts, _family: Family, _kind: str) -> Mixed:
 
 def _attention(facts: Facts, family: Family, kind: str) -> Mixed:
     if float(kind) < 1:
-        raise facts.bad("block_configs", kind, "at least one head in a group is needed")
+        raise facts.bad("block_configs", kind, tr("at least one head in a group is needed"))
     mixed = attention.gqa(facts, family, kind)
     facts.settle("num_key_value_heads")
     return mixed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.families.base import CHUNKED, DENSE, FULL, SLIDING, SPARSE
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import PatternRule
@@ -106,7 +107,11 @@ def unroped_are_full(facts: Facts, layers: int) -> tuple[str, ...]:
         step = facts.integer("no_rope_layer_interval", 4)
         roped = tuple(int((i + 1) % step != 0) for i in range(layers))
     if len(roped) != layers:
-        raise facts.bad("no_rope_layers", roped, f"one entry for each of the {layers} is needed")
+        raise facts.bad(
+            "no_rope_layers",
+            roped,
+            tr("one entry for each of the {layers} is needed").format(layers=layers),
+        )
     return tuple(CHUNKED if has_rope else FULL for has_rope in roped)
 
 
@@ -146,7 +151,9 @@ def stated_feeds(facts: Facts, layers: int) -> tuple[str, ...]:
     if not stated:
         return ()
     if len(stated) != layers or not set(stated) <= {DENSE, SPARSE}:
-        wanted = f"'dense' or 'sparse' for each of the {layers} layers is needed"
+        wanted = tr("'dense' or 'sparse' for each of the {layers} layers is needed").format(
+            layers=layers
+        )
         raise facts.bad("mlp_layer_types", stated, wanted)
     return stated
 
@@ -180,7 +187,11 @@ def _by_frequency(facts: Facts, layers: int) -> tuple[bool, ...]:
         return tuple(i % step == 0 for i in range(layers))
     entries = facts.integers(key) or ()
     if len(entries) < layers:
-        raise facts.bad(key, entries, f"one entry for each of the {layers} layers is needed")
+        raise facts.bad(
+            key,
+            entries,
+            tr("one entry for each of the {layers} layers is needed").format(layers=layers),
+        )
     return tuple(bool(entry) for entry in entries)
 
 

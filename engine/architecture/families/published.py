@@ -22,6 +22,7 @@ from engine.architecture.spec import (
     Subject,
     Tensor,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import MixerRule
@@ -32,8 +33,11 @@ def diffuses(facts: Facts) -> list[Doubt]:
     """A model that fills in a text in any order: what it keeps depends on what runs it."""
     facts.settle("mask_token_id", "use_cache")
     return state_doubt(
-        "it fills in text by diffusion: its own code keeps nothing between steps, and a runtime "
-        "with a cache of blocks at most the keys and values of all tokens"
+        tr(
+            "it fills in text by diffusion: its own code keeps nothing between "
+            "steps, and a runtime with a cache of blocks at most the keys and "
+            "values of all tokens"
+        )
     )
 
 
@@ -142,7 +146,7 @@ def _jais_form(facts: Facts) -> Family:
 
 def _slopes(facts: Facts) -> list[Doubt]:
     facts.settle("embeddings_scale", "width_scale", "scale_qk_dot_by_d")
-    reason = "its table of ALiBi slopes, one a head, is not counted"
+    reason = tr("its table of ALiBi slopes, one a head, is not counted")
     return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
 
 
@@ -150,7 +154,7 @@ def tie_unsaid(facts: Facts) -> list[Doubt]:
     """A doubt where the config leaves open whether head and embedding are one."""
     if "tie_word_embeddings" in facts.stated:
         return []
-    reason = "whether its head is its embedding is not said: counted as a matrix of its own"
+    reason = tr("whether its head is its embedding is not said: counted as a matrix of its own")
     return [Doubt(Subject.WEIGHTS, reason, Direction.UPPER)]
 
 
@@ -193,7 +197,7 @@ def _olmo_doubts(facts: Facts) -> list[Doubt]:
     facts.settle("block_group_size", "max_sequence_length", "alibi")
     if not stated:
         return []
-    reason = f"what {stated[0]} adds to this type is not counted"
+    reason = tr("what {stated} adds to this type is not counted").format(stated=stated[0])
     return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
 
 

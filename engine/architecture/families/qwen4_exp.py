@@ -26,6 +26,7 @@ from engine.architecture.families.dense import AB
 from engine.architecture.families.mixers import gated_delta_net
 from engine.architecture.families.sparse import QWEN2_MOE
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -48,7 +49,9 @@ def _pattern(facts: Facts, layers: int) -> tuple[str, ...]:
         return tuple(LINEAR if (i + 1) % period else _INDEXED for i in range(layers))
     kinds = tuple(_NAMES.get(kind, kind) for kind in stated)
     if len(kinds) != layers or not set(kinds) <= {LINEAR, _INDEXED}:
-        wanted = f"linear or indexed attention for each of the {layers} layers is needed"
+        wanted = tr("linear or indexed attention for each of the {layers} layers is needed").format(
+            layers=layers
+        )
         raise facts.bad("layer_types", kinds, wanted)
     return kinds
 
@@ -60,7 +63,7 @@ def _kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
         kinds[kinds.index(_INDEXED)] += _FIRST
     for order, number in enumerate(sorted(set(facts.integers("ple_layer_ids", 1) or ()))):
         if number > len(kinds) or kinds[number - 1] != LINEAR:
-            wanted = "each has to be the number of a recurrent layer, counted from 1"
+            wanted = tr("each has to be the number of a recurrent layer, counted from 1")
             raise facts.bad("ple_layer_ids", number, wanted)
         kinds[number - 1] = f"{LINEAR}/{order}"
     return tuple((kind, SPARSE) for kind in kinds)
@@ -96,7 +99,9 @@ def _with_ngrams(facts: Facts, mixed: Mixed, order: int) -> Mixed:
     heads = (size - 1) * facts.integer("heads_per_ngram")
     if width % heads:
         raise facts.bad(
-            "ple_embed_dim", width, f"a multiple of the {heads} hashing heads is needed"
+            "ple_embed_dim",
+            width,
+            tr("a multiple of the {heads} hashing heads is needed").format(heads=heads),
         )
     path = "ple."
     rows = _ngram_rows(facts, heads, order)
@@ -120,7 +125,7 @@ def _ngram_rows(facts: Facts, heads: int, order: int) -> int:
     base = facts.integer("ngram_vocab_size_base")
     step = facts.integer("make_ngram_vocab_size_divisible_by")
     if base > _MOST_ROWS or heads * (order + 1) > _MOST_HEADS:
-        raise facts.bad("ngram_vocab_size_base", base, "smaller or fewer tables are plausible")
+        raise facts.bad("ngram_vocab_size_base", base, tr("smaller or fewer tables are plausible"))
     return -(-sum(_primes(base - 1, heads, order)) // step) * step
 
 

@@ -23,6 +23,7 @@ from engine.architecture.families.crossed import whole_heads
 from engine.architecture.families.masked import BERT
 from engine.architecture.spec import AttentionKind, Direction, ModuleClass, Sharding, Tensor
 from engine.architecture.towers.parts import grid
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -85,7 +86,7 @@ def _blip_sees(facts: Facts) -> tuple[int, int]:
 def _blip_doubts(facts: Facts) -> list[Doubt]:
     if facts.above is not None or not facts.flag("is_decoder"):
         return []
-    reason = "its cross-attention keeps what the image yields: counted as long as the answer"
+    reason = tr("its cross-attention keeps what the image yields: counted as long as the answer")
     return state_doubt(reason, Direction.EITHER)
 
 

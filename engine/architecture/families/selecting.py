@@ -17,6 +17,7 @@ from engine.architecture.families.base import (
 from engine.architecture.families.dense import AB, nextn
 from engine.architecture.families.sparse import DEEPSEEK_MOE, WITH_TABLES
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import PatternRule
@@ -72,7 +73,11 @@ def shares_index(facts: Facts, layers: int, every: PatternRule | None = None) ->
     if types is None:
         types = (every or _by_frequency)(facts, layers)
     if len(types) != layers:
-        raise facts.bad("indexer_types", types, f"one entry for each of the {layers} is needed")
+        raise facts.bad(
+            "indexer_types",
+            types,
+            tr("one entry for each of the {layers} is needed").format(layers=layers),
+        )
     return tuple(entry in ("S", "shared") for entry in types)
 
 

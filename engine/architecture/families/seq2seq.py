@@ -26,6 +26,7 @@ from engine.architecture.spec import (
     Subject,
     Tensor,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -62,7 +63,11 @@ def stack(family: Family, keys: Keys) -> Family:
     def heads(facts: Facts, _kind: str) -> int:
         count, hidden = facts.integer(keys.heads), facts.integer("hidden_size")
         if hidden % count:
-            raise facts.bad(keys.heads, count, f"a divisor of the hidden size ({hidden}) is needed")
+            raise facts.bad(
+                keys.heads,
+                count,
+                tr("a divisor of the hidden size ({hidden}) is needed").format(hidden=hidden),
+            )
         return count
 
     def widths(facts: Facts, kind: str) -> tuple[int, int]:
@@ -232,7 +237,9 @@ def _too_much(facts: Facts) -> list[Doubt]:
     name = whole_class(facts)
     if not name.endswith((*_ENCODERS, "ForAudioClassification")):
         return []
-    reason = f"{name[:60]} is an encoder: it is counted with a decoder that it doesn't have"
+    reason = tr("{name} is an encoder: it is counted with a decoder that it doesn't have").format(
+        name=name[:60]
+    )
     subjects = (Subject.WEIGHTS, Subject.SEQUENCE_STATE)
     return [Doubt(subject, reason, Direction.UPPER) for subject in subjects]
 

@@ -34,6 +34,7 @@ from engine.architecture.families.seq2seq import (
 )
 from engine.architecture.heads import whole_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import Flag, OuterRule, PatternRule
@@ -198,7 +199,7 @@ def _marian_doubts(facts: Facts) -> list[Doubt]:
     alone = whole_class(facts).endswith("ForCausalLM")
     if (alone and more >= 0) or (not alone and (shares or tied or not more)):
         return []
-    reason = "a head and a table of different vocabularies are counted over the larger"
+    reason = tr("a head and a table of different vocabularies are counted over the larger")
     return [Doubt(Subject.WEIGHTS, reason, Direction.EITHER)]
 
 

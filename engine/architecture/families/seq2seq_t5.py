@@ -14,6 +14,7 @@ from engine.architecture.families.seq2seq import named, own_tables, seq2seq
 from engine.architecture.heads import first_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject, Tensor
 from engine.config.facts import is_mapping
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,10 +121,10 @@ def _own_head(facts: Facts) -> list[Doubt]:
     """T5 1.1 is stored with a head of its own, which is then kept, though the class ties it."""
     if facts.raw("tie_word_embeddings") is not False:
         return []
-    reason = (
-        f"tie_word_embeddings is false: published {facts.model_type} models then store a head of "
-        "their own, which the class by itself doesn't have"
-    )
+    reason = tr(
+        "tie_word_embeddings is false: published {model_type} models then "
+        "store a head of their own, which the class by itself doesn't have"
+    ).format(model_type=facts.model_type)
     return [Doubt(Subject.WEIGHTS, reason, Direction.LOWER)]
 
 
@@ -251,7 +252,11 @@ def _square(facts: Facts, _kind: str) -> tuple[int, int]:
     facts.settle("d_kv")
     hidden, heads = facts.integer("hidden_size"), facts.integer("num_heads")
     if hidden % heads:
-        raise facts.bad("num_heads", heads, f"a divisor of hidden_size ({hidden}) is needed")
+        raise facts.bad(
+            "num_heads",
+            heads,
+            tr("a divisor of hidden_size ({hidden}) is needed").format(hidden=hidden),
+        )
     return hidden // heads, hidden // heads
 
 

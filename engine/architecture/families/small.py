@@ -28,6 +28,7 @@ from engine.architecture.families.crossed import whole_heads
 from engine.architecture.families.dense import AB, GLM4, GRANITE, LLAMA, nextn
 from engine.architecture.heads import head_of, labels_of
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -72,7 +73,7 @@ def _differential(facts: Facts, family: Family, kind: str) -> Mixed:
     assert mixed.attention is not None  # noqa: S101 - gqa always has one
     kv_heads = mixed.attention.num_key_value_heads
     if kv_heads % 2:
-        raise facts.bad("num_key_value_heads", kv_heads, "an even number is needed")
+        raise facts.bad("num_key_value_heads", kv_heads, tr("an even number is needed"))
     shares = [
         vector(f"self_attn.lambda_{name}", _A, mixed.attention.head_dim, _WHOLE)
         for name in ("q1", "k1", "q2", "k2")

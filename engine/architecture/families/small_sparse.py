@@ -21,6 +21,7 @@ from engine.architecture.families.base import (
 from engine.architecture.families.dense import AB
 from engine.architecture.families.sparse import DEEPSEEK_MOE, times_shared
 from engine.architecture.spec import Direction
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -110,7 +111,9 @@ def _unlimited_doubts(facts: Facts) -> list[Doubt]:
     window = facts.count("sliding_window")
     # A static cache of transformers holds prompt, answer and both joined: more than all prompt.
     return state_doubt(
-        f"it keeps the prompt and the last {window} tokens of the answer: counted as all prompt",
+        tr(
+            "it keeps the prompt and the last {window} tokens of the answer: counted as all prompt"
+        ).format(window=window),
         Direction.EITHER,
     )
 

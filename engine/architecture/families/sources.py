@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.families.base import state_doubt
 from engine.architecture.heads import whole_class
 from engine.architecture.spec import Direction
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -56,5 +57,7 @@ def source_doubts(facts: Facts) -> list[Doubt]:
         return []
     verb = "hears" if hears or whole.startswith("speech") else "sees"
     name = whole or facts.model_type
-    reason = f"its cross-attention keeps what {name} {verb}: counted as long as the answer"
+    reason = tr(
+        "its cross-attention keeps what {name} {verb}: counted as long as the answer"
+    ).format(name=name, verb=verb)
     return state_doubt(reason, Direction.EITHER)

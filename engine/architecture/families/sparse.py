@@ -19,6 +19,7 @@ from engine.architecture.families.base import (
 )
 from engine.architecture.families.dense import AB, nextn
 from engine.architecture.spec import ModuleClass, Sharding
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,10 +162,16 @@ def _olmoe_widths(facts: Facts, _kind: str) -> tuple[int, int]:
     width = facts.integer("head_dim", hidden // heads)
     if hidden % heads:
         raise facts.bad(
-            "hidden_size", hidden, f"a multiple of num_attention_heads ({heads}) is needed"
+            "hidden_size",
+            hidden,
+            tr("a multiple of num_attention_heads ({heads}) is needed").format(heads=heads),
         )
     if width != hidden // heads:
-        raise facts.bad("head_dim", width, f"hidden_size / heads ({hidden // heads}) is needed")
+        raise facts.bad(
+            "head_dim",
+            width,
+            tr("hidden_size / heads ({hidden}) is needed").format(hidden=hidden // heads),
+        )
     return width, width
 
 
@@ -286,7 +293,9 @@ def _mimo_kv_heads(facts: Facts, kind: str) -> int:
         return kv_heads
     own = facts.integer("swa_num_key_value_heads", 2 * kv_heads)
     if heads % own:
-        wanted = f"sliding layers have {own} of them, which must divide their {heads} heads"
+        wanted = tr(
+            "sliding layers have {own} of them, which must divide their {heads} heads"
+        ).format(own=own, heads=heads)
         raise facts.bad("num_key_value_heads", kv_heads, wanted)
     return own
 

@@ -12,6 +12,7 @@ from engine.architecture.families.base import SLIDING, Family, Names, state_doub
 from engine.architecture.spec import Direction, ModuleClass, Tensor
 from engine.architecture.towers.codecs import CODECS
 from engine.architecture.towers.parts import Tower
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Doubt
@@ -22,7 +23,7 @@ def _width(facts: Facts) -> int:
     """Gate and up share ``ffn_dim`` rows."""
     rows = facts.integer("ffn_dim")
     if rows % 2:
-        raise facts.bad("ffn_dim", rows, "an even number is needed")
+        raise facts.bad("ffn_dim", rows, tr("an even number is needed"))
     return rows // 2
 
 
@@ -85,7 +86,7 @@ def _depth(facts: Facts, depth: Facts, books: int, codes: int) -> list[Tensor]:
 def _frame(facts: Facts) -> list[Doubt]:
     if not _speaks(facts):
         return []
-    reason = "its codec and the decoder over codebooks keep caches of a few frames: not counted"
+    reason = tr("its codec and the decoder over codebooks keep caches of a few frames: not counted")
     return state_doubt(reason, Direction.LOWER)
 
 

@@ -41,6 +41,7 @@ from engine.architecture.heads import whole_class
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Subject, Tensor
 from engine.architecture.towers.audio import listen
 from engine.architecture.towers.parts import number
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import OuterRule
@@ -94,7 +95,11 @@ def _speech_to_text() -> Family:
         middle, layers = facts.integer("conv_channels"), facts.integer("num_conv_layers")
         kernels = facts.integers("conv_kernel_sizes", low=1) or (5, 5)
         if len(kernels) != layers:
-            raise facts.bad("conv_kernel_sizes", kernels, f"{layers} entries are needed")
+            raise facts.bad(
+                "conv_kernel_sizes",
+                kernels,
+                tr("{layers} entries are needed").format(layers=layers),
+            )
         before = facts.integer("input_feat_per_channel") * facts.integer("input_channels", 1)
         for index, kernel in enumerate(kernels):
             # Each is halved by a gate.
@@ -275,7 +280,7 @@ def _second_decoder(facts: Facts) -> list[Doubt]:
     """The first version decodes units one by one, too, and keeps theirs."""
     if facts.model_type != "seamless_m4t" or not speaks(whole_class(facts)):
         return []
-    return state_doubt("what its decoder of units keeps is not counted", Direction.LOWER)
+    return state_doubt(tr("what its decoder of units keeps is not counted"), Direction.LOWER)
 
 
 def _speecht5() -> Family:
@@ -305,7 +310,9 @@ def _other_ends(facts: Facts) -> list[Doubt]:
     name = whole_class(facts)
     if not name or name.endswith("ForSpeechToText"):
         return []
-    reason = f"{name[:60]} is counted as SpeechT5ForSpeechToText, which differs at both ends"
+    reason = tr("{name} is counted as SpeechT5ForSpeechToText, which differs at both ends").format(
+        name=name[:60]
+    )
     return [Doubt(Subject.WEIGHTS, reason, Direction.EITHER)]
 
 

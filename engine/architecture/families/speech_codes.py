@@ -15,6 +15,7 @@ from engine.architecture.families.seq2seq import named, reading, seq2seq, table
 from engine.architecture.families.seq2seq_bart import CROSS, NAMES, NORMS, PLAIN
 from engine.architecture.heads import is_bare
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.families.base import OuterRule
@@ -91,7 +92,7 @@ def _half(facts: Facts) -> int:
     """Width of the gated MLP: gate and up share ``ffn_dim``."""
     width = facts.integer("ffn_dim")
     if width % 2:
-        raise facts.bad("ffn_dim", width, "an even number is needed")
+        raise facts.bad("ffn_dim", width, tr("an even number is needed"))
     return width // 2
 
 

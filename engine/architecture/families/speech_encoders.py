@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
 from engine.architecture.towers.parts import Tower
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -128,7 +129,11 @@ def waves(tower: Tower, facts: Facts) -> None:
     kernels = facts.integers("conv_kernel", low=1) or _KERNELS
     facts.settle("conv_stride", "num_feat_extract_layers")
     if len(widths) != len(kernels):
-        raise facts.bad("conv_kernel", kernels, f"{len(widths)} entries are needed, as in conv_dim")
+        raise facts.bad(
+            "conv_kernel",
+            kernels,
+            tr("{widths} entries are needed, as in conv_dim").format(widths=len(widths)),
+        )
     bias = facts.flag("conv_bias")
     grouped = facts.word("feat_extract_norm", "group") == "group"
     before = 1

@@ -9,6 +9,7 @@ from engine.architecture.families import patterns
 from engine.architecture.families.base import Family, matrix
 from engine.architecture.families.dense import AB, MISTRAL
 from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Subject
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -27,7 +28,7 @@ _MOLMO2 = Family(q_bias=AB, qk_norm="head", embedding_extra="additional_vocab_si
 def _molmo2(facts: Facts) -> Family:
     kind = facts.word("qk_norm_type", "qwen3")
     if kind not in ("qwen3", "olmo"):
-        raise facts.bad("qk_norm_type", kind, "'qwen3' or 'olmo' is needed")
+        raise facts.bad("qk_norm_type", kind, tr("'qwen3' or 'olmo' is needed"))
     return replace(_MOLMO2, qk_norm="head" if kind == "qwen3" else "full")
 
 
@@ -41,7 +42,7 @@ def _molmo_doubts(facts: Facts) -> list[Doubt]:
     rows, kind = facts.integer("embedding_size", vocab), facts.word("layer_norm_type", "rms")
     if rows == vocab and kind == "rms":
         return []
-    reason = "its embedding or its norms are not those of a Molmo that was compared"
+    reason = tr("its embedding or its norms are not those of a Molmo that was compared")
     return [Doubt(Subject.WEIGHTS, reason, Direction.EITHER)]
 
 

@@ -29,6 +29,7 @@ from engine.architecture.spec import (
     Subject,
     Tensor,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -160,9 +161,9 @@ def _seventh_feed(facts: Facts, _family: Family, _kind: str) -> Fed:
 
 def _seventh_doubts(facts: Facts) -> list[Doubt]:
     if not all(facts.has(f"{key}_low_rank_dim") for key, _name in _RANKS):
-        reason = "the ranks of its corrections are not stated: counted by the published models'"
+        reason = tr("the ranks of its corrections are not stated: counted by the published models'")
         return [Doubt(Subject.WEIGHTS, reason, Direction.EITHER)]
-    reason = "its first layer's correction of values, which some files leave out, is counted"
+    reason = tr("its first layer's correction of values, which some files leave out, is counted")
     return [Doubt(Subject.WEIGHTS, reason, Direction.UPPER)]
 
 

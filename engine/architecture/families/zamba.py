@@ -30,6 +30,7 @@ from engine.architecture.spec import (
     StateSpec,
     Tensor,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,14 +58,16 @@ def _placed(facts: Facts, kinds: tuple[str, ...], blocks: int) -> tuple[tuple[st
     layers, listed = facts.integer("num_hidden_layers"), facts.items("hybrid_layer_ids")
     sites = kinds.count(_HYBRID) if listed is None else len(listed)
     if len(kinds) != layers:
-        wanted = f"one entry for each of the {layers} layers is needed, not {len(kinds)}"
+        wanted = tr("one entry for each of the {layers} layers is needed, not {kinds}").format(
+            layers=layers, kinds=len(kinds)
+        )
         raise facts.bad("layers_block_type", kinds, wanted)
     shares = facts.flag("tie_word_embeddings", default=True)
     found: list[tuple[str, str]] = []
     site = 0
     for kind in kinds:
         if kind not in (LINEAR, _HYBRID):
-            raise facts.bad("layers_block_type", kind, "linear_attention or hybrid is needed")
+            raise facts.bad("layers_block_type", kind, tr("linear_attention or hybrid is needed"))
         if kind == LINEAR:
             found.append((LINEAR, NONE))
             continue
@@ -101,7 +104,11 @@ def _one_mamba(facts: Facts) -> Mixed:
     rank = -(-hidden // 16) if stated == "auto" else facts.integer("mamba_dt_rank")
     bias = facts.flag("mamba_proj_bias")
     if inner % heads:
-        raise facts.bad("n_mamba_heads", heads, f"a divisor of the inner width {inner} is needed")
+        raise facts.bad(
+            "n_mamba_heads",
+            heads,
+            tr("a divisor of the inner width {inner} is needed").format(inner=inner),
+        )
     width = inner // heads
     path = "mamba."
     tensors = [
@@ -134,7 +141,7 @@ def _keeps(facts: Facts) -> AttentionSpec:
     heads = facts.integer("num_attention_heads")
     kv_heads = facts.integer("num_key_value_heads", heads)
     if heads % kv_heads:
-        wanted = f"a divisor of num_attention_heads ({heads}) is needed"
+        wanted = tr("a divisor of num_attention_heads ({heads}) is needed").format(heads=heads)
         raise facts.bad("num_key_value_heads", kv_heads, wanted)
     width = facts.integer("attention_head_dim", 2 * facts.integer("hidden_size") // heads)
     return AttentionSpec(AttentionKind.FULL, heads, kv_heads, width, width)

@@ -27,6 +27,7 @@ from engine.architecture.families.base import (
 from engine.architecture.families.dense import AB
 from engine.architecture.families.mixers import convolution
 from engine.architecture.spec import ModuleClass, MoeSpec, Sharding, StateSpec, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -42,7 +43,9 @@ def _kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
     kinds = facts.words("layer_types")
     kinds = ("hybrid",) * layers if kinds is None else kinds
     if len(kinds) != layers or not set(kinds) <= _KINDS.keys():
-        wanted = f"'hybrid' or 'hybrid_sliding' for each of the {layers} layers is needed"
+        wanted = tr(
+            "'hybrid' or 'hybrid_sliding' for each of the {layers} layers is needed"
+        ).format(layers=layers)
         raise facts.bad("layer_types", kinds, wanted)
     return tuple((kind, _LATER if i else _FIRST) for i, kind in enumerate(kinds))
 

@@ -16,6 +16,7 @@ from engine.architecture.towers.audio import audio_of, listen
 from engine.architecture.towers.parts import number
 from engine.architecture.towers.registry import UnknownTowerError
 from engine.config.facts import facts_for
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ def _stages(codec: Facts) -> tuple[tuple[int, ...], tuple[int, ...]]:
     ratios = codec.integers("downsampling_ratios", 1) or ()
     depths = codec.integers("depths") or ()
     if len(depths) < len(ratios) + 1:
-        wanted = "one for each of downsampling_ratios and one before are needed"
+        wanted = tr("one for each of downsampling_ratios and one before are needed")
         raise codec.bad("depths", depths, wanted)
     return ratios, depths
 
@@ -65,7 +66,7 @@ def _decoder(codec: Facts, tower: Tower, prefix: str) -> None:
     """The way back: each stage halves the channels."""
     ratios, depths = _stages(codec)
     if len(depths) > len(ratios) + 1:
-        raise codec.bad("depths", depths, "one more than downsampling_ratios has is needed")
+        raise codec.bad("depths", depths, tr("one more than downsampling_ratios has is needed"))
     kernel = codec.integer("kernel_size")
     width = codec.integer("num_filters") * 2 ** len(ratios)
     tower.linear(f"{prefix}stem.conv.conv", width, codec.integer("hidden_size") * kernel)
@@ -131,7 +132,7 @@ def _published(root: Facts, kind: str) -> Facts:
     stated = audio_of(root, f"{kind}_tokenizer_config")
     for key, usual in _AS_EVER.items():
         if stated.raw(key) not in (None, usual):
-            raise UnknownTowerError(f"{kind} tokenizer with {key}")
+            raise UnknownTowerError(tr("{kind} tokenizer with {key}").format(kind=kind, key=key))
     ratios, filters = stated.integers("encoder_ratios", 1) or (), stated.raw("encoder_n_filters")
     for key, usual in (
         ("decoder_depths", None),
@@ -139,7 +140,9 @@ def _published(root: Facts, kind: str) -> Facts:
         ("decoder_n_filters", filters),
     ):
         if stated.raw(key) not in (None, usual):
-            raise UnknownTowerError(f"{kind} tokenizer with {key} of its own")
+            raise UnknownTowerError(
+                tr("{kind} tokenizer with {key} of its own").format(kind=kind, key=key)
+            )
     stated.settle("pad_mode", "std_dist_type", "fix_std", "corpus_normalize")
     root.settle(f"{kind}_vae_dim")
     given = {
@@ -158,7 +161,7 @@ def _parts(stated: Facts) -> list[str]:
     written = stated.word("encoder_depths")
     parts = written.split("-")
     if not all(part.isdecimal() and len(part) < 4 for part in parts):
-        raise stated.bad("encoder_depths", written, "numbers with dashes between are needed")
+        raise stated.bad("encoder_depths", written, tr("numbers with dashes between are needed"))
     return parts
 
 

@@ -10,6 +10,7 @@ from math import log2
 from typing import TYPE_CHECKING, cast
 
 from engine.architecture.towers.audio import audio_of, listen
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -191,7 +192,7 @@ def _sides(audio: Facts, key: str, index: int) -> tuple[int, int]:
         sides = cast("Sequence[object]", entry)
         if len(sides) == 2:
             return audio.checked(key, sides[0], 1), audio.checked(key, sides[1], 1)
-    raise audio.bad(key, entries, "a height and a width for each convolution are needed")
+    raise audio.bad(key, entries, tr("a height and a width for each convolution are needed"))
 
 
 ENCODERS = {

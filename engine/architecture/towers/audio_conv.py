@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.towers.audio import audio_of, listen
 from engine.architecture.towers.parts import PLAIN, encode
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -25,7 +26,7 @@ def _omniasr(audio: Facts, tower: Tower) -> None:
     bias = audio.flag("conv_bias")
     before = 1
     if not widths or len(kernels) != len(widths):
-        raise audio.bad("conv_kernel", kernels, "one for each of conv_dim is needed")
+        raise audio.bad("conv_kernel", kernels, tr("one for each of conv_dim is needed"))
     for index, (width, kernel) in enumerate(zip(widths, kernels, strict=True)):
         path = f"subsampling.conv_layers.{index}"
         tower.linear(f"{path}.conv", width, before * kernel, bias=bias)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.towers.parts import Tower
 from engine.architecture.towers.tokens import attention, conv, residual
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,7 @@ def _widths(codes: Facts) -> tuple[int, ...]:
     base, key = codes.integer("base_channels"), "channel_multiplier"
     times = codes.integers(key, 1)
     if not times:
-        raise codes.bad(key, times, "a factor for each resolution is needed")
+        raise codes.bad(key, times, tr("a factor for each resolution is needed"))
     return tuple(base * factor for factor in times)
 
 

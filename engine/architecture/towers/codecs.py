@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.towers.parts import number
 from engine.architecture.towers.registry import UnknownTowerError
 from engine.units import ceil_div
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.towers.parts import Tower
@@ -146,7 +147,7 @@ def encodec(codec: Facts, tower: Tower) -> None:
     """EnCodec: convolutions with weight norm, and recurrent layers at the narrow end."""
     kind = codec.word("norm_type", "weight_norm")
     if kind != "weight_norm":
-        raise UnknownTowerError(f"encodec with {kind[:40]}")
+        raise UnknownTowerError(tr("encodec with {kind}").format(kind=kind[:40]))
     stacks = _Convolutions(tower, codec, _ratios(codec), normed=True)
     recurrent = codec.count("num_lstm_layers")
     stacks.down(recurrent)
@@ -157,7 +158,7 @@ def wavtokenizer(codec: Facts, tower: Tower) -> None:
     """WavTokenizer's encoder, which is EnCodec's."""
     kind = codec.word("norm_type", "weight_norm")
     if kind != "weight_norm":
-        raise UnknownTowerError(f"wavtokenizer with {kind[:40]}")
+        raise UnknownTowerError(tr("wavtokenizer with {kind}").format(kind=kind[:40]))
     _Convolutions(tower, codec, _ratios(codec), normed=True).down(codec.count("num_lstm_layers"))
 
 

@@ -13,6 +13,7 @@ from engine.architecture.spec import ModuleClass
 from engine.architecture.towers.audio import audio_of
 from engine.architecture.towers.parts import Encoder, Tower, patches, vision_of
 from engine.config.facts import is_mapping
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -72,7 +73,7 @@ def _feeds(vision: Facts, layers: int) -> list[tuple[int, int]]:
         counts = tuple(usual if kind == "sparse" else 0 for kind in kinds)
     counts = _ROUTED if counts is None else counts
     if len(counts) != layers:
-        wanted = f"a number for each of the {layers} layers is needed"
+        wanted = tr("a number for each of the {layers} layers is needed").format(layers=layers)
         raise vision.bad("pyramid_num_routed", counts, wanted)
     own = vision.raw("per_layer_config")
     return [_feed(vision, own, index, count) for index, count in enumerate(counts)]

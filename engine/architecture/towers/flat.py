@@ -16,6 +16,7 @@ from engine.architecture.towers.parts import PLAIN, Tower
 from engine.architecture.towers.registry import UnknownTowerError
 from engine.config.defaults import class_defaults
 from engine.config.facts import Facts
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -41,7 +42,9 @@ def llava(root: Facts, text: Facts) -> list[Tensor]:
     projector = root.word("mm_projector_type", "linear")
     layered = _LAYERED.fullmatch(projector)
     if not layered and projector != "linear":
-        raise UnknownTowerError(f"{name} behind {projector}")
+        raise UnknownTowerError(
+            tr("{name} behind {projector}").format(name=name, projector=projector)
+        )
     tower.path = "mm_projector."
     before, out = (
         root.integer("mm_hidden_size", _CLIP_L["hidden_size"]),
@@ -60,7 +63,7 @@ def minicpmv(root: Facts, text: Facts) -> list[Tensor]:
     """MiniCPM-V: SigLIP, and queries that attend to its patches."""
     stated = root.sub("vision_config")
     if stated is None:
-        raise UnknownTowerError("without a vision_config")
+        raise UnknownTowerError(tr("without a vision_config"))
     root.settle("slice_config", "image_size", "patch_size", "vision_batch_size")
     # Published files call the same encoder by several names.
     kind = "siglip_vision_model"
@@ -87,9 +90,9 @@ def phi3_v(root: Facts, text: Facts) -> list[Tensor]:
     layer, processor = root.sub("embd_layer"), root.sub("img_processor")
     kind = "clip_vision_model"
     if layer is None or processor is None or processor.word("name") != kind:
-        raise UnknownTowerError("that its code does not name")
+        raise UnknownTowerError(tr("that its code does not name"))
     if not layer.flag("use_hd_transform") or not layer.flag("with_learnable_separator"):
-        raise UnknownTowerError(f"{kind} without learned separators")
+        raise UnknownTowerError(tr("{kind} without learned separators").format(kind=kind))
     processor.settle("num_img_tokens")
     tower = encoder(Facts(_CLIP_L, kind, class_defaults(kind)))
     tower.path = "img_projection."

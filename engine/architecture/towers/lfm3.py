@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.towers.parts import Tower, pair, patches, vision_of
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -51,7 +52,11 @@ def _kinds(vision: Facts, layers: int) -> tuple[str, ...]:
             _CONV if index < 2 or index % 2 else "full_attention" for index in range(layers)
         )
     if len(stated) != layers:
-        raise vision.bad("layer_types", stated, f"one entry for each of {layers} layers is needed")
+        raise vision.bad(
+            "layer_types",
+            stated,
+            tr("one entry for each of {layers} layers is needed").format(layers=layers),
+        )
     return stated
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.architecture.towers.parts import PLAIN, Encoder, Tower, encode, grid, number, patches
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +59,11 @@ def exaone4_5(vision: Facts) -> Tower:
     """
     heads, hidden = vision.integer("num_heads"), vision.integer("hidden_size")
     if hidden % heads:
-        raise vision.bad("num_heads", heads, f"a divisor of hidden_size ({hidden}) is needed")
+        raise vision.bad(
+            "num_heads",
+            heads,
+            tr("a divisor of hidden_size ({hidden}) is needed").format(hidden=hidden),
+        )
     return _qwen2_5(vision, hidden // heads * vision.integer("num_key_value_heads", heads))
 
 

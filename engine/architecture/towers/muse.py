@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass
 from engine.architecture.towers.parts import PLAIN, Tower, encode, number, patches, vision_of
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -45,7 +46,9 @@ def muse_spark(root: Facts, text: Facts) -> list[Tensor]:
     widths, count = audio.integers("hidden_sizes", 1) or (), audio.integer("num_hidden_layers")
     steps, depths = audio.integers("patch_sizes", 1) or (), audio.integers("depths") or ()
     if not len(widths) == len(steps) == len(depths) == count:
-        wanted = f"one entry for each of {count} layers is needed, as of the other lists"
+        wanted = tr("one entry for each of {count} layers is needed, as of the other lists").format(
+            count=count
+        )
         raise audio.bad("hidden_sizes", widths, wanted)
     tower = Tower("audio_tower.", ModuleClass.AUDIO)
     kernel = audio.integer("conv_kernel_size")

@@ -17,6 +17,7 @@ from engine.architecture.towers.encoders import encoder
 from engine.architecture.towers.parts import Tower, vision_of, width_of
 from engine.architecture.towers.registry import UnknownTowerError
 from engine.config.facts import Facts
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -54,7 +55,7 @@ def named(vision: Facts) -> Tower:
     is_fused = arguments.flag("inference_mode")
     found = (_FUSED if is_fused else _PARAMETERS).get(name)
     if found is None or arguments.stated.keys() - {"inference_mode"}:
-        raise UnknownTowerError(f"{name[:40]} of timm")
+        raise UnknownTowerError(tr("{name} of timm").format(name=name[:40]))
     tower = Tower("vision_tower.")
     tower.weight("timm_model", found)
     return tower

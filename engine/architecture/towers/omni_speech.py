@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass
 from engine.architecture.towers.parts import Encoder, Tower
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -133,7 +134,7 @@ def _ecapa(tower: Tower, facts: Facts, pitches: int, out: int) -> None:
     channels = facts.integers("enc_channels", 1) or ()
     kernels = facts.integers("enc_kernel_sizes", 1) or ()
     if not channels or not kernels or len(kernels) != len(channels):
-        raise facts.bad("enc_kernel_sizes", kernels, "one for each of enc_channels is needed")
+        raise facts.bad("enc_kernel_sizes", kernels, tr("one for each of enc_channels is needed"))
     scale, squeezed = facts.integer("enc_res2net_scale"), facts.integer("enc_se_channels")
     path = "input_embed.spk_encoder."
     tower.linear(path + "blocks.0.conv", channels[0], pitches * kernels[0])

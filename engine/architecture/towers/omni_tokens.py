@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.towers.audio import audio_of, listen
 from engine.architecture.towers.parts import Encoder, Tower, encode, number, patches, vision_of
 from engine.config.facts import Facts
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -119,7 +120,11 @@ def _plan(vision: Facts, layers: int) -> list[_Step]:
     side, frames = vision.integer("patch_size", low=2), vision.integer("temporal_patch_size")
     channels = vision.integer("num_channels")
     if layers > _MOST_STEPS:
-        raise vision.bad("num_hidden_layers", layers, f"at most {_MOST_STEPS} are planned")
+        raise vision.bad(
+            "num_hidden_layers",
+            layers,
+            tr("at most {most_steps} are planned").format(most_steps=_MOST_STEPS),
+        )
     sides, times = _products(side), _products(frames)
     steps: list[_Step] = [(1, 1, channels)]
     steps += [(1, high, -(-(high**2) * channels // _ROUND) * _ROUND) for high in sides]

@@ -18,6 +18,7 @@ from engine.architecture.towers.sam import got_ocr2
 from engine.architecture.towers.vision import lfm2_vl, llava_next
 from engine.config.defaults import class_defaults
 from engine.config.facts import Facts
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -57,7 +58,7 @@ def interns1(root: Facts, text: Facts) -> list[Tensor]:
 def phi4mm(_root: Facts, text: Facts) -> list[Tensor]:
     """Phi-4-multimodal as first published, whose adapters are stored beside its encoders."""
     text.settle("embd_layer", "audio_processor", "img_processor", "speech_lora", "vision_lora")
-    raise UnknownTowerError("with adapters of low rank")
+    raise UnknownTowerError(tr("with adapters of low rank"))
 
 
 def step3_vl(root: Facts, text: Facts) -> list[Tensor]:
@@ -103,7 +104,7 @@ _INNER = 8_192
 def moondream1(root: Facts, text: Facts) -> list[Tensor]:
     """Moondream 2: SigLIP, a projector, and what finds regions. All sizes are its code's."""
     if root.raw("config") or root.raw("vision_config"):
-        raise UnknownTowerError("of other sizes than its code's")
+        raise UnknownTowerError(tr("of other sizes than its code's"))
     vision, out = Facts(_MOONDREAM), text.integer("hidden_size")
     hidden = vision.integer("hidden_size")
     tower = Tower("vision.")
@@ -174,7 +175,7 @@ def ovis2_5(root: Facts, text: Facts) -> list[Tensor]:
     """Ovis 2.5: SigLIP 2 with a table of positions, visual words as in Ovis, their embedding."""
     vision = root.sub("vit_config")
     if vision is None or not vision.flag("preserve_original_pe", default=True):
-        raise UnknownTowerError("without its table of positions")
+        raise UnknownTowerError(tr("without its table of positions"))
     vision.settle("num_attention_heads", "fullatt_block_indexes", "num_patches", "window_size")
     vision.settle("temporal_patch_size", "use_rope")
     hidden, side = vision.integer("hidden_size"), vision.integer("hidden_stride", 2)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass, Sharding, Tensor
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -117,7 +118,7 @@ def pair(facts: Facts, key: str) -> tuple[int, int]:
         return facts.integer(key), facts.integer(key)
     sides = facts.integers(key, 1)
     if sides is None or len(sides) not in (1, 2):
-        raise facts.bad(key, sides, "a height and a width are needed")
+        raise facts.bad(key, sides, tr("a height and a width are needed"))
     return sides[0], sides[-1]
 
 
@@ -131,7 +132,7 @@ def number(facts: Facts, key: str, default: float) -> float:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LARGEST:
-        raise facts.bad(key, value, "a number above 0 is needed")
+        raise facts.bad(key, value, tr("a number above 0 is needed"))
     return value
 
 

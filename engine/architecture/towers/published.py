@@ -18,6 +18,7 @@ from engine.architecture.towers.registry import UnknownTowerError
 from engine.architecture.towers.tokens import writing
 from engine.config.defaults import class_defaults
 from engine.config.facts import Facts
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -42,7 +43,7 @@ def _project(tower: Tower, widths: tuple[int, ...], *, norm: int = 0) -> None:
 def internvl_chat(root: Facts, text: Facts) -> list[Tensor]:
     """InternVL: InternViT, and a norm and two linear layers over unshuffled patches."""
     if root.count("use_backbone_lora") or root.count("use_llm_lora"):
-        raise UnknownTowerError("with adapters of low rank")
+        raise UnknownTowerError(tr("with adapters of low rank"))
     tower, out = tower_of(root), text.integer("hidden_size")
     together = int(1 / number(root, "downsample_ratio", 0.5)) ** 2
     width = vision_of(root).integer("hidden_size") * together
@@ -53,14 +54,14 @@ def internvl_chat(root: Facts, text: Facts) -> list[Tensor]:
 def eagle(root: Facts, text: Facts) -> list[Tensor]:
     """Eagle 2 and 2.5: as InternVL, over SigLIP."""
     if root.integer("mlp_connector_layers", 2) != 2:
-        raise UnknownTowerError("with another connector")
+        raise UnknownTowerError(tr("with another connector"))
     return internvl_chat(root, text)
 
 
 def locateanything(root: Facts, text: Facts) -> list[Tensor]:
     """LocateAnything: MoonViT, and a norm and two linear layers over merged patches."""
     if root.integer("mlp_connector_layers") != 2:
-        raise UnknownTowerError("with another connector")
+        raise UnknownTowerError(tr("with another connector"))
     tower, merged = moonvit(vision_of(root))
     out = text.integer("hidden_size")
     _project(tower, (merged, out, out), norm=merged)
@@ -81,7 +82,7 @@ def ovis(root: Facts, text: Facts) -> list[Tensor]:
     tokenizer = root.sub("visual_tokenizer_config")
     backbone = tokenizer.sub("backbone_config") if tokenizer is not None else None
     if tokenizer is None or backbone is None:
-        raise UnknownTowerError("without a backbone")
+        raise UnknownTowerError(tr("without a backbone"))
     kind = _BACKBONES.get(backbone.model_type)
     if kind is None:
         raise UnknownTowerError(backbone.model_type)
@@ -136,7 +137,7 @@ def deepseek_vl_v2(root: Facts, text: Facts) -> list[Tensor]:
     name, out = vision.word("model_name"), projector.integer("n_embed", 2048)
     kind = projector.word("projector_type", "downsample_mlp_gelu")
     if root.word("tile_tag", "2D") != "2D":
-        raise UnknownTowerError(f"{name} with tiles in a row")
+        raise UnknownTowerError(tr("{name} with tiles in a row").format(name=name))
     if name == "deeplip_b_l" and kind == "linear":
         vision.settle("width", "image_size", "mlp_ratio")
         tower = _ocr()
@@ -149,7 +150,7 @@ def deepseek_vl_v2(root: Facts, text: Facts) -> list[Tensor]:
         middle = (inner,) * (projector.integer("depth", 2) - 1)
         _project(tower, (merged, *middle, out))
     else:
-        raise UnknownTowerError(f"{name} behind {kind}")
+        raise UnknownTowerError(tr("{name} behind {kind}").format(name=name, kind=kind))
     tower.path = ""
     tower.weight("image_newline", out)
     tower.weight("view_seperator", out)
@@ -160,7 +161,7 @@ def multi_modality(root: Facts, _text: Facts) -> list[Tensor]:
     """DeepSeek-VL and Janus as first published; only Janus writes images."""
     vision, aligner = _params(root, "vision_config"), _params(root, "aligner_config")
     if vision is None or aligner is None:
-        raise UnknownTowerError("without parameters")
+        raise UnknownTowerError(tr("without parameters"))
     tower = _siglip(vision.word("model_name"), vision)
     _project(tower, _aligned(aligner))
     codes, head = _params(root, "gen_vision_config"), _params(root, "gen_head_config")
@@ -190,10 +191,12 @@ def _aligned(aligner: Facts) -> tuple[int, ...]:
     """Widths before, between and behind the layers of an aligner."""
     kind = aligner.word("projector_type")
     if kind != "mlp_gelu":
-        raise UnknownTowerError(f"behind {kind or 'no projector'}")
+        raise UnknownTowerError(tr("behind {value}").format(value=kind or "no projector"))
     depth = aligner.integer("depth", 1)
     if depth > _DEEPEST:
-        raise aligner.bad("depth", depth, f"at most {_DEEPEST} layers are plausible")
+        raise aligner.bad(
+            "depth", depth, tr("at most {deepest} layers are plausible").format(deepest=_DEEPEST)
+        )
     return (aligner.integer("input_dim"), *((aligner.integer("n_embed"),) * depth))
 
 

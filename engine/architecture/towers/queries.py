@@ -13,6 +13,7 @@ from engine.architecture.spec import Sharding
 from engine.architecture.towers.encoders import encoder, tower_of
 from engine.architecture.towers.parts import PLAIN, Encoder, Tower, vision_of, width_of
 from engine.config.facts import MissingFieldError, is_mapping
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import Tensor
@@ -90,7 +91,9 @@ def granite4_vision(root: Facts, text: Facts) -> list[Tensor]:
     if sides is None or levels is None:
         key = "downsample_rate" if sides is None else "deepstack_layer_map"
         field = root.name(key)
-        raise MissingFieldError(f"{field} is missing, or no fraction.", field=field)
+        raise MissingFieldError(
+            tr("{field} is missing, or no fraction.").format(field=field), field=field
+        )
     projector = Tower("projectors.*.")
     facts = _former_of(root)
     former(projector, facts, seen, reads_text=facts.flag("use_qformer_text_input"), hidden=seen)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.towers.encoders import encoder
 from engine.architecture.towers.parts import Encoder, Tower, grid, number, patches, vision_of
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 def _stages(vision: Facts, key: str, count: int, low: int = 1) -> tuple[int, ...]:
     found = vision.integers(key, low)
     if found is None or len(found) < count:
-        raise vision.bad(key, found, f"an entry for each of the {count} stages is needed")
+        raise vision.bad(
+            key, found, tr("an entry for each of the {count} stages is needed").format(count=count)
+        )
     return found
 
 

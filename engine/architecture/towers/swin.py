@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.towers.parts import Encoder, Tower, grid, number, pair, patches
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -41,7 +42,9 @@ def _stages(vision: Facts, *, extra: int) -> Tower:
         tower.weight("embeddings.position_embeddings", grid(vision) + extra, first)
     depths, heads = vision.integers("depths", 1) or (), vision.integers("num_heads", 1) or ()
     if not 0 < len(depths) == len(heads) <= _MOST:
-        wanted = f"1 to {_MOST} stages are needed, with as many entries in num_heads"
+        wanted = tr("1 to {most} stages are needed, with as many entries in num_heads").format(
+            most=_MOST
+        )
         raise vision.bad("depths", depths, wanted)
     high, wide = pair(vision, "window_size")
     places, bias = (2 * high - 1) * (2 * wide - 1), vision.flag("qkv_bias", default=True)

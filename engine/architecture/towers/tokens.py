@@ -19,6 +19,7 @@ from engine.architecture.towers.parts import (
     patches,
     vision_of,
 )
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.config.facts import Facts
@@ -44,7 +45,7 @@ def ovis2(root: Facts, text: Facts) -> list[Tensor]:
     words = vision.integer("vocab_size")
     seen = words - vision.integer("num_visual_indicator_tokens")
     if seen < 1:
-        raise vision.bad("vocab_size", words, "more words than indicators are needed")
+        raise vision.bad("vocab_size", words, tr("more words than indicators are needed"))
     tower.linear("head_linear", seen, hidden * vision.integer("hidden_stride", 1) ** 2, bias=False)
     tower.norm("head_norm", seen)
     width = root.integer("hidden_size")
