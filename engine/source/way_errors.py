@@ -77,10 +77,12 @@ def our_errors(host: str, proxy: Proxy | None) -> Generator[None]:
         raise HubOfflineError(_tls(exc), field="ca_file") from exc
     except httpcore2.ConnectError as exc:
         if proxy is not None:
-            message = tr("The proxy {proxy} cannot be reached: {why}; check its address.")
+            message = tr("The proxy {proxy} cannot be reached ({why}): check its address.")
             said = message.format(proxy=proxy, why=_said(exc))
             raise HubOfflineError(said, field="proxy") from exc
-        message = tr("{host} cannot be reached: {why}.")
+        message = tr(
+            "{host} cannot be reached ({why}): check the address, and whether a proxy is needed."
+        )
         raise HubOfflineError(message.format(host=host, why=_said(exc))) from exc
     except httpcore2.ProxyError as exc:
         raise refused_by_proxy(str(exc), host, proxy) from exc

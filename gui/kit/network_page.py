@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal, Slot
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import (
     QCheckBox,
     QFileDialog,
@@ -62,6 +63,7 @@ class NetworkPage(SettingRows):
         self.refusal.hide()
         self.trial = ConnectionTrial(hub, runner, theme)
         self._lay_out()
+        self.set_theme(theme)
         self.proxy.picked.connect(self._on_proxy)
         self.offline.clicked.connect(self.offline_picked)
 
@@ -70,7 +72,6 @@ class NetworkPage(SettingRows):
         made.setObjectName(name)
         made.setPlaceholderText(hint)
         made.setMaxLength(_LONGEST)
-        made.setMinimumWidth(made.fontMetrics().averageCharWidth() * _FIELD_LETTERS)
         made.editingFinished.connect(self._on_edited)
         return made
 
@@ -86,18 +87,16 @@ class NetworkPage(SettingRows):
             tr("Not through the proxy"), tr("Hosts, domains and networks, as in no_proxy."),
             self.no_proxy,
         )  # fmt: skip
-        both = QWidget()
-        row = QHBoxLayout(both)
+        self._both = QWidget()
+        row = QHBoxLayout(self._both)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(8)
         row.addWidget(self.ca_file, 1)
         row.addWidget(self._choose)
-        self.ca_file.setMinimumWidth(0)
-        both.setFixedWidth(self.address.minimumWidth())
         self.add(
             tr("Certificates"),
             tr("A file to trust beside what this computer trusts, as companies have one."),
-            both,
+            self._both,
         )
         self.ca_file.setAccessibleName(tr("Certificates"))
         self.add(tr("Mirror"), tr("Another Hub to ask. Its token is its own."), self.mirror)
@@ -139,8 +138,11 @@ class NetworkPage(SettingRows):
         self.offline.setChecked(offline)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take the colours of ``theme``."""
+        """Take colours and text size of ``theme``."""
         self.trial.set_theme(theme)
+        letter = QFontMetrics(theme.font("body")).averageCharWidth()
+        for field in (self.address, self.no_proxy, self._both, self.mirror):
+            field.setFixedWidth(letter * _FIELD_LETTERS)
 
     def _refuse(self, words: str) -> None:
         self.refusal.setText(words)

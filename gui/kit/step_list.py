@@ -87,5 +87,6 @@ class StepList(QWidget):
 
     def _draw(self, row: int) -> None:
         picture, color = self._stands[row].value
-        drawn = pixmap(picture, self._theme.color(color), _PICTURE, self.devicePixelRatioF())
+        size = round(_PICTURE * self._theme.text_scale)
+        drawn = pixmap(picture, self._theme.color(color), size, self.devicePixelRatioF())
         self._marks[row].setPixmap(drawn)
