@@ -45,6 +45,12 @@ class Image:
     after: tuple[str, ...] = ()
     """Words behind the flags."""
     note: str = ""
+    is_one_process: bool = False
+    """Whether its devices are driven by one process, which shares no memory with others."""
+
+    def shares_memory(self, devices: int) -> bool:
+        """Whether ranks talk through the host's shared memory, of which a container has little."""
+        return devices > 1 and not self.is_one_process
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +157,9 @@ def _llama_image(machine: Machine) -> Image | None:
     if build is None:
         return None
     note = tr("The image is llama.cpp’s newest build; pin one by its tag.")
-    return Image(f"ghcr.io/ggml-org/llama.cpp:{build}", 8080, "LLAMA_CACHE", note=note)
+    return Image(
+        f"ghcr.io/ggml-org/llama.cpp:{build}", 8080, "LLAMA_CACHE", note=note, is_one_process=True
+    )
 
 
 def _docker(packed: Packed) -> str:
@@ -161,7 +169,7 @@ def _docker(packed: Packed) -> str:
         options.append(("--gpus", "all" if packed.uses_all else f'"device={chosen}"'))
     elif packed.vendor is Vendor.AMD:
         options += [("--device", device) for device in _AMD_DEVICES]
-    if packed.devices > 1:
+    if packed.image.shares_memory(packed.devices):
         options.append(("--ipc", "host"))
     options.append(("-p", f"{packed.image.port}:{packed.image.port}"))
     options += [("-e", variable) for variable in _said(packed)]
@@ -204,7 +212,7 @@ def _compose(packed: Packed, runtime: str) -> str:
     source = _absolute(packed.folder) if packed.folder else "hugging-face"
     target = f"{_MODELS}:ro" if packed.folder else _CACHE
     lines += ["    volumes:", f"      - {json.dumps(f'{source}:{target}')}"]
-    if packed.devices > 1:
+    if packed.image.shares_memory(packed.devices):
         lines.append("    ipc: host")
     if packed.vendor is Vendor.NVIDIA:
         lines += [
@@ -276,13 +284,13 @@ def _variables(packed: Packed) -> list[str]:
 def _volumes(packed: Packed) -> list[str]:
     """The model's files, and the shared memory by which several ranks talk."""
     mounts = [("models", _MODELS if packed.folder else _CACHE)]
-    mounts += [("shared-memory", "/dev/shm")] if packed.devices > 1 else []  # noqa: S108 - a mount point
+    mounts += [("shared-memory", "/dev/shm")] if packed.image.shares_memory(packed.devices) else []  # noqa: S108 - a mount point
     lines = ["          volumeMounts:"]
     lines += [f"            - {{name: {name}, mountPath: {path}}}" for name, path in mounts]
     lines += ["      volumes:", "        - name: models"]
     claim = "          persistentVolumeClaim: {claimName: models}"
     lines.append(claim if packed.folder else "          emptyDir: {}")
-    if packed.devices > 1:
+    if packed.image.shares_memory(packed.devices):
         lines += ["        - name: shared-memory", "          emptyDir: {medium: Memory}"]
     return lines
 

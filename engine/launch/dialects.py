@@ -2,26 +2,62 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from engine.launch.dialect import Dialect
 
-_MODULES = {
-    "vllm": "vllm",
-    "sglang": "sglang",
-    "llama.cpp": "llama_cpp",
-    "ollama": "ollama",
-    "mlx": "mlx",
-    "transformers": "transformers",
+
+def _vllm() -> Dialect:
+    from engine.launch.vllm import DIALECT  # noqa: PLC0415 - see _MAKERS
+
+    return DIALECT
+
+
+def _sglang() -> Dialect:
+    from engine.launch.sglang import DIALECT  # noqa: PLC0415 - see _MAKERS
+
+    return DIALECT
+
+
+def _llama_cpp() -> Dialect:
+    from engine.launch.llama_cpp import DIALECT  # noqa: PLC0415 - see _MAKERS
+
+    return DIALECT
+
+
+def _ollama() -> Dialect:
+    from engine.launch.ollama import DIALECT  # noqa: PLC0415 - see _MAKERS
+
+    return DIALECT
+
+
+def _mlx() -> Dialect:
+    from engine.launch.mlx import DIALECT  # noqa: PLC0415 - see _MAKERS
+
+    return DIALECT
+
+
+def _transformers() -> Dialect:
+    from engine.launch.transformers import DIALECT  # noqa: PLC0415 - see _MAKERS
+
+    return DIALECT
+
+
+_MAKERS: Mapping[str, Callable[[], Dialect]] = {
+    "vllm": _vllm,
+    "sglang": _sglang,
+    "llama.cpp": _llama_cpp,
+    "ollama": _ollama,
+    "mlx": _mlx,
+    "transformers": _transformers,
 }
+"""Each loads its runtime's rules, of which one command needs those of one."""
 
 
 def of(runtime: str) -> Dialect | None:
     """How ``runtime`` is started; None where it is a program with settings of its own."""
-    module = _MODULES.get(runtime)
-    if module is None:
-        return None
-    dialect: Dialect = import_module(f"engine.launch.{module}").DIALECT
-    return dialect
+    make = _MAKERS.get(runtime)
+    return make() if make is not None else None

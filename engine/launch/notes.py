@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from engine.fit.verdict import Fit
-from engine.source import catalogue
+from engine.source import by_hand, catalogue
 from engine.text import printable
 from engine.units import format_gib
 from engine.words import tr, tr_count
@@ -14,6 +14,7 @@ from engine.words import tr, tr_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from engine.architecture.model import Model
     from engine.budget.model import Budget
     from engine.deployment.spec import Deployment
     from engine.sizing import Sizing
@@ -33,7 +34,7 @@ def of(sizing: Sizing, plan: Deployment, *, capacity_known: bool = True) -> tupl
         _planned(budget, plan, capacity_known=capacity_known),
         *(_margin(budget, plan) if capacity_known else ()),
         *_scales(budget),
-        *_gated(budget.model.id),
+        *_named(budget.model),
     )
 
 
@@ -114,10 +115,15 @@ def _scales(budget: Budget) -> Iterator[str]:
         )
 
 
-def _gated(model: str) -> Iterator[str]:
-    entry = catalogue.find(model)
-    if entry is not None and entry.gated and entry.id == model:
+def _named(model: Model) -> Iterator[str]:
+    """What the name in the command needs of the person who runs it."""
+    if model.source == by_hand.SOURCE:
+        yield tr(
+            "{model} stands for your model: put its name on the Hub or its folder there."
+        ).format(model=model.id)
+    entry = catalogue.find(model.id)
+    if entry is not None and entry.gated and entry.id == model.id:
         yield tr(
             "{model} is gated: accept its terms on the Hub, and have a token that may read it in "
             "HF_TOKEN, never in the command."
-        ).format(model=model)
+        ).format(model=model.id)

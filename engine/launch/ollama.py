@@ -7,6 +7,7 @@ Source:
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from engine.launch import llama_cpp
@@ -82,8 +83,11 @@ def speak(asked: Asked) -> Spoken:
 
 def _source(asked: Asked, spoken: Spoken) -> str:
     model, name = asked.model, spoken.values.pop("weight_format", "auto")
-    if name == "auto" and (asked.path or ":" in model.id):
-        return asked.name
+    if name == "auto" and asked.path and model.is_gguf:
+        # A relative path without a dot would be the name of a model.
+        return asked.path if PurePath(asked.path).is_absolute() else f"./{asked.path}"
+    if name == "auto" and ":" in model.id:
+        return model.id
     if name == "auto" and model.is_gguf and model.stored is not None and model.revision:
         return f"hf.co/{model.id}:{model.stored.format_label}"
     if name == "auto" and model.is_gguf:

@@ -51,8 +51,9 @@ _TWO_WORDS = {
 }
 _TAG = re.compile(r"v?(\d+\.\d+(?:\.\d+)?(?:\.post\d+)?)")
 _BUILD = re.compile(r"b(\d{3,7})\b")
-_MODELFILE = re.compile(r"^\s*FROM\s+(\S+)", re.MULTILINE | re.IGNORECASE)
+_MODELFILE = re.compile(r"^\s*FROM\s+(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
 _PARAMETER = re.compile(r"^\s*PARAMETER\s+(\S+)\s+(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
+_MOST_CHARACTERS = 20_000
 _SECRETS = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
 _STARTS = (
     "vllm ", "llama-server", "llama-cli", "sglang ", "mlx_lm", "ollama serve", "docker run",
@@ -109,6 +110,8 @@ def read(text: str) -> Understood:
         UsageError: nothing in it starts a model, or a value in it is none.
         DeploymentError: the release it names is none.
     """
+    if len(text) > _MOST_CHARACTERS:
+        raise UsageError(tr("This is too long to be a command."), field="command")
     python = python_lines.heard(text)
     if python is not None:
         return _made("transformers", python, (), Parsed({}, (), (), ()), None, None)

@@ -10,7 +10,6 @@ from pathlib import PurePosixPath, PureWindowsPath
 from engine.errors import UsageError
 from engine.words import tr
 
-MOST_CHARACTERS = 20_000
 _CONTINUED = re.compile(r"[ \t]*[\\`^][ \t]*\r?\n[ \t]*")
 _PROMPT = re.compile(r"^\s*(?:\$|>|PS [^>\n]*>|%)\s+", re.MULTILINE)
 _WINDOWS = re.compile(r"(?:^|[\s\"'])(?:[A-Za-z]:|\.{1,2})\\")
@@ -41,10 +40,8 @@ def commands(text: str) -> list[Bare]:
     """The commands of ``text``, each peeled; a pasted block may hold several.
 
     Raises:
-        UsageError: a quotation mark that isn't closed, or far too much text.
+        UsageError: a quotation mark that isn't closed.
     """
-    if len(text) > MOST_CHARACTERS:
-        raise UsageError(tr("This is too long to be a command."), field="command")
     variables = {name: _unquoted(value) for name, value in _POWERSHELL_VARIABLE.findall(text)}
     joined = _CONTINUED.sub(" ", _POWERSHELL_VARIABLE.sub("", _PROMPT.sub("", text)))
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from engine.launch import containers, dialects, front_ends, mlx, notes, ollama, shell, transformers
@@ -48,8 +49,15 @@ def launch(
         return _settings(sizing, plan, path, known)
     stated = plan.runtime_version or budget.deployment.runtime_version
     release = dialect.version(stated)
-    asked = Asked(budget.model, plan, budget.machine, release, path)
+    asked = Asked(budget.model, plan, budget.machine, release, _loadable(path))
     return Writer(dialect, asked, known).launch()
+
+
+def _loadable(path: str) -> str:
+    """What a runtime loads where ``path`` is one of the files of a model's folder."""
+    if path.lower().endswith((".json", ".safetensors")):
+        return str(PurePath(path).parent)
+    return path
 
 
 def _label(plan: Deployment, release: str) -> str:

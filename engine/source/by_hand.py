@@ -23,6 +23,8 @@ block that is 3.5 times as wide (Llama 3)."""
 _MATRICES = 3
 _ROUNDED_TO = 32
 """Elements of a block of the formats: widths that are no multiple could not be quantised."""
+SOURCE = "entered by hand"
+"""How a model says that it is known by its measures alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def by_hand(known: Measures) -> RawModel:
     }
     return RawModel(
         id=known.name,
-        source="entered by hand",
+        source=SOURCE,
         config=config,
         notes=(_note(known, config),),
     )

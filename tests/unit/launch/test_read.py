@@ -138,6 +138,7 @@ def test_that_a_quantised_checkpoint_is_loaded_as_it_is_stored():
         ("vllm serve 'X/Y", "quotation mark"),
         ("OLLAMA_NUM_PARALLEL=many ollama serve", "OLLAMA_NUM_PARALLEL=many is no value"),
         ("vllm " + "x" * 30_000, "too long"),
+        ("(" * 10_000, "No command here starts a model"),
         ("", "No command here starts a model"),
     ],
 )

@@ -213,6 +213,24 @@ def _slots(plan):
     return default, plan.kv_unified is not False
 
 
+@pytest.mark.parametrize("form", ["docker", "command"])
+@pytest.mark.parametrize(
+    ("runtime", "plan"),
+    [
+        ("vllm", {"max_model_len": 4096, "tensor_parallel_size": 2, "speculative_tokens": 3,
+                  "pp_layer_partition": (10, 26)}),
+        ("sglang", {"max_model_len": 4096, "tensor_parallel_size": 2}),
+        ("llama.cpp", {"max_model_len": 4096, "tensor_split": (3.0, 1.0), "flash_attn": "on"}),
+    ],
+)  # fmt: skip
+def test_that_a_container_says_the_same_as_the_command(runtime, plan, form):
+    launch = written(runtime, count=2, **plan)
+    found = read(text(launch, form))
+    assert found.runtime == runtime
+    assert not found.strays
+    assert {name: found.stated[name] for name in plan} == plan
+
+
 def test_that_every_setting_of_a_plan_is_among_those_that_are_tried():
     # A field that is added later is thought of here, or it would be lost unseen.
     tried = set().union(VLLM, SGLANG, LLAMA_CPP, OLLAMA, MLX, TRANSFORMERS)

@@ -8,13 +8,16 @@ import shlex
 import pytest
 import yaml
 
+from engine.architecture.read import read
 from engine.cancel import CancelToken
 from engine.contract.desk import Desk
 from engine.contract.request import parse
+from engine.deployment.spec import Deployment
 from engine.launch.launch import Kind
 from engine.launch.write import launch
 from engine.sizing import size
-from tests.helpers.commands import bare, text, written
+from engine.source.by_hand import Measures, by_hand
+from tests.helpers.commands import bare, machine, text, written
 
 
 def _of(model="Qwen/Qwen3-8B", path="", **asked):
@@ -223,6 +226,12 @@ def test_that_kubernetes_asks_for_the_device_resource_and_shared_memory():
     assert token["valueFrom"]["secretKeyRef"]["optional"] is True
 
 
+def test_that_llama_server_which_is_one_process_asks_for_no_shared_memory():
+    made = yaml.safe_load(text(written("llama.cpp", count=2), "compose"))["services"]["llama-cpp"]
+    assert "ipc" not in made
+    assert made["volumes"] == [".:/models:ro"]
+
+
 def test_that_docker_takes_only_as_many_devices_as_the_plan():
     some = shlex.split(_container("docker", count=8).partition("docker run")[2].replace("\\\n", ""))
     assert some[some.index("--gpus") + 1] == '"device=0,1,2,3"'
@@ -243,6 +252,23 @@ def test_that_no_container_is_made_up_for_devices_without_a_known_image():
     assert [f.kind for f in written("llama.cpp", gpu="M4 Pro 48 GB", count=1).forms] == [
         Kind.COMMAND
     ]
+
+
+def test_that_a_file_of_a_folder_stands_for_the_folder():
+    found = _of(gpu="L40S", runtime="vllm", path="/data/qwen/config.json")
+    assert bare(found) == "vllm serve /data/qwen"
+
+
+def test_that_a_model_entered_by_hand_is_said_to_be_a_name_only():
+    measures = Measures(
+        parameters=8 * 10**9, num_hidden_layers=32, num_key_value_heads=8, head_dim=128,
+        name="My model",
+    )  # fmt: skip
+    made = read(by_hand(measures))
+    plan = Deployment(runtime="vllm", max_model_len=4096)
+    found = launch(size(made, plan, machine("L40S", 1)), plan)
+    assert bare(found) == "vllm serve 'My model' --max-model-len 4096"
+    assert any(note.startswith("My model stands for your model") for note in found.notes)
 
 
 def test_that_a_hostile_name_can_not_leave_its_quotes_or_its_comment():
