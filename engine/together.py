@@ -15,6 +15,7 @@ from engine.errors import DeploymentError
 from engine.evidence import total
 from engine.fit.verdict import Fit
 from engine.sizing import Sizing, size
+from engine.words import tr, tr_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -125,12 +126,16 @@ def on(machine: Machine, devices: Sequence[int]) -> Machine:
     """
     there = len(machine.slots)
     if max(devices) >= there or len(set(devices)) != len(devices):
-        last = f"0 to {there - 1}" if there > 1 else "0"
-        message = f"devices {', '.join(map(str, devices))}: {machine.name} has {last}, each once."
+        last = tr("0 to {there}").format(there=there - 1) if there > 1 else "0"
+        message = tr("devices {names}: {name} has {last}, each once.").format(
+            names=", ".join(map(str, devices)), name=machine.name, last=last
+        )
         raise DeploymentError(message, field="devices")
     if tuple(devices) == tuple(range(len(machine.slots))):
         return machine
-    chosen = f"device{'s' if len(devices) > 1 else ''} {', '.join(map(str, devices))}"
+    chosen = tr_count("device {names}", "devices {names}", len(devices)).format(
+        names=", ".join(map(str, devices))
+    )
     return replace(
         machine,
         name=f"{machine.name} ({chosen})",
@@ -166,6 +171,10 @@ def _held(rank: RankBudget) -> Estimate:
 
 def _with(slot: Slot, taken: Estimate, name: str) -> Slot:
     others = slot.foreign
-    source = f"{others.source}; {name}" if others.high_bytes else name
+    source = (
+        tr("{source}; {name}").format(source=others.source, name=name)
+        if others.high_bytes
+        else name
+    )
     grown = total([others.named("others"), taken.named(name)], source)
     return replace(slot, foreign=grown)

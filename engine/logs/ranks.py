@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from engine.words import tr
+
 _LOOKED_AT = 200
 _RANK = re.compile(
     r"\((?:Worker|VllmWorkerProcess|RayWorkerWrapper)(?:_(?P<name>[A-Z0-9_]{2,40}))?"
@@ -28,7 +30,7 @@ def rank_of(line: str) -> str:
     if found["places"]:
         return found["places"].strip()
     if found["pid"]:
-        return f"pid {found['pid']}"
+        return tr("pid {found}").format(found=found["pid"])
     if found["copy"]:
         return f"DP{found['copy']}"
     return f"TP{found['number'] or found['shard']}"

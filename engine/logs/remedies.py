@@ -116,7 +116,7 @@ def at_failure(machine: Machine, cause: Cause) -> Machine:
 
 
 def _with_others(machine: Machine, held_bytes: int) -> Machine:
-    estimate = exactly(held_bytes, Basis.MEASURED, "stated by the log")
+    estimate = exactly(held_bytes, Basis.MEASURED, tr("stated by the log"))
     slots = tuple(replace(slot, foreign=estimate) for slot in machine.slots)
     return replace(machine, slots=slots)
 
@@ -143,7 +143,7 @@ def _beside_others(run: _Run, before: Machine) -> Iterator[Remedy]:
             for change in changes(run.model, deployment, run.machine):
                 if change.deployment.runtime == deployment.runtime:
                     verdict = change.verdict
-                    words = f"{label}, {change.label}"
+                    words = tr("{label}, {label_2}").format(label=label, label_2=change.label)
                     yield Remedy(words, verdict.margin_bytes, change.deployment, verdict.fit)
             return
 
@@ -265,7 +265,7 @@ def _shorter_steps(plan: Deployment, full: Deployment) -> Iterator[tuple[str, De
     if full.max_num_seqs and full.max_num_seqs > 1 and foreign.has(plan.runtime, "max_num_seqs"):
         seqs = full.max_num_seqs // 2
         while seqs >= max(1, plan.concurrency):
-            yield f"max_num_seqs {seqs}", plan.with_(max_num_seqs=seqs)
+            yield tr("max_num_seqs {seqs}").format(seqs=seqs), plan.with_(max_num_seqs=seqs)
             seqs //= 2
 
 

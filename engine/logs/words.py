@@ -118,7 +118,7 @@ def about(reading: LogReading) -> str:
     understood = tr("{lines} understood").format(lines=f"{reading.understood:,}")
     name = runtime_name(reading.runtime)
     if name:
-        parts.insert(0, f"{name} {release(reading)}".rstrip())
+        parts.insert(0, tr("{name} {release}").format(name=name, release=release(reading)).rstrip())
     if reading.runs > 1:
         parts.append(tr("the last of {runs} starts").format(runs=reading.runs))
     return ", ".join([*parts, understood])

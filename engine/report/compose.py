@@ -26,6 +26,7 @@ from engine.report.measured import measured_runs
 from engine.runtimes.registry import RUNTIMES
 from engine.text import printable
 from engine.units import UnitSystem, format_gib
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 
 _MOST_RANKS_DRAWN = 4
 """More would be too small on paper; the fullest is drawn, and the tables carry the rest."""
-_GIB = "1 GiB = 1,073,741,824 bytes"
-_GB = "1 GB = 1,000,000,000 bytes"
+_GIB = tr_later("1 GiB = 1,073,741,824 bytes")
+_GB = tr_later("1 GB = 1,000,000,000 bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,10 @@ def compose(
     model_id = printable(budget.model.id, 200)
     where = _where(budget)
     return ReportDocument(
-        title=f"Memory sizing: {model_id} on {where}",
-        subject=f"{model_id} on {where}, {_runtime(budget)}",
+        title=tr("Memory sizing: {model_id} on {where}").format(model_id=model_id, where=where),
+        subject=tr("{model_id} on {where}, {runtime}").format(
+            model_id=model_id, where=where, runtime=_runtime(budget)
+        ),
         headline=verdict.headline,
         detail=_detail(sizing, about.unit),
         on=about.on,
@@ -111,14 +114,23 @@ def _is_like(run: MeasuredRun, device: Device) -> bool:
 
 def _where(budget: Budget) -> str:
     counts = Counter(printable(rank.slot.device.name, 80) for rank in budget.ranks)
-    return " and ".join(n if count == 1 else f"{count} × {n}" for n, count in counts.items())
+    return tr(" and ").join(
+        n if count == 1 else tr("{count} × {n}").format(count=count, n=n)
+        for n, count in counts.items()
+    )
 
 
 def _runtime(budget: Budget) -> str:
     plan = budget.deployment
     known = RUNTIMES.get(plan.runtime)
     label = known.label if known else plan.runtime
-    return f"{label} {printable(plan.runtime_version, 40)}" if plan.runtime_version else label
+    return (
+        tr("{label} {runtime_version}").format(
+            label=label, runtime_version=printable(plan.runtime_version, 40)
+        )
+        if plan.runtime_version
+        else label
+    )
 
 
 def _detail(sizing: Sizing, unit: UnitSystem) -> str:
@@ -126,20 +138,28 @@ def _detail(sizing: Sizing, unit: UnitSystem) -> str:
     if verdict.fit is Fit.UNKNOWN or verdict.worst_margin_bytes == verdict.margin_bytes:
         return verdict.detail
     worst = format_gib(abs(verdict.worst_margin_bytes), unit, digits=1)
-    end = f"{worst} too little" if verdict.worst_margin_bytes < 0 else f"{worst} left"
-    return f"{verdict.detail} At worst, with every estimate at its high end, there is {end}."
+    end = (
+        tr("{worst} too little").format(worst=worst)
+        if verdict.worst_margin_bytes < 0
+        else tr("{worst} left").format(worst=worst)
+    )
+    return tr("{detail} At worst, with every estimate at its high end, there is {end}.").format(
+        detail=verdict.detail, end=end
+    )
 
 
 def _footer(budget: Budget, about: About) -> str:
     revision = budget.model.revision
     parts = [
-        f"Model revision {printable(revision[:12], 24)}, {printable(budget.model.source, 80)}"
+        tr("Model revision {revision}, {source}").format(
+            revision=printable(revision[:12], 24), source=printable(budget.model.source, 80)
+        )
         if revision
         else printable(budget.model.source, 120).capitalize(),
-        _GIB if about.unit is UnitSystem.BINARY else _GB,
+        tr(_GIB if about.unit is UnitSystem.BINARY else _GB),
     ]
     if about.version:
-        parts.append(f"Plimsoll {about.version}")
+        parts.append(tr("Plimsoll {version}").format(version=about.version))
     return ". ".join(parts) + "."
 
 
@@ -149,7 +169,7 @@ def _answer(
     budget, unit = sizing.budget, about.unit
     binding = budget.ranks[_binding(sizing)]
     draws_all = len(budget.ranks) <= _MOST_RANKS_DRAWN
-    heading = "Predicted memory and the measured run" if runs else "Predicted memory"
+    heading = tr("Predicted memory and the measured run") if runs else tr("Predicted memory")
     made: list[Block] = [
         Facts(_facts(sizing, limits, unit)),
         Heading(heading),
@@ -167,7 +187,10 @@ def _answer(
     plan = about.plan or budget.deployment
     if (what := what_if.table(sizing, plan, unit)) is not None:
         fits = sizing.verdict.fit in {Fit.FITS, Fit.TIGHT}
-        made += [Heading("What would change the answer" if fits else "What would fit"), what]
+        made += [
+            Heading(tr("What would change the answer") if fits else tr("What would fit")),
+            what,
+        ]
     return made
 
 
@@ -179,14 +202,16 @@ def _binding(sizing: Sizing) -> int:
 def _binding_heading(budget: Budget, binding: RankBudget) -> str:
     alike = next(g for g in tables.alike(budget.ranks) if binding in g)
     if len(alike) == len(budget.ranks):
-        return f"Each of the {len(alike)} ranks"
-    decides = f"Rank {binding.rank}, the one that decides"
+        return tr("Each of the {alike} ranks").format(alike=len(alike))
+    decides = tr("Rank {rank}, the one that decides").format(rank=binding.rank)
     others = tuple(r for r in alike if r is not binding)
     if not others:
         return decides
     verb = "is" if len(others) == 1 else "are"
     names = tables.rank_names(others)
-    return f"{decides}; {names[0].lower()}{names[1:]} {verb} like it"
+    return tr("{decides}; {lower}{names} {verb} like it").format(
+        decides=decides, lower=names[0].lower(), names=names[1:], verb=verb
+    )
 
 
 def _facts(sizing: Sizing, limits: Limits, unit: UnitSystem) -> tuple[tuple[str, str], ...]:
@@ -195,18 +220,34 @@ def _facts(sizing: Sizing, limits: Limits, unit: UnitSystem) -> tuple[tuple[str,
     line = format_gib(budget.ranks[0].slot.device.allocatable.likely_bytes, unit)
     share = plan.gpu_memory_utilization
     context = plan.max_model_len
-    longest = _limit(limits.max_context, lambda tokens: f"{tokens:,} tokens")
+    longest = _limit(
+        limits.max_context, lambda tokens: tr("{tokens} tokens").format(tokens=grouped(tokens))
+    )
     most = _limit(limits.max_concurrency, words.requests)
     return (
-        ("Weights", words.weights(budget)),
-        ("KV cache", words.kv_cache(budget)),
-        ("Context", f"{context:,} tokens" if context else "not limited"),
-        ("At once", words.requests(plan.concurrency)),
-        ("Parallel", f"TP {plan.tensor_parallel_size} × PP {plan.pipeline_parallel_size}"),
-        ("Utilisation", f"{share} of {line}") if share else ("Load line", line),
-        (f"Longest context, {plan.concurrency:,} at once", longest),
+        (tr("Weights"), words.weights(budget)),
+        (tr("KV cache"), words.kv_cache(budget)),
         (
-            f"Most at once, {context:,} each" if context else "Most at once",
+            tr("Context"),
+            tr("{context} tokens").format(context=grouped(context))
+            if context
+            else tr("not limited"),
+        ),
+        (tr("At once"), words.requests(plan.concurrency)),
+        (tr("Parallel"), f"TP {plan.tensor_parallel_size} × PP {plan.pipeline_parallel_size}"),
+        (tr("Utilisation"), tr("{share} of {line}").format(share=share, line=line))
+        if share
+        else (tr("Load line"), line),
+        (
+            tr("Longest context, {concurrency} at once").format(
+                concurrency=grouped(plan.concurrency)
+            ),
+            longest,
+        ),
+        (
+            tr("Most at once, {context} each").format(context=grouped(context))
+            if context
+            else tr("Most at once"),
             most,
         ),
     )
@@ -215,8 +256,8 @@ def _facts(sizing: Sizing, limits: Limits, unit: UnitSystem) -> tuple[tuple[str,
 def _limit(found: int | None, written: Callable[[int], str]) -> str:
     """A limit in words: 0 is one that is known, None is not."""
     if found is None:
-        return "not known"
-    return written(found) if found else "none fits"
+        return tr("not known")
+    return written(found) if found else tr("none fits")
 
 
 def _caption(
@@ -227,15 +268,25 @@ def _caption(
     *,
     draws_all: bool,
 ) -> str:
-    sentences = [f"Bar: plan by region, {unit.value}. Blue line: what can be allocated."]
+    sentences = [
+        tr("Bar: plan by region, {value}. Blue line: what can be allocated.").format(
+            value=unit.value
+        )
+    ]
     if not draws_all:
-        sentences.append(f"Rank {binding.rank} of {len(budget.ranks)}.")
+        sentences.append(
+            tr("Rank {rank} of {ranks}.").format(rank=binding.rank, ranks=len(budget.ranks))
+        )
     run = next(iter(runs.values()), None)
     if run is not None:
         start = datetime.fromtimestamp(run.started_s, UTC)
-        sentences.append("Black line: all use of the device.")
-        sentences.append(f"Run of {start.day} {start:%B %Y, %H:%M} UTC, {len(run.seen):,} samples.")
-    return "Figure 1. " + " ".join(sentences)
+        sentences.append(tr("Black line: all use of the device."))
+        sentences.append(
+            tr("Run of {day} {start:%B %Y, %H:%M} UTC, {seen} samples.").format(
+                day=start.day, start=start, seen=grouped(len(run.seen))
+            )
+        )
+    return tr("Figure 1. ") + " ".join(sentences)
 
 
 def _reasons(sizing: Sizing, about: About) -> list[Block]:
@@ -244,23 +295,23 @@ def _reasons(sizing: Sizing, about: About) -> list[Block]:
     binding = budget.ranks[_binding(sizing)]
     used = {e.estimate.basis for rank in budget.ranks for e in rank.regions.values()}
     made: list[Block] = [
-        Heading("How the figures are worked out"),
+        Heading(tr("How the figures are worked out")),
         Paragraph(words.bases(used), Tone.QUIET),
     ]
     made += formulas.of_rank(budget, binding, unit)
-    made += [Heading("The peak of every phase"), tables.phases(binding, unit)]
+    made += [Heading(tr("The peak of every phase")), tables.phases(binding, unit)]
     if len(budget.ranks) > 1:
-        made += [Heading("Every rank"), tables.all_ranks(budget, unit)]
+        made += [Heading(tr("Every rank")), tables.all_ranks(budget, unit)]
         for group in tables.alike(budget.ranks):
             if binding not in group:
                 made.append(Heading(tables.rank_names(group)))
                 made.append(tables.regions(budget, group[0], unit))
     if budget.doubts:
-        made += [Heading("What is only a bound"), Bullets(_clean(budget.bounds))]
+        made += [Heading(tr("What is only a bound")), Bullets(_clean(budget.bounds))]
     if assumed := (*about.assumptions, *budget.assumptions):
-        made += [Heading("Assumptions"), Bullets(_clean(assumed))]
+        made += [Heading(tr("Assumptions")), Bullets(_clean(assumed))]
     if warned := (*budget.refusals, *budget.model.notes, *about.warnings, *budget.warnings):
-        made += [Heading("Warnings"), Bullets(_clean(warned))]
+        made += [Heading(tr("Warnings")), Bullets(_clean(warned))]
     return made
 
 
@@ -273,20 +324,22 @@ def _evidence(sizing: Sizing, about: About, runs: Mapping[int, MeasuredRun]) -> 
     budget = sizing.budget
     made: list[Block] = []
     if runs:
-        made += [Heading("Measured"), tables.measured(budget, runs, about.unit)]
-    made += [Heading("Devices"), tables.devices(budget, about.unit)]
+        made += [Heading(tr("Measured")), tables.measured(budget, runs, about.unit)]
+    made += [Heading(tr("Devices")), tables.devices(budget, about.unit)]
     model = budget.model
-    versions = [f"Rules of {_runtime(budget)}."]
+    versions = [tr("Rules of {runtime}.").format(runtime=_runtime(budget))]
     if model.revision:
-        versions.append(f"Model revision {printable(model.revision, 64)}.")
-    versions.append(f"Model description: {printable(model.source, 200)}.")
+        versions.append(
+            tr("Model revision {revision}.").format(revision=printable(model.revision, 64))
+        )
+    versions.append(tr("Model description: {source}.").format(source=printable(model.source, 200)))
     if model.stored is not None:
-        versions.append(f"Weights: {printable(model.stored.source, 200)}.")
+        versions.append(tr("Weights: {source}.").format(source=printable(model.stored.source, 200)))
     if about.version:
-        versions.append(f"Plimsoll {about.version}.")
-    made += [Heading("Versions and sources"), Bullets(tuple(versions))]
+        versions.append(tr("Plimsoll {version}.").format(version=about.version))
+    made += [Heading(tr("Versions and sources")), Bullets(tuple(versions))]
     plan = about.plan or budget.deployment
     made += starting.blocks(sizing, plan)
-    made.append(Heading("The same in a terminal"))
+    made.append(Heading(tr("The same in a terminal")))
     made.append(Command(words.command(model.id, plan, budget)))
     return made

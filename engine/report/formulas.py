@@ -8,6 +8,7 @@ from engine.budget.model import Region
 from engine.report.document import Formula
 from engine.text import printable
 from engine.units import UnitSystem, format_gib
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget, RankBudget
@@ -19,9 +20,11 @@ def of_rank(budget: Budget, rank: RankBudget, unit: UnitSystem) -> list[Formula]
     made: list[Formula] = []
     state = budget.sequence_state
     if state.formula:
-        where = " on one rank" if budget.deployment.ranks > 1 else ""
-        share = f"One more token takes {state.bytes_per_token:,} B{where}"
-        made.append(Formula("One sequence", "", printable(state.formula, 400), share))
+        where = tr(" on one rank") if budget.deployment.ranks > 1 else ""
+        share = tr("One more token takes {bytes_per_token} B{where}").format(
+            bytes_per_token=grouped(state.bytes_per_token), where=where
+        )
+        made.append(Formula(tr("One sequence"), "", printable(state.formula, 400), share))
     for region in Region:
         estimate = rank.regions[region].estimate
         if not estimate.high_bytes:
@@ -45,4 +48,8 @@ def _source(estimate: Estimate, *, short: bool = False) -> str:
     if short or not source:
         return basis
     said = source.lower().startswith(basis.lower())
-    return source[0].upper() + source[1:] if said else f"{basis}: {source}"
+    return (
+        source[0].upper() + source[1:]
+        if said
+        else tr("{basis}: {source}").format(basis=basis, source=source)
+    )

@@ -11,6 +11,7 @@ from engine.report import words
 from engine.report.document import Align, Cell, Column, Table, Tone
 from engine.text import printable
 from engine.units import UnitSystem, format_gib
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,12 +25,12 @@ _HOW = 400
 def regions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> Table:
     """One rank: every region with its range, its basis and how it is worked out."""
     columns = (
-        Column("Region", 2.3),
+        Column(tr("Region"), 2.3),
         Column(unit.value, 1.1, Align.RIGHT, Tone.STRONG),
-        Column(f"Low {words.DASH} high", 1.7, Align.RIGHT),
-        Column("Least", 1.0, Align.RIGHT, Tone.QUIET),
-        Column("Basis", 1.3),
-        Column("How it is worked out", 4.6, Align.LEFT, Tone.QUIET),
+        Column(tr("Low {dash} high").format(dash=words.DASH), 1.7, Align.RIGHT),
+        Column(tr("Least"), 1.0, Align.RIGHT, Tone.QUIET),
+        Column(tr("Basis"), 1.3),
+        Column(tr("How it is worked out"), 4.6, Align.LEFT, Tone.QUIET),
     )
     rows = [_region_row(budget, rank, region, unit) for region in Region]
     line = rank.slot.device.allocatable
@@ -38,14 +39,14 @@ def regions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> Table:
         free = rank.free_bytes
         rows.append(
             (
-                Cell("Free"),
+                Cell(tr("Free")),
                 Cell(words.number(free, unit), free),
                 *(Cell(""),) * 3,
-                Cell("Below the load line, above the plan"),
+                Cell(tr("Below the load line, above the plan")),
             )
         )
     totals = (
-        Cell("Load line"),
+        Cell(tr("Load line")),
         Cell(words.number(line.likely_bytes, unit), line.likely_bytes),
         Cell(words.span(line, unit) if not line.is_point else ""),
         Cell(""),
@@ -58,10 +59,10 @@ def regions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> Table:
 def phases(rank: RankBudget, unit: UnitSystem) -> Table:
     """The peak of every phase of one rank, and what drives it."""
     columns = (
-        Column("Phase", 2.3),
+        Column(tr("Phase"), 2.3),
         Column(unit.value, 1.1, Align.RIGHT, Tone.STRONG),
-        Column(f"Low {words.DASH} high", 1.7, Align.RIGHT),
-        Column("What drives it", 6.9, Align.LEFT, Tone.QUIET),
+        Column(tr("Low {dash} high").format(dash=words.DASH), 1.7, Align.RIGHT),
+        Column(tr("What drives it"), 6.9, Align.LEFT, Tone.QUIET),
     )
     rows = tuple(
         (
@@ -80,12 +81,12 @@ def _plan_row(rank: RankBudget, unit: UnitSystem) -> tuple[Cell, ...]:
     known = sum(entry.least_bytes or 0 for entry in rank.regions.values())
     planned = _planned_bytes(rank)
     return (
-        Cell("Planned"),
+        Cell(tr("Planned")),
         Cell(words.number(planned, unit), planned),
         Cell(""),
         Cell(words.number(known, unit) if known else words.DASH, known),
         Cell(""),
-        Cell("The regions together"),
+        Cell(tr("The regions together")),
     )
 
 
@@ -115,12 +116,12 @@ def _region_row(
         )
     basis, spread = entry.estimate.basis.word, words.span(entry.estimate, unit)
     if grown:
-        note = f"Needed by the plan; {format_gib(size, unit)} are left for it"
+        note = tr("Needed by the plan; {size} are left for it").format(size=format_gib(size, unit))
         size = rank.needed.likely_bytes
         basis, spread = rank.needed.basis.word, words.span(rank.needed, unit)
     least = entry.least_bytes
     direction = budget.direction(region)
-    bound = direction.sign if direction and basis == "Bound" else ""
+    bound = direction.sign if direction and basis == tr("Bound") else ""
     return (
         Cell(region.label, region=region),
         Cell(bound + words.number(size, unit), size),
@@ -136,9 +137,13 @@ def _line_note(rank: RankBudget, unit: UnitSystem) -> str:
     planned = _planned_bytes(rank)
     over = planned - device.allocatable.likely_bytes
     if over > 0:
-        return f"{format_gib(over, unit)} less than the plan’s {words.number(planned, unit)}"
+        return tr("{over} less than the plan’s {number}").format(
+            over=format_gib(over, unit), number=words.number(planned, unit)
+        )
     whole = format_gib(device.total_bytes, unit)
-    return f"What {words.allocator(device)} can allocate of {whole}"
+    return tr("What {allocator} can allocate of {whole}").format(
+        allocator=words.allocator(device), whole=whole
+    )
 
 
 def alike(ranks: tuple[RankBudget, ...]) -> list[tuple[RankBudget, ...]]:
@@ -161,24 +166,26 @@ def rank_names(ranks: tuple[RankBudget, ...]) -> str:
     """``Rank 0``, ``Ranks 1, 2 and 3``, ``Ranks 1 to 7``."""
     numbers = [rank.rank for rank in ranks]
     if len(numbers) == 1:
-        return f"Rank {numbers[0]}"
+        return tr("Rank {numbers}").format(numbers=numbers[0])
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
-        return f"Ranks {numbers[0]} to {numbers[-1]}"
+        return tr("Ranks {numbers} to {numbers_2}").format(
+            numbers=numbers[0], numbers_2=numbers[-1]
+        )
     listed = ", ".join(str(n) for n in numbers[:-1])
-    return f"Ranks {listed} and {numbers[-1]}"
+    return tr("Ranks {listed} and {numbers}").format(listed=listed, numbers=numbers[-1])
 
 
 def all_ranks(budget: Budget, unit: UnitSystem) -> Table:
     """One line per rank: what it holds, what it needs, what is left."""
     columns = (
-        Column("Rank", 0.7),
-        Column("Device", 2.6),
-        Column("Weights", 1.0, Align.RIGHT),
-        Column("KV cache", 1.0, Align.RIGHT),
-        Column("All else", 1.0, Align.RIGHT),
-        Column("Planned", 1.1, Align.RIGHT, Tone.STRONG),
-        Column(f"Low {words.DASH} high", 1.7, Align.RIGHT),
-        Column("Load line", 1.1, Align.RIGHT),
+        Column(tr("Rank"), 0.7),
+        Column(tr("Device"), 2.6),
+        Column(tr("Weights"), 1.0, Align.RIGHT),
+        Column(tr("KV cache"), 1.0, Align.RIGHT),
+        Column(tr("All else"), 1.0, Align.RIGHT),
+        Column(tr("Planned"), 1.1, Align.RIGHT, Tone.STRONG),
+        Column(tr("Low {dash} high").format(dash=words.DASH), 1.7, Align.RIGHT),
+        Column(tr("Load line"), 1.1, Align.RIGHT),
     )
     rows: list[tuple[Cell, ...]] = []
     for rank in budget.ranks:
@@ -202,19 +209,25 @@ def all_ranks(budget: Budget, unit: UnitSystem) -> Table:
 def devices(budget: Budget, unit: UnitSystem) -> Table:
     """Three capacities of every kind of device in the plan, and what others hold on it."""
     columns = (
-        Column("Device", 2.4),
-        Column("Sold as", 1.0, Align.RIGHT),
-        Column("Total", 1.0, Align.RIGHT),
-        Column("Load line", 1.0, Align.RIGHT, Tone.STRONG),
-        Column("Others", 1.0, Align.RIGHT),
-        Column("Known from", 4.2, Align.LEFT, Tone.QUIET),
+        Column(tr("Device"), 2.4),
+        Column(tr("Sold as"), 1.0, Align.RIGHT),
+        Column(tr("Total"), 1.0, Align.RIGHT),
+        Column(tr("Load line"), 1.0, Align.RIGHT, Tone.STRONG),
+        Column(tr("Others"), 1.0, Align.RIGHT),
+        Column(tr("Known from"), 4.2, Align.LEFT, Tone.QUIET),
     )
     rows: list[tuple[Cell, ...]] = []
     for slot in dict.fromkeys(rank.slot for rank in budget.ranks):
         device = slot.device
         total_source, line_source = device.source, device.allocatable.source
         repeated = total_source in line_source
-        sources = line_source if repeated else f"{total_source}; {line_source}"
+        sources = (
+            line_source
+            if repeated
+            else tr("{total_source}; {line_source}").format(
+                total_source=total_source, line_source=line_source
+            )
+        )
         row = (
             Cell(printable(device.name, 80)),
             Cell(printable(device.label, 40)),
@@ -234,14 +247,14 @@ def devices(budget: Budget, unit: UnitSystem) -> Table:
 def measured(budget: Budget, runs: Mapping[int, MeasuredRun], unit: UnitSystem) -> Table:
     """What was seen in the run, beside what was planned."""
     columns = (
-        Column("Rank", 0.7),
-        Column("Samples", 1.0, Align.RIGHT),
-        Column("At first", 1.0, Align.RIGHT),
-        Column("Most", 1.0, Align.RIGHT, Tone.STRONG),
-        Column("At last", 1.0, Align.RIGHT),
-        Column("Planned", 1.0, Align.RIGHT),
-        Column("Difference", 1.1, Align.RIGHT),
-        Column("Known from", 2.6, Align.LEFT, Tone.QUIET),
+        Column(tr("Rank"), 0.7),
+        Column(tr("Samples"), 1.0, Align.RIGHT),
+        Column(tr("At first"), 1.0, Align.RIGHT),
+        Column(tr("Most"), 1.0, Align.RIGHT, Tone.STRONG),
+        Column(tr("At last"), 1.0, Align.RIGHT),
+        Column(tr("Planned"), 1.0, Align.RIGHT),
+        Column(tr("Difference"), 1.1, Align.RIGHT),
+        Column(tr("Known from"), 2.6, Align.LEFT, Tone.QUIET),
     )
     rows: list[tuple[Cell, ...]] = []
     for rank in budget.ranks:

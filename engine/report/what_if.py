@@ -12,6 +12,7 @@ from engine.report import words
 from engine.report.document import Cell, Column, Table, Tone
 from engine.sizing import size
 from engine.text import printable
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from engine.sizing import Sizing
     from engine.units import UnitSystem
 
-_COLUMNS = (
-    Column("Change", 3.8),
-    Column("Then", 1.7, tone=Tone.STRONG),
-    Column("What happens", 4.5, tone=Tone.QUIET),
-)
+
+def _columns() -> tuple[Column, ...]:
+    return (
+        Column(tr("Change"), 3.8),
+        Column(tr("Then"), 1.7, tone=Tone.STRONG),
+        Column(tr("What happens"), 4.5, tone=Tone.QUIET),
+    )
 
 
 def table(sizing: Sizing, plan: Deployment, unit: UnitSystem) -> Table | None:
@@ -37,7 +40,7 @@ def table(sizing: Sizing, plan: Deployment, unit: UnitSystem) -> Table | None:
             _row(change.label, change.verdict, unit)
             for change in changes(budget.model, plan, budget.machine)
         ]
-    return Table(_COLUMNS, tuple(rows), has_header=False) if rows else None
+    return Table(_columns(), tuple(rows), has_header=False) if rows else None
 
 
 def _steps_further(sizing: Sizing, plan: Deployment, unit: UnitSystem) -> list[tuple[Cell, ...]]:
@@ -46,15 +49,23 @@ def _steps_further(sizing: Sizing, plan: Deployment, unit: UnitSystem) -> list[t
     steps: list[tuple[str, Deployment, Machine]] = []
     more = settled.concurrency + 1
     one_more = plan.with_(concurrency=more, live_tokens=None, batch_size=None)
-    steps.append((f"One request more, {more:,} at once", one_more, budget.machine))
+    steps.append(
+        (
+            tr("One request more, {more} at once").format(more=grouped(more)),
+            one_more,
+            budget.machine,
+        )
+    )
     context = settled.max_model_len
     longest = budget.model.spec.max_position_embeddings
     if context and (longest is None or context * 2 <= longest):
-        label = f"Context {context * 2:,} instead of {context:,}"
+        label = tr("Context {context} instead of {context_2}").format(
+            context=grouped(context * 2), context_2=grouped(context)
+        )
         longer = plan.with_(max_model_len=context * 2, live_tokens=None)
         steps.append((label, longer, budget.machine))
     if any(slot.foreign.likely_bytes for slot in budget.machine.slots):
-        steps.append(("Everything else closed", plan, budget.machine.emptied()))
+        steps.append((tr("Everything else closed"), plan, budget.machine.emptied()))
     rows: list[tuple[Cell, ...]] = []
     for label, changed, machine in steps:
         then = _verdict(budget, changed, machine)
@@ -83,9 +94,9 @@ def _row(label: str, verdict: Verdict, unit: UnitSystem) -> tuple[Cell, ...]:
 
 def _worst(verdict: Verdict, unit: UnitSystem) -> tuple[Cell, ...]:
     worst = replace(verdict, margin_bytes=verdict.worst_margin_bytes)
-    what = "Still fits" if worst.margin_bytes >= 0 else "Wouldn’t fit any more"
+    what = tr("Still fits") if worst.margin_bytes >= 0 else tr("Wouldn’t fit any more")
     return (
-        Cell("Every estimate at its high end"),
+        Cell(tr("Every estimate at its high end")),
         Cell(words.margin(worst, unit), worst.margin_bytes),
         Cell(what),
     )

@@ -15,6 +15,7 @@ from engine.runtimes.loading import in_words, loaded
 from engine.runtimes.registry import family
 from engine.text import printable
 from engine.units import UnitSystem, format_gib
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,32 +37,47 @@ _DTYPES = {
 
 
 _MONTHS = (
-    *("January", "February", "March", "April", "May", "June", "July", "August"),
-    *("September", "October", "November", "December"),
+    *(
+        tr_later("January"),
+        tr_later("February"),
+        tr_later("March"),
+        tr_later("April"),
+        tr_later("May"),
+        tr_later("June"),
+        tr_later("July"),
+        tr_later("August"),
+    ),
+    *(tr_later("September"), tr_later("October"), tr_later("November"), tr_later("December")),
 )
 
 
 _BASES = {
-    Basis.READ: "summed from a file header, or read from the device",
-    Basis.EXACT: "follows from whole numbers by the runtime’s own rule",
-    Basis.SETTING: "what a setting asks for",
-    Basis.MEASURED: "read from the device now",
-    Basis.LEARNED: "from this machine’s own runs",
-    Basis.FITTED: "a formula fitted to measured runs, with their spread",
-    Basis.ASSUMED: "a default without evidence for this case",
-    Basis.BOUND: "a limit, since something isn’t understood",
+    Basis.READ: tr_later("summed from a file header, or read from the device"),
+    Basis.EXACT: tr_later("follows from whole numbers by the runtime’s own rule"),
+    Basis.SETTING: tr_later("what a setting asks for"),
+    Basis.MEASURED: tr_later("read from the device now"),
+    Basis.LEARNED: tr_later("from this machine’s own runs"),
+    Basis.FITTED: tr_later("a formula fitted to measured runs, with their spread"),
+    Basis.ASSUMED: tr_later("a default without evidence for this case"),
+    Basis.BOUND: tr_later("a limit, since something isn’t understood"),
 }
 
 
 def bases(used: Iterable[Basis]) -> str:
     """What the words for the basis mean, for those that are used, the surest first."""
     there = set(used)
-    return " ".join(f"{b.word}: {meaning}." for b, meaning in _BASES.items() if b in there)
+    return " ".join(
+        tr("{word}: {meaning}.").format(word=b.word, meaning=tr(meaning))
+        for b, meaning in _BASES.items()
+        if b in there
+    )
 
 
 def day(on: date) -> str:
-    """``29 November 2026``, whatever the computer's language."""
-    return f"{on.day} {_MONTHS[on.month - 1]} {on.year}"
+    """``29 November 2026``, in the language of the window."""
+    return tr("{day} {months} {year}").format(
+        day=on.day, months=tr(_MONTHS[on.month - 1]), year=on.year
+    )
 
 
 def number(size_bytes: int, unit: UnitSystem) -> str:
@@ -73,16 +89,24 @@ def span(estimate: Estimate, unit: UnitSystem) -> str:
     """``4.12 - 5.89`` with an en dash; ``exact`` where it is; empty for a setting or nothing."""
     if not estimate.is_point:
         low, high = number(estimate.low_bytes, unit), number(estimate.high_bytes, unit)
-        return "within 0.01" if low == high else f"{low} {DASH} {high}"
-    return "exact" if estimate.basis in {Basis.READ, Basis.EXACT} else ""
+        return (
+            tr("within 0.01")
+            if low == high
+            else tr("{low} {dash} {high}").format(low=low, dash=DASH, high=high)
+        )
+    return tr("exact") if estimate.basis in {Basis.READ, Basis.EXACT} else ""
 
 
 def margin(verdict: Verdict, unit: UnitSystem) -> str:
     """``0.3 GiB to spare``, ``2.7 GiB over``."""
     if verdict.fit is Fit.UNKNOWN:
-        return "not known"
+        return tr("not known")
     size = format_gib(abs(verdict.margin_bytes), unit, digits=1)
-    return f"{size} over" if verdict.margin_bytes < 0 else f"{size} to spare"
+    return (
+        tr("{size} over").format(size=size)
+        if verdict.margin_bytes < 0
+        else tr("{size} to spare").format(size=size)
+    )
 
 
 def dtype(name: str) -> str:
@@ -106,24 +130,26 @@ def kv_cache(budget: Budget) -> str:
     plan, spec = budget.deployment, budget.model.spec
     if family(plan.runtime) == "llama.cpp":
         key, value = dtype(plan.cache_type_k or "f16"), dtype(plan.cache_type_v or "f16")
-        return key if key == value else f"{key} keys, {value} values"
+        return (
+            key if key == value else tr("{key} keys, {value} values").format(key=key, value=value)
+        )
     name = plan.kv_cache_dtype
     shown = dtype(spec.kv_cache_dtype or spec.dtype) if name == "auto" else dtype(name).upper()
     block = budget.sequence_state.block_size
-    return f"{shown}, blocks of {block}" if block else shown
+    return tr("{shown}, blocks of {block}").format(shown=shown, block=block) if block else shown
 
 
 def requests(count: int) -> str:
     """``1 request``, ``4 requests``."""
-    return "1 request" if count == 1 else f"{count:,} requests"
+    return tr("1 request") if count == 1 else tr("{count} requests").format(count=grouped(count))
 
 
 def allocator(device: Device) -> str:
     """Who hands out the memory up to the load line."""
     if device.kind is DeviceKind.HOST:
-        return "programs"
+        return tr("programs")
     names = {Vendor.NVIDIA: "CUDA", Vendor.AMD: "ROCm", Vendor.APPLE: "Metal"}
-    return names.get(device.vendor, "the driver")
+    return names.get(device.vendor, tr("the driver"))
 
 
 def command(model_id: str, plan: Deployment, budget: Budget) -> str:

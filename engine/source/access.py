@@ -11,6 +11,7 @@ import threading
 from enum import StrEnum
 
 from engine.errors import HubGatedError
+from engine.words import tr
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
 _SERVICE = "Plimsoll: token for the Hub"
@@ -63,7 +64,7 @@ class Access:
         """
         text = token.strip()
         if not text or len(text) > _LONGEST or not text.isascii() or not text.isprintable():
-            message = "That is no token: it is one line of letters and digits, such as hf_…"
+            message = tr("That is no token: it is one line of letters and digits, such as hf_…")
             raise HubGatedError(message, field="token")
         with self._lock:
             self._token, self._origin = text, Origin.SESSION

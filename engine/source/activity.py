@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from engine.text import printable
-from engine.words import tr_later
+from engine.words import tr, tr_later
 
 KEPT: Final = 1000
 _LONGEST = 300
@@ -94,7 +94,7 @@ class Activity:
 
 def text(asked: tuple[Asked, ...]) -> str:
     """The list as lines with tabs between the columns, to be pasted; times are UTC."""
-    head = "time (UTC)\tmethod\thost\tpath\tstatus\tbytes\tseconds\tproxy\ttrouble"
+    head = tr("time (UTC)\tmethod\thost\tpath\tstatus\tbytes\tseconds\tproxy\ttrouble")
     lines = [
         "\t".join((
             f"{one.at:%Y-%m-%d %H:%M:%S}", one.method, one.host, one.path,

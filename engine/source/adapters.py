@@ -10,6 +10,7 @@ from engine.errors import HubError, SourceError
 from engine.source import catalogue, local
 from engine.source.reference import is_hub_name
 from engine.text import printable
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,21 +44,28 @@ def with_base(raw: RawModel, place: Path | None, read: Read, ask: Ask | None = N
         try:
             base = ask(name)
         except HubError as error:
-            message = f"{_what(raw)}: {error.message}"
+            message = tr("{what}: {message}").format(what=_what(raw), message=error.message)
             raise type(error)(message, field=error.field) from error
     if base is None:
         raise SourceError(
-            f"{_what(raw)}, which was not found beside it, in the catalogue or in the Hub cache; "
-            "put the config.json of that model into the adapter's folder."
+            tr(
+                "{what}, which was not found beside it, in the catalogue or in "
+                "the Hub cache; put the config.json of that model into the "
+                "adapter's folder."
+            ).format(what=_what(raw))
         )
     if base.adapter is not None:
-        raise SourceError(f"{_what(raw)}, which is an adapter itself; merge that one first.")
+        raise SourceError(
+            tr("{what}, which is an adapter itself; merge that one first.").format(what=_what(raw))
+        )
     return replace(base, id=raw.id, adapter=adapter, notes=(*raw.notes, *base.notes))
 
 
 def _what(raw: RawModel) -> str:
     base = raw.adapter.base if raw.adapter else ""
-    return f"{printable(raw.id, 80)} is an adapter for {printable(base, 80) or 'a base not named'}"
+    return tr("{id} is an adapter for {value}").format(
+        id=printable(raw.id, 80), value=printable(base, 80) or "a base not named"
+    )
 
 
 def _found(name: str, place: Path | None, read: Read) -> RawModel | None:
@@ -86,6 +94,9 @@ def refuse(metadata: Mapping[str, object], name: str) -> None:
         kind = str(metadata.get("adapter.type") or "lora").replace("lora", "LoRA")
         made_for = metadata.get("general.base_model.0.name") or metadata.get("general.architecture")
         raise SourceError(
-            f"{name} is a {printable(kind, 40)} adapter in GGUF, made for "
-            f"{printable(str(made_for or 'another model'), 80)}; open that model."
+            tr("{name} is a {kind} adapter in GGUF, made for {value}; open that model.").format(
+                name=name,
+                kind=printable(kind, 40),
+                value=printable(str(made_for or "another model"), 80),
+            )
         )

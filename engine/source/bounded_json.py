@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, cast
 
+from engine.words import grouped, tr
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -31,27 +33,43 @@ def parse_object(
         PlimsollError: of type ``error``, when ``data`` is not one JSON object within the limits.
     """
     if sum(data.count(mark) for mark in (b",", b"[", b"{")) > MAX_VALUES:
-        raise error(f"{what} holds more than {MAX_VALUES:,} values, too many for any model.")
+        raise error(
+            tr("{what} holds more than {max_values} values, too many for any model.").format(
+                what=what, max_values=grouped(MAX_VALUES)
+            )
+        )
     try:
         parsed: object = json.loads(
             data.decode("utf-8-sig"),
             object_pairs_hook=_refusing_duplicates if unique_keys else None,
         )
     except UnicodeDecodeError as exc:
-        raise error(f"{what} is not text in UTF-8 (byte {exc.start}).") from exc
+        raise error(
+            tr("{what} is not text in UTF-8 (byte {start}).").format(what=what, start=exc.start)
+        ) from exc
     except RecursionError as exc:
-        raise error(f"{what} is nested too deeply to be a model's.") from exc
+        raise error(tr("{what} is nested too deeply to be a model's.").format(what=what)) from exc
     except json.JSONDecodeError as exc:
-        where = f"line {exc.lineno}, column {exc.colno}"
-        raise error(f"{what} is not valid JSON: {exc.msg} at {where}.") from exc
+        where = tr("line {lineno}, column {colno}").format(lineno=exc.lineno, colno=exc.colno)
+        raise error(
+            tr("{what} is not valid JSON: {msg} at {where}.").format(
+                what=what, msg=exc.msg, where=where
+            )
+        ) from exc
     except _DuplicateKeyError as exc:
-        raise error(f"{what} names {exc.key!r} twice.", field=exc.key) from exc
+        raise error(
+            tr("{what} names {key!r} twice.").format(what=what, key=exc.key), field=exc.key
+        ) from exc
     except ValueError as exc:
         # Python refuses integers of more than 4,300 digits with a plain ValueError.
-        raise error(f"{what} holds a number too long to be one.") from exc
+        raise error(tr("{what} holds a number too long to be one.").format(what=what)) from exc
     if not isinstance(parsed, dict):
-        kind = "a list" if isinstance(parsed, list) else "a single value"
-        raise error(f"{what} holds {kind} where an object in braces was expected.")
+        kind = tr("a list") if isinstance(parsed, list) else tr("a single value")
+        raise error(
+            tr("{what} holds {kind} where an object in braces was expected.").format(
+                what=what, kind=kind
+            )
+        )
     return cast("dict[str, object]", parsed)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import ConfigError
 from engine.source.raw import RawModel
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,7 @@ class Measures:
     hidden_size: int | None = None
     vocab_size: int | None = None
     max_position_embeddings: int | None = None
-    name: str = "entered by hand"
+    name: str = tr_later("entered by hand")
 
 
 def by_hand(known: Measures) -> RawModel:
@@ -57,10 +58,18 @@ def by_hand(known: Measures) -> RawModel:
     each = left // known.num_hidden_layers - projections - 2 * hidden
     width = each // (_MATRICES * hidden * _ROUNDED_TO) * _ROUNDED_TO
     if width < 1:
-        message = (
-            f"{known.parameters:,} parameters are too few for {known.num_hidden_layers} layers of "
-            f"{hidden:,} with {known.num_key_value_heads} KV heads of {known.head_dim}, beside a "
-            f"vocabulary of {vocab:,}: correct one of them."
+        message = tr(
+            "{parameters} parameters are too few for {num_hidden_layers} "
+            "layers of {hidden} with {num_key_value_heads} KV heads of "
+            "{head_dim}, beside a vocabulary of {vocab}: correct one of "
+            "them."
+        ).format(
+            parameters=grouped(known.parameters),
+            num_hidden_layers=known.num_hidden_layers,
+            hidden=grouped(hidden),
+            num_key_value_heads=known.num_key_value_heads,
+            head_dim=known.head_dim,
+            vocab=grouped(vocab),
         )
         raise ConfigError(message, field="parameters")
     context = known.max_position_embeddings or USUAL_CONTEXT
@@ -103,11 +112,13 @@ def _note(known: Measures, config: Mapping[str, object]) -> str:
     chosen = [
         f"{words} {config[key]:,}"
         for key, words, given in (
-            ("hidden_size", "hidden size", known.hidden_size),
-            ("intermediate_size", "feed-forward width", None),
+            ("hidden_size", tr("hidden size"), known.hidden_size),
+            ("intermediate_size", tr("feed-forward width"), None),
             ("vocab_size", "vocabulary", known.vocab_size),
             ("max_position_embeddings", "context", known.max_position_embeddings),
         )
         if given is None
     ]
-    return f"Entered by hand and counted as a Llama of these measures; chosen: {', '.join(chosen)}."
+    return tr("Entered by hand and counted as a Llama of these measures; chosen: {names}.").format(
+        names=", ".join(chosen)
+    )

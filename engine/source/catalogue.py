@@ -14,12 +14,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.source.raw import RawModel
+from engine.words import tr, tr_later
 from resources import data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SOURCE = "bundled catalogue"
+_SOURCE = tr_later("bundled catalogue")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +106,9 @@ def mirrored(name: str) -> RawModel | None:
     if entry is None or "/" in rest:
         return None
     return replace(
-        raw(entry), id=name.strip(), source=f"{MIRRORED}{entry.id}; same name, not checked"
+        raw(entry),
+        id=name.strip(),
+        source=tr("{mirrored}{id}; same name, not checked").format(mirrored=MIRRORED, id=entry.id),
     )
 
 

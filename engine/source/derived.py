@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from engine.source import catalogue
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,15 +48,17 @@ def derived(name: str) -> RawModel | None:
     if words:
         entry = entry or _siblings().get(_family(rest), {}).get("")
         stored = _stored(words, organisation.lower())
-        said = "stored as its name says"
+        said = tr("stored as its name says")
     else:
         # Others give their own models old names: one organisation's are of one family.
         entry = _siblings().get(_family(rest), {}).get(organisation.lower())
-        stored, said = {}, "the same but for its training, by its name"
+        stored, said = {}, tr("the same but for its training, by its name")
     if entry is None or stored is None:
         return None
     plain = catalogue.raw(entry)
-    source = f"{catalogue.MIRRORED}{entry.id}; {said}, not checked"
+    source = tr("{mirrored}{id}; {said}, not checked").format(
+        mirrored=catalogue.MIRRORED, id=entry.id, said=said
+    )
     return replace(plain, id=name.strip(), source=source, config={**(plain.config or {}), **stored})
 
 

@@ -18,6 +18,7 @@ from engine.source.bounded_json import parse_object
 from engine.source.gguf_cursor import FileSource
 from engine.source.raw import RawAdapter, RawModel
 from engine.units import format_bytes
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -31,7 +32,7 @@ MAX_CONFIG_BYTES = 16 * 2**20
 """The largest published ones (with long lists of unquantised modules) take some 1 MB."""
 MAX_INDEX_BYTES = 64 * 2**20
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_CONFIG_OF_FOLDER = "config.json of a folder"
+_CONFIG_OF_FOLDER = tr_later("config.json of a folder")
 _LFS = b"version https://git-lfs"
 
 
@@ -84,7 +85,11 @@ def _kind(path: Path, first: bytes) -> str:
     if first.startswith(gguf.MAGIC) or (suffix == ".gguf" and not first.startswith(_LFS)):
         return "gguf"
     if first.startswith(_LFS):
-        raise SourceError(f"{path.name} is a Git LFS pointer; the file itself was not downloaded.")
+        raise SourceError(
+            tr("{name} is a Git LFS pointer; the file itself was not downloaded.").format(
+                name=path.name
+            )
+        )
     if path.name == shards.INDEX:
         return "index"
     if path.name in (shards.ADAPTER_CONFIG, shards.ADAPTER_WEIGHTS):
@@ -96,11 +101,15 @@ def _kind(path: Path, first: bytes) -> str:
         return "safetensors"
     if suffix in {".bin", ".pt", ".pth", ".ckpt"}:
         raise SourceError(
-            f"{path.name} is a pickle of PyTorch, which cannot be read safely; "
-            "open the config.json beside it."
+            tr(
+                "{name} is a pickle of PyTorch, which cannot be read safely; "
+                "open the config.json beside it."
+            ).format(name=path.name)
         )
     raise SourceError(
-        f"{path.name} is no model: a config.json, a folder, a .safetensors or a .gguf is."
+        tr("{name} is no model: a config.json, a folder, a .safetensors or a .gguf is.").format(
+            name=path.name
+        )
     )
 
 
@@ -115,15 +124,15 @@ def _mode(path: Path) -> int:
     except (OSError, ValueError) as exc:
         raise _unreadable(path, exc) from exc
     if mode not in {stat.S_IFDIR, stat.S_IFREG}:
-        raise SourceError(f"{path} is a device, pipe or socket, not a file.")
+        raise SourceError(tr("{path} is a device, pipe or socket, not a file.").format(path=path))
     return mode
 
 
 def _unreadable(path: Path, exc: OSError | ValueError) -> SourceError:
     if isinstance(exc, FileNotFoundError | NotADirectoryError):
-        return SourceError(f"There is no file or folder {path}.")
-    why = getattr(exc, "strerror", None) or "its name is not a path"
-    return SourceError(f"{path} cannot be read: {why}.")
+        return SourceError(tr("There is no file or folder {path}.").format(path=path))
+    why = getattr(exc, "strerror", None) or tr("its name is not a path")
+    return SourceError(tr("{path} cannot be read: {why}.").format(path=path, why=why))
 
 
 @contextmanager
@@ -138,9 +147,9 @@ def opened(path: Path) -> Generator[tuple[BinaryIO, int]]:
         with os.fdopen(os.open(path, flags), "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
-                raise SourceError(f"{path} is not a file.")
+                raise SourceError(tr("{path} is not a file.").format(path=path))
             if not found.st_size:
-                raise SourceError(f"{path} is empty.")
+                raise SourceError(tr("{path} is empty.").format(path=path))
             yield file, found.st_size
     except OSError as exc:
         raise _unreadable(path, exc) from exc
@@ -149,8 +158,9 @@ def opened(path: Path) -> Generator[tuple[BinaryIO, int]]:
 def _config(path: Path, file: BinaryIO, size: int) -> dict[str, object]:
     if size > MAX_CONFIG_BYTES:
         raise ConfigError(
-            f"{path.name} is {format_bytes(size)}, far more than any config.json; "
-            "was another file meant?"
+            tr("{name} is {size}, far more than any config.json; was another file meant?").format(
+                name=path.name, size=format_bytes(size)
+            )
         )
     return parse_object(file.read(MAX_CONFIG_BYTES), path.name, ConfigError)
 
@@ -192,7 +202,9 @@ def _folder(folder: Path, token: CancelToken) -> RawModel:
     if models:
         some = ", ".join(models[:4]) + (" …" if len(models) > 4 else "")
         raise SourceError(
-            f"{folder.name} holds {len(models)} GGUF models ({some}); open one of them."
+            tr("{name} holds {models} GGUF models ({some}); open one of them.").format(
+                name=folder.name, models=len(models), some=some
+            )
         )
     if config is None:
         raise SourceError(_no_model(folder, names))
@@ -205,8 +217,10 @@ def _adapter(folder: Path) -> RawModel:
     config = folder / shards.ADAPTER_CONFIG
     if not _exists(config):
         raise SourceError(
-            f"{shards.ADAPTER_WEIGHTS} has no {shards.ADAPTER_CONFIG} beside it, which says what "
-            "it was made for."
+            tr(
+                "{adapter_weights} has no {adapter_config} beside it, which "
+                "says what it was made for."
+            ).format(adapter_weights=shards.ADAPTER_WEIGHTS, adapter_config=shards.ADAPTER_CONFIG)
         )
     tensors: tuple[HeaderTensor, ...] = ()
     size = 0
@@ -216,14 +230,14 @@ def _adapter(folder: Path) -> RawModel:
             tensors = safetensors.read(file, size, weights.name)
     identity, revision = _named(folder)
     adapter = RawAdapter(_loaded(config), tensors, size)
-    return RawModel(identity, "local folder", revision, _config_beside(folder), adapter=adapter)
+    return RawModel(identity, tr("local folder"), revision, _config_beside(folder), adapter=adapter)
 
 
 def _no_model(folder: Path, names: list[str]) -> str:
-    start = f"{folder.name or folder} holds no model: "
+    start = tr("{value} holds no model: ").format(value=folder.name or folder)
     if "model_index.json" in names:
-        return start + "an image pipeline is there; open the folder of one of its parts."
-    return start + "no config.json, .safetensors or .gguf is in it."
+        return start + tr("an image pipeline is there; open the folder of one of its parts.")
+    return start + tr("no config.json, .safetensors or .gguf is in it.")
 
 
 def _sharded(
@@ -238,7 +252,11 @@ def _sharded(
     if shards.INDEX in names:
         with opened(folder / shards.INDEX) as (file, size):
             if size > MAX_INDEX_BYTES:
-                raise HeaderError(f"{shards.INDEX} is {format_bytes(size)}, too large to be one.")
+                raise HeaderError(
+                    tr("{index} is {size}, too large to be one.").format(
+                        index=shards.INDEX, size=format_bytes(size)
+                    )
+                )
             index = shards.parse_index(file.read(MAX_INDEX_BYTES))
     wanted = shards.wanted(names, index)
     tables: dict[str, tuple[HeaderTensor, ...]] = {}
@@ -256,14 +274,22 @@ def _sharded(
         shards.bounded(tables)
     identity, revision = _named(folder)
     if absent:
-        missing = f"{len(absent)} of {len(wanted)} weight files are missing ({absent[0]} …)"
+        missing = tr("{absent} of {wanted} weight files are missing ({absent_2} …)").format(
+            absent=len(absent), wanted=len(wanted), absent_2=absent[0]
+        )
         if config is None:
-            raise HeaderError(f"{folder.name}: {missing}; without them nothing can be sized.")
-        note = f"{missing}, so the weights are computed from config.json."
+            raise HeaderError(
+                tr("{name}: {missing}; without them nothing can be sized.").format(
+                    name=folder.name, missing=missing
+                )
+            )
+        note = tr("{missing}, so the weights are computed from config.json.").format(
+            missing=missing
+        )
         return RawModel(identity, _CONFIG_OF_FOLDER, revision, config, notes=(note,))
     return RawModel(
         identity,
-        "local folder",
+        tr("local folder"),
         revision,
         config,
         tensors=shards.joined(tables, index),
@@ -299,11 +325,11 @@ def _safetensors(path: Path, token: CancelToken) -> RawModel:
     identity, revision = _named(path)
     return RawModel(
         identity,
-        "local file",
+        tr("local file"),
         revision,
         _config_beside(folder),
         tensors=tensors,
-        tensors_source=f"header of {path.name}",
+        tensors_source=tr("header of {name}").format(name=path.name),
         file_bytes=size,
     )
 
@@ -316,7 +342,11 @@ def _gguf(path: Path, token: CancelToken) -> RawModel:
     for name in names:
         part = path.with_name(name)
         if not _exists(part):
-            raise HeaderError(f"{name}, one of {len(names)} parts of {path.name}, is missing.")
+            raise HeaderError(
+                tr("{name}, one of {names} parts of {name_2}, is missing.").format(
+                    name=name, names=len(names), name_2=path.name
+                )
+            )
         with opened(part) as (file, size):
             headers[name] = gguf.read(FileSource(file, size, name), token)
             file_bytes += size
@@ -325,12 +355,12 @@ def _gguf(path: Path, token: CancelToken) -> RawModel:
     identity, revision = _named(path.with_name(names[0]))
     return RawModel(
         identity,
-        "local file",
+        tr("local file"),
         revision,
         tensors=gguf.joined(headers),
-        tensors_source=f"tensor table of {path.name}"
+        tensors_source=tr("tensor table of {name}").format(name=path.name)
         if len(names) == 1
-        else f"tensor tables of {len(names)} GGUF parts",
+        else tr("tensor tables of {names} GGUF parts").format(names=len(names)),
         file_bytes=file_bytes,
         gguf_metadata=headers[names[0]].metadata,
     )

@@ -18,6 +18,7 @@ from engine.source.ggml_types import BY_NUMBER
 from engine.source.gguf_cursor import ARRAY, SCALARS, TEXT, ByteSource, Cursor
 from engine.source.raw import HeaderTensor
 from engine.units import align_up
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,23 +75,41 @@ def read(source: ByteSource, token: CancelToken) -> GgufHeader:
     """
     cursor = Cursor(source, token)
     if cursor.take(len(MAGIC)) != MAGIC:
-        raise HeaderError(f"{source.name} is no GGUF file: it does not begin with GGUF.")
+        raise HeaderError(
+            tr("{name} is no GGUF file: it does not begin with GGUF.").format(name=source.name)
+        )
     version = cursor.number("<I")
     if version and not version & 0xFFFF:
-        raise HeaderError(f"{source.name} is a big-endian GGUF file; only little-endian is read.")
+        raise HeaderError(
+            tr("{name} is a big-endian GGUF file; only little-endian is read.").format(
+                name=source.name
+            )
+        )
     if version not in (2, 3):
-        raise HeaderError(f"{source.name} is GGUF version {version}; versions 2 and 3 are read.")
+        raise HeaderError(
+            tr("{name} is GGUF version {version}; versions 2 and 3 are read.").format(
+                name=source.name, version=version
+            )
+        )
     tensor_count, pair_count = cursor.number("<Q"), cursor.number("<Q")
     if tensor_count > _MAX_TENSORS or pair_count > _MAX_PAIRS:
         raise HeaderError(
-            f"{source.name} claims {tensor_count:,} tensors and {pair_count:,} metadata "
-            "entries, more than any model has."
+            tr(
+                "{name} claims {tensor_count} tensors and {pair_count} "
+                "metadata entries, more than any model has."
+            ).format(
+                name=source.name, tensor_count=grouped(tensor_count), pair_count=grouped(pair_count)
+            )
         )
     metadata = _metadata(cursor, pair_count)
     table = [_table_row(cursor) for _ in range(tensor_count)]
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment <= 0 or alignment % 8:
-        raise HeaderError(f"{source.name}: general.alignment is {alignment!r:.40}.")
+        raise HeaderError(
+            tr("{name}: general.alignment is {alignment!r:.40}.").format(
+                name=source.name, alignment=alignment
+            )
+        )
     start = align_up(cursor.position_bytes, alignment)
     _check_offsets(source, table, start, alignment)
     return GgufHeader(metadata, tuple(t for _, t in table), start)
@@ -101,9 +120,9 @@ def _metadata(cursor: Cursor, count: int) -> dict[str, object]:
     seen: set[str] = set()
     kept_bytes = 0
     for _ in range(count):
-        key = cursor.name("a metadata key")
+        key = cursor.name(tr("a metadata key"))
         if key in seen:
-            raise cursor.refuse(f"names the metadata key {key[:80]!r} twice")
+            raise cursor.refuse(tr("names the metadata key {key!r} twice").format(key=key[:80]))
         seen.add(key)
         kind = cursor.number("<I")
         before = cursor.position_bytes
@@ -121,31 +140,45 @@ def _metadata(cursor: Cursor, count: int) -> dict[str, object]:
         elif kind in SCALARS:
             kept[key] = cursor.number(SCALARS[kind])
         else:
-            raise cursor.refuse(f"has metadata of the unknown type {kind} ({key[:80]!r})")
+            raise cursor.refuse(
+                tr("has metadata of the unknown type {kind} ({key!r})").format(
+                    kind=kind, key=key[:80]
+                )
+            )
         kept_bytes += cursor.position_bytes - before + len(key)
         if kept_bytes > _MAX_KEPT_BYTES:
-            raise cursor.refuse("has more metadata than any model")
+            raise cursor.refuse(tr("has more metadata than any model"))
     return kept
 
 
 def _table_row(cursor: Cursor) -> tuple[int, HeaderTensor]:
     """One tensor with its offset in the data."""
-    name = cursor.name("a tensor name")
+    name = cursor.name(tr("a tensor name"))
     axes = cursor.number("<I")
     if axes > _MAX_AXES:
-        raise cursor.refuse(f"gives {name[:80]!r} {axes:,} axes, at most {_MAX_AXES} are allowed")
+        raise cursor.refuse(
+            tr("gives {name!r} {axes} axes, at most {max_axes} are allowed").format(
+                name=name[:80], axes=grouped(axes), max_axes=_MAX_AXES
+            )
+        )
     shape = tuple(cursor.number("<Q") for _ in range(axes))
     number = cursor.number("<I")
     offset = cursor.number("<Q")
     kind = BY_NUMBER.get(number)
     if kind is None:
-        raise cursor.refuse(f"stores {name[:80]!r} in the unknown type {number}")
+        raise cursor.refuse(
+            tr("stores {name!r} in the unknown type {number}").format(name=name[:80], number=number)
+        )
     elements = prod(shape)
     if elements >= 2**63:
-        raise cursor.refuse(f"makes {name[:80]!r} larger than any memory")
+        raise cursor.refuse(tr("makes {name!r} larger than any memory").format(name=name[:80]))
     blocks, rest = divmod(shape[0] if shape else 1, kind.elements)
     if rest:
-        raise cursor.refuse(f"has rows of {name[:80]!r} that are no whole {kind.name} blocks")
+        raise cursor.refuse(
+            tr("has rows of {name!r} that are no whole {name_2} blocks").format(
+                name=name[:80], name_2=kind.name
+            )
+        )
     size = blocks * kind.size_bytes * prod(shape[1:])
     return offset, HeaderTensor(name, kind.name, shape, size)
 
@@ -162,19 +195,33 @@ def _check_offsets(
     names: set[str] = set()
     for offset, tensor in table:
         if tensor.name in names:
-            raise HeaderError(f"{source.name} names the tensor {tensor.name[:80]!r} twice.")
+            raise HeaderError(
+                tr("{name} names the tensor {name_2!r} twice.").format(
+                    name=source.name, name_2=tensor.name[:80]
+                )
+            )
         names.add(tensor.name)
         if offset != expected:
             raise HeaderError(
-                f"{source.name}: the data of {tensor.name[:80]!r} begins at {offset:,}, "
-                f"not at {expected:,} where the tensor before it ends."
+                tr(
+                    "{name}: the data of {name_2!r} begins at {offset}, not "
+                    "at {expected} where the tensor before it ends."
+                ).format(
+                    name=source.name,
+                    name_2=tensor.name[:80],
+                    offset=grouped(offset),
+                    expected=grouped(expected),
+                )
             )
         end = offset + tensor.size_bytes
         expected = align_up(end, alignment)
     if start + end > source.size_bytes:
         raise HeaderError(
-            f"{source.name} is cut short: its tensors end at byte {start + end:,}, "
-            f"the file has {source.size_bytes:,}."
+            tr(
+                "{name} is cut short: its tensors end at byte {start}, the file has {size_bytes}."
+            ).format(
+                name=source.name, start=grouped(start + end), size_bytes=grouped(source.size_bytes)
+            )
         )
 
 
@@ -186,9 +233,15 @@ def joined(headers: Mapping[str, GgufHeader]) -> tuple[HeaderTensor, ...]:
     """
     tensors = tuple(tensor for header in headers.values() for tensor in header.tensors)
     if len({t.name for t in tensors}) != len(tensors):
-        raise HeaderError(f"A tensor is in two parts of {next(iter(headers))}.")
+        raise HeaderError(
+            tr("A tensor is in two parts of {next}.").format(next=next(iter(headers)))
+        )
     for name, header in headers.items():
         promised = header.metadata.get("split.tensors.count", len(tensors))
         if len(headers) > 1 and promised != len(tensors):
-            raise HeaderError(f"{name} promises {promised} tensors, its parts have {len(tensors)}.")
+            raise HeaderError(
+                tr("{name} promises {promised} tensors, its parts have {tensors}.").format(
+                    name=name, promised=promised, tensors=len(tensors)
+                )
+            )
     return tensors

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from engine.errors import HeaderError
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -86,14 +87,21 @@ class Cursor:
 
     def refuse(self, why: str) -> HeaderError:
         """The error that the file ``why``."""
-        return HeaderError(f"{self._source.name} {why}.")
+        return HeaderError(tr("{name} {why}.").format(name=self._source.name, why=why))
 
     def _require(self, length: int) -> None:
         """Leave without reading if the header cannot hold ``length`` more bytes."""
         if length > self._limit - self.position_bytes:
             raise self.refuse(
-                f"is cut short or lies about its header: {length:,} bytes are to follow "
-                f"byte {self.position_bytes:,}, the file has {self._source.size_bytes:,}"
+                tr(
+                    "is cut short or lies about its header: {length} bytes "
+                    "are to follow byte {position_bytes}, the file has "
+                    "{size_bytes}"
+                ).format(
+                    length=grouped(length),
+                    position_bytes=grouped(self.position_bytes),
+                    size_bytes=grouped(self._source.size_bytes),
+                )
             )
 
     def _fill(self, length: int) -> None:
@@ -101,7 +109,7 @@ class Cursor:
         self._begin, self._at = self.position_bytes, 0
         self._chunk = self._source.read_at(self._begin, max(length, self._CHUNK_BYTES))
         if len(self._chunk) < length:
-            raise self.refuse("ended while its header was read")
+            raise self.refuse(tr("ended while its header was read"))
 
     def take(self, length: int) -> bytes:
         """The next ``length`` bytes.
@@ -132,11 +140,13 @@ class Cursor:
         """A key or name, which has to be text."""
         length = self.number("<Q")
         if length > _MAX_NAME_BYTES:
-            raise self.refuse(f"has {what} of {length:,} bytes")
+            raise self.refuse(
+                tr("has {what} of {length} bytes").format(what=what, length=grouped(length))
+            )
         try:
             return self.take(length).decode("utf-8")
         except UnicodeDecodeError:
-            raise self.refuse(f"has {what} that is not UTF-8") from None
+            raise self.refuse(tr("has {what} that is not UTF-8").format(what=what)) from None
 
     def text(self) -> str | None:
         """A text; None where it is too long to be kept."""
@@ -152,11 +162,19 @@ class Cursor:
         if kind == TEXT:
             self._require(8 * length)
             if length > _MAX_TEXTS:
-                raise self.refuse(f"has a list of {length:,} texts ({key[:80]!r})")
+                raise self.refuse(
+                    tr("has a list of {length} texts ({key!r})").format(
+                        length=grouped(length), key=key[:80]
+                    )
+                )
             self._skip_texts(length)
             return length, None
         if kind not in SCALARS:
-            raise self.refuse(f"has an array of the unknown type {kind} ({key[:80]!r})")
+            raise self.refuse(
+                tr("has an array of the unknown type {kind} ({key!r})").format(
+                    kind=kind, key=key[:80]
+                )
+            )
         form = SCALARS[kind]
         width = struct.calcsize(form)
         if length > _MAX_KEPT_VALUES:

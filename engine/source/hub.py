@@ -138,7 +138,7 @@ class HubClient:
             role = answer.get("auth", {}).get("accessToken", {}).get("role")
             return str(answer["name"]), role == "read"
 
-        return self._asked(ask, HubReference("your token"), token)
+        return self._asked(ask, HubReference(tr("your token")), token)
 
     def search(self, query: str, token: CancelToken, page_size: int = 50) -> Iterator[HubPage]:
         """Pages of models that answer to ``query``, most downloaded first.
@@ -164,7 +164,7 @@ class HubClient:
         Raises:
             HubError: one of its kinds says why there is no answer.
         """
-        wanted = HubReference(f"models like {query!r}")
+        wanted = HubReference(tr("models like {query!r}").format(query=query))
         params: dict[str, str | int | list[str]] = {}
         url = after.next_url if after is not None else f"{self.endpoint}/api/models"
         if after is None:
@@ -192,7 +192,7 @@ class HubClient:
             hf_raise_for_status(response)
             answer: object = response.json()
             if not isinstance(answer, list):
-                raise TypeError("a list of models was expected")
+                raise TypeError(tr("a list of models was expected"))
             return cast("list[object]", answer), response.links.get("next", {}).get("url", "")
 
         return self._asked(ask, wanted, token)
@@ -376,6 +376,8 @@ def _from_cache(wanted: HubReference, token: CancelToken) -> RawModel:
     path = local.cached(wanted.repo_id, wanted.revision, wanted.file)
     if path is None:
         raise HubOfflineError(
-            f"Offline mode is on, and {wanted.repo_id} is not in the Hub cache of this computer."
+            tr(
+                "Offline mode is on, and {repo_id} is not in the Hub cache of this computer."
+            ).format(repo_id=wanted.repo_id)
         )
     return files.read(path, token)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine.errors import HubOfflineError
 from engine.source.reach import Reach
 from engine.source.way_errors import SlowError
-from engine.words import tr
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -78,11 +78,15 @@ class Clock:
         if left > 0:
             return left
         if now >= self._done_at:
-            why = f"it was not done after {_WHOLE_REQUEST * self._limit_s:g} s"
+            why = tr("it was not done after {whole_request:g} s").format(
+                whole_request=_WHOLE_REQUEST * self._limit_s
+            )
         elif self._brought is None:
-            why = f"nothing came for {self._limit_s:g} s"
+            why = tr("nothing came for {limit_s:g} s").format(limit_s=self._limit_s)
         else:
-            why = f"fewer than {_LEAST_BYTES:,} bytes came in {self._limit_s:g} s"
+            why = tr("fewer than {least_bytes} bytes came in {limit_s:g} s").format(
+                least_bytes=grouped(_LEAST_BYTES), limit_s=self._limit_s
+            )
         raise SlowError(why)
 
 

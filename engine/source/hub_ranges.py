@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import HeaderError, HubError
 from engine.source import safetensors
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,17 +59,25 @@ class RemoteFile:
         status, headers, body = self.request(self.url, {"Range": f"bytes={offset}-{last}"}, length)
         if status != 206:
             raise HubError(
-                f"The server ignores ranges ({status}), so the header of {self.name} cannot be "
-                "read without downloading all of it."
+                tr(
+                    "The server ignores ranges ({status}), so the header of "
+                    "{name} cannot be read without downloading all of it."
+                ).format(status=status, name=self.name)
             )
         match = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))
         first, final, total = map(int, match.groups()) if match else (-1, -1, -1)
         if first != offset or final != min(last, total - 1) or len(body) != final - first + 1:
-            raise HubError(f"The server answered another part of {self.name} than was asked for.")
+            raise HubError(
+                tr("The server answered another part of {name} than was asked for.").format(
+                    name=self.name
+                )
+            )
         expected = self.size_bytes or self.stated_bytes
         if expected is not None and total != expected:
             raise HubError(
-                f"The server contradicts itself: {self.name} has {total:,} bytes or {expected:,}."
+                tr("The server contradicts itself: {name} has {total} bytes or {expected}.").format(
+                    name=self.name, total=grouped(total), expected=grouped(expected)
+                )
             )
         self.size_bytes = total
         return body
@@ -88,5 +97,5 @@ def safetensors_header(file: RemoteFile) -> tuple[HeaderTensor, ...]:
     if len(first) < end:
         header += file.fetch(len(first), end - len(first))
     if len(header) != length:
-        raise HeaderError(f"{file.name} ended while its header was read.")
+        raise HeaderError(tr("{name} ended while its header was read.").format(name=file.name))
     return safetensors.parse(header, file.size_bytes - end, file.name)

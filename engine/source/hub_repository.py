@@ -22,6 +22,7 @@ from engine.source.gguf_cursor import FileSource
 from engine.source.hub_models import HubFile
 from engine.source.hub_ranges import RemoteFile, safetensors_header
 from engine.source.raw import RawAdapter, RawModel
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sized
@@ -109,7 +110,11 @@ class Repository:
         """A word where the Hub led to another name than was asked for."""
         if self.repo_id == self.asked.repo_id:
             return ()
-        return (f"{self.asked.repo_id} is now called {self.repo_id}.",)
+        return (
+            tr("{repo_id} is now called {repo_id_2}.").format(
+                repo_id=self.asked.repo_id, repo_id_2=self.repo_id
+            ),
+        )
 
     def _total(self, names: Iterable[str]) -> int | None:
         """Bytes of all files together; None where the Hub leaves one out."""
@@ -118,7 +123,10 @@ class Repository:
 
     def _require(self, name: str) -> None:
         if name not in self.sizes:
-            raise HubNotFoundError(f"{self.repo_id} has no file {name}.", field="file")
+            raise HubNotFoundError(
+                tr("{repo_id} has no file {name}.").format(repo_id=self.repo_id, name=name),
+                field="file",
+            )
 
     def _chosen(self, wanted: str) -> HubFile:
         """The GGUF model that a path or the name of a quantisation means.
@@ -138,20 +146,27 @@ class Repository:
                 fitting = list(models[:1])
         if len(fitting) == 1:
             return fitting[0]
-        offered = ", ".join(m.path for m in (fitting or models)[:6]) or "no GGUF at all"
-        few = "several files" if fitting else "no file"
+        offered = ", ".join(m.path for m in (fitting or models)[:6]) or tr("no GGUF at all")
+        few = tr("several files") if fitting else tr("no file")
         raise HubNotFoundError(
-            f"{self.repo_id} has {few} for {wanted}; there is {offered}.", field="file"
+            tr("{repo_id} has {few} for {wanted}; there is {offered}.").format(
+                repo_id=self.repo_id, few=few, wanted=wanted, offered=offered
+            ),
+            field="file",
         )
 
     def _from_config(self) -> RawModel:
         config = self._config()
         if config is None:
             raise HubNotFoundError(
-                f"{self.repo_id} has no config.json, safetensors or GGUF file to size it by.",
+                tr("{repo_id} has no config.json, safetensors or GGUF file to size it by.").format(
+                    repo_id=self.repo_id
+                ),
                 field="model",
             )
-        note = "The repository has no safetensors, so the weights are computed from config.json."
+        note = tr(
+            "The repository has no safetensors, so the weights are computed from config.json."
+        )
         return RawModel(
             self.repo_id, self._source, self._revision, config, notes=(*self._notes, note)
         )
@@ -174,7 +189,9 @@ class Repository:
 
     def _object(self, name: str) -> dict[str, object]:
         data = self._whole(name, files.MAX_CONFIG_BYTES)
-        return parse_object(data, f"{name} of {self.repo_id}", ConfigError)
+        return parse_object(
+            data, tr("{name} of {repo_id}").format(name=name, repo_id=self.repo_id), ConfigError
+        )
 
     def _whole(self, name: str, limit_bytes: int) -> bytes:
         """A small file, from the user's Hub cache where it is there at this commit."""
@@ -185,7 +202,11 @@ class Repository:
         else:
             _, _, data = self.get(self._url(name), {}, limit_bytes + 1)
         if len(data) > limit_bytes:
-            raise ConfigError(f"{name} of {self.repo_id} is far larger than any such file.")
+            raise ConfigError(
+                tr("{name} of {repo_id} is far larger than any such file.").format(
+                    name=name, repo_id=self.repo_id
+                )
+            )
         return data
 
     def _cached(self, name: str) -> Path | None:
@@ -248,7 +269,9 @@ class Repository:
         url = f"{self.endpoint}/api/models/{self.repo_id}/safetensors-metadata/{shards.INDEX}"
         try:
             _, _, data = self.get(url, {}, files.MAX_INDEX_BYTES)
-            answer = parse_object(data, f"The index of {self.repo_id}", HeaderError)
+            answer = parse_object(
+                data, tr("The index of {repo_id}").format(repo_id=self.repo_id), HeaderError
+            )
             headers = answer.get("headers")
             if not isinstance(headers, dict) or not headers:
                 return None
@@ -298,13 +321,15 @@ class Repository:
         adapters.refuse(headers[chosen.parts[0]].metadata, chosen.path)
         others = len(self.gguf_models) - 1
         is_default = not self.asked.file and others > 0
-        note = f"{chosen.path} was taken; the repository has {others} more GGUF models."
+        note = tr("{path} was taken; the repository has {others} more GGUF models.").format(
+            path=chosen.path, others=others
+        )
         return RawModel(
             f"{self.repo_id}:{chosen.path}",
             self._source,
             self._revision,
             tensors=gguf.joined(headers),
-            tensors_source=f"tensor table of {chosen.path}",
+            tensors_source=tr("tensor table of {path}").format(path=chosen.path),
             file_bytes=chosen.size_bytes or 0,
             gguf_metadata=headers[chosen.parts[0]].metadata,
             notes=(*self._notes, note) if is_default else self._notes,

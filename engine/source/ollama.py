@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from engine.source import catalogue
+from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,10 +137,11 @@ def twin(meant: OllamaReference) -> RawModel | None:
         return None
     match = _QUANTISATION.search(meant.tag)
     stored = match[1].upper() if match else _USUAL
-    note = (
-        f"{meant.name}:{meant.tag} is not in Ollama’s store on this computer: this is {entry.id} "
-        f"of the bundled catalogue, taken by its name. Ollama stores it as {stored}."
-    )
+    note = tr(
+        "{name}:{tag} is not in Ollama’s store on this computer: this is "
+        "{id} of the bundled catalogue, taken by its name. Ollama stores "
+        "it as {stored}."
+    ).format(name=meant.name, tag=meant.tag, id=entry.id, stored=stored)
     found = catalogue.raw(entry)
     return replace(found, notes=(*found.notes, note))
 

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from engine.errors import SourceError
 from engine.text import printable
+from engine.words import tr
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
@@ -68,12 +69,14 @@ def parse(text: str, endpoint: str = "") -> HubReference | OllamaReference | Pat
     """
     cleaned = _OLLAMA_RUN.sub("", text.strip().strip("\"'").strip())
     if not cleaned:
-        raise SourceError("No model was named.")
+        raise SourceError(tr("No model was named."))
     if len(cleaned) > MAX_LENGTH:
-        raise SourceError("The name of the model is too long to be one.")
+        raise SourceError(tr("The name of the model is too long to be one."))
     if printable(cleaned) != cleaned:
         shown = printable(cleaned, 80)
-        raise SourceError(f"The name '{shown}' holds invisible characters; type it again.")
+        raise SourceError(
+            tr("The name '{shown}' holds invisible characters; type it again.").format(shown=shown)
+        )
     if cleaned.lower().startswith("file:"):
         return _file_url(cleaned)
     tag = _OLLAMA_TAG.fullmatch(cleaned) or _OLLAMA_PAGE.fullmatch(cleaned)
@@ -116,12 +119,12 @@ def _looks_like_a_path(text: str) -> bool:
 def _file_url(text: str) -> PathReference:
     parts = urlsplit(text)
     if parts.netloc not in {"", "localhost"}:
-        raise SourceError(f"{_short(text)} is a file on another computer.")
+        raise SourceError(tr("{short} is a file on another computer.").format(short=_short(text)))
     path = unquote(parts.path)
     if re.match(r"/[A-Za-z]:/", path):
         path = path[1:]
     if not path or "\0" in path:
-        raise SourceError(f"{_short(text)} names no file.")
+        raise SourceError(tr("{short} names no file.").format(short=_short(text)))
     return PathReference(path)
 
 
@@ -136,15 +139,19 @@ def _url(text: str, endpoint: str) -> HubReference:
         own = urlsplit(endpoint).netloc.lower() if endpoint else ""
         is_hub = _is_hub(parts, own)
     except ValueError:
-        raise SourceError(f"{_short(text)} is no address.") from None
+        raise SourceError(tr("{short} is no address.").format(short=_short(text))) from None
     if not is_hub:
-        raise SourceError(f"{_short(text)} is not on the Hugging Face Hub; download its files.")
+        raise SourceError(
+            tr("{short} is not on the Hugging Face Hub; download its files.").format(
+                short=_short(text)
+            )
+        )
     path = parts.netloc + parts.path if parts.scheme == "hf" else parts.path
     steps = [unquote(step) for step in path.strip("/").split("/") if step]
     if steps[:1] == ["models"]:
         steps = steps[1:]
     if not steps or steps[0] in {"datasets", "spaces", "api", "docs", "papers", "collections"}:
-        raise SourceError(f"{_short(text)} is no page of a model.")
+        raise SourceError(tr("{short} is no page of a model.").format(short=_short(text)))
     pages = {"tree", "blob", "resolve", "raw", "commit", "discussions", "edit"}
     cut = next((n for n, step in enumerate(steps) if step in pages and n), len(steps))
     reference = _hub_id("/".join(steps[: min(cut, 2)]))
@@ -171,7 +178,9 @@ def _model_file(path: str) -> str:
 
 def _revision(text: str) -> str | None:
     if not _REVISION.fullmatch(text) or ".." in text:
-        raise SourceError(f"{_short(text)} is no name of a revision.", field="revision")
+        raise SourceError(
+            tr("{short} is no name of a revision.").format(short=_short(text)), field="revision"
+        )
     return None if text == "main" else text
 
 
@@ -185,8 +194,17 @@ def _hub_id(text: str) -> HubReference:
     repo, _, revision = head.partition("@")
     repo = repo.removesuffix(".git")
     if not is_hub_name(repo):
-        raise SourceError(f"{_short(text)} is no name of a model, and no such file is here.")
+        raise SourceError(
+            tr("{short} is no name of a model, and no such file is here.").format(
+                short=_short(text)
+            )
+        )
     is_file = file.lower().endswith(".gguf") and ".." not in file and not file.startswith("/")
     if file and not is_file and not _QUANT.fullmatch(file):
-        raise SourceError(f"{_short(file)} is no quantisation or file of {repo}.", field="file")
+        raise SourceError(
+            tr("{short} is no quantisation or file of {repo}.").format(
+                short=_short(file), repo=repo
+            ),
+            field="file",
+        )
     return HubReference(repo, _revision(revision) if revision else None, file)

@@ -72,7 +72,11 @@ def resolve(reference: str, token: CancelToken, hub: HubClient | None = None) ->
         return _from_ollama(meant)
     if meant is None:
         if hub is None or hub.offline or not is_hub_name(name):
-            raise SourceError(f"No model of the name {printable(name, 80)}.{_hint(name)}")
+            raise SourceError(
+                tr("No model of the name {name}.{hint}").format(
+                    name=printable(name, 80), hint=_hint(name)
+                )
+            )
         meant = HubReference(name)
     return _from_hub(meant, name, token, hub)
 
@@ -94,20 +98,22 @@ def _from_ollama(meant: OllamaReference) -> RawModel:
         return found
     name = printable(f"{meant.name}:{meant.tag}", 80)
     raise SourceError(
-        f"{name} is not in Ollama’s store on this computer, and no model of the catalogue is "
-        f"named like it.{_hint(f'{meant.name}-{meant.tag}')}"
+        tr(
+            "{name} is not in Ollama’s store on this computer, and no model of "
+            "the catalogue is named like it.{hint}"
+        ).format(name=name, hint=_hint(f"{meant.name}-{meant.tag}"))
     )
 
 
 def _pasted(text: str, token: CancelToken) -> RawModel:
     data = text.encode("utf-8", errors="replace")
     if len(data) > files.MAX_CONFIG_BYTES:
-        raise ConfigError("The pasted text is far larger than any config.json.")
-    config = parse_object(data, "The pasted text", ConfigError)
+        raise ConfigError(tr("The pasted text is far larger than any config.json."))
+    config = parse_object(data, tr("The pasted text"), ConfigError)
     if "peft_type" in config:
-        raw = RawModel("pasted adapter", "pasted text", adapter=RawAdapter(config))
+        raw = RawModel(tr("pasted adapter"), tr("pasted text"), adapter=RawAdapter(config))
         return adapters.with_base(raw, None, lambda path: files.read(path, token))
-    return RawModel("pasted config", "pasted text", config=config)
+    return RawModel(tr("pasted config"), tr("pasted text"), config=config)
 
 
 def _from_hub(
@@ -119,8 +125,10 @@ def _from_hub(
     if hub is not None and not meant.file and not meant.revision:
         copied = catalogue.mirrored(meant.repo_id) or derived(meant.repo_id)
     if hub is None or hub.offline:
-        why = "it is not in the bundled catalogue, and the Hub was not asked"
-        error = HubOfflineError(f"{printable(name, 80)} is not on this computer: {why}.")
+        why = tr("it is not in the bundled catalogue, and the Hub was not asked")
+        error = HubOfflineError(
+            tr("{name} is not on this computer: {why}.").format(name=printable(name, 80), why=why)
+        )
         return _without_hub(meant, name, token, error, copied)
     try:
         found = hub.fetch(meant.repo_id, token, meant.revision, file=meant.file)
@@ -156,9 +164,14 @@ def _without_hub(
         return _noted(files.read(place, token), note)
     entry = catalogue.find(meant.repo_id)
     if entry is not None and not meant.file and not meant.revision:
-        return _noted(catalogue.raw(entry), f"Sized by the bundled catalogue: {error.message}")
+        return _noted(
+            catalogue.raw(entry),
+            tr("Sized by the bundled catalogue: {message}").format(message=error.message),
+        )
     if copied is not None:
-        return _noted(copied, f"Sized by the bundled catalogue: {error.message}")
+        return _noted(
+            copied, tr("Sized by the bundled catalogue: {message}").format(message=error.message)
+        )
     if isinstance(error, HubOfflineError | HubTimeoutError):
         raise type(error)(error.message + _hint(name), field=error.field) from error
     raise error
@@ -182,7 +195,9 @@ def _expanded(path: str) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        raise SourceError(f"{printable(path, 80)} names a user who isn't known here.") from None
+        raise SourceError(
+            tr("{path} names a user who isn't known here.").format(path=printable(path, 80))
+        ) from None
 
 
 def _exists(path: Path) -> bool:
@@ -194,7 +209,7 @@ def _exists(path: Path) -> bool:
 
 def _hint(name: str) -> str:
     near = nearest(name)
-    return f" Nearest: {', '.join(near)}." if near else ""
+    return tr(" Nearest: {names}.").format(names=", ".join(near)) if near else ""
 
 
 def nearest(name: str) -> tuple[str, ...]:

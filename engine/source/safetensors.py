@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from engine.errors import HeaderError
 from engine.source.bounded_json import parse_object
 from engine.source.raw import HeaderTensor
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -67,17 +68,25 @@ def header_bytes(first: bytes, file_bytes: int, name: str) -> int:
         HeaderError: the file is too short, or the length cannot be true.
     """
     if len(first) < LENGTH_BYTES:
-        raise HeaderError(f"{name} is too short for a safetensors file ({file_bytes} bytes).")
+        raise HeaderError(
+            tr("{name} is too short for a safetensors file ({file_bytes} bytes).").format(
+                name=name, file_bytes=file_bytes
+            )
+        )
     length = int.from_bytes(first[:LENGTH_BYTES], "little")
     if length > MAX_HEADER_BYTES:
         raise HeaderError(
-            f"{name} is no safetensors file: it announces a header of {length:,} bytes, "
-            f"more than the {MAX_HEADER_BYTES:,} allowed."
+            tr(
+                "{name} is no safetensors file: it announces a header of "
+                "{length} bytes, more than the {max_header_bytes} allowed."
+            ).format(name=name, length=grouped(length), max_header_bytes=grouped(MAX_HEADER_BYTES))
         )
     if LENGTH_BYTES + length > file_bytes:
         raise HeaderError(
-            f"{name} is cut short: its header is to take {length:,} bytes, "
-            f"the whole file has {file_bytes:,}."
+            tr(
+                "{name} is cut short: its header is to take {length} bytes, "
+                "the whole file has {file_bytes}."
+            ).format(name=name, length=grouped(length), file_bytes=grouped(file_bytes))
         )
     return length
 
@@ -94,8 +103,10 @@ def parse(header: bytes, data_bytes: int, name: str) -> tuple[HeaderTensor, ...]
         HeaderError: the header is malformed, or disagrees with itself or the file's size.
     """
     if header[:1] != b"{":
-        raise HeaderError(f"{name} is no safetensors file: its header is not a JSON object.")
-    what = f"The header of {name}"
+        raise HeaderError(
+            tr("{name} is no safetensors file: its header is not a JSON object.").format(name=name)
+        )
+    what = tr("The header of {name}").format(name=name)
     with _no_search_for_cycles():
         quick = _as_written(header, name)
         if quick is not None:
@@ -138,13 +149,20 @@ def _in_place(
     end = 0
     for begin, tensor in placed:
         if begin != end:
-            what = "overlaps the one before it" if begin < end else "leaves a gap before it"
-            raise HeaderError(f"{name}: the data of {tensor.name!r} {what}.", field=tensor.name)
+            what = tr("overlaps the one before it") if begin < end else tr("leaves a gap before it")
+            raise HeaderError(
+                tr("{name}: the data of {name_2!r} {what}.").format(
+                    name=name, name_2=tensor.name, what=what
+                ),
+                field=tensor.name,
+            )
         end += tensor.size_bytes
     if data_bytes is not None and end != data_bytes:
-        state = "is cut short" if end > data_bytes else "is longer than its header says"
+        state = tr("is cut short") if end > data_bytes else tr("is longer than its header says")
         raise HeaderError(
-            f"{name} {state}: its tensors take {end:,} bytes, the file has {data_bytes:,} for them."
+            tr(
+                "{name} {state}: its tensors take {end} bytes, the file has {data_bytes} for them."
+            ).format(name=name, state=state, end=grouped(end), data_bytes=grouped(data_bytes))
         )
     return tuple([tensor for _, tensor in placed])
 
@@ -244,29 +262,36 @@ def _placed(table: Mapping[str, object], name: str) -> list[tuple[int, HeaderTen
 
 def _entry(key: str, entry: object, name: str) -> tuple[int, HeaderTensor]:
     def refuse(why: str) -> HeaderError:
-        return HeaderError(f"{name}: the entry of {key[:120]!r} {why}.", field=key[:120])
+        return HeaderError(
+            tr("{name}: the entry of {key!r} {why}.").format(name=name, key=key[:120], why=why),
+            field=key[:120],
+        )
 
     if not isinstance(entry, dict):
-        raise refuse("is not an object")
+        raise refuse(tr("is not an object"))
     fields = cast("dict[str, object]", entry)
     dtype = fields.get("dtype")
     bits = DTYPE_BITS.get(dtype) if isinstance(dtype, str) else None
     if not isinstance(dtype, str) or bits is None:
-        raise refuse(f"has an unknown dtype ({dtype!r:.40})")
+        raise refuse(tr("has an unknown dtype ({dtype!r:.40})").format(dtype=dtype))
     shape = _integers(fields.get("shape"))
     offsets = _integers(fields.get("data_offsets"))
     if shape is None or len(shape) > _MAX_AXES:
-        raise refuse("has no shape of whole numbers")
+        raise refuse(tr("has no shape of whole numbers"))
     if offsets is None or len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise refuse("has no data_offsets [begin, end]")
+        raise refuse(tr("has no data_offsets [begin, end]"))
     elements = prod(shape)
     if elements > _MAX_ELEMENTS or offsets[1] > _MAX_ELEMENTS:
-        raise refuse("is larger than any memory")
+        raise refuse(tr("is larger than any memory"))
     whole_bytes, rest = divmod(elements * bits, 8)
     if rest or offsets[1] - offsets[0] != whole_bytes:
         raise refuse(
-            f"claims {offsets[1] - offsets[0]:,} bytes, but {dtype} of shape {list(shape)} "
-            f"takes {whole_bytes:,}"
+            tr("claims {offsets} bytes, but {dtype} of shape {list} takes {whole_bytes}").format(
+                offsets=grouped(offsets[1] - offsets[0]),
+                dtype=dtype,
+                list=list(shape),
+                whole_bytes=grouped(whole_bytes),
+            )
         )
     return offsets[0], HeaderTensor(key, dtype, shape, whole_bytes)
 
@@ -290,5 +315,5 @@ def read(file: BinaryIO, file_bytes: int, name: str) -> tuple[HeaderTensor, ...]
     length = header_bytes(file.read(LENGTH_BYTES), file_bytes, name)
     header = file.read(length)
     if len(header) != length:
-        raise HeaderError(f"{name} ended while its header was read.")
+        raise HeaderError(tr("{name} ended while its header was read.").format(name=name))
     return parse(header, file_bytes - LENGTH_BYTES - length, name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from engine.errors import HeaderError
 from engine.source import gguf
 from engine.source.bounded_json import parse_object
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sized
@@ -45,15 +46,24 @@ def parse_index(data: bytes) -> dict[str, str]:
     """
     weight_map = parse_object(data, INDEX, HeaderError).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
-        raise HeaderError(f"{INDEX} has no weight_map.", field="weight_map")
+        raise HeaderError(tr("{index} has no weight_map.").format(index=INDEX), field="weight_map")
     entries = cast("dict[str, object]", weight_map)
     for name in set(map(str, entries.values())):
         if not name.endswith(".safetensors") or re.search(r"[\\/:\0]", name):
-            raise HeaderError(f"{INDEX} points to {name[:80]!r}.", field="weight_map")
+            raise HeaderError(
+                tr("{index} points to {name!r}.").format(index=INDEX, name=name[:80]),
+                field="weight_map",
+            )
     if not all(isinstance(value, str) for value in entries.values()):
-        raise HeaderError(f"{INDEX} has a weight_map with something else than names.")
+        raise HeaderError(
+            tr("{index} has a weight_map with something else than names.").format(index=INDEX)
+        )
     if len(set(entries.values())) > MAX_SHARDS:
-        raise HeaderError(f"{INDEX} names more than {MAX_SHARDS:,} files.")
+        raise HeaderError(
+            tr("{index} names more than {max_shards} files.").format(
+                index=INDEX, max_shards=grouped(MAX_SHARDS)
+            )
+        )
     return cast("dict[str, str]", weight_map)
 
 
@@ -76,13 +86,19 @@ def wanted(names: Iterable[str], index: Mapping[str, str] | None) -> tuple[str, 
         match = SHARD.search(series[0])
         parts = int(match["parts"]) if match else 0
         if not 0 < parts <= MAX_SHARDS:
-            raise HeaderError(f"{series[0]} claims to be one of {parts:,} files.")
+            raise HeaderError(
+                tr("{series} claims to be one of {parts} files.").format(
+                    series=series[0], parts=grouped(parts)
+                )
+            )
         stem = SHARD.sub("", series[0])
         return tuple(f"{stem}-{n:05d}-of-{parts:05d}.safetensors" for n in range(1, parts + 1))
     if len(files) != 1:
         raise HeaderError(
-            f"{', '.join(files[:3])} …: nothing says which of {len(files)} weight files "
-            "belong together; open one of them."
+            tr(
+                "{names} …: nothing says which of {files} weight files belong "
+                "together; open one of them."
+            ).format(names=", ".join(files[:3]), files=len(files))
         )
     return (files[0],)
 
@@ -100,13 +116,19 @@ def joined(
         for tensor in table:
             if tensor.name in home:
                 raise HeaderError(
-                    f"{tensor.name[:80]!r} is in {home[tensor.name]} and in {file}.",
+                    tr("{name!r} is in {home} and in {file}.").format(
+                        name=tensor.name[:80], home=home[tensor.name], file=file
+                    ),
                     field=tensor.name,
                 )
             home[tensor.name] = file
     for name, file in (index or {}).items():
         if home.get(name) != file:
-            raise HeaderError(f"{INDEX} says that {file} holds {name[:80]!r}, but it doesn't.")
+            raise HeaderError(
+                tr("{index} says that {file} holds {name!r}, but it doesn't.").format(
+                    index=INDEX, file=file, name=name[:80]
+                )
+            )
     return tuple(tensor for table in tables.values() for tensor in table)
 
 
@@ -135,9 +157,17 @@ def bounded(tables: Mapping[str, Sized]) -> None:
         HeaderError: there are more tensors than ``MAX_TENSORS``.
     """
     if sum(map(len, tables.values())) > MAX_TENSORS:
-        raise HeaderError(f"The files hold more than {MAX_TENSORS:,} tensors; no model does.")
+        raise HeaderError(
+            tr("The files hold more than {max_tensors} tensors; no model does.").format(
+                max_tensors=grouped(MAX_TENSORS)
+            )
+        )
 
 
 def header_count(files: int) -> str:
     """Phrase for the evidence line."""
-    return f"headers of {files} safetensors files" if files > 1 else "safetensors header"
+    return (
+        tr("headers of {files} safetensors files").format(files=files)
+        if files > 1
+        else tr("safetensors header")
+    )
