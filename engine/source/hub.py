@@ -229,10 +229,13 @@ class HubClient:
     ) -> tuple[HubFile, ...]:
         """The GGUF models of a repository with their sizes, parts joined, smallest first.
 
+        Projectors, which go with a model and are none, come after them.
+
         Raises:
             HubError: one of its kinds says why there is no answer.
         """
-        return self._repository(HubReference(repo_id, revision), token).gguf_models
+        found = self._repository(HubReference(repo_id, revision), token)
+        return found.gguf_models + found.projectors
 
     def _repository(self, wanted: HubReference, token: CancelToken) -> Repository:
         """What the Hub lists for a repository, at the commit that the revision means now."""

@@ -67,6 +67,8 @@ class HubFile:
     size_bytes: int | None
     """Of all parts together; None where the Hub doesn't say."""
     parts: tuple[str, ...]
+    is_projector: bool = False
+    """Whether it is the part for images or sound that goes with a model."""
 
 
 def model_from(item: object) -> HubModel | None:

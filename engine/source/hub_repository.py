@@ -98,6 +98,14 @@ class Repository:
         return tuple(sorted(found, key=lambda f: (f.size_bytes is None, f.size_bytes or 0, f.path)))
 
     @property
+    def projectors(self) -> tuple[HubFile, ...]:
+        """Parts for images or sound that lie beside the GGUF models."""
+        found = sorted(
+            n for n in self.sizes if n.lower().endswith(".gguf") and shards.is_projector(n)
+        )
+        return tuple(HubFile(n, self.sizes[n], (n,), is_projector=True) for n in found)
+
+    @property
     def _source(self) -> str:
         return urlsplit(self.endpoint).netloc
 

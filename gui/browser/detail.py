@@ -20,6 +20,7 @@ from engine.errors import PlimsollError
 from engine.text import printable
 from engine.units import UnitSystem
 from engine.words import tr
+from gui.browser.files_block import FilesBlock
 from gui.browser.rows import parameters_short, where
 from gui.browser.shape import shape
 from gui.kit.controls import Ground, Hairline, label, running_text
@@ -30,6 +31,7 @@ from gui.kit.messages import sentence
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gui.browser.repository_files import RepositoryFiles
     from gui.browser.rows import Badge, Row
     from gui.kit.theme import Theme
 
@@ -55,7 +57,7 @@ class DetailPane(Ground):
     page_wanted = Signal(str)
     """Address of the model's page."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, files: RepositoryFiles, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("detail")
         self.setAccessibleName("About this model")
@@ -65,7 +67,7 @@ class DetailPane(Ground):
         self.name = running_text("title")
         self.name.setObjectName("detail name")
         self._gated = QWidget()
-        self._lock, self._gated_word = QLabel(), label("Gated", "secondary")
+        self._lock, self._gated_word = QLabel(), label(tr("Gated"), "secondary")
         self.facts = running_text("secondary")
         self.facts.setObjectName("detail facts")
         self.verdict = running_text("plain")
@@ -86,16 +88,20 @@ class DetailPane(Ground):
         self.terms.setObjectName("open terms")
         self.access = QPushButton("Enter a token…")
         self.access.setObjectName("enter a token")
+        self.files = FilesBlock(files, theme)
         self._shape_title = label("Shape", "strong", "shape")
         self._shape = QWidget()
         self._build()
+        self._connect()
+        self.set_theme(theme)
+        self.show_row(None, None, "", UnitSystem.BINARY)
+
+    def _connect(self) -> None:
         self.choose.clicked.connect(self._on_size)
         self.page.clicked.connect(self._on_page)
         self.star.clicked.connect(self._on_star)
         self.terms.clicked.connect(self._on_page)
         self.access.clicked.connect(self.access_wanted)
-        self.set_theme(theme)
-        self.show_row(None, None, "", UnitSystem.BINARY)
 
     def _build(self) -> None:
         inside = Ground()
@@ -120,6 +126,7 @@ class DetailPane(Ground):
         column.addLayout(self._actions())
         column.addSpacing(16)
         column.addWidget(self._terms_block())
+        column.addWidget(self.files)
         self._shape_edge = Hairline()
         column.addWidget(self._shape_edge)
         column.addSpacing(12)
@@ -168,6 +175,7 @@ class DetailPane(Ground):
         self.name.setFont(theme.font("title"))
         self.facts.setFont(theme.font("small"))
         self.verdict.setFont(theme.font("small.medium"))
+        self.files.set_theme(theme)
         for part in (self._terms_title, self._shape_title):
             part.setFont(theme.font("body.strong"))
         ink = theme.color("text.secondary")
@@ -189,6 +197,7 @@ class DetailPane(Ground):
             unit: of all sizes.
         """
         self._row, self._page = row, page
+        self.files.show_row(row if page else None)
         is_there = row is not None
         self.name.setText(printable(row.name, 200) if row else "No model chosen")
         self.facts.setText(

@@ -73,7 +73,7 @@ class ExpandedBrowser(Ground):
         self.table = ModelTable(theme)
         self.message = MessagePanel()
         self.end = EndLine("end of table")
-        self.detail = DetailPane(theme)
+        self.detail = DetailPane(model.files, theme)
         self._progress = ProgressLine(self)
         self._build()
         self._connect()
@@ -151,6 +151,7 @@ class ExpandedBrowser(Ground):
         self.message.acted.connect(self.model.act_on_message)
         self.end.acted.connect(self.model.act_at_end)
         self.detail.opened.connect(self.model.choose)
+        self.detail.files.panel.picked.connect(self.model.choose_file)
         self.detail.favourite_turned.connect(self.model.set_favourite)
         self.table.menu_wanted.connect(self._on_menu)
         self.detail.access_wanted.connect(self.access_wanted)
@@ -226,6 +227,7 @@ class ExpandedBrowser(Ground):
                 scrolling.put_back(self.table, rows.index(place, 0), held.top)
         if not self.table.currentIndex().isValid() and rows.rowCount():
             self.table.setCurrentIndex(rows.index(0, 0))
+        self.detail.files.panel.set_look(state.unit, wanted.chosen)
         self._tell_detail()
 
     def _tell_detail(self) -> None:

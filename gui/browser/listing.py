@@ -17,7 +17,7 @@ from gui.browser.rows import Source, parameters_short
 from gui.kit.format import TIMES, count, margin, tokens_short
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
@@ -46,6 +46,30 @@ class Sort(StrEnum):
     def is_descending_first(self) -> bool:
         """Whether the most comes first until the order is turned round."""
         return self is not Sort.NAME
+
+
+class Orders:
+    """Which of the orders the user turned round; each keeps its direction."""
+
+    def __init__(self) -> None:
+        self._turned: set[Sort] = set()
+
+    @property
+    def turned(self) -> tuple[str, ...]:
+        """Those turned round, to be remembered."""
+        return tuple(sort.value for sort in Sort if sort in self._turned)
+
+    def restore(self, turned: Collection[str]) -> None:
+        """Take over what was remembered."""
+        self._turned = {known for known in Sort if known.value in turned}
+
+    def turn(self, sort: Sort) -> None:
+        """Turn ``sort`` round."""
+        self._turned ^= {sort}
+
+    def descends(self, sort: Sort) -> bool:
+        """Whether the most comes first in ``sort``."""
+        return sort.is_descending_first ^ (sort in self._turned)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,10 @@ class RowList(QTableView):
     """
 
     entered_row = Signal(QModelIndex)
+    inside_wanted = Signal(QModelIndex)
+    """The right arrow was pressed: what is in the row?"""
+    left = Signal()
+    """The left arrow was pressed."""
 
     def __init__(self, rows: RowModel, delegate: RowDelegate) -> None:
         super().__init__()
@@ -59,5 +63,11 @@ class RowList(QTableView):
         if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter} and self.currentIndex().isValid():
             self.entered_row.emit(self.currentIndex())
             event.accept()
+            return
+        if event.key() == Qt.Key.Key_Right and self.currentIndex().isValid():
+            self.inside_wanted.emit(self.currentIndex())
+            return
+        if event.key() == Qt.Key.Key_Left:
+            self.left.emit()
             return
         super().keyPressEvent(event)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QMenu, QWidget
 
+from engine.words import tr
 from gui.browser.rows import Source
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ def row_menu(row: Row, model: BrowserViewModel, parent: QWidget) -> QMenu:
         QGuiApplication.clipboard().setText(row.reference)
 
     add("Size this model", open_row)
+    if model.files.may_have(row):
+        add(tr("Show its files"), partial(model.files.show, row))
     add("Remove from favourites" if kept else "Add to favourites", turn_favourite)
     if model.state.source is Source.OWN and row.is_among(shelf.recents) and not kept:
         add("Forget that it was opened", forget)

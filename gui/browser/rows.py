@@ -99,6 +99,10 @@ class Row:
     """What lies beside its weights, in words."""
     model: Callable[[], Model] | None = field(repr=False, default=None)
     """Gives what can be sized without asking anybody; None where nothing is known here."""
+    bits: float | None = None
+    """What a weight takes on average, measured over the tensors of its file."""
+    is_file: bool = False
+    """Whether it is one file of a repository on the Hub."""
     places: frozenset[Place] = frozenset()
     afresh: Callable[[CancelToken], RawModel] | None = field(repr=False, default=None)
     """Reads it from the Hub, where ``fetch`` wouldn't."""
@@ -117,6 +121,13 @@ class Row:
         """Whether nothing but an answer of the Hub tells of it."""
         return self.places == frozenset({Place.HUB})
 
+    def _of_the_file(self, unit: UnitSystem) -> Iterable[str]:
+        """``4.58 GiB  4.83 bits a weight``."""
+        if self.stored_bytes:
+            yield format_bytes(self.stored_bytes, unit, digits=2)
+        if self.bits is not None:
+            yield tr("{number} bits a weight").format(number=f"{self.bits:.2f}")
+
     @property
     def weight_bytes(self) -> int | None:
         """Of its weights as stored, without reading anything."""
@@ -124,6 +135,8 @@ class Row:
 
     def facts(self, unit: UnitSystem = UnitSystem.BINARY) -> str:
         """``8.0 B  BF16  128k``: what is known, in the order of the drawing."""
+        if self.is_file:
+            return "  ".join(self._of_the_file(unit))
         found = [parameters_short(self.parameters)] if self.parameters else []
         if self.weight_format:
             found.append(self.weight_format)

@@ -6,6 +6,13 @@ A model is kept by the text that finds it again: its id, or its path on this com
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.words import tr
+
+if TYPE_CHECKING:
+    from gui.browser.rows import Row
 
 MOST_RECENT = 20
 MOST_KEPT = 500
@@ -45,6 +52,30 @@ class Shelf:
     def references(self) -> tuple[str, ...]:
         """Favourites, then what was opened, each once."""
         return tuple(dict.fromkeys((*self.favourites, *self.recents)))
+
+
+def favourite_turned(shelf: Shelf, row: Row, *, kept: bool) -> tuple[str, Shelf]:
+    """The edit that keeps ``row`` or no longer does, in words, and the shelf after it."""
+    if kept:
+        words, shelf = tr("Add favourite {name}"), shelf.with_favourite(row.reference, kept=True)
+    else:
+        words = tr("Remove favourite {name}")
+        for reference in (row.key, row.path):
+            shelf = shelf.with_favourite(reference, kept=False)
+    return words.format(name=row.name), shelf
+
+
+def forgotten(shelf: Shelf, row: Row) -> tuple[str, Shelf]:
+    """The edit after which ``row`` was not opened."""
+    after = shelf.without_recent(row.key).without_recent(row.path)
+    return tr("Forget {name}").format(name=row.name), after
+
+
+def folder_turned(shelf: Shelf, folder: str, *, searched: bool) -> tuple[str, Shelf]:
+    """The edit after which ``folder`` is searched, or no longer is."""
+    words = tr("Search {name}") if searched else tr("Stop searching {name}")
+    after = shelf.with_folder(folder, kept=searched)
+    return words.format(name=Path(folder).name or folder), after
 
 
 def _first(item: str, items: tuple[str, ...], most: int) -> tuple[str, ...]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache, partial
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.architecture.read import read
 from engine.architecture.spec import ModuleClass
-from engine.errors import PlimsollError
+from engine.errors import HubError, PlimsollError
 from engine.source import catalogue, files, local
 from engine.source.resolve import resolve
 from engine.text import printable
 from engine.units import format_bytes
+from engine.words import tr, tr_count
 from gui.browser import listing
 from gui.browser.filters import IMAGES, SOUND, TEXT
 from gui.browser.rows import Place, Row
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from engine.cancel import CancelToken
     from engine.source.catalogue import CatalogueEntry
     from engine.source.hub import HubClient
-    from engine.source.hub_models import HubModel, HubPage
+    from engine.source.hub_models import HubFile, HubModel, HubPage
     from engine.source.local import LocalModel
     from engine.source.raw import RawModel
 
@@ -111,6 +113,53 @@ def resolved(text: str, hub: HubClient, token: CancelToken) -> RawModel:
 def ask(hub: HubClient, query: str, after: HubPage | None, token: CancelToken) -> HubPage:
     """The page after ``after``, or the first; for a worker."""
     return hub.page(query, token, after=after)
+
+
+def list_files(hub: HubClient, repo_id: str, token: CancelToken) -> tuple[Row, ...]:
+    """A row for each GGUF model of a repository, by its size alone; for a worker."""
+    return tuple(_file_row(hub, repo_id, file) for file in hub.files(repo_id, token))
+
+
+def _file_row(hub: HubClient, repo_id: str, file: HubFile) -> Row:
+    folder, _, name = file.path.rpartition("/")
+    parts = len(file.parts)
+    joined = tr_count("{number} file", "{number} files joined", parts).format(number=parts)
+    about = joined if parts > 1 else ""
+    if file.is_projector:
+        about = tr("For images or sound, beside a model")
+    return Row(
+        key=f"{repo_id}:{file.path}",
+        name=printable(name, 200),
+        owner=printable(about or folder, 200),
+        fetch=partial(resolved, f"{repo_id}:{file.path}", hub),
+        stored_bytes=file.size_bytes,
+        beside=about if file.is_projector else "",
+        is_file=True,
+        places=frozenset({Place.HUB}),
+    )
+
+
+def file_read(row: Row, token: CancelToken) -> Row:
+    """``row`` with what its header says, or why it makes no sense; for a worker.
+
+    Raises:
+        HubError: the Hub gave no answer, and wouldn't to the next question either.
+    """
+    try:
+        raw = row.fetch(token)
+        read_row = _with_model(row, read(raw))
+    except HubError:
+        raise
+    except PlimsollError as error:
+        return replace(row, model=partial(_raise, error))
+    elements = sum(prod(tensor.shape) for tensor in raw.tensors)
+    stored = sum(tensor.size_bytes for tensor in raw.tensors)
+    bits = 8 * stored / elements if elements else None
+    return replace(read_row, bits=bits, fetch=partial(_as_read, raw))
+
+
+def _as_read(raw: RawModel, _token: CancelToken) -> RawModel:
+    return raw
 
 
 def look_here(folders: tuple[str, ...], token: CancelToken) -> tuple[Row, ...]:

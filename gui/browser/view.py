@@ -16,8 +16,10 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.words import tr, tr_later
 from gui.browser import scrolling
 from gui.browser.delegate import RowDelegate
+from gui.browser.files_panel import FilesPanel
 from gui.browser.filters import (
     ANY,
     FORMATS,
@@ -27,6 +29,7 @@ from gui.browser.filters import (
     Filters,
     Group,
 )
+from gui.browser.messages import Message
 from gui.browser.panels import EndLine, MessagePanel
 from gui.browser.parts import OrderButton, SearchField, SourceChoice
 from gui.browser.row_list import RowList
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from engine.source.hub import HubClient
     from engine.source.raw import RawModel
     from engine.units import UnitSystem
+    from gui.browser.repository_files import FilesState
     from gui.browser.state import State
     from gui.kit.tasks import TaskRunner
     from gui.kit.theme import Theme
@@ -99,6 +103,8 @@ class BrowserView(Ground):
         self.list = RowList(self.rows, self._delegate)
         self.message = MessagePanel()
         self.end = EndLine("end of list")
+        self.files = FilesPanel(self.model.files, theme, "files", stands_alone=True)
+        self.other_files = EndLine("other files")
         self._progress = ProgressLine(self)
         self._build()
         self._connect()
@@ -165,8 +171,10 @@ class BrowserView(Ground):
         self._stack = QStackedLayout(below)
         self._stack.addWidget(self.list)
         self._stack.addWidget(self.message)
+        self._stack.addWidget(self.files)
         column.addWidget(below, 1)
         column.addWidget(self.end)
+        column.addWidget(self.other_files)
         self._below = below
 
     def _connect(self) -> None:
@@ -179,6 +187,11 @@ class BrowserView(Ground):
         self._order.picked.connect(self.model.set_sort)
         self.list.clicked.connect(self._on_row)
         self.list.entered_row.connect(self._on_row)
+        self.list.inside_wanted.connect(self._on_inside)
+        self.files.picked.connect(self.model.choose_file)
+        self.files.closed.connect(self._on_files_closed)
+        self.other_files.acted.connect(self._on_other_files)
+        self.model.files.changed.connect(self._on_files)
         self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.list.customContextMenuRequested.connect(self._on_menu)
         self.rows.more_wanted.connect(self.model.fetch_more)
@@ -226,7 +239,8 @@ class BrowserView(Ground):
         self._delegate.set_theme(theme)
         self.search.set_theme(theme)
         self.message.set_theme(theme)
-        self.end.set_theme(theme)
+        for part in (self.end, self.files, self.other_files):
+            part.set_theme(theme)
         self.list.set_theme(theme)
         for chip in self._chips:
             chip.setFixedHeight(theme.size("chip"))
@@ -259,8 +273,21 @@ class BrowserView(Ground):
         self._progress.set_busy(state.is_busy)
         if state.message is not None:
             self.message.show_message(state.message)
-        self._stack.setCurrentWidget(self.message if state.message else self.list)
-        self.end.show_message(None if state.message else state.end)
+        self.files.set_look(state.unit, state.wanted.chosen)
+        self._show_page(state)
+
+    def _show_page(self, state: State) -> None:
+        """The list, a message in its place, or the files of one row."""
+        are_files_shown = self.model.files.state.repository is not None
+        page = self.message if state.message else self.list
+        self._stack.setCurrentWidget(self.files if are_files_shown else page)
+        self.end.show_message(None if state.message or are_files_shown else state.end)
+        repository = self.model.repository_in_window
+        words = None
+        if repository is not None and not are_files_shown:
+            title = tr("One file of {name} is open").format(name=repository.name)
+            words = Message(title, "", tr_later("Its files"), "file")
+        self.other_files.show_message(words)
 
     def _show_filters(self, filters: Filters) -> None:
         fits_here = HIDES_WHAT_DOESNT_FIT in filters.hidden
@@ -316,6 +343,30 @@ class BrowserView(Ground):
         row = cast("Row | None", index.data(ROW_ROLE))
         if row is not None:
             self.model.choose(row.key)
+
+    @Slot(QModelIndex)
+    def _on_inside(self, index: QModelIndex) -> None:
+        row = cast("Row | None", index.data(ROW_ROLE))
+        if row is not None and self.model.files.may_have(row):
+            self.model.files.show(row)
+
+    @Slot()
+    def _on_other_files(self) -> None:
+        repository = self.model.repository_in_window
+        if repository is not None:
+            self.model.files.show(repository)
+
+    @Slot()
+    def _on_files_closed(self) -> None:
+        self.model.files.close()
+        self.list.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    @Slot(object)
+    def _on_files(self, files: FilesState) -> None:
+        was_shown = self._stack.currentWidget() is self.files
+        self._show_page(self.model.state)
+        if files.repository is not None and not was_shown and self.isVisible():
+            self.files.list.setFocus(Qt.FocusReason.OtherFocusReason)
 
     @Slot(QPoint)
     def _on_menu(self, place: QPoint) -> None:

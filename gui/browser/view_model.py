@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject, Signal, Slot
@@ -12,20 +11,22 @@ from PySide6.QtCore import QObject, Signal, Slot
 from engine.launch.read import looks_like_one
 from engine.source import catalogue, files
 from engine.source.reference import is_hub_name
-from engine.words import tr
 from gui.browser import listing, messages, sources
 from gui.browser.badges import BadgeQueue
 from gui.browser.filters import ALL, Filters, Group
 from gui.browser.hub_search import HubSearch
 from gui.browser.known import Known
-from gui.browser.listing import Sort, Wanted
+from gui.browser.listing import Orders, Sort, Wanted
+from gui.browser.repository_files import RepositoryFiles
 from gui.browser.rows import Badge, Choice, Row, Source
+from gui.browser.shelf import favourite_turned, folder_turned, forgotten
 from gui.browser.state import State
 from gui.browser.telling import ASKS, Teller
 from gui.kit.latest import LatestOnly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+    from pathlib import Path
 
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
@@ -63,7 +64,7 @@ class BrowserViewModel(QObject):
         self._plan: tuple[Deployment, Machine] | None = None
         self._known = Known(partial(sources.own_row, hub=hub))
         self._read: dict[str, RawModel] = {}
-        self._turned: set[Sort] = set()
+        self._orders = Orders()
         self._asked_for: object = None
         """Source, words, filters and order of the list as the user wants it."""
         self._arranged_for: object = None
@@ -86,6 +87,8 @@ class BrowserViewModel(QObject):
         self._teller = Teller(self._known, self._search)
         self._search.answered.connect(self._on_page)
         self._search.changed.connect(self._publish)
+        self.files = RepositoryFiles(runner, hub, self)
+        """Those of the repository that is looked into."""
         self._learning = LatestOnly(runner, self)
         self._learning.succeeded.connect(self._on_learned)
         self._look = LatestOnly(runner, self)
@@ -120,25 +123,15 @@ class BrowserViewModel(QObject):
 
     def set_favourite(self, row: Row, kept: bool) -> None:  # noqa: FBT001 - a signal's argument
         """Keep ``row`` among the favourites, or no longer."""
-        words = tr("Add favourite {name}") if kept else tr("Remove favourite {name}")
-        shelf = self.state.shelf
-        if kept:
-            shelf = shelf.with_favourite(row.reference, kept=True)
-        else:
-            for reference in (row.key, row.path):
-                shelf = shelf.with_favourite(reference, kept=False)
-        self._edit(words.format(name=row.name), shelf)
+        self._edit(*favourite_turned(self.state.shelf, row, kept=kept))
 
     def forget(self, row: Row) -> None:
         """Take ``row`` out of what was opened last."""
-        shelf = self.state.shelf.without_recent(row.key).without_recent(row.path)
-        self._edit(tr("Forget {name}").format(name=row.name), shelf)
+        self._edit(*forgotten(self.state.shelf, row))
 
     def set_folder(self, folder: str, *, searched: bool) -> None:
         """Search ``folder`` for models, or no longer."""
-        words = tr("Search {name}") if searched else tr("Stop searching {name}")
-        shelf = self.state.shelf.with_folder(folder, kept=searched)
-        self._edit(words.format(name=Path(folder).name or folder), shelf)
+        self._edit(*folder_turned(self.state.shelf, folder, searched=searched))
 
     def _edit(self, words: str, shelf: Shelf) -> None:
         before = self.state.shelf
@@ -156,6 +149,7 @@ class BrowserViewModel(QObject):
         if source is self.state.source:
             return
         self.state = replace(self.state, source=source)
+        self.files.close()
         if source is Source.HUB:
             self._search.is_wanted = True
         if source in ASKS and self._search.asked is None:
@@ -169,6 +163,7 @@ class BrowserViewModel(QObject):
         before = self._words
         self.state = replace(self.state, query=query)
         if self._words != before:
+            self.files.close()
             self._arriving.stop()
             self._fruitless = None
             self._known.columns.forget_answer()
@@ -253,10 +248,10 @@ class BrowserViewModel(QObject):
         """
         wanted = self.state.wanted
         if sort is wanted.sort and self.state.rows.is_sorted:
-            self._turned ^= {sort}
+            self._orders.turn(sort)
         self._arranged_for = None
         self.state = replace(
-            self.state, wanted=replace(wanted, sort=sort, descending=self._descends(sort))
+            self.state, wanted=replace(wanted, sort=sort, descending=self._orders.descends(sort))
         )
         self._publish()
 
@@ -267,19 +262,18 @@ class BrowserViewModel(QObject):
             sort: the value of a ``Sort``; another text changes nothing.
             turned: those of the orders that were turned round.
         """
-        self._turned = {known for known in Sort if known.value in turned}
+        self._orders.restore(turned)
         known = sort if sort in set(Sort) else self.state.wanted.sort
         self._want(
-            replace(self.state.wanted, sort=Sort(known), descending=self._descends(Sort(known)))
+            replace(
+                self.state.wanted, sort=Sort(known), descending=self._orders.descends(Sort(known))
+            )
         )
 
     @property
     def turned_orders(self) -> tuple[str, ...]:
         """The orders that the user turned round."""
-        return tuple(sort.value for sort in Sort if sort in self._turned)
-
-    def _descends(self, sort: Sort) -> bool:
-        return sort.is_descending_first ^ (sort in self._turned)
+        return self._orders.turned
 
     def _loosen(self, group: Group) -> None:
         self.set_filters(self.state.wanted.filters.without(group))
@@ -293,6 +287,19 @@ class BrowserViewModel(QObject):
             self.set_chosen(key)
             is_asked = self.state.source is Source.HUB and row.afresh is not None
             self.chosen.emit(Choice(row.key, row.afresh if is_asked and row.afresh else row.fetch))
+
+    def choose_file(self, row: Row) -> None:
+        """Open one file of a repository."""
+        self._opening = ""
+        self._reference = row.key
+        self.chosen.emit(Choice(row.key, row.fetch))
+
+    @property
+    def repository_in_window(self) -> Row | None:
+        """The repository of which a file is in the window, where it may have others."""
+        name, _, file = self.state.wanted.chosen.partition(":")
+        row = self._known.columns.get(name) if file else None
+        return row if row is not None and self.files.may_have(row) else None
 
     def open(self, what: Path | str) -> None:
         """Open a file, a folder, or whatever a text refers to."""
@@ -335,6 +342,7 @@ class BrowserViewModel(QObject):
                 self._teller.forget()
             self._plan = (deployment, machine)
             self._is_new = True
+            self.files.set_plan(deployment, machine)
             if self._arriving.is_busy:
                 self._arriving.start(self._known.arriving(self._arrived), *self._plan)
             self._start_badges()
@@ -396,7 +404,8 @@ class BrowserViewModel(QObject):
     def is_settled(self) -> bool:
         """Whether nothing is still being worked out."""
         queues = (self._queue, self._arriving, self._look, self._learning)
-        return self._search.is_settled and not any(part.is_busy for part in queues)
+        is_asking = not (self._search.is_settled and self.files.is_settled)
+        return not (is_asking or any(part.is_busy for part in queues))
 
     # --- badges
 

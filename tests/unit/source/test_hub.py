@@ -155,7 +155,9 @@ def test_that_the_gguf_models_are_listed_with_their_parts_joined(hub):
         ("model-Q4_K_M.gguf", sizes["model-Q4_K_M.gguf"]),
         ("model-Q8_0.gguf", sizes["model-Q8_0.gguf"]),
         (parts[0], sizes[parts[0]] + sizes[parts[1]]),
+        ("mmproj-F16.gguf", sizes["mmproj-F16.gguf"]),
     }
+    assert [f.path for f in found if f.is_projector] == ["mmproj-F16.gguf"]
 
 
 def test_that_q4_k_m_is_taken_where_no_quantisation_was_named_and_a_note_says_so(hub):
