@@ -144,7 +144,7 @@ class RowDelegate(QStyledItemDelegate):
         """Draw where the row is, at the right end of ``line``; what is left of it."""
         ink = self._theme.color("text.tertiary")
         for where, picture in PLACE_MARKS.items():
-            if where in row.places:
+            if where in row.places and not row.is_file:
                 corner = QPoint(line.right() + 1 - _MARK, line.center().y() + 1 - _MARK // 2)
                 ratio = painter.device().devicePixelRatio()
                 painter.drawPixmap(corner, pixmap(picture, ink, _MARK, ratio))

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.words import tr, tr_count
 from gui.browser import detail, filter_column, scrolling
 from gui.browser.detail import DetailPane
 from gui.browser.filter_column import FilterColumn
@@ -195,9 +196,10 @@ class ExpandedBrowser(Ground):
         self.search.show_sending(state.sends_to)
         number = len(state.rows)
         whole = state.rows.answering
-        words = (
-            f"{count(number)} models" if number == whole else f"{count(number)} of {count(whole)}"
-        )
+        words = tr_count("{number} model", "{number} models", number)
+        if number != whole:
+            words = tr("{number} of {whole}")
+        words = words.format(number=count(number), whole=count(whole))
         self._summary.set_text(words)
         self._order.show_order(state.wanted, is_sorted=state.rows.is_sorted)
         self.filters.show_filters(

@@ -49,7 +49,7 @@ class FilesBlock(QWidget):
     def show_row(self, row: Row | None) -> None:
         """Offer the files of ``row``; those of another are not read on."""
         listed = self._files.state.repository
-        if listed is not None and (row is None or row.key != listed.key):
+        if listed is not None and row is not None and row.key != listed.key:
             self._files.close()
         self._row = row
         self._show()

@@ -13,7 +13,7 @@ from gui.browser import sources
 from gui.browser.badges import BadgeQueue
 from gui.browser.columns import Columns
 from gui.browser.filters import ALL
-from gui.browser.listing import Sort, Wanted
+from gui.browser.listing import Wanted
 from gui.kit.latest import LatestOnly
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from gui.browser.rows import Badge, Row
     from gui.kit.tasks import TaskRunner
 
-_BY_SIZE = Wanted(ALL, Sort.WEIGHTS, descending=False)
+_AS_LISTED = Wanted(ALL)
+"""Smallest first, projectors last: a file has no downloads of its own to be sorted by."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +36,7 @@ class FilesState:
 
     repository: Row | None = None
     """None where no files are asked for."""
-    rows: Arranged = field(default_factory=lambda: Columns(()).arranged("", _BY_SIZE))
+    rows: Arranged = field(default_factory=lambda: Columns(()).arranged("", _AS_LISTED))
     is_listed: bool = False
     read: int = 0
     """Headers that were read, and how many there are to read."""
@@ -152,7 +153,7 @@ class RepositoryFiles(QObject):
     def _publish(self) -> None:
         self.state = replace(
             self.state,
-            rows=self._columns.arranged("", _BY_SIZE),
+            rows=self._columns.arranged("", _AS_LISTED),
             is_busy=self._listing.is_busy or self._reading.is_busy,
         )
         self.changed.emit(self.state)
