@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.source import gguf, ollama, shards, stores
+from engine.words import tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _MAX_MODELS = 5000
 _MAX_DEPTH = 4
-HUB_CACHE = "Hugging Face cache"
+HUB_CACHE = tr_later("Hugging Face cache")
 
 
 @dataclass(frozen=True, slots=True)

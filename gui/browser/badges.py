@@ -17,6 +17,7 @@ from engine.errors import PlimsollError
 from engine.fit.verdict import Fit
 from engine.runtimes import registry
 from engine.sizing import size
+from engine.words import tr
 from gui.browser.rows import Badge
 from gui.kit.format import count, tokens_short
 from gui.kit.format import size as format_size
@@ -103,10 +104,10 @@ def badge_for(row: Row, deployment: Deployment, machine: Machine) -> Badge:
         stored = stored_bytes(model)
         return replace(_sized(model, deployment, machine), weight_bytes=stored)
     except PlimsollError as error:
-        return Badge(Fit.UNKNOWN, None, "Unknown", sentence(error), stored)
+        return Badge(Fit.UNKNOWN, None, tr("Unknown"), sentence(error), stored)
     except Exception as error:  # noqa: BLE001 - one odd model must not take the list with it
         _log.exception("no badge for %s", row.key)
-        return Badge(Fit.UNKNOWN, None, "Unknown", sentence(error), stored)
+        return Badge(Fit.UNKNOWN, None, tr("Unknown"), sentence(error), stored)
 
 
 def stored_bytes(model: Model) -> int:
@@ -124,9 +125,11 @@ def _unread(row: Row, deployment: Deployment, machine: Machine) -> Badge:
     # for multi-token prediction. In models that could matter here it is far under a quarter.
     is_certain = resident * 3 // 4 > capacity
     if is_certain and deployment.weight_format == "auto" and deployment.runtime in _ALL_ON_GPU:
-        reason = f"Its files hold {format_size(resident)} of weights, far more than there is room."
-        return Badge(Fit.DOES_NOT_FIT, None, "Too large", reason)
-    return Badge(None, None, "Size it", "Read its files to see whether it fits.")
+        reason = tr("Its files hold {size} of weights, far more than there is room.").format(
+            size=format_size(resident)
+        )
+        return Badge(Fit.DOES_NOT_FIT, None, tr("Too large"), reason)
+    return Badge(None, None, tr("Size it"), tr("Read its files to see whether it fits."))
 
 
 def _sized(model: Model, deployment: Deployment, machine: Machine) -> Badge:
@@ -134,14 +137,17 @@ def _sized(model: Model, deployment: Deployment, machine: Machine) -> Badge:
     longest = model.spec.max_position_embeddings
     wanted = plan.max_model_len
     if longest is not None and wanted is not None and wanted > longest:
-        reason = f"The plan asks for {count(wanted)} tokens, this model takes {count(longest)}."
-        return Badge(Fit.UNKNOWN, None, f"Context {tokens_short(longest)}", reason)
+        reason = tr("The plan asks for {wanted} tokens, this model takes {longest}.").format(
+            wanted=count(wanted), longest=count(longest)
+        )
+        word = tr("Context {longest}").format(longest=tokens_short(longest))
+        return Badge(Fit.UNKNOWN, None, word, reason)
     verdict = size(model, plan, machine).verdict
     reason = f"{verdict.headline}. {remark}".strip()
     if verdict.fit is Fit.UNKNOWN:
-        return Badge(Fit.UNKNOWN, None, "Unknown", reason)
+        return Badge(Fit.UNKNOWN, None, tr("Unknown"), reason)
     if verdict.refusals:
-        return Badge(verdict.outcome, None, "Won’t start", verdict.refusals[0])
+        return Badge(verdict.outcome, None, tr("Won’t start"), tr(verdict.refusals[0]))
     return Badge(verdict.outcome, verdict.margin_bytes, "", reason)
 
 
@@ -150,7 +156,7 @@ def _for_model(model: Model, deployment: Deployment) -> tuple[Deployment, str]:
     remark = ""
     if model.is_gguf and registry.family(deployment.runtime) != _GGUF_RUNTIME:
         deployment = deployment.with_(runtime=_GGUF_RUNTIME, runtime_version=None)
-        remark = "With llama.cpp, which reads GGUF files."
+        remark = tr("With llama.cpp, which reads GGUF files.")
     runtime = registry.get(deployment.runtime)
     if deployment.kv_cache_dtype not in runtime.kv_cache_dtypes:
         deployment = deployment.with_(kv_cache_dtype="auto")
@@ -159,5 +165,5 @@ def _for_model(model: Model, deployment: Deployment) -> tuple[Deployment, str]:
         and deployment.weight_format not in runtime.weight_formats(model)
     ):
         deployment = deployment.with_(weight_format="auto")
-        remark = f"{remark} With its weights as stored.".strip()
+        remark = f"{remark} {tr('With its weights as stored.')}".strip()
     return deployment, remark

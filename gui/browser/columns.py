@@ -163,7 +163,7 @@ class Columns:
             "updated": [f.moment(r.updated) for r in rows],
             "margin": [None] * len(rows),
         }
-        access = {None: UNKNOWN, False: "Open", True: "Gated"}
+        access = {None: UNKNOWN, False: f.OPEN, True: f.GATED}
         words: dict[Group, list[str]] = {
             Group.FORMAT: [f.format_class(r.weight_format) for r in rows],
             Group.ACCESS: [access[r.gated] for r in rows],

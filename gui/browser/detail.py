@@ -19,8 +19,9 @@ from PySide6.QtWidgets import (
 from engine.errors import PlimsollError
 from engine.text import printable
 from engine.units import UnitSystem
-from engine.words import tr
+from engine.words import tr, tr_later
 from gui.browser.files_block import FilesBlock
+from gui.browser.filters import IMAGES, SOUND, TEXT
 from gui.browser.rows import parameters_short, where
 from gui.browser.shape import shape
 from gui.kit.controls import Ground, Hairline, label, running_text
@@ -37,12 +38,28 @@ if TYPE_CHECKING:
 
 WIDTH, NARROW = 336, 280
 _GAP = 4
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-_GATED = (
+_MONTHS = (
+    tr_later("Jan"),
+    tr_later("Feb"),
+    tr_later("Mar"),
+    tr_later("Apr"),
+    tr_later("May"),
+    tr_later("Jun"),
+    tr_later("Jul"),
+    tr_later("Aug"),
+    tr_later("Sep"),
+    tr_later("Oct"),
+    tr_later("Nov"),
+    tr_later("Dec"),
+)
+_TAKEN = {TEXT: tr_later("text"), IMAGES: tr_later("images"), SOUND: tr_later("sound")}
+_GATED = tr_later(
     "Sizing works already: the shape of this model is known here. Exact file sizes and the newest "
     "revision need your access."
 )
-_GATED_UNREAD = "Accept them on the model’s page; then its files can be read with your token."
+_GATED_UNREAD = tr_later(
+    "Accept them on the model’s page; then its files can be read with your token."
+)
 
 
 class DetailPane(Ground):
@@ -60,7 +77,7 @@ class DetailPane(Ground):
     def __init__(self, files: RepositoryFiles, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("detail")
-        self.setAccessibleName("About this model")
+        self.setAccessibleName(tr("About this model"))
         self._theme = theme
         self._row: Row | None = None
         self._page = ""
@@ -72,24 +89,24 @@ class DetailPane(Ground):
         self.facts.setObjectName("detail facts")
         self.verdict = running_text("plain")
         self.verdict.setObjectName("detail verdict")
-        self.choose = QPushButton("Size this model")
+        self.choose = QPushButton(tr("Size this model"))
         self.choose.setObjectName("size this model")
         self.choose.setProperty("role", "primary")
-        self.page = QPushButton("Hub page")
+        self.page = QPushButton(tr("Hub page"))
         self.page.setObjectName("hub page")
         self.star = QPushButton()
         self.star.setObjectName("favourite")
         self.star.setProperty("role", "flat")
         self.star.setCheckable(True)
         self._terms = QWidget()
-        self._terms_title = label("Files are behind the publisher’s terms", "strong")
+        self._terms_title = label(tr("Files are behind the publisher’s terms"), "strong")
         self._terms_text = running_text("small")
-        self.terms = QPushButton("Open terms")
+        self.terms = QPushButton(tr("Open terms"))
         self.terms.setObjectName("open terms")
-        self.access = QPushButton("Enter a token…")
+        self.access = QPushButton(tr("Enter a token…"))
         self.access.setObjectName("enter a token")
         self.files = FilesBlock(files, theme)
-        self._shape_title = label("Shape", "strong", "shape")
+        self._shape_title = label(tr("Shape"), "strong", "shape")
         self._shape = QWidget()
         self._build()
         self._connect()
@@ -199,7 +216,7 @@ class DetailPane(Ground):
         self._row, self._page = row, page
         self.files.show_row(row if page else None)
         is_there = row is not None
-        self.name.setText(printable(row.name, 200) if row else "No model chosen")
+        self.name.setText(printable(row.name, 200) if row else tr("No model chosen"))
         self.facts.setText(
             _facts(row, unit) if row else tr("Choose one in the table to see its shape.")
         )
@@ -211,14 +228,14 @@ class DetailPane(Ground):
         self.star.setVisible(is_there)
         self._terms.setVisible(bool(row and row.gated and page))
         is_known = row is not None and row.model is not None
-        self._terms_text.setText(_GATED if is_known else _GATED_UNREAD)
+        self._terms_text.setText(tr(_GATED if is_known else _GATED_UNREAD))
         self._shape_title.setVisible(is_there)
         self._shape_edge.setVisible(is_there)
         self._fill_shape(_lines(row, unit) if row else ())
 
     def show_favourite(self, *, kept: bool) -> None:
         """Show whether the row is among the favourites."""
-        words = "Remove from favourites" if kept else "Add to favourites"
+        words = tr("Remove from favourites") if kept else tr("Add to favourites")
         self.star.setChecked(kept)
         self.star.setAccessibleName(words)
         self.star.setToolTip(words)
@@ -266,7 +283,7 @@ def _facts(row: Row, unit: UnitSystem) -> str:
         parts.append(tr("{number} parameters").format(number=number))
     parts.append(row.weight_format)
     if row.takes:
-        words = tr(" and ").join(word.casefold() for word in row.takes)
+        words = tr(" and ").join(tr(_TAKEN[word]) for word in row.takes)
         parts.append(tr("takes in {words}").format(words=words))
     if row.downloads:
         parts.append(tr("{number} downloads").format(number=count(row.downloads)))
@@ -285,13 +302,15 @@ def _day(stated: str) -> str:
     year, month, day = [*stated[:10].split("-"), "", ""][:3]
     if not (year.isdecimal() and month.isdecimal() and day.isdecimal() and 1 <= int(month) <= 12):
         return ""
-    return f"updated {int(day)} {_MONTHS[int(month) - 1]} {year}"
+    return tr("updated {day} {month} {year}").format(
+        day=int(day), month=tr(_MONTHS[int(month) - 1]), year=year
+    )
 
 
 def _lines(row: Row, unit: UnitSystem) -> tuple[tuple[str, str], ...]:
     if row.model is None:
-        return (("Unread", "Size this model to read the headers of its files."),)
+        return ((tr("Unread"), tr("Size this model to read the headers of its files.")),)
     try:
         return shape(row.model(), unit)
     except PlimsollError as error:
-        return (("Unknown", sentence(error)),)
+        return ((tr("Unknown"), sentence(error)),)

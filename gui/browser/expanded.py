@@ -56,18 +56,18 @@ class ExpandedBrowser(Ground):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("expanded browser")
-        self.setAccessibleName("All models")
+        self.setAccessibleName(tr("All models"))
         self.model = model
         self._theme = theme
         self._arrangement = -1
         self.search = SearchField()
         self.sources = SourceChoice("all sources")
-        self.filters_button = QPushButton("Filters")
+        self.filters_button = QPushButton(tr("Filters"))
         self.filters_button.setObjectName("filters button")
         self.filters_button.setCheckable(True)
         self._summary = ElidedLabel("secondary", name="number of models", keeps_whole=True)
-        self._order = OrderButton("order of all", "Order of the table")
-        self.back = QPushButton("Back to plan")
+        self._order = OrderButton("order of all", tr("Order of the table"))
+        self.back = QPushButton(tr("Back to plan"))
         self.back.setObjectName("back to plan")
         self.back.setProperty("role", "flat")
         self.filters = FilterColumn()

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.units import UnitSystem, format_bytes
+from engine.words import figures, tr, tr_count, tr_later
 from gui.browser import filters as f
 from gui.browser.filters import ALL, ANY, UNKNOWN, Group, Span
 from gui.browser.range_slider import RangeSlider
@@ -40,8 +41,14 @@ _BOXES: dict[Group, tuple[str, ...]] = {
 }
 """Groups of check boxes; the others have one box, for what isn't known."""
 _ALWAYS = {(Group.FIT, UNKNOWN)}
+_NOT_KNOWN = tr_later("Not known")
 _UNKNOWN_WORDS = {Group.FIT: UNKNOWN}
-_AGES = {"A month": 30, "Three months": 91, "A year": 365, "Two years": 730}
+_AGES = {
+    tr_later("A month"): 30,
+    tr_later("Three months"): 91,
+    tr_later("A year"): 365,
+    tr_later("Two years"): 730,
+}
 _MOST_CHOICES = 200
 """Authors offered, those with most models first."""
 
@@ -72,7 +79,12 @@ class CheckRow(QWidget):
         """Show whether it is on, and for how many models it stands."""
         self.box.setChecked(checked)
         self._number.setText(count(number))
-        self.box.setAccessibleName(f"{self.group.value}: {self._words}, {count(number)} models")
+        said = tr_count(
+            "{group}: {choice}, {number} model", "{group}: {choice}, {number} models", number
+        )
+        self.box.setAccessibleName(
+            said.format(group=tr(self.group.value), choice=self._words, number=count(number))
+        )
 
 
 class _Section(QWidget):
@@ -82,12 +94,12 @@ class _Section(QWidget):
         super().__init__()
         self.group, self.control = group, control
         self.heading = ElidedLabel("caption", name=f"{group.value} heading")
-        self.heading.set_text(group.value)
+        self.heading.set_text(tr(group.value))
         boxes = _BOXES.get(group, (UNKNOWN,))
         self.boxes = tuple(
-            CheckRow(group, choice, _UNKNOWN_WORDS.get(group, "Not known"))
+            CheckRow(group, choice, tr(_UNKNOWN_WORDS.get(group, _NOT_KNOWN)))
             if choice == UNKNOWN
-            else CheckRow(group, choice, choice)
+            else CheckRow(group, choice, tr(choice))
             for choice in boxes
         )
         column = QVBoxLayout(self)
@@ -111,11 +123,11 @@ class FilterColumn(Ground):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, window=True)
         self.setObjectName("filters")
-        self.setAccessibleName("Filters")
+        self.setAccessibleName(tr("Filters"))
         self._filters = ALL
         self._unit = UnitSystem.BINARY
-        self.parameters = RangeSlider("Parameters", f.PARAMETER_LIMITS, _parameters)
-        self.weights = RangeSlider("Stored weights", f.WEIGHT_LIMITS, self._bytes)
+        self.parameters = RangeSlider(Group.PARAMETERS.value, f.PARAMETER_LIMITS, _parameters)
+        self.weights = RangeSlider(Group.WEIGHTS.value, f.WEIGHT_LIMITS, self._bytes)
         self.context = Choice("least context")
         self.updated = Choice("last change")
         self.author = Choice("author")
@@ -129,7 +141,7 @@ class FilterColumn(Ground):
             Group.LICENCE: self.licence,
         }
         self._sections = tuple(_Section(group, controls.get(group)) for group in Group)
-        self.reset = QPushButton("Show all")
+        self.reset = QPushButton(tr("Show all"))
         self.reset.setObjectName("show all")
         self._build()
         self.parameters.moved.connect(self._on_parameters)
@@ -214,22 +226,25 @@ class FilterColumn(Ground):
             row.setVisible(is_needed or row.choice != UNKNOWN)
         match group:
             case Group.FIT:
-                section.heading.set_text(f"Fit on {plan}" if plan else "Fit")
+                words = tr("Fit on {plan}").format(plan=plan) if plan else tr(group.value)
+                section.heading.set_text(words)
             case Group.PARAMETERS:
                 section.heading.set_text(_span(group, filters.parameters, _parameters))
             case Group.WEIGHTS:
                 section.heading.set_text(_span(group, filters.weights, self._bytes))
             case Group.CONTEXT:
-                items = [("Any", 0), *((f"{tokens_short(n)} tokens", n) for n in f.CONTEXTS)]
+                tokens = tr("{number} tokens")
+                spans = ((tokens.format(number=tokens_short(n)), n) for n in f.CONTEXTS)
+                items = [(tr("Any"), 0), *spans]
                 self.context.set_items(items, filters.context)
             case Group.UPDATED:
                 self.updated.set_items(_ages(filters.since), filters.since)
             case Group.AUTHOR:
                 self.author.set_items(
-                    _offered(counts, filters.author, "Any author"), filters.author
+                    _offered(counts, filters.author, tr("Any author")), filters.author
                 )
             case Group.LICENCE:
-                offered = _offered(counts, filters.licence, "Any licence")
+                offered = _offered(counts, filters.licence, tr("Any licence"))
                 self.licence.set_items(offered, filters.licence)
             case _:
                 pass
@@ -279,29 +294,30 @@ def _with_box(filters: Filters, row: CheckRow) -> Filters:
 
 def _parameters(number: int) -> str:
     """``90 B``: a round number needs no decimal."""
-    return parameters_short(number).replace(".0 ", " ")
+    return parameters_short(number).replace(figures(".0 "), " ")
 
 
 def _span(group: Group, span: Span, say: Callable[[int], str]) -> str:
     """``Parameters: 1 B to 90 B``."""
     if span == ANY:
-        words = "any"
+        words = tr("{group}: any")
     elif span.high >= ANY.high:
-        words = f"from {say(span.low)}"
+        words = tr("{group}: from {low}")
     else:
-        words = f"{say(span.low)} to {say(span.high)}" if span.low else f"up to {say(span.high)}"
-    return f"{group.value}: {words}"
+        words = tr("{group}: {low} to {high}") if span.low else tr("{group}: up to {high}")
+    return words.format(group=tr(group.value), low=say(span.low), high=say(span.high))
 
 
 def _ages(chosen: int) -> list[tuple[str, object]]:
     """Spans up to today; one that was chosen on another day keeps its own first day."""
     today = datetime.now(UTC).date()
     days = {words: today - timedelta(days=number) for words, number in _AGES.items()}
-    found = [(words, f.moment(day.isoformat())) for words, day in days.items()]
-    known = [("Any time", 0), *found]
+    found = [(tr(words), f.moment(day.isoformat())) for words, day in days.items()]
+    known = [(tr("Any time"), 0), *found]
     if chosen not in {since for _, since in known}:
         text = str(chosen)
-        known.append((f"Since {text[:4]}-{text[4:6]}-{text[6:8]}", chosen))
+        day = f"{text[:4]}-{text[4:6]}-{text[6:8]}"
+        known.append((tr("Since {day}").format(day=day), chosen))
     return [*known]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.fit.verdict import Fit
 from engine.units import GIB
+from engine.words import tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,28 +22,34 @@ if TYPE_CHECKING:
 class Group(StrEnum):
     """Kinds of filters, as the headings name them."""
 
-    FIT = "Fit"
-    PARAMETERS = "Parameters"
-    WEIGHTS = "Stored weights"
-    FORMAT = "Weight format"
-    CONTEXT = "Context at least"
-    TAKES = "Takes in"
-    ACCESS = "Access"
-    UPDATED = "Updated within"
-    AUTHOR = "Author"
-    LICENCE = "Licence"
+    FIT = tr_later("Fit")
+    PARAMETERS = tr_later("Parameters")
+    WEIGHTS = tr_later("Stored weights")
+    FORMAT = tr_later("Weight format")
+    CONTEXT = tr_later("Context at least")
+    TAKES = tr_later("Takes in")
+    ACCESS = tr_later("Access")
+    UPDATED = tr_later("Updated within")
+    AUTHOR = tr_later("Author")
+    LICENCE = tr_later("Licence")
 
 
-UNKNOWN = "Unknown"
+UNKNOWN = tr_later("Unknown")
 """The choice in every group for models of which this isn't known."""
-FITS = ("Fits", "Tight", "Doesn\N{RIGHT SINGLE QUOTATION MARK}t fit", UNKNOWN)
+FITS = (tr_later("Fits"), tr_later("Tight"), tr_later("Doesn’t fit"), UNKNOWN)
 FIT_WORDS = dict(zip((Fit.FITS, Fit.TIGHT, Fit.DOES_NOT_FIT, Fit.UNKNOWN), FITS, strict=True))
 WHOLE, EIGHT, FOUR, FP8, GGUF, OTHER = (
-    "BF16, F16", "8-bit integers", "4-bit", "FP8", "GGUF", "Other",
-)  # fmt: skip
+    "BF16, F16",
+    tr_later("8-bit integers"),
+    tr_later("4-bit"),
+    "FP8",
+    "GGUF",
+    tr_later("Other"),
+)
 FORMATS = (WHOLE, FP8, EIGHT, FOUR, GGUF, OTHER, UNKNOWN)
-TEXT, IMAGES, SOUND = TAKES = ("Text", "Images", "Sound")
-ACCESS = ("Open", "Gated", UNKNOWN)
+TEXT, IMAGES, SOUND = TAKES = (tr_later("Text"), tr_later("Images"), tr_later("Sound"))
+OPEN, GATED = tr_later("Open"), tr_later("Gated")
+ACCESS = (OPEN, GATED, UNKNOWN)
 CONTEXTS = tuple(2**n for n in range(12, 21))
 """Offered as the least context: 4k to 1M."""
 
@@ -59,11 +66,11 @@ PARAMETER_LIMITS = Span(10**8, 2 * 10**12)
 """Ends of the slider; there it lets everything below or above through."""
 WEIGHT_LIMITS = Span(GIB // 4, 2048 * GIB)
 SIZES: tuple[tuple[str, Span], ...] = (
-    ("Up to 4 B", Span(0, 4 * 10**9)),
-    ("4 to 15 B", Span(4 * 10**9, 15 * 10**9)),
-    ("15 to 40 B", Span(15 * 10**9, 40 * 10**9)),
-    ("40 to 130 B", Span(40 * 10**9, 130 * 10**9)),
-    ("Over 130 B", Span(130 * 10**9, ANY.high)),
+    (tr_later("Up to 4 B"), Span(0, 4 * 10**9)),
+    (tr_later("4 to 15 B"), Span(4 * 10**9, 15 * 10**9)),
+    (tr_later("15 to 40 B"), Span(15 * 10**9, 40 * 10**9)),
+    (tr_later("40 to 130 B"), Span(40 * 10**9, 130 * 10**9)),
+    (tr_later("Over 130 B"), Span(130 * 10**9, ANY.high)),
 )
 """Spans of parameters that the narrow list offers."""
 

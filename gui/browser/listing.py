@@ -161,9 +161,9 @@ def place(deployment: Deployment, machine: Machine) -> str:
     names = {slot.device.name for slot in machine.slots}
     by_ranks = registry.family(deployment.runtime) in _BY_RANKS
     if not names or (len(names) > 1 and not by_ranks):
-        return machine.name
+        return tr(machine.name)
     devices = deployment.ranks if by_ranks else len(machine.slots)
-    name = machine.slots[0].device.name
+    name = tr(machine.slots[0].device.name)
     return f"{devices} {TIMES} {name}" if devices > 1 else name
 
 
@@ -176,17 +176,24 @@ def nothing_left(
     """
     whole = count(arranged.answering)
     loosened = arranged.loosened(filters)
+    passes = tr("None of {whole} passes the filters").format(whole=whole)
     if loosened is None:
-        return f"None of {whole} passes the filters", "It takes more than one to let any in.", None
+        return passes, tr("It takes more than one to let any in."), None
     group, row = loosened
     if group is not Group.FIT:
-        detail = f"Nearest: {row.name}{_far(group, row, unit)}. Kept out by: {group.value}"
-        return f"None of {whole} passes the filters", detail, group
+        far = _far(group, row, unit)
+        detail = (
+            tr("Nearest: {name}, {far}. Kept out by: {filter}")
+            if far
+            else tr("Nearest: {name}. Kept out by: {filter}")
+        )
+        return passes, detail.format(name=row.name, far=far, filter=tr(group.value)), group
     badge = badges.get(row.key)
     if badge is None or badge.margin_bytes is None or badge.margin_bytes >= 0:
-        return f"None of {whole} passes the filters", f"Nearest: {row.name}", group
+        return passes, tr("Nearest: {name}").format(name=row.name), group
     over = margin(-badge.margin_bytes, unit).removeprefix("+")
-    return f"None of {whole} fits", f"Nearest: {row.name}, {over} over", group
+    detail = tr("Nearest: {name}, {over} over").format(name=row.name, over=over)
+    return tr("None of {whole} fits").format(whole=whole), detail, group
 
 
 def _far(group: Group, row: Row, unit: UnitSystem) -> str:
@@ -194,14 +201,16 @@ def _far(group: Group, row: Row, unit: UnitSystem) -> str:
     words = {
         Group.PARAMETERS: parameters_short(row.parameters) if row.parameters else "",
         Group.WEIGHTS: format_bytes(row.weight_bytes, unit, digits=1) if row.weight_bytes else "",
-        Group.CONTEXT: f"{tokens_short(row.context)} context" if row.context else "",
+        Group.CONTEXT: tr("{tokens} context").format(tokens=tokens_short(row.context))
+        if row.context
+        else "",
         Group.FORMAT: row.weight_format,
         Group.AUTHOR: row.owner,
         Group.LICENCE: row.licence,
-        Group.ACCESS: "gated" if row.gated else "",
-        Group.UPDATED: f"updated {row.updated[:10]}" if row.updated else "",
+        Group.ACCESS: tr("gated") if row.gated else "",
+        Group.UPDATED: tr("updated {day}").format(day=row.updated[:10]) if row.updated else "",
     }
-    return f", {words[group]}" if words.get(group) else ""
+    return words.get(group, "")
 
 
 _WORDS = {"bf16": "BF16", "fp16": "F16", "fp32": "F32"}

@@ -25,16 +25,16 @@ SEARCH, AGAIN, FURTHER, LOOK, SHOW_ALL = (
 """Words on the button of a message."""
 
 LOOSEN = {
-    Group.FIT: "Show what doesn’t fit",
-    Group.PARAMETERS: "Any number of parameters",
-    Group.WEIGHTS: "Any stored size",
-    Group.FORMAT: "Any weight format",
-    Group.CONTEXT: "Any context",
-    Group.TAKES: "Whatever it takes in",
-    Group.ACCESS: "Open and gated",
-    Group.UPDATED: "However old",
-    Group.AUTHOR: "Any author",
-    Group.LICENCE: "Any licence",
+    Group.FIT: tr_later("Show what doesn’t fit"),
+    Group.PARAMETERS: tr_later("Any number of parameters"),
+    Group.WEIGHTS: tr_later("Any stored size"),
+    Group.FORMAT: tr_later("Any weight format"),
+    Group.CONTEXT: tr_later("Any context"),
+    Group.TAKES: tr_later("Whatever it takes in"),
+    Group.ACCESS: tr_later("Open and gated"),
+    Group.UPDATED: tr_later("However old"),
+    Group.AUTHOR: tr_later("Any author"),
+    Group.LICENCE: tr_later("Any licence"),
 }
 """Words on the button that loosens one filter."""
 
@@ -51,26 +51,30 @@ class Message:
 
 
 NO_LOCAL = Message(
-    "No models found on this computer",
-    "Looked in the stores of Hugging Face, Ollama, LM Studio, llama.cpp, Jan and GPT4All. Add a "
-    "folder with File, Search a folder; or drop a file here.",
+    tr_later("No models found on this computer"),
+    tr_later(
+        "Looked in the stores of Hugging Face, Ollama, LM Studio, llama.cpp, Jan and GPT4All. Add "
+        "a folder with File, Search a folder; or drop a file here."
+    ),
     LOOK,
     "hard-drive",
 )
 NO_OWN = Message(
-    "No favourites yet",
-    "View, Favourite keeps the model in the window. What you open is listed here too.",
+    tr_later("No favourites yet"),
+    tr_later("View, Favourite keeps the model in the window. What you open is listed here too."),
     picture="star",
 )
 
 
 PRESS_ENTER = Message(
-    "Press Enter to open this",
-    "It reads like a path, a link, a tag, or a config, not like a word to search for.",
+    tr_later("Press Enter to open this"),
+    tr_later("It reads like a path, a link, a tag, or a config, not like a word to search for."),
     picture="search",
 )
 IS_OPEN = Message(
-    "This is open in the window", "Clear the field to see the list again.", picture="check"
+    tr_later("This is open in the window"),
+    tr_later("Clear the field to see the list again."),
+    picture="check",
 )
 
 

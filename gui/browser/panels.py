@@ -51,8 +51,9 @@ class EndLine(QWidget):
         if message is None:
             return
         self._picture = message.picture
-        self.words.setText(message.title)
-        self.setAccessibleName(message.title)
+        title = tr(message.title)
+        self.words.setText(title)
+        self.setAccessibleName(title)
         self.button.setText(tr(message.action))
         self.button.setVisible(bool(message.action))
         self._paint()
@@ -102,12 +103,13 @@ class MessagePanel(QWidget):
     def show_message(self, message: Message) -> None:
         """Say ``message``."""
         self._picture = message.picture
-        self.title.setText(message.title)
-        self.detail.setText(message.detail)
-        self.detail.setVisible(bool(message.detail))
+        title, detail = tr(message.title), tr(message.detail)
+        self.title.setText(title)
+        self.detail.setText(detail)
+        self.detail.setVisible(bool(detail))
         self.button.setText(tr(message.action))
         self.button.setVisible(bool(message.action))
-        self.setAccessibleName(f"{message.title}. {message.detail}".strip())
+        self.setAccessibleName(f"{title}. {detail}".strip())
         self._paint()
 
     def set_theme(self, theme: Theme) -> None:

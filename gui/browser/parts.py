@@ -69,7 +69,7 @@ class SearchField(QLineEdit):
         self._keys = ""
         self._glass = QAction(self)
         self.addAction(self._glass, QLineEdit.ActionPosition.LeadingPosition)
-        self._cross = QAction("Clear", self)
+        self._cross = QAction(tr("Clear"), self)
         self._cross.triggered.connect(self.clear)
         self._cross.setVisible(False)
         self.addAction(self._cross, QLineEdit.ActionPosition.TrailingPosition)

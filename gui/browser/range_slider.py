@@ -14,6 +14,7 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QPen
 from PySide6.QtWidgets import QSizePolicy, QSlider, QWidget
 from typing_extensions import override
 
+from engine.words import tr
 from gui.browser.filters import ANY, Span
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class RangeSlider(QWidget):
         """Make a slider from one end of ``limits`` (both above 0) to the other.
 
         Args:
-            name: what is chosen, for screen readers.
+            name: what is chosen, for screen readers; English, as the ends are called by it.
             limits: numbers at the two ends.
             say: writes a number.
             parent: the widget it lies in.
@@ -126,10 +127,11 @@ class RangeSlider(QWidget):
 
     def _name_ends(self) -> None:
         span = self.span
-        low = self._say(span.low) if span.low > ANY.low else "any"
-        high = self._say(span.high) if span.high < ANY.high else "any"
-        self.low.setAccessibleName(f"{self._name} from, {low}")
-        self.high.setAccessibleName(f"{self._name} to, {high}")
+        low = self._say(span.low) if span.low > ANY.low else tr("any")
+        high = self._say(span.high) if span.high < ANY.high else tr("any")
+        name = tr(self._name)
+        self.low.setAccessibleName(tr("{name} from, {low}").format(name=name, low=low))
+        self.high.setAccessibleName(tr("{name} to, {high}").format(name=name, high=high))
 
     def _x(self, stop: int) -> float:
         return _EDGE + stop / self._stops * (self.width() - 2 * _EDGE)

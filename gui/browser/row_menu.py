@@ -44,17 +44,18 @@ def row_menu(row: Row, model: BrowserViewModel, parent: QWidget) -> QMenu:
     def copy_name() -> None:
         QGuiApplication.clipboard().setText(row.reference)
 
-    add("Size this model", open_row)
+    add(tr("Size this model"), open_row)
     if model.files.may_have(row):
         add(tr("Show its files"), partial(model.files.show, row))
-    add("Remove from favourites" if kept else "Add to favourites", turn_favourite)
+    add(tr("Remove from favourites") if kept else tr("Add to favourites"), turn_favourite)
     if model.state.source is Source.OWN and row.is_among(shelf.recents) and not kept:
-        add("Forget that it was opened", forget)
-    add("Copy path" if row.path else "Copy name", copy_name)
+        add(tr("Forget that it was opened"), forget)
+    add(tr("Copy path") if row.path else tr("Copy name"), copy_name)
     for folder in shelf.folders:
         if row.path and Path(row.path).is_relative_to(folder):
             menu.addSeparator()
-            add(f"Stop searching {Path(folder).name or folder}", _stopper(folder, model))
+            words = tr("Stop searching {folder}").format(folder=Path(folder).name or folder)
+            add(words, _stopper(folder, model))
     return menu
 
 

@@ -19,7 +19,7 @@ from typing_extensions import override
 from engine.fit.verdict import Fit
 from engine.text import printable
 from engine.units import UnitSystem, format_bytes
-from engine.words import tr, tr_later
+from engine.words import figures, tr, tr_later
 from gui.kit.format import count, exact_bytes, margin, tokens_short
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def parameters_short(number: int) -> str:
     for scale, least, decimals, letter in _SCALES:
         # From the rounded figure on, or 999.9 M would read "1000 M".
         if number >= least:
-            return f"{number / scale:.{decimals}f} {letter}"
+            return f"{figures(f'{number / scale:.{decimals}f}')} {letter}"
     return f"{number / 10**3:.0f} k"
 
 
@@ -367,10 +367,10 @@ def spoken_place(row: Row, unit: UnitSystem) -> str:
 
 
 _SPOKEN = {
-    Fit.FITS: "fits",
-    Fit.TIGHT: "tight",
-    Fit.DOES_NOT_FIT: "doesn't fit",
-    Fit.UNKNOWN: "unknown",
+    Fit.FITS: tr_later("fits"),
+    Fit.TIGHT: tr_later("tight"),
+    Fit.DOES_NOT_FIT: tr_later("doesn't fit"),
+    Fit.UNKNOWN: tr_later("unknown"),
 }
 
 
@@ -383,7 +383,7 @@ def _spoken(row: Row, badge: Badge | None, unit: UnitSystem) -> str:
 
 def spoken_fit(badge: Badge, unit: UnitSystem) -> list[str]:
     """The verdict as a screen reader says it: the word, and what the badge shows beside it."""
-    word = _SPOKEN[badge.fit] if badge.fit else ""
+    word = tr(_SPOKEN[badge.fit]) if badge.fit else ""
     text = badge.text(unit)
-    both = [word] if text.casefold() == word else [word, text]
+    both = [word] if text.casefold() == word.casefold() else [word, text]
     return [part for part in both if part]

@@ -13,6 +13,7 @@ from engine.budget.sequence_state import (
     token_growth_bytes,
 )
 from engine.units import UnitSystem, format_bytes
+from engine.words import tr, tr_later
 from gui.browser.badges import stored_bytes
 from gui.kit.format import count, size, tokens_short
 
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec, AttentionSpec
 
 _KINDS = {
-    AttentionKind.FULL: "full",
-    AttentionKind.LATENT: "latent",
-    AttentionKind.CROSS: "cross-attention",
+    AttentionKind.FULL: tr_later("full"),
+    AttentionKind.LATENT: tr_later("latent"),
+    AttentionKind.CROSS: tr_later("cross-attention"),
 }
 
 
@@ -31,15 +32,15 @@ def shape(model: Model, unit: UnitSystem) -> tuple[tuple[str, str], ...]:
     """What a person looks for in a config, as (label, text); what a model lacks is left out."""
     spec = model.spec
     lines = [
-        ("Layers", _layers(spec)),
-        ("Heads", _heads(spec)),
-        ("Experts", _experts(spec)),
-        ("KV cache", _cache(spec, unit)),
-        ("State", _state(spec, unit)),
-        ("Context", _context(spec)),
-        ("Vocabulary", count(spec.vocab_size) if spec.vocab_size else ""),
-        ("Weights", _weights(model, unit)),
-        ("In doubt", spec.doubts[0].reason if spec.doubts else ""),
+        (tr("Layers"), _layers(spec)),
+        (tr("Heads"), _heads(spec)),
+        (tr("Experts"), _experts(spec)),
+        (tr("KV cache"), _cache(spec, unit)),
+        (tr("State"), _state(spec, unit)),
+        (tr("Context"), _context(spec)),
+        (tr("Vocabulary"), count(spec.vocab_size) if spec.vocab_size else ""),
+        (tr("Weights"), _weights(model, unit)),
+        (tr("In doubt"), tr(spec.doubts[0].reason) if spec.doubts else ""),
     ]
     return tuple((label, text) for label, text in lines if text)
 
@@ -49,13 +50,13 @@ def _layers(spec: ArchitectureSpec) -> str:
     kinds: dict[str, int] = {}
     for layer, number in layer_kinds(spec):
         names = [_kind(layer.attention)] if layer.attention is not None else []
-        names += ["recurrent"] if layer.state is not None else []
-        names += ["cross-attention"] if layer.cross is not None and not names else []
-        name = " and ".join(names)
+        names += [tr("recurrent")] if layer.state is not None else []
+        names += [tr("cross-attention")] if layer.cross is not None and not names else []
+        name = tr(" and ").join(names)
         if name:
             kinds[name] = kinds.get(name, 0) + number
     whole = count(spec.num_hidden_layers)
-    if len(kinds) < 2 and set(kinds) <= {"full", "latent"}:
+    if len(kinds) < 2 and set(kinds) <= {tr("full"), tr("latent")}:
         return whole
     rarest = sorted(kinds.items(), key=lambda kind: kind[1])
     return f"{whole}; {', '.join(f'{count(number)} {name}' for name, number in rarest)}"
@@ -63,9 +64,10 @@ def _layers(spec: ArchitectureSpec) -> str:
 
 def _kind(attention: AttentionSpec) -> str:
     if attention.kind in _KINDS:
-        return _KINDS[attention.kind]
-    noun = "chunk" if attention.kind is AttentionKind.CHUNKED else "window"
-    return f"with a {count(attention.window)}-token {noun}"
+        return tr(_KINDS[attention.kind])
+    is_chunk = attention.kind is AttentionKind.CHUNKED
+    words = tr("with a {n}-token chunk") if is_chunk else tr("with a {n}-token window")
+    return words.format(n=count(attention.window))
 
 
 def _heads(spec: ArchitectureSpec) -> str:
@@ -73,12 +75,16 @@ def _heads(spec: ArchitectureSpec) -> str:
     found: dict[str, int] = {}
     for attention, number in attention_counts(spec):
         if attention.kind is AttentionKind.LATENT:
-            wide = f"{attention.kv_lora_rank} + {attention.qk_rope_head_dim} wide latent"
-            text = f"{attention.num_attention_heads} query, {wide}"
+            text = tr("{query} query, {rank} + {rope} wide latent").format(
+                query=attention.num_attention_heads,
+                rank=attention.kv_lora_rank,
+                rope=attention.qk_rope_head_dim,
+            )
         else:
-            text = (
-                f"{attention.num_attention_heads} query, {attention.num_key_value_heads} KV, "
-                f"{attention.head_dim} wide"
+            text = tr("{query} query, {kv} KV, {dim} wide").format(
+                query=attention.num_attention_heads,
+                kv=attention.num_key_value_heads,
+                dim=attention.head_dim,
             )
         found[text] = found.get(text, 0) + number
     return "; ".join(sorted(found, key=lambda text: -found[text])[:2])
@@ -87,7 +93,8 @@ def _heads(spec: ArchitectureSpec) -> str:
 def _experts(spec: ArchitectureSpec) -> str:
     mixtures = {layer.moe for layer, _ in layer_kinds(spec) if layer.moe is not None}
     each = sorted({(moe.num_experts, moe.num_experts_per_tok) for moe in mixtures})
-    return "; ".join(f"{count(number)}, {count(chosen)} at a time" for number, chosen in each)
+    words = tr("{number}, {chosen} at a time")
+    return "; ".join(words.format(number=count(n), chosen=count(chosen)) for n, chosen in each)
 
 
 def _cache(spec: ArchitectureSpec, unit: UnitSystem) -> str:
@@ -99,27 +106,33 @@ def _cache(spec: ArchitectureSpec, unit: UnitSystem) -> str:
     windows = [a.window for a in kinds if a.kind is not AttentionKind.CROSS]
     if not first:
         return ""
-    text = f"{format_bytes(first, unit, digits=0)} a token"
+    cost = format_bytes(first, unit, digits=0)
     longest = max(windows, default=0)
     if not longest:
-        return text
+        return tr("{size} a token").format(size=cost)
     later = token_growth_bytes(spec, dtype, longest + 1, every, 1)
-    return f"{text}, {format_bytes(later, unit, digits=0)} past {count(longest)}"
+    return tr("{size} a token, {later} past {longest}").format(
+        size=cost, later=format_bytes(later, unit, digits=0), longest=count(longest)
+    )
 
 
 def _state(spec: ArchitectureSpec, unit: UnitSystem) -> str:
     kept = constant_bytes(spec)
-    return f"{format_bytes(kept, unit, digits=1)} a request, whatever its length" if kept else ""
+    if not kept:
+        return ""
+    words = tr("{size} a request, whatever its length")
+    return words.format(size=format_bytes(kept, unit, digits=1))
 
 
 def _context(spec: ArchitectureSpec) -> str:
     longest = spec.max_position_embeddings
-    return f"{tokens_short(longest)} tokens" if longest else ""
+    return tr("{number} tokens").format(number=tokens_short(longest)) if longest else ""
 
 
 def _weights(model: Model, unit: UnitSystem) -> str:
     """``22.70 GiB from the shape``, with its sign where it is a bound."""
     doubt = model.spec.direction(Subject.WEIGHTS)
     sign = doubt.sign if doubt and model.stored is None else ""
-    source = "from the file headers" if model.stored is not None else "from the shape"
-    return f"{sign}{size(stored_bytes(model), unit)} {source}"
+    is_read = model.stored is not None
+    words = tr("{size} from the file headers") if is_read else tr("{size} from the shape")
+    return words.format(size=f"{sign}{size(stored_bytes(model), unit)}")

@@ -183,7 +183,7 @@ def _local_row(found: LocalModel, token: CancelToken) -> Row:
     row = Row(
         key=found.id,
         name=printable(found.id.rsplit("/", 1)[-1], 200),
-        owner=found.kind,
+        owner=tr(found.kind),
         fetch=fetch,
         size_bytes=found.size_bytes or None,
         path=str(found.path),
@@ -199,15 +199,18 @@ def _local_row(found: LocalModel, token: CancelToken) -> Row:
 
 def _beside(found: LocalModel) -> str:
     """``With 0.8 GiB for images or sound beside it``."""
-    parts = [
-        f"{format_bytes(size, digits=1)} {what}"
-        for size, what in (
-            (found.projector_bytes, "for images or sound"),
-            (found.adapter_bytes, "of adapters"),
-        )
-        if size
-    ]
-    return f"With {' and '.join(parts)} beside it" if parts else ""
+    projector = format_bytes(found.projector_bytes or 0, digits=1)
+    adapters = format_bytes(found.adapter_bytes or 0, digits=1)
+    match bool(found.projector_bytes), bool(found.adapter_bytes):
+        case True, True:
+            words = tr("With {size} for images or sound and {adapters} of adapters beside it")
+        case True, False:
+            words = tr("With {size} for images or sound beside it")
+        case False, True:
+            words = tr("With {adapters} of adapters beside it")
+        case _:
+            words = ""
+    return words.format(size=projector, adapters=adapters)
 
 
 def own_row(reference: str, hub: HubClient) -> Row:

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.words import tr
 from gui.browser.rows import (
     BADGE_ROLE,
     CHOSEN_ROLE,
@@ -35,7 +36,7 @@ from gui.browser.rows import (
     Badge,
     Row,
 )
-from gui.browser.table_model import RIGHT, SORTS, Column, TableModel
+from gui.browser.table_model import RIGHT, SORTS, TITLES, Column, TableModel
 from gui.kit.badge import paint_badge
 from gui.kit.format import DASH
 from gui.kit.icons import pixmap
@@ -51,14 +52,19 @@ _GAP = 6
 _LOCK = 12
 _NARROW = 760
 """Width below which the authors' column gives way; the name's tooltip has it."""
-_SAMPLES = {
-    Column.AUTHOR: "deepseek-ai",
-    Column.PARAMETERS: "Parameters \N{DOWNWARDS ARROW}",
-    Column.FORMAT: "FP8 static",
-    Column.WEIGHTS: "Stored GiB \N{DOWNWARDS ARROW}",
-    Column.CONTEXT: "Context \N{DOWNWARDS ARROW}",
-    Column.SPARE: "Context 128k",
-}
+_ARROW = " \N{DOWNWARDS ARROW}"
+
+
+def _samples() -> dict[Column, str]:
+    """What has to find room in each column but the name's."""
+    return {
+        Column.AUTHOR: "deepseek-ai",
+        Column.PARAMETERS: tr(TITLES[Column.PARAMETERS]) + _ARROW,
+        Column.FORMAT: "FP8 static",
+        Column.WEIGHTS: f"{tr(TITLES[Column.WEIGHTS])} GiB{_ARROW}",
+        Column.CONTEXT: tr(TITLES[Column.CONTEXT]) + _ARROW,
+        Column.SPARE: tr("Context {longest}").format(longest="128k"),
+    }
 
 
 class TableDelegate(QStyledItemDelegate):
@@ -171,7 +177,7 @@ class ModelTable(QTableView):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("models table")
-        self.setAccessibleName("Models")
+        self.setAccessibleName(tr("Models"))
         self.rows = TableModel(self)
         self._delegate = TableDelegate(theme, self)
         self.setModel(self.rows)
@@ -210,7 +216,7 @@ class ModelTable(QTableView):
             f"QHeaderView::section:last {{ padding-right: {_SIDE}px; }}"
         )
         metrics = QFontMetrics(theme.font("table.num"))
-        for column, sample in _SAMPLES.items():
+        for column, sample in _samples().items():
             extra = 2 * _SIDE + 18 if column is Column.SPARE else 20
             self.setColumnWidth(column, metrics.horizontalAdvance(sample) + extra)
         self.viewport().update()

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from engine.text import printable
 from engine.units import UnitSystem
-from engine.words import tr
+from engine.words import tr, tr_later
 from gui.browser.listing import Sort, Wanted
 from gui.browser.rows import (
     BADGE_ROLE,
@@ -54,7 +54,15 @@ class Column(IntEnum):
     SPARE = 6
 
 
-_TITLES = ("Name", "Author", "Parameters", "Format", "Stored", "Context", "To spare")
+TITLES = (
+    tr_later("Name"),
+    tr_later("Author"),
+    tr_later("Parameters"),
+    tr_later("Format"),
+    tr_later("Stored"),
+    tr_later("Context"),
+    tr_later("To spare"),
+)
 SORTS = {
     Column.NAME: Sort.NAME,
     Column.PARAMETERS: Sort.PARAMETERS,
@@ -142,7 +150,7 @@ class TableModel(QAbstractTableModel):
             return side | Qt.AlignmentFlag.AlignVCenter
         if role != Qt.ItemDataRole.DisplayRole:
             return None
-        title = _TITLES[section]
+        title = tr(TITLES[section])
         if section == Column.WEIGHTS:
             title = f"{title} {self.unit.value}"
         sorts = SORTS.get(Column(section)) is self._wanted.sort
@@ -208,7 +216,7 @@ class TableModel(QAbstractTableModel):
             return ", ".join([text, *marks])
         if column is Column.SPARE and badge is not None:
             return ", ".join(spoken_fit(badge, self.unit))
-        return "not known" if text == DASH else text
+        return tr("not known") if text == DASH else text
 
     @override
     def canFetchMore(self, parent: Index) -> bool:

@@ -76,7 +76,7 @@ class BrowserView(Ground):
     ) -> None:
         super().__init__(parent, window=True)
         self.setObjectName("browser")
-        self.setAccessibleName("Models")
+        self.setAccessibleName(tr("Models"))
         self.model = BrowserViewModel(runner, hub, self)
         self._theme = theme
         self._was_shown = False
@@ -84,20 +84,20 @@ class BrowserView(Ground):
         self.search = SearchField()
         self.sources = SourceChoice("sources")
         self.sources.setStyleSheet("QToolButton { padding: 0 3px; }")
-        self._fits = self._chip("Fits here", "fits here")
+        self._fits = self._chip(tr("Fits here"), "fits here")
         self._fits.setCheckable(True)
-        self._fits.setToolTip("Hide models that don't fit the plan; unknown ones stay")
+        self._fits.setToolTip(tr("Hide models that don't fit the plan; unknown ones stay"))
         sizes = tuple(text for text, _ in SIZES)
-        self._sizes = self._menu_chip("Size", "sizes", sizes, self._on_size_chosen)
+        self._sizes = self._menu_chip(tr("Size"), "sizes", sizes, self._on_size_chosen)
         formats = tuple(text for text in FORMATS if text != UNKNOWN)
-        self._formats = self._menu_chip("Format", "formats", formats, self._on_format_chosen)
+        self._formats = self._menu_chip(tr("Format"), "formats", formats, self._on_format_chosen)
         self._only_one(self._menu_of(self._sizes))
-        self._more = self._chip("More", "more")
+        self._more = self._chip(tr("More"), "more")
         self._more.setCheckable(True)
-        self._more.setToolTip("All filters, and every model with its figures")
+        self._more.setToolTip(tr("All filters, and every model with its figures"))
         self._chips = (self._fits, self._sizes, self._formats, self._more)
         self._summary = ElidedLabel("caption", name="summary")
-        self._order = OrderButton("order", "Order of the list")
+        self._order = OrderButton("order", tr("Order of the list"))
         self.rows = RowModel(self)
         self._delegate = RowDelegate(theme, self)
         self.list = RowList(self.rows, self._delegate)
@@ -132,7 +132,8 @@ class BrowserView(Ground):
         menu.setObjectName(f"{name} menu")
         chip.clicked.connect(self._on_menu_chip)
         for choice in choices:
-            action = QAction(choice, menu)
+            action = QAction(tr(choice), menu)
+            action.setData(choice)
             action.setCheckable(True)
             action.triggered.connect(chosen)
             menu.addAction(action)
@@ -300,10 +301,10 @@ class BrowserView(Ground):
         self._more.setIcon(icon("list-filter", self._theme.color("text.secondary"), 12, _GAP))
         spans = dict(SIZES)
         for action in self._menu_of(self._sizes).actions():
-            action.setChecked(spans[action.text()] == filters.parameters)
+            action.setChecked(spans[str(action.data())] == filters.parameters)
         is_narrow = filters.narrows(Group.FORMAT)
         for action in self._menu_of(self._formats).actions():
-            action.setChecked(is_narrow and not filters.hides(Group.FORMAT, action.text()))
+            action.setChecked(is_narrow and not filters.hides(Group.FORMAT, str(action.data())))
 
     def _show_rows(self, state: State) -> None:
         """Take over the rows; the keyboard's place is kept by the key of its row.
@@ -411,7 +412,7 @@ class BrowserView(Ground):
         return cast("QMenu", chip.findChild(QMenu))
 
     def _checked(self, chip: QToolButton) -> frozenset[str]:
-        return frozenset(a.text() for a in self._menu_of(chip).actions() if a.isChecked())
+        return frozenset(str(a.data()) for a in self._menu_of(chip).actions() if a.isChecked())
 
     @Slot()
     def _on_menu_chip(self) -> None:
