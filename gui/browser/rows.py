@@ -126,7 +126,7 @@ class Row:
         if self.stored_bytes:
             yield format_bytes(self.stored_bytes, unit, digits=2)
         if self.bits is not None:
-            yield tr("{number} bits a weight").format(number=f"{self.bits:.2f}")
+            yield tr("{number} bits a weight").format(number=figures(f"{self.bits:.2f}"))
 
     @property
     def weight_bytes(self) -> int | None:
