@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine import redaction
 from engine.text import printable
+from engine.words import tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,13 +53,13 @@ NOTHING = Recognised("", "", "", "")
 _SIGNATURES = tuple(
     (re.compile(pattern, re.IGNORECASE), runtime, label, part)
     for pattern, runtime, label, part in (
-        (r"VLLM::Engine_?Core", "vllm", "vLLM", "engine core"),
-        (r"VLLM::Worker", "vllm", "vLLM", "worker"),
+        (r"VLLM::Engine_?Core", "vllm", "vLLM", tr_later("engine core")),
+        (r"VLLM::Worker", "vllm", "vLLM", tr_later("worker")),
         (r"VLLM::", "vllm", "vLLM", ""),
         (r"\bvllm serve\b|vllm\.entrypoints|\bvllm\b(?=.* --?model)", "vllm", "vLLM", "serve"),
-        (r"sglang::scheduler", "sglang", "SGLang", "scheduler"),
+        (r"sglang::scheduler", "sglang", "SGLang", tr_later("scheduler")),
         (r"sglang::|sglang[. ](?:launch_server|serve)", "sglang", "SGLang", ""),
-        (r"\bollama(?:\.exe)? runner\b", "ollama", "Ollama", "runner"),
+        (r"\bollama(?:\.exe)? runner\b", "ollama", "Ollama", tr_later("runner")),
         (r"\bollama(?:\.exe)?\b.*\bserve\b|^ollama\b", "ollama", "Ollama", ""),
         (r"\bllama-(?:server|cli|bench|run|mtmd-cli|perplexity)\b", "llama.cpp", "llama.cpp", ""),
         (r"llama_cpp[./]server|\bxllamacpp\b|\bllamafile\b", "llama.cpp", "llama.cpp", ""),

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from engine.telemetry import mapped
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
 from engine.units import MIB, UnitSystem
+from engine.words import grouped, tr, tr_later
 from gui.kit import format as fmt
+
+_TOOLS = {"win32": tr_later("Task Manager"), "darwin": tr_later("Activity Monitor")}
+"""What tells of memory where there is another tool than ``free``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +30,38 @@ def why(reading: DeviceReading, unit: UnitSystem) -> Passage | None:
         return _why_host(reading, unit)
     if reading.pool is PoolKind.UNIFIED:
         return Passage(
-            "Why does nvidia-smi say “Not Supported”?",
-            "This GPU has no memory of its own. What is shown is the computer's memory, "
-            "as the system counts it.",
+            tr("Why does nvidia-smi say “Not Supported”?"),
+            tr(
+                "This GPU has no memory of its own. What is shown is the computer's memory, "
+                "as the system counts it."
+            ),
         )
     if isinstance(used, Missing):
         return None
-    shown = f"{round(used / MIB):,} MiB"
+    shown = f"{grouped(round(used / MIB))} MiB"
     if isinstance(reserved, Missing):
         return Passage(
-            f"Why does nvidia-smi say less than {shown}?",
-            "This driver counts the part that it keeps for itself as used, and doesn't say how "
-            "much that is. nvidia-smi leaves it out.",
+            tr("Why does nvidia-smi say less than {shown}?").format(shown=shown),
+            tr(
+                "This driver counts the part that it keeps for itself as used, and doesn't say how "
+                "much that is. nvidia-smi leaves it out."
+            ),
         )
-    other = "the same number in another unit" if unit is UnitSystem.BINARY else "the same bytes"
+    if unit is UnitSystem.BINARY:
+        text = tr(
+            "{shown} are {size}: the same number in another unit. "
+            "The {reserved} MiB that the driver keeps are in neither."
+        )
+    else:
+        text = tr(
+            "{shown} are {size}: the same bytes. "
+            "The {reserved} MiB that the driver keeps are in neither."
+        )
     return Passage(
-        f"Why does nvidia-smi say {shown}?",
-        f"{shown} are {fmt.size(used, unit)}: {other}. "
-        f"The {round(reserved / MIB):,} MiB that the driver keeps are in neither.",
+        tr("Why does nvidia-smi say {shown}?").format(shown=shown),
+        text.format(
+            shown=shown, size=fmt.size(used, unit), reserved=grouped(round(reserved / MIB))
+        ),
     )
 
 
@@ -51,18 +69,22 @@ def _why_host(reading: DeviceReading, unit: UnitSystem) -> Passage | None:
     used = reading.used_bytes
     if isinstance(used, Missing):
         return None
-    tool = {"win32": "Task Manager", "darwin": "Activity Monitor"}.get(sys.platform, "free")
+    tool = tr(_TOOLS.get(sys.platform, "free"))
     models = mapped.model_bytes(reading.processes)
     if models:
         return Passage(
-            f"Why does {tool} say that less is used?",
-            f"It calls {fmt.size(models, unit)} of mapped model files available, since the system "
-            "may drop them. A running model reads them for every token, so here they are held.",
+            tr("Why does {tool} say that less is used?").format(tool=tool),
+            tr(
+                "It calls {size} of mapped model files available, since the system may drop them. "
+                "A running model reads them for every token, so here they are held."
+            ).format(size=fmt.size(models, unit)),
         )
     return Passage(
-        f"Why does {tool} say another number?",
-        "Used is here what the system can't give up: file cache counts as free. Tools that add "
-        "up processes count shared pages more than once.",
+        tr("Why does {tool} say another number?").format(tool=tool),
+        tr(
+            "Used is here what the system can't give up: file cache counts as free. Tools that add "
+            "up processes count shared pages more than once."
+        ),
     )
 
 
@@ -73,17 +95,21 @@ def before(baseline_bytes: int | None, unit: UnitSystem, *, is_running: bool) ->
     held = fmt.size(baseline_bytes, unit)
     if is_running:
         return Passage(
-            "Before this run", f"Others held {held}. “Emptied” in the plan takes them as 0."
+            tr("Before this run"),
+            tr("Others held {held}. “Emptied” in the plan takes them as 0.").format(held=held),
         )
     return Passage(
-        "Nothing of a plan is running",
-        f"Others hold {held} now, and a plan counts them. “Emptied” takes them as 0.",
+        tr("Nothing of a plan is running"),
+        tr("Others hold {held} now, and a plan counts them. “Emptied” takes them as 0.").format(
+            held=held
+        ),
     )
 
 
 def unreadable(reason: str) -> Passage:
     """What is said in place of figures that can't be read."""
+    words = tr("{reason}. The last values are not shown as if they were new.")
     return Passage(
-        "This device can't be read now",
-        f"{reason[:1].upper()}{reason[1:]}. The last values are not shown as if they were new.",
+        tr("This device can't be read now"),
+        words.format(reason=f"{reason[:1].upper()}{reason[1:]}"),
     )

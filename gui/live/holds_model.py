@@ -9,6 +9,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtGui import QBrush, QFont
 from typing_extensions import override
 
+from engine.words import tr, tr_later
 from gui.kit import format as fmt
 from gui.live.present import HoldsState, Kind, Row
 
@@ -36,11 +37,20 @@ class Column:
 
 
 COLUMNS = (
-    Column("process", tip="Who holds it"),
-    Column("pid", is_number=True, color="text.tertiary", tip="The process's number in this system"),
-    Column("runtime", color="text.secondary", tip="What the command line gives away"),
-    Column("size", is_number=True, tip="What this holds now; the column adds up to the last row"),
-    Column("share", color="text.secondary", tip="Of the whole device"),
+    Column("process", tip=tr_later("Who holds it")),
+    Column(
+        "pid",
+        is_number=True,
+        color="text.tertiary",
+        tip=tr_later("The process's number in this system"),
+    ),
+    Column("runtime", color="text.secondary", tip=tr_later("What the command line gives away")),
+    Column(
+        "size",
+        is_number=True,
+        tip=tr_later("What this holds now; the column adds up to the last row"),
+    ),
+    Column("share", color="text.secondary", tip=tr_later("Of the whole device")),
 )
 
 
@@ -133,9 +143,9 @@ class HoldsModel(QAbstractTableModel):
 
     def _spoken(self, row: Row, column: Column) -> str:
         if column.key == "share":
-            return f"{row.share:.0%}"
+            return tr("{percent}%").format(percent=round(row.share * 100))
         if column.key == "size" and row.size_bytes is None:
-            return f"not known: {row.tooltip}"
+            return tr("not known: {reason}").format(reason=row.tooltip)
         return self._text[column.key](row)
 
     def _look(self, row: Row, column: Column, role: int) -> object:
@@ -165,7 +175,7 @@ class HoldsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _RIGHT if column.is_number else _LEFT
         if role == Qt.ItemDataRole.ToolTipRole:
-            return column.tip
+            return tr(column.tip)
         return None
 
     def _heading(self, column: Column) -> str:
@@ -173,11 +183,12 @@ class HoldsModel(QAbstractTableModel):
         unit = state.unit.value if state else "GiB"
         if column.key == "share":
             if state is None or state.total_bytes is None:
-                return "Share"
-            return f"Share of {fmt.size(state.total_bytes, state.unit)}"
+                return tr("Share")
+            whole = fmt.size(state.total_bytes, state.unit)
+            return tr("Share of {whole}").format(whole=whole)
         return {
-            "process": "Process",
-            "pid": "PID",
-            "runtime": "Engine and model",
+            "process": tr("Process"),
+            "pid": tr("PID"),
+            "runtime": tr("Engine and model"),
             "size": unit,
         }[column.key]

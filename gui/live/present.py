@@ -10,6 +10,7 @@ from engine.telemetry import mapped
 from engine.telemetry.commands import NOTHING, Recognised, recognise
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
 from engine.units import MIB, UnitSystem
+from engine.words import tr, tr_later
 from gui.kit import format as fmt
 from gui.live import explain
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_PROCESSES = 24
 _IDLE_CARD_BYTES = 64 * MIB
 """A card in use by nobody shows 0 to 50 MiB outside any process (nvidia-smi outputs)."""
-_MAPPED = (
+_MAPPED = tr_later(
     "A runtime has mapped them and reads them for every token. The system calls them available: "
     "it may drop them, and the run becomes slow"
 )
@@ -30,11 +31,23 @@ _SMALLEST_SHARE = 1 / 500
 
 
 _RESERVED_WORDS = {
-    "driver": ("driver", "Driver", "What the driver keeps for itself"),
-    "outside": ("outside", "Held outside this container", "Other programs of the machine"),
-    "system": ("system", "System", "The kernel and its tables: held in no process's name"),
+    "driver": (
+        tr_later("{size} driver"),
+        tr_later("Driver"),
+        tr_later("What the driver keeps for itself"),
+    ),
+    "outside": (
+        tr_later("{size} outside"),
+        tr_later("Held outside this container"),
+        tr_later("Other programs of the machine"),
+    ),
+    "system": (
+        tr_later("{size} system"),
+        tr_later("System"),
+        tr_later("The kernel and its tables: held in no process's name"),
+    ),
 }
-"""Word in the balance, row label and reason of the reserved part, by who holds it."""
+"""Term of the balance, row label and reason of the reserved part, by who holds it."""
 
 
 class Kind(Enum):
@@ -99,7 +112,7 @@ def present(
     """
     total = reading.total_bytes
     if isinstance(total, Missing):
-        return _unreadable(reading, unit, total.reason)
+        return _unreadable(reading, unit, tr(total.reason))
     rows = tuple(_rows(reading, total, models or {}))
     passages = tuple(p for p in (explain.why(reading, unit), before) if p)
     held = reading.processes
@@ -111,7 +124,7 @@ def present(
         total_bytes=total,
         process_count=None if isinstance(held, Missing) else _count(held),
         balance=balance(reading, unit),
-        note=reading.note,
+        note=tr(reading.note),
     )
 
 
@@ -134,10 +147,13 @@ def balance(reading: DeviceReading, unit: UnitSystem) -> str:
     total, used, free = reading.total_bytes, reading.used_bytes, reading.free_bytes
     if isinstance(total, Missing) or isinstance(used, Missing) or isinstance(free, Missing):
         return ""
-    terms = [f"{fmt.size_number(used, unit)} used", f"{fmt.size_number(free, unit)} free"]
+    terms = [
+        tr("{size} used").format(size=fmt.size_number(used, unit)),
+        tr("{size} free").format(size=fmt.size_number(free, unit)),
+    ]
     if isinstance(reading.reserved_bytes, int) and reading.reserved_bytes:
-        word = _RESERVED_WORDS[_holder(reading)][0]
-        terms.append(f"{fmt.size_number(reading.reserved_bytes, unit)} {word}")
+        term = tr(_RESERVED_WORDS[_holder(reading)][0])
+        terms.append(term.format(size=fmt.size_number(reading.reserved_bytes, unit)))
     return f"{' + '.join(terms)} = {fmt.size(total, unit)}"
 
 
@@ -149,20 +165,21 @@ def _rows(reading: DeviceReading, total: int, models: Mapping[str, str]) -> Iter
         files = min(mapped.model_bytes(reading.processes), used)
         rest = used - files - sum(row.size_bytes or 0 for row in listed)
         if files:
-            yield Row(Kind.REST, "Mapped model files", size_bytes=files, share=files / total,
-                      tooltip=f"{_exact(files)}\n{_MAPPED}")  # fmt: skip
+            yield Row(Kind.REST, tr("Mapped model files"), size_bytes=files, share=files / total,
+                      tooltip=f"{_exact(files)}\n{tr(_MAPPED)}")  # fmt: skip
         if abs(rest) >= MIB:  # a driver's figures for processes are in MiB
             label, tooltip = _rest_words(reading, rest, listed)
             yield Row(Kind.REST, label, size_bytes=rest, share=rest / total, tooltip=tooltip)
     if isinstance(free, int):
-        yield Row(Kind.FREE, "Free, below the load line", size_bytes=free, share=free / total,
-                  tooltip=_exact(free))  # fmt: skip
+        label = tr("Free, below the load line")
+        yield Row(Kind.FREE, label, size_bytes=free, share=free / total, tooltip=_exact(free))
     if isinstance(reserved, int) and reserved:
         _, label, reason = _RESERVED_WORDS[_holder(reading)]
-        yield Row(Kind.DRIVER, label, size_bytes=reserved, share=reserved / total,
-                  tooltip=f"{_exact(reserved)}\n{reason}")  # fmt: skip
+        yield Row(Kind.DRIVER, tr(label), size_bytes=reserved, share=reserved / total,
+                  tooltip=f"{_exact(reserved)}\n{tr(reason)}")  # fmt: skip
     elif isinstance(reserved, Missing) and reading.pool is PoolKind.VRAM:
-        yield Row(Kind.DRIVER, "Driver", tooltip=f"Not told apart: {reserved.reason}")
+        words = tr("Not told apart: {reason}").format(reason=tr(reserved.reason))
+        yield Row(Kind.DRIVER, tr("Driver"), tooltip=words)
     yield Row(Kind.TOTAL, _whole(reading), size_bytes=total, share=1.0, tooltip=_exact(total))
 
 
@@ -191,15 +208,17 @@ def _process_row(process: ProcessReading, total: int, models: Mapping[str, str])
 
 def _name(process: ProcessReading, seen: Recognised) -> str:
     if seen.runtime and seen.part:
-        return f"{seen.label} {seen.part}" if seen.part == "serve" else f"{seen.label}, {seen.part}"
-    return process.name or f"process {process.pid}"
+        is_command = seen.part == "serve"
+        return f"{seen.label} {seen.part}" if is_command else f"{seen.label}, {tr(seen.part)}"
+    return process.name or tr("process {pid}").format(pid=process.pid)
 
 
 def _process_tooltip(process: ProcessReading) -> str:
     used = process.used_bytes
-    lines = [used.reason if isinstance(used, Missing) else _exact(used)]
+    lines = [tr(used.reason) if isinstance(used, Missing) else _exact(used)]
     if isinstance(process.file_bytes, int) and process.file_bytes:
-        lines.append(f"and {_exact(process.file_bytes)} of mapped files, which can be given up")
+        words = tr("and {bytes} of mapped files, which can be given up")
+        lines.append(words.format(bytes=_exact(process.file_bytes)))
     if process.command:
         lines.append(process.command)
     return "\n".join(lines)
@@ -221,7 +240,7 @@ def _folded(rows: list[Row], total: int) -> Iterable[Row]:
     elif hidden:
         size = sum(row.size_bytes or 0 for row in hidden)
         names = ", ".join(dict.fromkeys(row.label for row in hidden[:12]))
-        yield Row(Kind.PROCESS, "Other programs", size_bytes=size, share=size / total,
+        yield Row(Kind.PROCESS, tr("Other programs"), size_bytes=size, share=size / total,
                   tooltip=f"{_exact(size)}\n{names}")  # fmt: skip
 
 
@@ -229,34 +248,37 @@ def _rest_words(reading: DeviceReading, rest: int, listed: list[Row]) -> tuple[s
     """How to call what is held in no process's name, and why."""
     exact = _exact(rest)
     if rest < 0:
-        return "Shared, counted more than once", f"{exact}: processes share these pages"
-    label, reason = "In no process's name", "Driver buffers and contexts that end late"
+        words = tr("{bytes}: processes share these pages").format(bytes=exact)
+        return tr("Shared, counted more than once"), words
+    label = tr("In no process's name")
+    reason = tr("Driver buffers and contexts that end late")
     if isinstance(reading.processes, Missing):
-        label, reason = "Held, processes not told", reading.processes.reason
+        label, reason = tr("Held, processes not told"), tr(reading.processes.reason)
     elif any(row.size_bytes is None for row in listed):
-        label = "Held by the processes above"
-        reason = "The driver doesn't say which process holds how much"
+        label = tr("Held by the processes above")
+        reason = tr("The driver doesn't say which process holds how much")
     elif reading.pool is PoolKind.HOST:
-        label, reason = "System", "The kernel, its tables and memory shared between processes"
+        label = tr("System")
+        reason = tr("The kernel, its tables and memory shared between processes")
     elif reading.pool is PoolKind.UNIFIED:
-        label, reason = "System and other programs", "In use, but not through the GPU"
+        label, reason = tr("System and other programs"), tr("In use, but not through the GPU")
     elif not listed and rest > _IDLE_CARD_BYTES:
-        label = "Outside this container"
-        reason = "The driver lists no process here, yet memory is in use"
+        label = tr("Outside this container")
+        reason = tr("The driver lists no process here, yet memory is in use")
     return label, f"{exact}\n{reason}"
 
 
 def _unreadable(reading: DeviceReading, unit: UnitSystem, reason: str) -> HoldsState:
     row = Row(Kind.TOTAL, _whole(reading), tooltip=reason)
     return HoldsState(
-        reading.uuid, (row,), (explain.unreadable(reason),), unit, None, None, "", reading.note
+        reading.uuid, (row,), (explain.unreadable(reason),), unit, None, None, "", tr(reading.note)
     )
 
 
 def _whole(reading: DeviceReading) -> str:
     if reading.pool is PoolKind.VRAM:
-        return "Card"
-    return "Container" if reading.name == "Container" else "Computer"
+        return tr("Card")
+    return tr("Container") if reading.name == "Container" else tr("Computer")
 
 
 def _processes(reading: DeviceReading) -> tuple[ProcessReading, ...]:

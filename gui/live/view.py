@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.words import tr
 from gui.kit.controls import Choice, Ground, Hairline, label, running_text
 from gui.live.delegate import HoldsDelegate
 from gui.live.holds_model import COLUMNS, HoldsModel
@@ -49,7 +50,7 @@ class HoldsTable(QTableView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("holders")
-        self.setAccessibleName(self.tr("What holds the device's memory"))
+        self.setAccessibleName(tr("What holds the device's memory"))
         self._rows = HoldsModel(self)
         self._delegate = HoldsDelegate(self)
         self.setModel(self._rows)
@@ -126,13 +127,13 @@ class ExplainPane(QScrollArea):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("explanation")
-        self.setAccessibleName(self.tr("Explanation"))
+        self.setAccessibleName(tr("Explanation"))
         self.setWidgetResizable(True)
         self.setFrameShape(QScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.devices = Choice("device shown")
-        self.devices.setAccessibleName(self.tr("Device shown below"))
+        self.devices.setAccessibleName(tr("Device shown below"))
         self.devices.hide()
         self.instead = QPushButton()
         self.instead.setObjectName("instead")
@@ -191,7 +192,7 @@ class HoldsView(Ground):
         self.view_model = HoldsViewModel(self)
         self.table = HoldsTable()
         self.pane = ExplainPane()
-        self._empty = label(self.tr("Nothing was measured yet."), "secondary", "nothing measured")
+        self._empty = label(tr("Nothing was measured yet."), "secondary", "nothing measured")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         rooms = QWidget()
         row = QHBoxLayout(rooms)
@@ -223,7 +224,7 @@ class HoldsView(Ground):
 
     def show_nothing(self, words: str = "") -> None:
         """Say that nothing is measured: the plan's device isn't here, or sampling has not begun."""
-        self._empty.setText(words or self.tr("Nothing was measured yet."))
+        self._empty.setText(words or tr("Nothing was measured yet."))
         self.view_model.clear()
 
     @override
@@ -245,7 +246,7 @@ class HoldsView(Ground):
         row = self._selected()
         self.pane.instead.setVisible(row is not None)
         if row is not None:
-            self.pane.instead.setText(self.tr("Plan instead of {}").format(row.label))
+            self.pane.instead.setText(tr("Plan instead of {name}").format(name=row.label))
 
     def _selected(self) -> Row | None:
         """The process that is selected, if one is."""

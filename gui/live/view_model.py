@@ -11,6 +11,7 @@ from engine.telemetry import mapped
 from engine.telemetry.commands import recognise
 from engine.telemetry.snapshot import Missing, own_bytes
 from engine.units import UnitSystem
+from engine.words import tr
 from gui.live import explain, present
 
 if TYPE_CHECKING:
@@ -92,9 +93,9 @@ class HoldsViewModel(QObject):
         found = tuple(
             DeviceChoice(
                 reading.uuid,
-                f"{reading.name}, {names[: i + 1].count(reading.name)}"
+                f"{tr(reading.name)}, {names[: i + 1].count(reading.name)}"
                 if names.count(reading.name) > 1
-                else reading.name,
+                else tr(reading.name),
             )
             for i, reading in enumerate(readings)
         )

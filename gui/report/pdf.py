@@ -12,6 +12,7 @@ from PySide6.QtGui import QGuiApplication
 
 from engine.errors import PlimsollError, UsageError
 from engine.text import printable
+from engine.words import tr
 from gui.kit.theme import load_theme
 from gui.report import blocks
 from gui.report.sheet import PAGES, Sheet
@@ -40,7 +41,9 @@ def write_pdf(document: ReportDocument, path: Path, page: str = "A4") -> None:
         PlimsollError: the file cannot be written.
     """
     if page not in PAGES:
-        message = f"{printable(page, 40)!r} is no page size: choose {' or '.join(PAGES)}."
+        message = tr("{page!r} is no page size: choose {sizes}.").format(
+            page=printable(page, 40), sizes=tr(" or ").join(PAGES)
+        )
         raise UsageError(message, field="page")
     _ensure_application()
     _, count = _rendered(document, page, 1)
@@ -55,7 +58,9 @@ def write_pdf(document: ReportDocument, path: Path, page: str = "A4") -> None:
             with suppress(OSError):
                 partial.unlink()
         reason = error.strerror or type(error).__name__
-        message = f"{printable(str(path), 300)} could not be written: {reason}."
+        message = tr("{path} could not be written: {reason}.").format(
+            path=printable(str(path), 300), reason=reason
+        )
         raise PlimsollError(message, field="output") from error
 
 

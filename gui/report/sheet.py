@@ -21,6 +21,7 @@ from PySide6.QtGui import (
 )
 
 from engine.report import words
+from engine.words import tr
 from gui.kit import icons
 
 if TYPE_CHECKING:
@@ -145,14 +146,15 @@ class Sheet:
         middle = Qt.AlignmentFlag.AlignVCenter
         self.write("Plimsoll", strong, "text.primary", line.adjusted(36, 0, 0, 0), middle)
         right = Qt.AlignmentFlag.AlignRight | middle
-        date = f"Memory sizing report, {words.day(self._document.on)}"
+        day = words.day(self._document.on)
+        date = tr("Memory sizing report, {day}").format(day=day)
         self.write(date, small, "text.tertiary", line, right)
         self.rule(_HEAD, "text.primary", 2)
         bottom = float(self._writer.height())
         self.rule(bottom - _FOOT)
         foot = QRectF(self.left, bottom - _FOOT + 6, self.width, _FOOT_TEXT - 8)
         font = self.font("caption")
-        number = f"{self.page} of {self._count}"
+        number = tr("{page} of {count}").format(page=self.page, count=self._count)
         room = QFontMetricsF(font).horizontalAdvance(number) + 16
         self.write(number, font, "text.tertiary", foot, Qt.AlignmentFlag.AlignRight)
         self.write(self._document.footer, font, "text.tertiary", foot.adjusted(0, 0, -room, 0))
