@@ -41,6 +41,17 @@ class Known:
         """Whether this computer has been searched."""
         return self._here is not None
 
+    @property
+    def counts(self) -> dict[Source, int]:
+        """How many models a source has without a search, where that is known."""
+        counted = (Source.ALL, Source.LOCAL) if self.is_counted else (Source.ALL,)
+        return {source: len(self.columns.standing(source)) for source in counted}
+
+    def repository_of(self, name: str) -> Row | None:
+        """The row of the repository of which ``name`` is one file; None for a whole model."""
+        repository, _, file = name.partition(":")
+        return self.columns.get(repository) if file else None
+
     def of(self, source: Source) -> Columns:
         """All rows among which ``source`` narrows."""
         return self.own if source is Source.OWN else self.columns

@@ -16,6 +16,7 @@ from gui.browser.badges import BadgeQueue
 from gui.browser.filters import ALL, Filters, Group
 from gui.browser.hub_search import HubSearch
 from gui.browser.known import Known
+from gui.browser.learning import Learning
 from gui.browser.listing import Orders, Sort, Wanted
 from gui.browser.repository_files import RepositoryFiles
 from gui.browser.rows import Badge, Choice, Row, Source
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from engine.devices.device import Machine
     from engine.source.hub import HubClient
     from engine.source.hub_models import HubPage
-    from engine.source.raw import RawModel
     from engine.units import UnitSystem
     from gui.browser.columns import Columns
     from gui.browser.shelf import Shelf
@@ -63,7 +63,6 @@ class BrowserViewModel(QObject):
         self._hub = hub
         self._plan: tuple[Deployment, Machine] | None = None
         self._known = Known(partial(sources.own_row, hub=hub))
-        self._read: dict[str, RawModel] = {}
         self._orders = Orders()
         self._asked_for: object = None
         """Source, words, filters and order of the list as the user wants it."""
@@ -89,8 +88,8 @@ class BrowserViewModel(QObject):
         self._search.changed.connect(self._publish)
         self.files = RepositoryFiles(runner, hub, self)
         """Those of the repository that is looked into."""
-        self._learning = LatestOnly(runner, self)
-        self._learning.succeeded.connect(self._on_learned)
+        self._learning = Learning(runner, self)
+        self._learning.learned.connect(self._on_learned)
         self._look = LatestOnly(runner, self)
         self._look.succeeded.connect(self._on_local)
         self._look.busy_changed.connect(self._publish)
@@ -297,8 +296,7 @@ class BrowserViewModel(QObject):
     @property
     def repository_in_window(self) -> Row | None:
         """The repository of which a file is in the window, where it may have others."""
-        name, _, file = self.state.wanted.chosen.partition(":")
-        row = self._known.columns.get(name) if file else None
+        row = self._known.repository_of(self.state.wanted.chosen)
         return row if row is not None and self.files.may_have(row) else None
 
     def open(self, what: Path | str) -> None:
@@ -356,9 +354,10 @@ class BrowserViewModel(QObject):
 
     def set_chosen(self, key: str) -> None:
         """Mark the model that is in the window; a row of the Hub learns from what was read."""
-        raw = self._read.pop(key, None) or self._read.pop(key.partition(":")[0], None)
-        if raw is not None:
-            self._learn(key.partition(":")[0], raw)
+        raw = self._learning.take(key)
+        row = self._known.columns.get(key.partition(":")[0])
+        if raw is not None and row is not None and row.model is None:
+            self._learning.learn(row, raw)
         self._want(replace(self.state.wanted, chosen=key))
 
     def note_access(self) -> None:
@@ -382,11 +381,6 @@ class BrowserViewModel(QObject):
     def page_of(self, row: Row) -> str:
         """Address of the page of ``row`` on the Hub; empty for what this computer keeps."""
         return "" if row.path or not is_hub_name(row.key) else f"{self._hub.endpoint}/{row.key}"
-
-    def _learn(self, key: str, raw: RawModel) -> None:
-        row = self._known.columns.get(key)
-        if row is not None and row.model is None:
-            self._learning.submit(lambda _token: sources.learned(row, raw))
 
     @Slot(object)
     def _on_learned(self, row: Row) -> None:
@@ -440,7 +434,7 @@ class BrowserViewModel(QObject):
     @Slot(object)
     def _on_page(self, page: HubPage) -> None:
         rows = (sources.hub_row(model, self._hub) for model in page.models)
-        self._arrived = tuple(sources.remembering(row, self._read) for row in rows)
+        self._arrived = tuple(map(self._learning.remembering, rows))
         if self._plan is None:
             self._join()
         else:
@@ -484,22 +478,18 @@ class BrowserViewModel(QObject):
         has_more = asks and self._search.has_more and self._fruitless is None
         is_asking = asks and (self._search.is_busy or self._arriving.is_busy)
         is_looking = state.source is Source.LOCAL and self._look.is_busy
-        counts = {Source.ALL: len(self._known.columns.standing(Source.ALL))}
-        if self._known.is_counted:
-            counts[Source.LOCAL] = len(self._known.columns.standing(Source.LOCAL))
+        is_empty = not (rows or is_asking or is_looking)
         self.state = replace(
             state,
             rows=rows,
             arrangement=state.arrangement + changed,
-            counts=counts,
+            counts=self._known.counts,
             has_more=has_more and not is_asking,
             is_busy=is_asking or is_looking,
             summary=self._teller.summary(
                 state, rows, self._plan, has_more=has_more, is_counting=self._queue.is_busy
             ),
-            message=None
-            if rows or is_asking or is_looking
-            else self._teller.message(state, rows, self._opened),
+            message=self._teller.message(state, rows, self._opened) if is_empty else None,
             end=self._teller.end(state, is_asking=is_asking, last_page=self._fruitless),
             sends_to=self._search.host if self._search.is_wanted and self._can_ask else "",
         )
