@@ -7,7 +7,7 @@ runtime that takes a share of the whole device (vLLM) is refused where an earlie
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from engine.evidence import Estimate
 
 _OUTSIDE = (Region.HEADROOM, Region.FOREIGN)
+_BEFORE = "others"
 _MOST_TRIED = 64
 """Sets of devices tried for one model: beyond that they are all alike."""
 _ORDER = (Fit.FITS, Fit.TIGHT, Fit.UNKNOWN, Fit.DOES_NOT_FIT)
@@ -51,6 +52,13 @@ class Placed:
     sizing: Sizing
     """On those devices, with what earlier models hold counted among the others'."""
 
+    @property
+    def held_bytes(self) -> int:
+        """What it will really hold of its devices; the host's memory beside them not counted."""
+        machine = self.sizing.budget.machine
+        ranks = (r for r in self.sizing.budget.ranks if not _is_aside(r, machine))
+        return sum(_held(rank).likely_bytes for rank in ranks)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Together:
@@ -74,11 +82,15 @@ def together(tenants: Sequence[Tenant], machine: Machine) -> Together:
     hole is left to those that follow; where it fits nowhere, to where it comes nearest.
 
     Raises:
-        DeploymentError: a plan is impossible; names the field to correct.
+        DeploymentError: a plan is impossible; names its model and the field to correct.
     """
     found: list[Placed] = []
     for tenant in tenants:
-        placed = _place(tenant, machine)
+        try:
+            placed = _place(tenant, machine)
+        except DeploymentError as error:
+            message = tr("{model}: {problem}").format(model=tenant.model.id, problem=error.message)
+            raise DeploymentError(message, field=error.field) from error
         found.append(placed)
         machine = _after(placed, machine)
     return Together(tuple(found), machine)
@@ -90,27 +102,44 @@ def _place(tenant: Tenant, machine: Machine) -> Placed:
     tried: list[Placed] = []
     refused: DeploymentError | None = None
     for devices in _choices(tenant.deployment, machine):
+        if any(_fits(p) and len(p.devices) < len(devices) for p in tried):
+            break  # fewer devices do
         try:
             tried.append(_on(tenant, devices, machine))
         except DeploymentError as error:
             refused = error
     if refused is not None and not tried:
         raise refused
-    fitting = [p for p in tried if p.sizing.verdict.outcome in (Fit.FITS, Fit.TIGHT)]
+    fitting = [p for p in tried if _fits(p)]
     if fitting:
         return min(fitting, key=lambda p: (len(p.devices), p.sizing.verdict.margin_bytes))
     return max(tried, key=lambda p: p.sizing.verdict.margin_bytes)
+
+
+def _fits(placed: Placed) -> bool:
+    return placed.sizing.verdict.outcome in (Fit.FITS, Fit.TIGHT)
 
 
 def _choices(deployment: Deployment, machine: Machine) -> Iterator[tuple[int, ...]]:
     """Sets of devices for a plan: as many as it has ranks, and all of them."""
     there = range(len(machine.slots))
     wanted = min(deployment.ranks * deployment.data_parallel_size, len(machine.slots))
-    chosen = combinations(there, wanted)
-    yield from (devices for devices, _ in zip(chosen, range(_MOST_TRIED), strict=False))
+    tried: set[tuple[tuple[object, ...], ...]] = set()
+    for devices in islice(combinations(there, wanted), _MOST_TRIED):
+        alike = tuple(_figures(machine.slots[i]) for i in devices)
+        if alike not in tried:
+            tried.add(alike)
+            yield devices
     if wanted == 1 and len(there) > 1:
         # llama.cpp and Transformers spread over whatever devices they see.
         yield tuple(there)
+
+
+def _figures(slot: Slot) -> tuple[object, ...]:
+    """All of a slot that a plan depends on: of devices that are alike one is tried."""
+    device, others = slot.device, slot.foreign
+    held = (others.low_bytes, others.likely_bytes, others.high_bytes)
+    return (device.name, device.total_bytes, device.allocatable.likely_bytes, *held)
 
 
 def _on(tenant: Tenant, devices: tuple[int, ...], machine: Machine) -> Placed:
@@ -151,7 +180,7 @@ def _after(placed: Placed, machine: Machine) -> Machine:
     host = machine.host
     for rank in placed.sizing.budget.ranks:
         taken = _held(rank)
-        if rank.slot is used.host and rank.slot not in used.slots:
+        if _is_aside(rank, used):
             host = _with(host, taken, name)
             continue
         # Ranks lie on the slots in their order; the same device may appear twice as a value.
@@ -165,8 +194,21 @@ def _after(placed: Placed, machine: Machine) -> Machine:
     return replace(machine, slots=slots, host=host)
 
 
+def _is_aside(rank: RankBudget, machine: Machine) -> bool:
+    """Whether it stands for the host's memory beside the machine's devices."""
+    return rank.slot is machine.host and rank.slot not in machine.slots
+
+
 def _held(rank: RankBudget) -> Estimate:
     return total(entry.estimate for region, entry in rank.regions.items() if region not in _OUTSIDE)
+
+
+def holders(others: Estimate) -> tuple[Estimate, ...]:
+    """What a slot's ``foreign`` is made of: what was there before, then model by model."""
+    parts = others.parts
+    if len(parts) == 2 and parts[0].label == _BEFORE:
+        return (*holders(parts[0]), parts[1])
+    return (others,)
 
 
 def _with(slot: Slot, taken: Estimate, name: str) -> Slot:
@@ -176,5 +218,5 @@ def _with(slot: Slot, taken: Estimate, name: str) -> Slot:
         if others.high_bytes
         else name
     )
-    grown = total([others.named("others"), taken.named(name)], source)
+    grown = total([others.named(_BEFORE), taken.named(name)], source)
     return replace(slot, foreign=grown)

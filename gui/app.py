@@ -20,6 +20,7 @@ from engine.source.access import Access
 from engine.source.hub import HubClient
 from gui import example
 from gui.access import HubAccess
+from gui.adjoining import Adjoining
 from gui.browser.view import BrowserView
 from gui.comparing import Comparing
 from gui.crashing import Crashing
@@ -148,6 +149,7 @@ class App(QObject):
         self.expanding = Expanding(self)
         self.shelving = Shelving(self)
         self.simplifying = Simplifying(self)
+        self.adjoining = Adjoining(self)
         self.crashing = Crashing(self)
 
     def _undo_actions(self) -> tuple[QAction, QAction]:

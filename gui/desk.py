@@ -77,7 +77,13 @@ class Desk(QObject):
             (app.browser, app.view.strip, app.view.verdict, app.view.picture, app.view.tabs)
         )
         app.window.set_closers(
-            (app.loader.cancel, app.view.close_floating, app.trouble.dismiss, app.note.dismiss)
+            (
+                app.loader.cancel,
+                self._stop_picking,
+                app.view.close_floating,
+                app.trouble.dismiss,
+                app.note.dismiss,
+            )
         )
 
     def here_name(self) -> str:
@@ -194,6 +200,8 @@ class Desk(QObject):
     @Slot(object)
     def on_chosen(self, choice: Choice) -> None:
         """Load what was picked in the browser."""
+        if self._app.adjoining.take(choice):
+            return
         self._app.trouble.dismiss()
         self._stop_explaining()
         self._app.loader.load(choice.fetch)
@@ -214,6 +222,9 @@ class Desk(QObject):
     def _on_aged(self, age: str) -> None:
         if age:
             self._app.window.status_line.sampling.tell(f"Last sample {age}")
+
+    def _stop_picking(self) -> bool:
+        return self._app.adjoining.give_up()
 
     def _stop_explaining(self) -> None:
         """The first change of the plan, or the first model of the user's own."""

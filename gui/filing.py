@@ -15,9 +15,11 @@ from engine.devices import catalogue, plain
 from engine.errors import PlimsollError, UsageError
 from engine.fit.solve import limits
 from engine.source.by_hand import by_hand
+from engine.words import tr
 from gui.kit.about import AboutDialog, own_version
 from gui.kit.settings import PAGES
 from gui.sizing import present
+from gui.sizing.beside import sentences
 from gui.sizing.by_hand_dialog import ByHandDialog
 from gui.sizing.markdown import markdown
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from engine.source.by_hand import Measures
     from gui.app import App
+    from gui.sizing.view_model import State
 
 _MODEL_FILES = "Models (*.json *.safetensors *.gguf);;All files (*)"
 _RECORDINGS = "Recordings (*.jsonl);;All files (*)"
@@ -193,6 +196,7 @@ class Filing(QObject):
             plan=deployment,
             unit=state.unit,
             version=own_version(),
+            assumptions=_about_others(state),
         )
         recorded = self._app.watch.recorded if budget.machine.is_here else None
         document = compose(state.sizing, found, about, recorded)
@@ -237,3 +241,9 @@ class Filing(QObject):
         app.model.set_here(app.watch.machine())
         app.view.strip.set_devices(app.model.state.here.slots[0].device.name, catalogue.devices())
         app.view.strip.show_state(app.model.state)
+
+
+def _about_others(state: State) -> tuple[str, ...]:
+    """What runs beside the plan, which the report's command does not say."""
+    others = sentences(state.beside, state.unit)
+    return (*others, tr("The command below is that of this model alone.")) if others else ()

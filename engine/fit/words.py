@@ -354,7 +354,7 @@ def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, unit: UnitSystem) 
             label=label, one=_one(held, unit), share=share, first=first
         )
         return f"{note}{takes}{_queue(budget)}"
-    room = rank.slot.device.allocatable.likely_bytes - rank.slot.foreign.likely_bytes
+    room = max(0, rank.slot.device.allocatable.likely_bytes - rank.slot.foreign.likely_bytes)
     alone = rank.slot.foreign.basis is Basis.ASSUMED
     there = (
         tr("the device has {one}").format(one=_one(room, unit))

@@ -45,6 +45,7 @@ def row_menu(row: Row, model: BrowserViewModel, parent: QWidget) -> QMenu:
         QGuiApplication.clipboard().setText(row.reference)
 
     add(tr("Size this model"), open_row)
+    add(tr("Run it beside the model in the window"), partial(model.choose, row.key, beside=True))
     if model.files.may_have(row):
         add(tr("Show its files"), partial(model.files.show, row))
     add(tr("Remove from favourites") if kept else tr("Add to favourites"), turn_favourite)

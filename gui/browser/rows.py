@@ -66,6 +66,8 @@ class Choice:
 
     label: str
     fetch: Callable[[CancelToken], RawModel] = field(repr=False)
+    beside: bool = False
+    """Whether it is to run on the same machine as the model in the window."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

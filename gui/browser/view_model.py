@@ -277,15 +277,15 @@ class BrowserViewModel(QObject):
     def _loosen(self, group: Group) -> None:
         self.set_filters(self.state.wanted.filters.without(group))
 
-    def choose(self, key: str) -> None:
-        """Open a row."""
+    def choose(self, key: str, *, beside: bool = False) -> None:
+        """Open a row, or add it ``beside`` the model in the window."""
         self._opening = ""
         row = self.columns.get(key)
         if row is not None:
             self._reference = row.reference
             self.set_chosen(key)
-            is_asked = self.state.source is Source.HUB and row.afresh is not None
-            self.chosen.emit(Choice(row.key, row.afresh if is_asked and row.afresh else row.fetch))
+            afresh = row.afresh if self.state.source is Source.HUB else None
+            self.chosen.emit(Choice(row.key, afresh or row.fetch, beside))
 
     def choose_file(self, row: Row) -> None:
         """Open one file of a repository."""

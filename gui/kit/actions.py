@@ -162,6 +162,13 @@ COMMANDS = (
         "compare", "&Plan", "Add to com&pare", "Ctrl+D", "Put this plan beside others", section=True
     ),
     Command(
+        "beside",
+        "&Plan",
+        "Add a model &beside it…",
+        "",
+        "Let another model run on the same machine",
+    ),
+    Command(
         "launch",
         "&Plan",
         "&Launch command…",

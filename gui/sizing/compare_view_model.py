@@ -10,11 +10,10 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.errors import PlimsollError
 from engine.fit.solve import limits
-from engine.sizing import size
 from gui.kit.latest import LatestOnly
 from gui.kit.messages import sentence
+from gui.sizing.beside import answer
 from gui.sizing.comparison import MOST, Entry, Pinned
-from gui.sizing.plan import machine_for
 
 if TYPE_CHECKING:
     from engine.cancel import CancelToken
@@ -81,8 +80,7 @@ class CompareViewModel(QObject):
 
     def _entry(self, pinned: Pinned) -> Entry:
         try:
-            machine = machine_for(pinned.plan, self._here)
-            return Entry(pinned, size(pinned.model, pinned.plan.deployment, machine))
+            return Entry(pinned, answer(pinned.model, pinned.plan, self._here).sizing)
         except PlimsollError as error:
             return Entry(pinned, None, sentence(error))
 

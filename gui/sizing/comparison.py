@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Region
 from engine.runtimes import registry
 from engine.runtimes.loading import loaded
+from engine.words import tr_count
 from gui.kit import format as fmt
 from gui.kit.charts.captions import drawn_bytes, needed_bytes
 from gui.sizing.markdown import escaped
@@ -133,6 +134,12 @@ def _context(entry: Entry) -> int | None:
 
 
 def _device(entry: Entry) -> str:
+    others = len(entry.pinned.plan.beside)
+    beside = tr_count(", beside {count} model", ", beside {count} models", others)
+    return _machine(entry) + (beside.format(count=others) if others else "")
+
+
+def _machine(entry: Entry) -> str:
     plan, count = entry.pinned.plan, entry.pinned.plan.deployment.ranks
     if plan.device is not None:
         return entry.sizing.budget.machine.name if entry.sizing else plan.device

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gui.sizing import present
+from gui.sizing.beside import sentences
 
 if TYPE_CHECKING:
     from gui.sizing.view_model import State
@@ -21,6 +22,7 @@ def markdown(state: State) -> str:
     runtime = f"{plan.runtime} {plan.runtime_version or ''}".strip()
     tokens = f"{plan.concurrency} × {state.context or 0:,} tokens"
     lines = [f"**{words.headline}**", "", f"{where}; {runtime}, {tokens}. {words.detail}"]
+    lines += [escaped(told) for told in sentences(state.beside, state.unit)]
     for rank in range(len(budget.ranks)):
         title = f"Rank {rank}, {state.unit.value}" if len(budget.ranks) > 1 else state.unit.value
         lines += ["", f"| Region | {title} | Low – high | Least | Basis | How it is worked out |"]

@@ -23,6 +23,15 @@ FIRST_CONCURRENCY = 4
 GGUF_RUNTIME = "llama.cpp"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbour:
+    """A model that runs beside the planned one, on the same machine."""
+
+    model: Model
+    deployment: Deployment
+    assumes_context: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What the user chose: the deployment, where, and beside what."""
@@ -34,6 +43,8 @@ class Plan:
     """Whether to count the device as if nothing else ran on it."""
     assumes_context: bool = False
     """Whether nobody chose the context yet, so that it follows the runtime."""
+    beside: tuple[Neighbour, ...] = ()
+    """Other models on the same machine. They start before this one, in their order."""
 
     def with_(self, **changes: Any) -> Plan:
         """A copy with ``changes``."""
@@ -79,12 +90,15 @@ def assuming_context(plan: Plan, model: Model | None) -> Plan:
 def machine_for(plan: Plan, here: Machine) -> Machine:
     """Where the plan runs: this computer, a list of devices, or one device as often as ranks.
 
+    Where several models share it, as many devices as the largest of them takes.
+
     Raises:
         DeviceError: no device of that name.
     """
     if plan.device is None:
         return here.emptied() if plan.emptied else here
-    return catalogue.planned(plan.device, plan.deployment.ranks)
+    ranks = (plan.deployment.ranks, *(other.deployment.ranks for other in plan.beside))
+    return catalogue.planned(plan.device, max(ranks))
 
 
 def adapted(plan: Plan, model: Model) -> tuple[Plan, tuple[str, ...]]:

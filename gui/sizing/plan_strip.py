@@ -43,6 +43,8 @@ _COMBO_FRAME = 40
 """Frame, gaps and arrow of a combo box."""
 _WIDE = 1100
 """From this width the weight format says that it is the stored one."""
+_GAP = 12
+_TIGHT_GAP = 8
 _NARROW = 950
 """Below this width of the strip the gaps shrink."""
 
@@ -182,13 +184,12 @@ class PlanStrip(Ground):
         ):
             field.setFont(theme.font("body"))
             field.ensurePolished()
-            field.setFixedWidth(max(field.text_width(sample), self._caption_width(field)))
+            field.setFixedWidth(field.text_width(sample))
+        if self._is_simple:
+            # There is room for all of the caption.
+            caption = self._captions[self.at_once.objectName()].sizeHint().width()
+            self.at_once.setFixedWidth(max(self.at_once.width(), caption))
         self._want_widths()
-
-    def _caption_width(self, field: QWidget) -> int:
-        """What the caption wants in the simple view, where there is room for all of it."""
-        caption = self._captions.get(field.objectName())
-        return caption.sizeHint().width() if caption is not None and self._is_simple else 0
 
     def _want_widths(self) -> None:
         """Give the controls with long words the room they want where there is room."""
@@ -240,16 +241,20 @@ class PlanStrip(Ground):
 
     @override
     def minimumSizeHint(self) -> QSize:
-        # The chip gives its word up where the strip gets narrow, and must not keep it wide.
+        # What is given up where the strip gets narrow must not keep it wide: the chip's word,
+        # and some of the gaps.
         least = super().minimumSizeHint()
-        return QSize(least.width() - self.assumed.word_width, least.height())
+        items = (self._row.itemAt(i) for i in range(self._row.count()))
+        columns = [item for item in items if item is not None and not item.isEmpty()]
+        gaps = (self._row.spacing() - _TIGHT_GAP) * (len(columns) - 1)
+        return QSize(least.width() - self.assumed.word_width - gaps, least.height())
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shrink gaps and wishes where the strip is narrow."""
         super().resizeEvent(event)
         narrow = self.width() < _NARROW
-        self._row.setSpacing(8 if narrow else 12)
+        self._row.setSpacing(_TIGHT_GAP if narrow else _GAP)
         self._want_widths()
 
     def _on_runtime(self, choice: tuple[str, str]) -> None:

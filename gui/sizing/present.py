@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
@@ -13,11 +13,14 @@ from engine.evidence import Basis
 from engine.fit.judge import judge
 from engine.fit.verdict import Fit
 from engine.units import UnitSystem
+from engine.words import tr, tr_count
 from gui.kit import format as fmt
 from gui.kit.charts.captions import bound_sign, drawn_bytes
 from gui.sizing.explain import bound_words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from engine.architecture.model import Model
     from engine.budget.model import Budget, RankBudget, RegionBudget
     from engine.evidence import Estimate
@@ -30,7 +33,7 @@ COLORS = {
     Fit.DOES_NOT_FIT: "over",
     Fit.UNKNOWN: "unknown",
 }
-_ICONS = {
+ICONS = {
     Fit.FITS: "check",
     Fit.TIGHT: "triangle-alert",
     Fit.DOES_NOT_FIT: "x",
@@ -93,13 +96,47 @@ def verdict(state: State) -> Words:
         found = judge(state.sizing.budget, state.unit)
     margin = fmt.exact_bytes(abs(found.margin_bytes))
     side = "to spare" if found.margin_bytes >= 0 else "over"
-    return Words(
+    own = Words(
         COLORS[found.outcome],
-        _ICONS[found.outcome],
+        ICONS[found.outcome],
         found.headline,
         _capital(found.detail),
         f"{margin} {side}",
     )
+    return _together(state, own, found.outcome) if state.beside else own
+
+
+def _together(state: State, own: Words, outcome: Fit) -> Words:
+    """The plan's own answer, and beside what; or which of the others doesn't fit before it."""
+    others = [placed.tenant.model for placed in state.beside]
+    held = sum(placed.held_bytes for placed in state.beside)
+    beside = tr_count(
+        "{others} beside it holds {size}.", "{others} beside it hold {size}.", len(others)
+    ).format(others=short_names(others), size=fmt.size(held, state.unit, digits=1))
+    words = replace(own, detail=f"{beside} {own.detail}")
+    refused = Fit.DOES_NOT_FIT
+    worst = next((p for p in state.beside if p.sizing.verdict.outcome is refused), None)
+    if outcome is refused or worst is None:
+        return words
+    at = state.beside.index(worst)
+    verdict, name = judge(worst.sizing.budget, state.unit), title(worst.tenant.model)
+    over = fmt.size(max(0, -verdict.margin_bytes), state.unit, digits=1)
+    headline = tr("Doesn’t fit: {size} over for {model}").format(size=over, model=name)
+    if verdict.refusals:
+        headline = tr("{model} won’t start").format(model=name)
+    if at:
+        headline = tr("{answer} beside {others}").format(
+            answer=headline, others=short_names(others[:at])
+        )
+    return replace(words, color=COLORS[refused], icon=ICONS[refused], headline=headline)
+
+
+def short_names(models: Iterable[Model]) -> str:
+    """``Qwen2.5-7B and Llama-3.1-8B``, without their organisations."""
+    names = [title(model) for model in models]
+    if len(names) < 2:
+        return "".join(names)
+    return tr("{names} and {last}").format(names=", ".join(names[:-1]), last=names[-1])
 
 
 def change_margin(change: Change, unit: UnitSystem) -> str:
@@ -215,7 +252,7 @@ def _in_words(note: str, unit: UnitSystem) -> str:
 def _capital(text: str) -> str:
     """``text`` with a capital first, but not on names that are written small."""
     first = text.partition(" ")[0]
-    return text if first.startswith(_WRITTEN_SMALL) else text[:1].upper() + text[1:]
+    return text if first.startswith(_WRITTEN_SMALL) or "/" in first else text[:1].upper() + text[1:]
 
 
 def _number(rank: RankBudget, region: Region, unit: UnitSystem) -> str:

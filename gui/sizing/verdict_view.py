@@ -184,6 +184,7 @@ class ChangesRow(QWidget):
         """Offer the changes of ``state``."""
         for button in self._buttons:
             self._row.removeWidget(button)
+            button.hide()
             button.deleteLater()
         self._buttons = []
         for change in state.changes:

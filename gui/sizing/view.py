@@ -12,6 +12,7 @@ from gui.kit.charts.picture import MemoryPicture
 from gui.kit.charts.scene import scene_for
 from gui.kit.controls import Choice, ElidedLabel, Ground, Hairline, set_role
 from gui.sizing import present
+from gui.sizing.beside_row import BesideRow
 from gui.sizing.fit_map_model import FitMapModel
 from gui.sizing.fit_map_view import FitMapView
 from gui.sizing.header import HeaderBar
@@ -52,6 +53,7 @@ class SizingView(Ground):
         self._notices.setSpacing(0)
         self.header = HeaderBar()
         self.strip = PlanStrip(model)
+        self.beside = BesideRow(model)
         self.remark = ElidedLabel("small", name="remark")
         self.remark.setContentsMargins(16, 0, 16, 8)
         self.remark.hide()
@@ -97,6 +99,7 @@ class SizingView(Ground):
         outer.addLayout(self._notices)
         outer.addWidget(self.header)
         outer.addWidget(self.strip)
+        outer.addWidget(self.beside)
         outer.addWidget(self.remark)
         outer.addWidget(Hairline())
         outer.addWidget(self.splitter, 1)
@@ -124,6 +127,7 @@ class SizingView(Ground):
         self._theme = theme
         self.header.set_theme(theme)
         self.strip.set_theme(theme)
+        self.beside.set_theme(theme)
         self.verdict.set_theme(theme)
         self.picture.set_theme(theme)
         self.regions.set_theme(theme)
@@ -136,6 +140,7 @@ class SizingView(Ground):
         """Show the answer to the plan in force."""
         self.header.show_state(state)
         self.strip.show_state(state)
+        self.beside.show_state(state)
         self.verdict.show_state(state)
         self.regions.show_state(state)
         if state.sizing is not None:

@@ -7,26 +7,26 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QElapsedTimer, QObject, Signal, Slot
-from PySide6.QtGui import QUndoCommand, QUndoStack
-from typing_extensions import override
+from PySide6.QtGui import QUndoStack
 
 from engine.errors import PlimsollError
 from engine.fit.changes import changes
 from engine.fit.solve import limits
 from engine.runtimes.registry import RUNTIMES
-from engine.sizing import size
 from engine.units import UnitSystem
 from gui.kit.latest import LatestOnly
 from gui.kit.messages import sentence
 from gui.kit.throttle import Debounce
+from gui.sizing import beside
 from gui.sizing.plan import (
+    Neighbour,
     Plan,
     adapted,
     assuming_context,
     first_plan,
-    machine_for,
     with_runtime,
 )
+from gui.sizing.plan_edit import ADDED, REMOVED, EditPlan, Planned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,12 +38,11 @@ if TYPE_CHECKING:
     from engine.fit.solve import Limits
     from engine.fit.verdict import Fit
     from engine.sizing import Sizing
+    from engine.together import Placed
     from gui.kit.tasks import TaskRunner
 
 _log = logging.getLogger("plimsoll.gui")
 
-_MERGE_PAUSE_MS = 1000
-"""Edits of one control closer together than this are one step of undo."""
 _INVERSE_PAUSE_MS = 40
 """The limits are searched once a drag has paused this long."""
 
@@ -62,6 +61,8 @@ class State:
     problem_field: str = ""
     limits: Limits | None = None
     changes: tuple[Change, ...] = ()
+    beside: tuple[Placed, ...] = ()
+    """The other models of the machine, where they came to lie."""
     notes: tuple[str, ...] = ()
     """What loading a model changed in the plan, and what is to be known of it, a sentence each."""
 
@@ -184,6 +185,30 @@ class SizingViewModel(QObject):
         plan = self.state.plan.deploying(change.deployment)
         self._push(plan, f"change {change.label}")
 
+    def add_beside(self, model: Model) -> None:
+        """Let ``model`` run on the same machine, as a first plan of it with this runtime."""
+        state = self.state
+        mine = state.plan.deployment
+        first = with_runtime(first_plan(mine.runtime), mine.runtime, mine.runtime_version, model)
+        first, _ = adapted(first, model)
+        other = Neighbour(model, first.deployment, first.assumes_context)
+        self._push(beside.added(state.plan, other), f"{ADDED} {id(other)}")
+
+    def remove_beside(self, index: int) -> None:
+        """Take one of the other models off the machine."""
+        field = f"{REMOVED} {id(self.state.plan.beside[index])}"
+        self._push(beside.removed(self.state.plan, index), field)
+
+    def swap_beside(self, index: int) -> None:
+        """Plan one of the other models, with the one planned so far beside it."""
+        if self.state.model is not None:
+            model, plan = beside.swapped(self.state.model, self.state.plan, index)
+            before = Planned(self.state.plan, self.state.model)
+            after = Planned(plan, model)
+            self.undo_stack.push(
+                EditPlan(self.restore, before, after, "swap", self._clock.elapsed())
+            )
+
     def scale_context(self, steps: int) -> None:
         """Double the context ``steps`` times, or halve it."""
         context = self.state.context
@@ -193,11 +218,15 @@ class SizingViewModel(QObject):
 
     def _push(self, plan: Plan, field: str) -> None:
         if plan != self.state.plan:
-            self.undo_stack.push(_EditPlan(self, plan, field, self._clock.elapsed()))
+            before, after = Planned(self.state.plan), Planned(plan)
+            self.undo_stack.push(
+                EditPlan(self.restore, before, after, field, self._clock.elapsed())
+            )
 
-    def restore(self, plan: Plan) -> None:
-        """Put ``plan`` in force; for undo and redo."""
-        self._answer(replace(self.state, plan=plan, notes=()))
+    def restore(self, planned: Planned) -> None:
+        """Put a plan in force, for its model if it names one; for undo and redo."""
+        model = planned.model or self.state.model
+        self._answer(replace(self.state, plan=planned.plan, model=model, notes=()))
 
     def _answer(self, state: State) -> None:
         state = replace(state, problem="", problem_field="", limits=None, changes=())
@@ -205,8 +234,7 @@ class SizingViewModel(QObject):
             self._publish(state)
             return
         try:
-            machine = machine_for(state.plan, state.here)
-            sizing = size(state.model, state.plan.deployment, machine)
+            found = beside.answer(state.model, state.plan, state.here)
         except PlimsollError as error:
             words = _as_labelled(sentence(error), error.field)
             state = replace(state, problem=words, problem_field=error.field)
@@ -214,7 +242,7 @@ class SizingViewModel(QObject):
             _log.exception("sizing failed")
             state = replace(state, problem=sentence(error))
         else:
-            state = replace(state, machine=machine, sizing=sizing)
+            state = replace(state, machine=found.machine, sizing=found.sizing, beside=found.beside)
         self._inverse.cancel()
         if state.is_stale:
             self._search.cancel()
@@ -258,41 +286,6 @@ class SizingViewModel(QObject):
         self.changed.emit(state)
 
 
-class _EditPlan(QUndoCommand):
-    """One edit of the plan; successive edits of one control become one."""
-
-    def __init__(self, owner: SizingViewModel, plan: Plan, field: str, at_ms: int) -> None:
-        super().__init__(_TITLES.get(field, "change of the plan"))
-        self._owner = owner
-        self.before = owner.state.plan
-        self.after = plan
-        self.field = field
-        self.at_ms = at_ms
-
-    @override
-    def id(self) -> int:
-        return 1
-
-    @override
-    def mergeWith(self, other: QUndoCommand) -> bool:
-        if not isinstance(other, _EditPlan) or other.field != self.field:
-            return False
-        if other.at_ms - self.at_ms > _MERGE_PAUSE_MS:
-            return False
-        self.after = other.after
-        self.at_ms = other.at_ms
-        self.setObsolete(self.after == self.before)
-        return True
-
-    @override
-    def undo(self) -> None:
-        self._owner.restore(self.before)
-
-    @override
-    def redo(self) -> None:
-        self._owner.restore(self.after)
-
-
 def _as_labelled(words: str, field: str) -> str:
     """``words`` about a setting with the label of its control in place of its own name."""
     name = f"{field} = "
@@ -305,16 +298,4 @@ _LABELS = {
     "concurrency": "At once",
     "tensor_parallel_size": "Tensor parallel",
     "pipeline_parallel_size": "Pipeline parallel",
-}
-_TITLES = {
-    "runtime": "runtime",
-    "weights": "weight format",
-    "kv": "KV cache format",
-    "context": "context",
-    "concurrency": "requests at once",
-    "tp": "tensor parallelism",
-    "pp": "pipeline parallelism",
-    "device": "device",
-    "emptied": "now or emptied",
-    "fit map": "move on the fit map",
 }

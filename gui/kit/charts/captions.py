@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 from engine.budget.model import RankBudget, Region
 from engine.devices.device import Device, DeviceKind, Vendor
 from engine.evidence import Basis
+from engine.together import holders
 from engine.units import UnitSystem, format_bytes, format_gib
+from engine.words import tr
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from engine.budget.model import Budget
     from engine.evidence import Estimate
 
@@ -81,11 +85,11 @@ def reserve_text(device: Device, unit: UnitSystem) -> str:
 
 
 def captions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Caption, ...]:
-    """The lines in the bands of weights and KV cache."""
+    """The lines in the bands of other models, weights and KV cache."""
     foreign = drawn_bytes(rank, Region.FOREIGN)
     weights = drawn_bytes(rank, Region.WEIGHTS)
     bottom = foreign + weights
-    made: list[Caption] = []
+    made: list[Caption] = list(_neighbours(rank, unit))
     if words := _weights_texts(budget, rank):
         made.append(Caption(foreign, bottom, words))
     needed = needed_bytes(rank)
@@ -103,6 +107,26 @@ def captions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Captio
         made[-1] = Caption(middle, bottom + needed, made[-1].texts)
         made.append(Caption(bottom, middle, (left,)))
     return tuple(made)
+
+
+def others_edges(rank: RankBudget) -> tuple[int, ...]:
+    """Where one model's share of the others ends and the next one's begins."""
+    edges: list[int] = []
+    for holder in holders(rank.slot.foreign)[:-1]:
+        edges.append((edges[-1] if edges else 0) + holder.likely_bytes)
+    return tuple(edge for edge in edges if edge)
+
+
+def _neighbours(rank: RankBudget, unit: UnitSystem) -> Iterator[Caption]:
+    """A line in the share of each model that runs beside the plan's."""
+    bottom, *models = holders(rank.slot.foreign)
+    low = bottom.likely_bytes
+    for model in models:
+        high = low + model.likely_bytes
+        name, size = model.label.rsplit("/", 1)[-1], format_gib(model.likely_bytes, unit)
+        words = tr("{model} beside it: {size}").format(model=name, size=size)
+        yield Caption(low, high, (words, name, size))
+        low = high
 
 
 def _weights_texts(budget: Budget, rank: RankBudget) -> tuple[str, ...]:

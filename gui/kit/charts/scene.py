@@ -7,6 +7,7 @@ ask it questions. Positions are bytes from the bottom of the stack.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction
@@ -47,6 +48,8 @@ class Segment:
     is_open: bool
     """Whether only the lower edge is known: drawn as a bracket that is open above."""
     tooltip: str
+    edges: tuple[int, ...] = ()
+    """Where it is divided: between the models beside the plan's."""
 
     @property
     def size_bytes(self) -> int:
@@ -57,7 +60,8 @@ class Segment:
     def parts(self) -> tuple[tuple[int, int, bool], ...]:
         """Lower and upper edge of what is needed and of what is spare; whether it is spare."""
         if self.spare_from_bytes is None:
-            return ((self.bottom_bytes, self.top_bytes, False),)
+            ends = (self.bottom_bytes, *self.edges, self.top_bytes)
+            return tuple((low, high, False) for low, high in pairwise(ends))
         return (
             (self.bottom_bytes, self.spare_from_bytes, False),
             (self.spare_from_bytes, self.top_bytes, True),
@@ -250,6 +254,7 @@ def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segme
                 high_bytes=bottom + (drawn if grown else estimate.high_bytes),
                 is_open=is_open,
                 tooltip=f"{region.label}: {drawn:,} bytes. {rank.regions[region].note}",
+                edges=captions.others_edges(rank) if region is Region.FOREIGN else (),
             )
         )
         bottom += drawn

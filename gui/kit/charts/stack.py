@@ -44,7 +44,7 @@ def fill_segment(
         top = max(scale.y(high), scale.top)
         bottom = min(scale.y(low), scale.bottom)
         rect = canvas.snapped(QRectF(left, top, width, bottom - top))
-        at_top = high == segment.top_bytes
+        at_top = high == segment.top_bytes or high in segment.edges
         if at_top and rect.height() > 2 and segment.region is not Region.HEADROOM:
             rect.setTop(rect.top() + 1)
         with_ink = inks.ink(

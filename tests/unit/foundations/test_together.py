@@ -9,10 +9,10 @@ from engine.cancel import CancelToken
 from engine.contract.desk import Desk
 from engine.contract.respond import respond
 from engine.deployment.spec import Deployment
-from engine.errors import PlimsollError
+from engine.errors import DeploymentError, PlimsollError
 from engine.fit.verdict import Fit
 from engine.sizing import size
-from engine.together import Tenant, together
+from engine.together import Tenant, holders, together
 from tests.helpers.published import GIB, H100, RTX_4090, machine, model
 
 CHAT = Tenant(model("Llama-3.1-8B"), Deployment(runtime="transformers", max_model_len=8192))
@@ -116,3 +116,20 @@ def test_that_a_wrong_companion_is_named(
     with pytest.raises(PlimsollError, match=words.replace("[", r"\[")) as caught:
         respond(Desk(CancelToken()), PAIR | changed)
     assert caught.value.field == field
+
+
+def test_that_an_impossible_plan_is_named_with_its_model() -> None:
+    impossible = Tenant(CHAT.model, Deployment(tensor_parallel_size=7))
+    with pytest.raises(DeploymentError, match=r"^Llama-3\.1-8B: ") as raised:
+        together((DRAFT, impossible), machine(RTX_4090, 8))
+    assert raised.value.field == "tensor_parallel_size"
+
+
+def test_that_what_it_holds_is_told_model_by_model() -> None:
+    found = together((CHAT, DRAFT), machine(RTX_4090, foreign_bytes=GIB))
+    before, *models = holders(found.machine.slots[0].foreign)
+    assert before.likely_bytes == GIB
+    ranks = [placed.sizing.budget.ranks[0] for placed in found.placed]
+    assert [m.likely_bytes for m in models] == [held(rank) for rank in ranks]
+    assert [m.label for m in models] == [CHAT.model.id, DRAFT.model.id]
+    assert [placed.held_bytes for placed in found.placed] == [held(rank) for rank in ranks]
