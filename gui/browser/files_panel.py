@@ -65,6 +65,7 @@ class FilesPanel(QWidget):
         self.list.left.connect(self.closed)
         files.changed.connect(self._on_changed)
         self.set_theme(theme)
+        self._on_changed(files.state)
 
     def _build(self) -> None:
         side = 12 if self._stands_alone else 0

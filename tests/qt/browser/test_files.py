@@ -140,6 +140,24 @@ def test_that_the_pane_of_the_expanded_browser_lists_and_opens_files(
     assert not panel.isVisible()
 
 
+def test_that_a_pane_made_later_shows_what_is_listed_already(
+    open_browser, qtbot, hub, card, repository
+):
+    view = open_browser()
+    view.set_plan(PLAN, card)
+    find(qtbot, view)
+    view.model.files.show(view.model.state.rows[0])
+    settle(qtbot, view)
+    expanded = ExpandedBrowser(view.model, load_theme("light"))
+    qtbot.addWidget(expanded)
+    expanded.resize(1440, 840)
+    expanded.show()
+    panel = expanded.detail.files.panel
+    assert panel.isVisible()
+    check_files(panel, repository)
+    assert not expanded.findChild(QPushButton, "detail files act").isVisible()
+
+
 def test_that_files_are_judged_by_the_plan_there_is(open_browser, qtbot, hub, card, repository):
     view = open_browser()
     view.set_plan(PLAN, card)
