@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.budget.model import Region
-from engine.units import UnitSystem
+from engine.units import UnitSystem, format_gib
 from gui.kit.badge import paint_badge
 from gui.kit.charts import inks
 from gui.kit.charts.axis import tick_values
@@ -214,7 +214,7 @@ class _Delegate(QStyledItemDelegate):
         )
         _name(painter, place, columns, item, theme)
         if item.panel is not None:
-            _bar(painter, place, columns, item.panel, model.axis_bytes, theme)
+            _bar(painter, place, columns, item.panel, model, theme)
         _figures(painter, place, columns, item, theme)
         focused = QStyle.StateFlag.State_HasFocus
         if state & focused:
@@ -293,10 +293,10 @@ def _bar(
     place: QRect,
     columns: Columns,
     panel: Panel,
-    axis_bytes: float,
+    model: PlansModel,
     theme: Theme,
 ) -> None:
-    scale = _scale(columns, axis_bytes)
+    scale = _scale(columns, model.axis_bytes)
     height = round(place.height() * 0.46)
     top = place.top() + (place.height() - 1 - height) // 2
     for segment in panel.segments:
@@ -317,10 +317,12 @@ def _bar(
         painter.setPen(QPen(theme.color("over"), 2))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(over.adjusted(1, 1, -1, -1))
-    _load_line(painter, place, scale, panel, theme)
+    _load_line(painter, place, scale, panel, model.unit, theme)
 
 
-def _load_line(painter: QPainter, place: QRect, scale: Scale, panel: Panel, theme: Theme) -> None:
+def _load_line(
+    painter: QPainter, place: QRect, scale: Scale, panel: Panel, unit: UnitSystem, theme: Theme
+) -> None:
     x = place.left() + round(scale.y(panel.load_line_bytes))
     color = theme.color("chart.loadline")
     painter.fillRect(QRect(x - 1, place.top() + 8, 2, place.height() - 17), color)
@@ -331,7 +333,7 @@ def _load_line(painter: QPainter, place: QRect, scale: Scale, panel: Panel, them
     painter.drawEllipse(QPoint(x, middle), _MARK_RADIUS, _MARK_RADIUS)
     font = theme.font("caption.num")
     painter.setFont(font)
-    text = panel.summary.rsplit(" of ", 1)[-1].split(" ")[0]
+    text = format_gib(panel.load_line_bytes, unit, digits=1, unit=False)
     metrics = QFontMetrics(font)
     row = QRect(0, 0, metrics.horizontalAdvance(text) + 6, metrics.height())
     row.moveCenter(QPoint(0, middle))

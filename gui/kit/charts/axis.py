@@ -10,6 +10,7 @@ from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF
 
 from engine.units import UnitSystem, format_gib
+from engine.words import figures, tr, tr_later
 from gui.kit.charts.labels import steps
 from gui.kit.charts.pens import LEFT, RIGHT
 
@@ -23,6 +24,11 @@ _LEAST_RUN_TICK_PX = 56
 """For a recording, whose ticks are bare numbers."""
 _TICK = 5
 _MINUS = "\N{MINUS SIGN}"
+_TIME_UNITS = (
+    (tr_later("{time} h"), 3600),
+    (tr_later("{time} min"), 60),
+    (tr_later("{time} s"), 1),
+)
 _TIME_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200)
 
 
@@ -63,7 +69,9 @@ def tick_values(scale: Scale, unit: UnitSystem, least_px: float) -> list[tuple[f
     digits = 0 if step >= 1 else 1 if step >= 0.1 else 2
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
-    return [(i * step * unit.factor, f"{i * step:,.{digits}f}") for i in range(first, last + 1)]
+    return [
+        (i * step * unit.factor, figures(f"{i * step:,.{digits}f}")) for i in range(first, last + 1)
+    ]
 
 
 def memory_axis(
@@ -150,18 +158,18 @@ def _time_ticks(window: TimeWindow, width: float) -> list[tuple[float, str]]:
     fitting = (s for s in _TIME_STEPS_S if s >= least and span / s <= most)
     step = next(fitting, _TIME_STEPS_S[-1])
     count = math.floor(span / step + 1e-9)
-    name, factor = next((n, f) for n, f in (("h", 3600), ("min", 60), ("s", 1)) if step % f == 0)
+    words, factor = next((words, f) for words, f in _TIME_UNITS if step % f == 0)
     made: list[tuple[float, str]] = []
     for index in range(count + 1):
         value = index * step // factor
         first = index in {0, count}
         if window.from_start:
-            made.append(
-                (window.start_s + index * step, f"{value} {name}" if index == 0 else str(value))
-            )
+            word = tr(words).format(time=value) if index == 0 else str(value)
+            made.append((window.start_s + index * step, word))
         else:
-            word = f"{_MINUS}{value} {name}" if first or count <= 2 else f"{_MINUS}{value}"
-            made.append((window.end_s - index * step, "now" if index == 0 else word))
+            back = f"{_MINUS}{value}"
+            word = tr(words).format(time=back) if first or count <= 2 else back
+            made.append((window.end_s - index * step, tr("now") if index == 0 else word))
     return made if window.from_start else made[::-1]
 
 

@@ -10,7 +10,7 @@ from engine.devices.device import Device, DeviceKind, Vendor
 from engine.evidence import Basis
 from engine.together import holders
 from engine.units import UnitSystem, format_bytes, format_gib
-from engine.words import tr
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from engine.budget.model import Budget
     from engine.evidence import Estimate
 
-_ALLOCATORS = {
-    Vendor.NVIDIA: "that CUDA can allocate",
-    Vendor.AMD: "that ROCm can allocate",
-    Vendor.INTEL: "that the driver can allocate",
-    Vendor.APPLE: "that Metal lets the GPU use",
-    Vendor.CPU: "of memory for programs",
+_LOAD_LINES = {
+    Vendor.NVIDIA: tr_later("Load line: {size} that CUDA can allocate"),
+    Vendor.AMD: tr_later("Load line: {size} that ROCm can allocate"),
+    Vendor.INTEL: tr_later("Load line: {size} that the driver can allocate"),
+    Vendor.APPLE: tr_later("Load line: {size} that Metal lets the GPU use"),
+    Vendor.CPU: tr_later("Load line: {size} of memory for programs"),
 }
 _LONGEST_NOTE = 60
 
@@ -62,9 +62,9 @@ def load_texts(device: Device, unit: UnitSystem) -> tuple[str, ...]:
     """What stands at the load line, longest wording first."""
     size = format_gib(device.allocatable.likely_bytes, unit)
     return (
-        f"Load line: {size} {_ALLOCATORS[device.vendor]}",
-        f"Load line: {size}",
-        "Load line",
+        tr(_LOAD_LINES[device.vendor]).format(size=size),
+        tr("Load line: {size}").format(size=size),
+        tr("Load line"),
     )
 
 
@@ -72,7 +72,7 @@ def reserve_label(device: Device) -> str:
     """Who keeps what lies between the load line and the device's total."""
     if device.vendor is Vendor.APPLE:
         return "macOS"
-    return "Driver" if device.kind is DeviceKind.DISCRETE else "System"
+    return tr("Driver") if device.kind is DeviceKind.DISCRETE else tr("System")
 
 
 def reserve_text(device: Device, unit: UnitSystem) -> str:
@@ -80,8 +80,9 @@ def reserve_text(device: Device, unit: UnitSystem) -> str:
     if device.kind is DeviceKind.DISCRETE:
         return ""
     kept = format_gib(device.total_bytes - device.allocatable.likely_bytes, unit)
-    who = "macOS keeps" if device.vendor is Vendor.APPLE else "the system keeps"
-    return f"{kept} that {who} for itself and for apps"
+    if device.vendor is Vendor.APPLE:
+        return tr("{size} that macOS keeps for itself and for apps").format(size=kept)
+    return tr("{size} that the system keeps for itself and for apps").format(size=kept)
 
 
 def captions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Caption, ...]:
@@ -97,12 +98,15 @@ def captions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Captio
     if needed > 0:
         made.append(Caption(bottom, bottom + needed, _needed_texts(budget, needed, unit)))
     if rank.has_pool and pool > needed:
-        spare = f"{format_gib(pool - needed, unit)} spare"
-        words = (f"{spare} in the pool", spare)
+        spare = format_gib(pool - needed, unit)
+        words = (
+            tr("{size} spare in the pool").format(size=spare),
+            tr("{size} spare").format(size=spare),
+        )
         made.append(Caption(bottom + needed, bottom + pool, words))
     elif rank.has_pool and pool < needed:
         # Below the line of what is needed, in the same band.
-        left = f"{format_gib(pool, unit)} are left for it"
+        left = tr("{size} are left for it").format(size=format_gib(pool, unit))
         middle = bottom + needed // 2
         made[-1] = Caption(middle, bottom + needed, made[-1].texts)
         made.append(Caption(bottom, middle, (left,)))
@@ -136,27 +140,37 @@ def _weights_texts(budget: Budget, rank: RankBudget) -> tuple[str, ...]:
     for size in (s.likely_bytes for s in sums if s.is_point):
         # Buffers beside the tensors are part of the figure, not of the product.
         if parameters and size > parameters and size % parameters == 0:
-            return (f"{parameters:,} parameters × {size // parameters} bytes",)
-    return (region.note,) if region.note and len(region.note) <= _LONGEST_NOTE else ()
+            words = tr("{parameters} parameters × {each} bytes")
+            return (words.format(parameters=grouped(parameters), each=size // parameters),)
+    note = tr(region.note)
+    return (note,) if note and len(note) <= _LONGEST_NOTE else ()
 
 
 def _needed_texts(budget: Budget, needed: int, unit: UnitSystem) -> tuple[str, ...]:
     plan = budget.deployment
     each = budget.sequence_state.bytes_per_token
     size = format_gib(needed, unit)
+    only = tr("{size} needed").format(size=size)
     if plan.max_model_len is None and plan.live_tokens is None:
-        return (f"{size} needed",)
+        return (only,)
     if plan.live_tokens is not None and plan.live_tokens < (plan.max_model_len or 0):
         # vLLM asks for room for one request of full length, whatever is live.
-        return (f"{size} needed",)
+        return (only,)
     tokens = plan.live_tokens or plan.concurrency * (plan.max_model_len or 0)
     # Block rounding may add a little; the product must give what is shown as needed.
     if each and format_gib(tokens * each, unit) == size:
-        product = f"{tokens:,} tokens × {format_bytes(each, unit, _digits(each, unit))} = {size}"
-        return (f"{product} needed", product, f"{size} needed")
+        per_token = format_bytes(each, unit, _digits(each, unit))
+        figures = {"tokens": grouped(tokens), "each": per_token, "size": size}
+        return (
+            tr("{tokens} tokens × {each} = {size} needed").format(**figures),
+            tr("{tokens} tokens × {each} = {size}").format(**figures),
+            only,
+        )
     if plan.live_tokens is None and plan.concurrency > 1:
-        return (f"{plan.concurrency} × {plan.max_model_len:,} tokens need {size}", f"{size} needed")
-    return (f"{tokens:,} tokens need {size}", f"{size} needed")
+        words = tr("{requests} × {tokens} tokens need {size}")
+        length = grouped(plan.max_model_len or 0)
+        return (words.format(requests=plan.concurrency, tokens=length, size=size), only)
+    return (tr("{tokens} tokens need {size}").format(tokens=grouped(tokens), size=size), only)
 
 
 def _digits(size_bytes: int, unit: UnitSystem) -> int:

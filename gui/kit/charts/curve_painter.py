@@ -10,6 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPainterPath, QPolygonF
 
 from engine.budget.model import STACK_ORDER
 from engine.units import format_gib
+from engine.words import tr
 from gui.kit.charts import inks
 from gui.kit.charts.axis import tick_values
 from gui.kit.charts.callouts import beside, box_size, callout, mark
@@ -203,7 +204,7 @@ def _longest(canvas: Canvas, scene: CurveScene, places: CurvePlaces) -> None:
     theme, plot = canvas.theme, places.plot
     x = canvas.snap(places.x.at(scene.longest))
     canvas.line(QLineF(x, plot.top(), x, plot.bottom()), theme.color("map.contour"), 1, dash=(5, 4))
-    words = f"Fits up to {count(scene.longest)}"
+    words = tr("Fits up to {tokens}").format(tokens=count(scene.longest))
     small = theme.font("caption")
     box = box_size(words, small)
     box.moveBottom(plot.top() - 1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QImage, QPainter, QPainterPath, QPen, QPolygonF
 
+from engine.words import grouped, tr
 from gui.kit.charts import inks
 from gui.kit.charts.callouts import (
     MARK_REACH,
@@ -126,7 +127,8 @@ def axis_of_contexts(canvas: Canvas, plot: QRectF, axis: LogAxis) -> None:
         canvas.text(row, tokens_short(tokens), font, ink, Qt.AlignmentFlag.AlignCenter)
     title = QRectF(plot.left(), plot.bottom() + _TICK + 2 + height, plot.width(), height + 2)
     small, soft = theme.font("small"), theme.color("text.secondary")
-    canvas.text(title, "Context, tokens per request", small, soft, Qt.AlignmentFlag.AlignCenter)
+    words = tr("Context, tokens per request")
+    canvas.text(title, words, small, soft, Qt.AlignmentFlag.AlignCenter)
 
 
 def _axis_of_requests(canvas: Canvas, places: MapPlaces) -> None:
@@ -138,7 +140,7 @@ def _axis_of_requests(canvas: Canvas, places: MapPlaces) -> None:
         y = canvas.snap(min(max(places.y.at(requests), plot.top()), plot.bottom() - 1))
         canvas.line(QLineF(plot.left() - _TICK, y, plot.left(), y), edge)
         row = QRectF(plot.left() - 60, y - height / 2, 60 - _TICK - 4, height)
-        canvas.text(row, f"{requests:,}", font, ink, RIGHT)
+        canvas.text(row, grouped(requests), font, ink, RIGHT)
     canvas.painter.save()
     canvas.painter.translate(plot.left() - 46 * theme.text_scale, plot.center().y())
     canvas.painter.rotate(-90)
@@ -146,7 +148,7 @@ def _axis_of_requests(canvas: Canvas, places: MapPlaces) -> None:
     small, soft = theme.font("small"), theme.color("text.secondary")
     canvas.painter.setFont(small)
     canvas.painter.setPen(soft)
-    canvas.painter.drawText(row, Qt.AlignmentFlag.AlignCenter, "Requests at once")
+    canvas.painter.drawText(row, Qt.AlignmentFlag.AlignCenter, tr("Requests at once"))
     canvas.painter.restore()
 
 
@@ -183,7 +185,7 @@ def _limits(canvas: Canvas, scene: MapScene, places: MapPlaces) -> None:
 def _limit_words(canvas: Canvas, scene: MapScene, places: MapPlaces, taken: list[QRectF]) -> None:
     font = canvas.theme.font("caption")
     for line, text, shares in (
-        (scene.map.limit, "Limit of this plan", (0.16, 0.3, 0.08, 0.45, 0.6, 0.75, 0.9)),
+        (scene.map.limit, tr("Limit of this plan"), (0.16, 0.3, 0.08, 0.45, 0.6, 0.75, 0.9)),
         (scene.alternative, scene.alternative_text, (0.4, 0.55, 0.25, 0.7, 0.12, 0.85)),
     ):
         if len(line) < 2:
@@ -201,7 +203,7 @@ def _limit_words(canvas: Canvas, scene: MapScene, places: MapPlaces, taken: list
 def _area_words(canvas: Canvas, scene: MapScene, places: MapPlaces, taken: list[QRectF]) -> None:
     font = canvas.theme.font("body.strong")
     metrics = QFontMetricsF(font)
-    words = ("Fits", "Doesn’t fit", scene.other)
+    words = (tr("Fits"), tr("Doesn’t fit"), scene.other)
     lines = [*_along(scene.map.limit, places), *_along(scene.alternative, places)]
     for text, belongs, share in zip(words, _AREAS, _middles(scene.map), strict=True):
         middle = share and QPointF(

@@ -10,6 +10,7 @@ from PySide6.QtGui import QFontMetricsF
 
 from engine.budget.model import Region
 from engine.units import GIB
+from engine.words import tr_later
 from gui.kit.charts.labels import capacity, spread
 
 if TYPE_CHECKING:
@@ -34,6 +35,16 @@ _LENS_TOTAL_WITHIN = 4 * GIB
 _LENS_OVER_STACK = GIB // 2
 _NAME_TO_VALUE = 12
 _VALUE_TO_BAR = 34
+_STACK_TITLES = (
+    tr_later("Top of the stack, magnified"),
+    tr_later("Top, magnified"),
+    tr_later("Magnified"),
+)
+_THIN_TITLES = (
+    tr_later("Thin regions, magnified"),
+    tr_later("Thin, magnified"),
+    tr_later("Magnified"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +109,7 @@ class LensLayout:
     box: QRectF
     scale: Scale
     title: tuple[str, ...]
-    """Wordings, longest first."""
+    """Wordings, longest first; translated where they are written."""
     link_x: float
 
 
@@ -270,6 +281,5 @@ def _lens(panel: Panel, scale: Scale, box: QRectF, link_x: float) -> LensLayout 
     low = max(0.0, start - lead)
     high = min(float(top), low + widest)
     at_top = high >= panel.stack_bytes and panel.stack_bytes > panel.load_line_bytes * 0.9
-    what = "Top of the stack" if at_top else "Thin regions"
-    title = (f"{what}, magnified", f"{what.split(maxsplit=1)[0]}, magnified", "Magnified")
+    title = _STACK_TITLES if at_top else _THIN_TITLES
     return LensLayout(box, Scale(low, high, box.top(), box.bottom()), title, link_x)

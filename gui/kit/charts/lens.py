@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPolygonF
 
 from engine.budget.model import Region
 from engine.units import UnitSystem, format_gib
+from engine.words import tr
 from gui.kit.charts import inks, stack
 from gui.kit.charts.axis import tick_values
 from gui.kit.charts.pens import LEFT, RIGHT
@@ -36,12 +37,12 @@ def paint(canvas: Canvas, place: PanelLayout, lens: LensLayout, unit: UnitSystem
 
 
 def title(canvas: Canvas, lens: LensLayout, texts: tuple[str, ...]) -> None:
-    """The words over the lens."""
+    """The words over the lens: the longest of ``texts`` that has room, in the language."""
     font = canvas.theme.font("caption")
     height = QFontMetricsF(font).height()
     room = lens.box.width() + 34 * canvas.theme.text_scale
     row = QRectF(lens.box.left(), lens.box.top() - height - 5, room, height)
-    words = canvas.fitting(texts, font, room)
+    words = canvas.fitting([tr(text) for text in texts], font, room)
     canvas.text(row, words, font, canvas.theme.color("text.secondary"))
 
 

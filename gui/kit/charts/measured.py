@@ -13,6 +13,7 @@ from PySide6.QtGui import QFontMetricsF
 
 from engine.budget.model import Region
 from engine.units import GIB, UnitSystem, format_gib
+from engine.words import tr
 from gui.kit.charts import traces
 from gui.kit.charts.pens import RIGHT
 from gui.kit.charts.series import Sample, Series
@@ -109,7 +110,7 @@ def _kv_words(canvas: Canvas, place: PanelLayout, live: Live) -> None:
         return
     font = canvas.theme.font("caption.strong")
     metrics = QFontMetricsF(font)
-    text = "KV cache in use"
+    text = tr("KV cache in use")
     width, height = metrics.horizontalAdvance(text), metrics.height()
     row = QRectF(place.time.right() - 76 - width, 0, width, height)
     if row.left() < place.time.left() + 24:
@@ -173,9 +174,10 @@ def note(
         return
     font = canvas.theme.font("small.num")
     size = format_gib(used, unit)
-    texts = (f"Measured now: {size}",)
+    texts = (tr("Measured now: {size}").format(size=size),)
     if is_idle(place.panel, live):
-        texts = (f"{texts[0]}, nothing of this plan is running", *texts)
+        idle = tr("Measured now: {size}, nothing of this plan is running").format(size=size)
+        texts = (idle, *texts)
     text = canvas.fitting(texts, font, place.time.width() - 16)
     height, width = QFontMetricsF(font).height(), QFontMetricsF(font).horizontalAdvance(text)
     y = place.scale.y(used)
@@ -231,17 +233,19 @@ def hairline(canvas: Canvas, place: PanelLayout, live: Live) -> None:
 def _sample_words(sample: Sample, live: Live) -> list[str]:
     """The figures of one moment, most important first."""
     if sample.used_bytes is None:
-        return ["no measurement"]
-    made = [f"{format_gib(sample.used_bytes, live.unit)} in use"]
+        return [tr("no measurement")]
+    made = [tr("{size} in use").format(size=format_gib(sample.used_bytes, live.unit))]
     if live.wall_offset_s is not None:
         clock = time.localtime(sample.time_s + live.wall_offset_s)
         made.insert(0, time.strftime("%H:%M:%S", clock))
     if sample.plan_bytes:
         others = max(0, sample.used_bytes - sample.plan_bytes)
-        made.append(f"this plan {format_gib(sample.plan_bytes, live.unit, unit=False)}")
-        made.append(f"others {format_gib(others, live.unit, unit=False)}")
+        plan = format_gib(sample.plan_bytes, live.unit, unit=False)
+        made.append(tr("this plan {size}").format(size=plan))
+        made.append(tr("others {size}").format(size=format_gib(others, live.unit, unit=False)))
     if sample.kv_bytes is not None:
-        made.append(f"KV cache {format_gib(sample.kv_bytes, live.unit, unit=False)}")
+        kv = format_gib(sample.kv_bytes, live.unit, unit=False)
+        made.append(tr("KV cache {size}").format(size=kv))
     return made
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF
 
+from engine.words import tr, tr_later
 from gui.kit.charts import measured
 
 if TYPE_CHECKING:
@@ -18,11 +19,17 @@ if TYPE_CHECKING:
 
 NOTES = (
     (
-        "What the plan will hold",
-        "The bar at the left, region by region. Each edge runs on as a band.",
+        tr_later("What the plan will hold"),
+        tr_later("The bar at the left, region by region. Each edge runs on as a band."),
     ),
-    ("The load line", "All that programs can get. The driver or the system keeps the rest."),
-    ("What is held now", "Measured once a second, over the same bands."),
+    (
+        tr_later("The load line"),
+        tr_later("All that programs can get. The driver or the system keeps the rest."),
+    ),
+    (
+        tr_later("What is held now"),
+        tr_later("Measured once a second, over the same bands."),
+    ),
 )
 _RADIUS = 9
 _INDENT = 18
@@ -43,7 +50,7 @@ def paint(canvas: Canvas, place: PanelLayout, used: int | None) -> None:
     for number, row in enumerate(_rows(canvas, place)):
         if _crossed(place, [row]):
             canvas.painter.fillRect(canvas.snapped(row), theme.color("surface.base"))
-        head, text = NOTES[number]
+        head, text = (tr(words) for words in NOTES[number])
         upper = QRectF(row.left() + 2 * _RADIUS + 10, row.top(), row.width(), line)
         lower = QRectF(upper.left(), upper.bottom(), row.width(), row.bottom() - upper.bottom())
         canvas.text(upper, head, title, theme.color("text.primary"))
@@ -61,7 +68,7 @@ def _rows(canvas: Canvas, place: PanelLayout) -> list[QRectF]:
     title = QFontMetricsF(canvas.theme.font("body.strong"))
     words = QFontMetricsF(canvas.theme.font("small"))
     height = title.height() + words.height()
-    width = max(words.horizontalAdvance(text) for _head, text in NOTES) + 2 * _RADIUS + 14
+    width = max(words.horizontalAdvance(tr(text)) for _head, text in NOTES) + 2 * _RADIUS + 14
     top = place.scale.y(place.panel.load_line_bytes) + 12
     bottom = place.time.bottom() - 2 * _RADIUS
     most = min(_MOST_STEP, (bottom - top - height) / (len(NOTES) - 1))

@@ -12,6 +12,8 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from engine.budget.model import Region
+from engine.units import format_gib
+from engine.words import tr_later
 from gui.kit.charts import axis, inks, lens, measured, notes, stack, table
 from gui.kit.charts.pens import RIGHT, Canvas
 
@@ -23,7 +25,11 @@ if TYPE_CHECKING:
 
 _MARK_FROM_AXIS = 17
 _MARK_RADIUS = 7
-_LAST_MINUTE = ("The last minute, magnified", "Last minute, magnified", "Magnified")
+_LAST_MINUTE = (
+    tr_later("The last minute, magnified"),
+    tr_later("Last minute, magnified"),
+    tr_later("Magnified"),
+)
 _HIGHLIGHT = 0.28
 """Tint of the band of the region that is pointed at or selected."""
 
@@ -155,7 +161,8 @@ def _title(canvas: Canvas, place: PanelLayout, unit: UnitSystem, used: int | Non
     canvas.text(row, panel.title, bold, theme.color("text.primary"))
     room = row.width() - QFontMetricsF(bold).horizontalAdvance(panel.title) - 8
     summary = panel.summary if used is None else panel.summary_of(used, unit)
-    words = canvas.fitting((summary, summary.split(" of ")[0]), fullest, room)
+    held = format_gib(panel.held_bytes if used is None else used, unit, digits=1, unit=False)
+    words = canvas.fitting((summary, held), fullest, room)
     color = theme.color("text.primary" if panel.is_fullest else "text.secondary")
     canvas.text(row, words, fullest, color, RIGHT)
 

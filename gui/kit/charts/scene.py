@@ -15,6 +15,7 @@ from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.devices.device import DeviceKind
 from engine.evidence import Basis
 from engine.units import UnitSystem, format_gib
+from engine.words import grouped, tr
 from gui.kit.charts import captions
 from gui.kit.charts.plan_share import Planned
 
@@ -89,7 +90,8 @@ class Panel:
     reserve_text: str
     over_bytes: int
     """How far the stack rises above the load line; 0 if it doesn't."""
-    over_text: str
+    over_texts: tuple[str, ...]
+    """How far that is, longest wording first; none if it doesn't."""
 
     @property
     def stack_bytes(self) -> int:
@@ -104,8 +106,7 @@ class Panel:
 
     def summary_of(self, held_bytes: int, unit: UnitSystem) -> str:
         """``summary`` for another figure, such as a measured one."""
-        held = format_gib(held_bytes, unit, digits=1, unit=False)
-        return f"{held} of {format_gib(self.load_line_bytes, unit, digits=1)}"
+        return _summary(held_bytes, self.load_line_bytes, unit)
 
     def segment(self, region: Region) -> Segment | None:
         """The segment of ``region``, if it is drawn."""
@@ -189,7 +190,11 @@ def _shown(sizing: Sizing, unit: UnitSystem) -> tuple[tuple[RankBudget, ...], tu
         return ranks, ()
     used = sum(r.planned.likely_bytes for r in rest)
     size = format_gib(used, unit)
-    return cards, (f"Besides, {size} of host memory", f"+ {size} of host memory", f"+ {size}")
+    return cards, (
+        tr("Besides, {size} of host memory").format(size=size),
+        tr("+ {size} of host memory").format(size=size),
+        f"+ {size}",
+    )
 
 
 def _panel(budget: Budget, rank: RankBudget, unit: UnitSystem, *, is_fullest: bool) -> Panel:
@@ -202,8 +207,7 @@ def _panel(budget: Budget, rank: RankBudget, unit: UnitSystem, *, is_fullest: bo
     return Panel(
         rank=rank.rank,
         title=_title(budget, rank),
-        summary=f"{format_gib(held, unit, digits=1, unit=False)} of "
-        f"{format_gib(line, unit, digits=1)}",
+        summary=_summary(held, line, unit),
         is_fullest=is_fullest,
         uuid=rank.slot.uuid,
         segments=segments,
@@ -214,7 +218,20 @@ def _panel(budget: Budget, rank: RankBudget, unit: UnitSystem, *, is_fullest: bo
         reserve_label=captions.reserve_label(device),
         reserve_text=captions.reserve_text(device, unit),
         over_bytes=over,
-        over_text=f"{format_gib(over, unit, digits=1)} over the load line" if over else "",
+        over_texts=_over_texts(over, unit) if over else (),
+    )
+
+
+def _summary(held_bytes: int, line_bytes: int, unit: UnitSystem) -> str:
+    held = format_gib(held_bytes, unit, digits=1, unit=False)
+    return tr("{held} of {line}").format(held=held, line=format_gib(line_bytes, unit, digits=1))
+
+
+def _over_texts(over_bytes: int, unit: UnitSystem) -> tuple[str, ...]:
+    size = format_gib(over_bytes, unit, digits=1)
+    return (
+        tr("{size} over the load line").format(size=size),
+        tr("{size} over").format(size=size),
     )
 
 
@@ -223,9 +240,12 @@ def _title(budget: Budget, rank: RankBudget) -> str:
     names = [r.slot.device.name for r in budget.ranks]
     name = rank.slot.device.name
     if len(set(names)) == 1:
-        return f"Rank {rank.rank}"
+        return tr("Rank {rank}").format(rank=rank.rank)
+    name = tr(name)
     name = name[0].upper() + name[1:]
-    return name if names.count(rank.slot.device.name) == 1 else f"{name}, rank {rank.rank}"
+    if names.count(rank.slot.device.name) == 1:
+        return name
+    return tr("{device}, rank {rank}").format(device=name, rank=rank.rank)
 
 
 def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segment, ...]:
@@ -242,18 +262,20 @@ def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segme
         made.append(
             Segment(
                 region=region,
-                label="KV needed" if grown else region.label,
+                label=tr("KV needed") if grown else region.label,
                 value=captions.bound_sign(budget, region, estimate)
                 + format_gib(drawn, unit, unit=False)
                 if drawn
-                else "unknown",
+                else tr("unknown"),
                 bottom_bytes=bottom,
                 top_bytes=bottom + drawn,
                 spare_from_bytes=bottom + max(0, needed) if needed < drawn else None,
                 low_bytes=bottom + (drawn if grown else estimate.low_bytes),
                 high_bytes=bottom + (drawn if grown else estimate.high_bytes),
                 is_open=is_open,
-                tooltip=f"{region.label}: {drawn:,} bytes. {rank.regions[region].note}",
+                tooltip=tr("{region}: {size} bytes. {note}").format(
+                    region=region.label, size=grouped(drawn), note=tr(rank.regions[region].note)
+                ),
                 edges=captions.others_edges(rank) if region is Region.FOREIGN else (),
             )
         )
@@ -274,12 +296,16 @@ def _description(panels: tuple[Panel, ...], unit: UnitSystem) -> str:
     sentences: list[str] = []
     for panel in panels:
         regions = ", ".join(f"{s.label} {s.value}" for s in reversed(panel.segments))
-        prefix = f"{panel.title}. " if len(panels) > 1 else ""
-        line = format_gib(panel.load_line_bytes, unit)
-        total = format_gib(panel.total_bytes, unit)
-        over = f" {panel.over_text}." if panel.over_text else ""
+        if len(panels) > 1:
+            sentences.append(f"{panel.title}.")
+        words = tr("Load line at {line} of {total}. From the top, in {unit}: {regions}.")
         sentences.append(
-            f"{prefix}Load line at {line} of {total}. From the top, in {unit.value}: "
-            f"{regions}.{over}"
+            words.format(
+                line=format_gib(panel.load_line_bytes, unit),
+                total=format_gib(panel.total_bytes, unit),
+                unit=unit.value,
+                regions=regions,
+            )
         )
+        sentences += (f"{text}." for text in panel.over_texts[:1])
     return " ".join(sentences)

@@ -83,7 +83,7 @@ def over(canvas: Canvas, place: PanelLayout) -> None:
     font = theme.font("small.strong.num")
     metrics = QFontMetricsF(font)
     text = canvas.fitting(
-        (panel.over_text, panel.over_text.replace(" the load line", "")),
+        panel.over_texts,
         font,
         place.bands.right() - place.time_left - 2 * _OVER_BADGE_PAD - 40,
     )

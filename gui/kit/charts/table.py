@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QLineF, QRectF
 from PySide6.QtGui import QFontMetricsF
 
+from engine.words import tr
 from gui.kit.charts import inks
 from gui.kit.charts.pens import LEFT, RIGHT
 
@@ -50,7 +51,7 @@ def _row(canvas: Canvas, scene: PictureScene, panel: Panel, row: QRectF) -> None
     bold, plain = theme.font("small.strong.num"), theme.font("small.num")
     font = bold if panel.is_fullest else plain
     metrics = QFontMetricsF(bold)
-    name_width = metrics.horizontalAdvance("Rank 000") + 4
+    name_width = metrics.horizontalAdvance(tr("Rank {rank}").format(rank="000")) + 4
     text_width = metrics.horizontalAdvance(panel.summary) + 8
     canvas.text(row, panel.title, font, theme.color("text.primary"), LEFT)
     canvas.text(row, panel.summary, font, theme.color("text.secondary"), RIGHT)

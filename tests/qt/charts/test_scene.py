@@ -44,7 +44,7 @@ def test_that_the_cache_grows_to_what_is_needed_and_the_rest_lies_over_the_line(
     assert (kv.label, kv.value) == ("KV needed", "8.00")
     # 8.00 - 5.32 = 2.68 over
     assert panel.over_bytes == pytest.approx(gib(2.68), abs=16)
-    assert panel.over_text == "2.7 GiB over the load line"
+    assert panel.over_texts[0] == "2.7 GiB over the load line"
 
 
 def test_that_a_runtime_without_a_pool_leaves_white_below_the_line() -> None:
