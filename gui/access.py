@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 
 from engine.errors import HubGatedError
+from engine.words import tr
 from gui.kit.access_dialog import AccessDialog
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class HubAccess(QObject):
     def _on_failed(self, error: BaseException) -> None:
         self._refused = isinstance(error, HubGatedError)
         self._page = error.page if isinstance(error, HubGatedError) else ""
-        way_out = ("Give a token…", self.open) if self._refused else None
+        way_out = (tr("Give a token…"), self.open) if self._refused else None
         self._app.trouble.report(error, way_out)
 
     @Slot()

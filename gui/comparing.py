@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QGuiApplication
 
+from engine.words import tr
 from gui.sizing.comparison import MOST
 
 if TYPE_CHECKING:
     from gui.app import App
     from gui.sizing.comparison import Entry, Pinned
     from gui.sizing.view_model import State
-
-_FULL = f"{MOST} plans are compared already: remove one first"
 
 
 class Comparing(QObject):
@@ -25,7 +24,9 @@ class Comparing(QObject):
         self._app = app
         self._action = app.window.commands["compare"]
         self._action.triggered.connect(self._on_add)
-        app.view.header.add_action_button(self._action, "columns-3", "Add to compare", flat=True)
+        app.view.header.add_action_button(
+            self._action, "columns-3", tr("Add to compare"), flat=True
+        )
         app.compare.changed.connect(self._on_changed)
         app.compare_view.add_wanted.connect(self._on_add)
         app.compare_view.open_wanted.connect(self._on_open)
@@ -37,10 +38,11 @@ class Comparing(QObject):
         app = self._app
         if app.compare.add(app.model.state):
             count = len(app.compare.entries)
-            hint = "Change the plan and add it again." if count == 1 else ""
-            app.filing.tell(f"Plan {'ABCDEF'[count - 1]} is kept under Compare", hint)
+            hint = tr("Change the plan and add it again.") if count == 1 else ""
+            words = tr("Plan {letter} is kept under Compare").format(letter="ABCDEF"[count - 1])
+            app.filing.tell(words, hint)
         elif not app.compare.is_full:
-            app.filing.tell("This plan is among the compared ones already")
+            app.filing.tell(tr("This plan is among the compared ones already"))
 
     @Slot(object)
     def _on_changed(self, entries: tuple[Entry, ...]) -> None:
@@ -56,7 +58,8 @@ class Comparing(QObject):
     def _allow(self, state: State) -> None:
         is_full = self._app.compare.is_full
         self._action.setEnabled(state.sizing is not None and not state.is_stale and not is_full)
-        self._app.window.commands.tell("compare", _FULL if is_full else "")
+        full = tr("{most} plans are compared already: remove one first").format(most=MOST)
+        self._app.window.commands.tell("compare", full if is_full else "")
 
     @Slot(object)
     def _on_open(self, pinned: Pinned) -> None:
@@ -65,4 +68,4 @@ class Comparing(QObject):
     @Slot(str)
     def _on_copy(self, text: str) -> None:
         QGuiApplication.clipboard().setText(text)
-        self._app.filing.tell("Copied as Markdown")
+        self._app.filing.tell(tr("Copied as Markdown"))

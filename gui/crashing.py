@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QDateTime, QLocale, QObject, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 
-from engine.words import tr, tr_count
+from engine.words import grouped, tr, tr_count
 from gui.kit.notices import Notice
 
 if TYPE_CHECKING:
@@ -55,8 +55,11 @@ class Crashing(QObject):
         line = tr("Plimsoll closed unexpectedly on {when}").format(when=when)
         before = len(self._reports) - 1
         if before:
-            line += tr_count(", and {count} time before", ", and {count} times before", before)
-            line = line.format(count=before)
+            line = tr_count(
+                "Plimsoll closed unexpectedly on {when}, and {count} time before",
+                "Plimsoll closed unexpectedly on {when}, and {count} times before",
+                before,
+            ).format(when=when, count=grouped(before))
         self.notice.tell(
             line,
             tr(

@@ -10,6 +10,7 @@ from engine.errors import PlimsollError, SourceError
 from engine.fit.verdict import Fit
 from engine.sizing import size
 from engine.source import catalogue
+from engine.words import tr
 from gui.sizing.plan import first_plan
 
 if TYPE_CHECKING:
@@ -51,6 +52,6 @@ def fetch(here: Machine, token: CancelToken) -> RawModel:
         except PlimsollError:
             continue
     if last is None:
-        message = "The bundled catalogue holds no example: open a model's config.json instead."
+        message = tr("The bundled catalogue holds no example: open a model's config.json instead.")
         raise SourceError(message)
     return last

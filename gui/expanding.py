@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QUrl, Slot
 from PySide6.QtGui import QDesktopServices
 
+from engine.words import tr
 from gui.browser.expanded import ExpandedBrowser
 
 if TYPE_CHECKING:
     from gui.app import App
     from gui.kit.theme import Theme
-
-_TITLE = "Models"
 
 
 class Expanding(QObject):
@@ -64,7 +63,7 @@ class Expanding(QObject):
         app = self._app
         self._action.setChecked(covered)
         if covered:
-            app.window.setWindowTitle(_TITLE)
+            app.window.setWindowTitle(tr("Models"))
             return
         app.browser.show_query()
         app.desk.on_state_changed(app.model.state)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 
 from engine.errors import DeviceError
+from engine.words import tr
 from gui.kit.format import size
 from gui.kit.notices import Notice
 
@@ -23,7 +24,7 @@ class Replacing(QObject):
         self._app = app
         self._rows: dict[int, Row] = {}
         self.notice = Notice("instead", "monitor-check", "accent")
-        self.notice.add_button("Beside it again").clicked.connect(self.end)
+        self.notice.add_button(tr("Beside it again")).clicked.connect(self.end)
         self.notice.closed.connect(self.end)
         app.view.add_notice(self.notice)
         app.themes.changed.connect(self.notice.set_theme)
@@ -45,8 +46,10 @@ class Replacing(QObject):
         names = ", ".join(f"{r.label} ({r.pid})" for r in wanted.values())
         unit = self._app.model.state.unit
         self.notice.tell(
-            f"Planned instead of {names}",
-            f"Its {size(held, unit)} count as free. Nothing is stopped: that is yours to do.",
+            tr("Planned instead of {names}").format(names=names),
+            tr("Its {size} count as free. Nothing is stopped: that is yours to do.").format(
+                size=size(held, unit)
+            ),
         )
 
     @Slot()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 
+from engine.words import tr
 from gui.sizing.all_settings_dialog import AllSettingsDialog
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class Settling(QObject):
         self.dialog: AllSettingsDialog | None = None
         action = app.window.commands["settings"]
         action.triggered.connect(self._on_open)
-        app.view.header.add_action_button(action, "list-filter", "All settings", flat=True)
+        app.view.header.add_action_button(action, "list-filter", tr("All settings"), flat=True)
 
     @Slot()
     def _on_open(self) -> None:

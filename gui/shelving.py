@@ -9,6 +9,7 @@ from PySide6.QtGui import QUndoCommand
 from PySide6.QtWidgets import QFileDialog
 from typing_extensions import override
 
+from engine.words import tr
 from gui.browser.rows import Source
 from gui.browser.shelf import Shelf
 
@@ -88,7 +89,7 @@ class Shelving(QObject):
 
     def _on_search_folder(self) -> None:
         app = self._app
-        dialog = QFileDialog(app.window, "Search a folder for models", app.settings.last_folder)
+        dialog = QFileDialog(app.window, tr("Search a folder for models"), app.settings.last_folder)
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.fileSelected.connect(self._on_folder)
         dialog.finished.connect(dialog.deleteLater)

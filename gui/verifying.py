@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 
+from engine.words import tr, tr_later
 from gui.sizing.verify_dialog import VerifyDialog
 from gui.sizing.verify_view_model import VerifyViewModel
 
@@ -14,10 +15,17 @@ if TYPE_CHECKING:
     from gui.kit.theme import Theme
     from gui.sizing.view_model import State
 
-_TEXT = "&Verify the parameters"
-_TIP = "Doubt the parameters? Build the model without weights, with PyTorch, and compare"
-_NO_MODEL = "Pick a model first"
-_NO_CONFIG = "There is no config.json to build this model from"
+_TIP = tr_later("Doubt the parameters? Build the model without weights, with PyTorch, and compare")
+_NO_MODEL = (
+    tr_later("Pick a model first"),
+    tr_later("&Verify the parameters (pick a model first)"),
+)
+_NO_CONFIG = (
+    tr_later("There is no config.json to build this model from"),
+    tr_later("&Verify the parameters (there is no config.json to build this model from)"),
+)
+"""Tooltip and menu text while the command can't be used."""
+_READY = (_TIP, tr_later("&Verify the parameters…"))
 
 
 class Verifying(QObject):
@@ -32,7 +40,7 @@ class Verifying(QObject):
         self.model.python_found.connect(self._on_python_found)
         self._action = app.window.commands["verify"]
         self._action.triggered.connect(self.open)
-        app.view.header.add_action_button(self._action, "scale", "Verify", beside_facts=True)
+        app.view.header.add_action_button(self._action, "scale", tr("Verify"), beside_facts=True)
         app.model.changed.connect(self._on_state_changed)
         app.themes.changed.connect(self._on_theme_changed)
         self._on_state_changed(app.model.state)
@@ -82,13 +90,12 @@ class Verifying(QObject):
 
     @Slot(object)
     def _on_state_changed(self, state: State) -> None:
-        reason = ""
+        words = _READY
         if state.model is None:
-            reason = _NO_MODEL
+            words = _NO_MODEL
         elif state.model.config is None:
-            reason = _NO_CONFIG
-        self._action.setEnabled(not reason)
-        self._app.window.commands.tell("verify", reason or _TIP)
-        self._action.setText(
-            f"{_TEXT} ({reason[:1].lower()}{reason[1:]})" if reason else f"{_TEXT}…"
-        )
+            words = _NO_CONFIG
+        tip, text = words
+        self._action.setEnabled(words is _READY)
+        self._app.window.commands.tell("verify", tr(tip))
+        self._action.setText(tr(text))

@@ -13,6 +13,7 @@ from engine.errors import TelemetryError
 from engine.telemetry.probe import host_sampler, open_sampler
 from engine.telemetry.record import Recorder, RecordingEndedError, Replay
 from engine.telemetry.snapshot import Missing, PoolKind
+from engine.words import grouped, tr
 from gui.kit.poller import TelemetryPoller
 
 if TYPE_CHECKING:
@@ -220,7 +221,8 @@ class Watch(QObject):
         is_old = seconds >= _OLD_S
         if is_old or self._is_old:
             self._is_old = is_old
-            self.aged.emit(f"{seconds} s ago" if is_old else "")
+            words = tr("{seconds} s ago").format(seconds=grouped(seconds))
+            self.aged.emit(words if is_old else "")
 
 
 def lost(before: TelemetrySnapshot, now: TelemetrySnapshot) -> Iterator[tuple[str, str]]:
@@ -231,11 +233,12 @@ def lost(before: TelemetrySnapshot, now: TelemetrySnapshot) -> Iterator[tuple[st
             continue
         after = found.get(device.uuid)
         if after is None:
-            gone = f"{device.name} is gone: the driver no longer names it. The plan stays."
-            yield device.uuid, gone
+            gone = tr("{device} is gone: the driver no longer names it. The plan stays.")
+            yield device.uuid, gone.format(device=tr(device.name))
         elif isinstance(after.used_bytes, Missing):
-            reason = after.used_bytes.reason.rstrip(".")
-            yield device.uuid, f"{device.name} can\u2019t be read: {reason}. The plan stays."
+            silent = tr("{device} can’t be read: {reason}. The plan stays.")
+            reason = tr(after.used_bytes.reason).rstrip(".")
+            yield device.uuid, silent.format(device=tr(device.name), reason=reason)
 
 
 def sampling_words(snapshot: TelemetrySnapshot) -> str:
@@ -243,5 +246,6 @@ def sampling_words(snapshot: TelemetrySnapshot) -> str:
     gpus = [d for d in snapshot.devices if d.pool is not PoolKind.HOST]
     source = (gpus or list(snapshot.devices))[0].source
     if source.startswith("recording "):
-        return f"Playing {source.split(',')[0]}"
-    return f"Sampling every 1 s, {source.split()[0]}"
+        name = source.split(",")[0].removeprefix("recording ")
+        return tr("Playing recording {name}").format(name=name)
+    return tr("Sampling every 1 s, {source}").format(source=source.split()[0])
