@@ -25,6 +25,7 @@ from gui.browser.view import BrowserView
 from gui.comparing import Comparing
 from gui.crashing import Crashing
 from gui.desk import Desk
+from gui.diagnosing import Diagnosing
 from gui.dressing import Dressing, appearance
 from gui.expanding import Expanding
 from gui.filing import Filing
@@ -151,6 +152,7 @@ class App(QObject):
         self.simplifying = Simplifying(self)
         self.adjoining = Adjoining(self)
         self.crashing = Crashing(self)
+        self.diagnosing = Diagnosing(self)
 
     def _undo_actions(self) -> tuple[QAction, QAction]:
         stack = self.model.undo_stack

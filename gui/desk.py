@@ -13,6 +13,7 @@ from engine.source import catalogue
 from engine.units import UnitSystem
 from engine.words import tr
 from gui import watch
+from gui.diagnosing import is_log
 from gui.kit.command_palette import CommandPalette
 from gui.kit.format import size
 from gui.kit.throttle import Debounce
@@ -208,9 +209,11 @@ class Desk(QObject):
 
     @Slot(object)
     def on_dropped(self, what: Path | str) -> None:
-        """Take a file, folder, link, name or pasted config that was dropped on the window."""
+        """Take a file, folder, link, name, config or log that was dropped on the window."""
         if isinstance(what, Path) and what.suffix == ".jsonl":
             self._app.filing.play(what)
+        elif is_log(what):
+            self._app.diagnosing.read(what)
         else:
             self._app.browser.open(what)
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 RAIL_BELOW = 1100
 """Window width below which the browser is a rail that opens over the centre."""
-_WELCOME = (".gguf", ".safetensors", "config.json", ".jsonl")
+_WELCOME = (".gguf", ".safetensors", "config.json", ".jsonl", ".log", ".txt")
 _BROWSER_WIDTH = 296
 _BROWSER_LEAST = 260
 

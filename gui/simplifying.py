@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Slot
 if TYPE_CHECKING:
     from gui.app import App
 
-_PAGES = ("tab regions", "tab map", "tab compare", "tab holds")
+_PAGES = ("tab regions", "tab map", "tab compare", "tab holds", "tab log")
 
 
 class Simplifying(QObject):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.contract.desk import Desk, Plan
+    from engine.deployment.spec import Deployment
     from engine.logs.reading import LogReading
 
 
@@ -83,9 +84,16 @@ def _remedies(
     elif not known:
         return ()
     found = remedies(plan.model, deployment, plan.machine, cause)
+    if not known:
+        # Of a device of unknown size only what the stated pool decides can be promised.
+        found = tuple(one for one in found if _same_runtime(one, deployment))
     return tuple(
         replace(one, deployment=one.deployment.with_(kv_pool_bytes=plan.deployment.kv_pool_bytes))
         if one.deployment is not None
         else one
         for one in found
     )
+
+
+def _same_runtime(remedy: Remedy, deployment: Deployment) -> bool:
+    return remedy.deployment is not None and remedy.deployment.runtime == deployment.runtime

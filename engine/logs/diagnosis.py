@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.budget.model import Region
+from engine.logs.buffers import is_host
 from engine.logs.reading import Phase
 from engine.logs.regions import stated_regions
 from engine.units import MIB
@@ -14,7 +15,7 @@ from engine.units import MIB
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.logs.reading import Failure, LogReading, RankReading
+    from engine.logs.reading import Failure, LogReading
 
 _OF_OTHERS_BYTES = 512 * MIB
 """Less than this beside a process is the driver's, and no other program's."""
@@ -41,6 +42,16 @@ class Kind(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Uneven(NamedTuple):
+    """Two ranks that hold different amounts of one region."""
+
+    region: Region
+    held_bytes: int
+    """By the rank that failed."""
+    other: str
+    other_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """Why a run failed, as far as its log tells."""
@@ -61,8 +72,8 @@ class Cause:
     """What other processes held then."""
     others_before_bytes: int | None = None
     """What they held when the run started."""
-    fuller_than: str = ""
-    """Of an uneven split: the rank that holds less."""
+    uneven: Uneven | None = None
+    """Where ranks differ: which one holds less, and how much both hold."""
     balance: tuple[tuple[str, int], ...] = ()
     """Parts of the device at the failure, and its total last: ``mine``, ``others`` …"""
 
@@ -122,9 +133,9 @@ def diagnose(reading: LogReading) -> Cause | None:
     if failure.code == "start_refused" and before is not None:
         others = before
     rank = failure.rank or _device_rank(reading, failure)
-    kind, fuller = _uneven(reading, rank, kind, region)
+    uneven = None if kind in (Kind.REFUSED, Kind.TAKEN) else _uneven(reading, rank, region)
     return Cause(
-        kind=kind,
+        kind=Kind.RANK if uneven else kind,
         code=failure.code,
         region=region,
         rank=rank,
@@ -134,7 +145,7 @@ def diagnose(reading: LogReading) -> Cause | None:
         short_bytes=short,
         others_bytes=others,
         others_before_bytes=before,
-        fuller_than=fuller,
+        uneven=uneven,
         balance=_balance(failure, others),
     )
 
@@ -216,24 +227,23 @@ def _device_rank(reading: LogReading, failure: Failure) -> str:
     return found[0].name if found else ""
 
 
-def _uneven(reading: LogReading, rank: str, kind: Kind, region: Region | None) -> tuple[Kind, str]:
-    """Whether the rank that failed holds more than another one does."""
-    ranks = {each.name: each for each in reading.ranks}
-    if region is None or kind in (Kind.REFUSED, Kind.TAKEN) or rank not in ranks:
-        return kind, ""
-    mine = _held(ranks[rank], region)
-    others = {name: _held(each, region) for name, each in ranks.items() if name != rank}
-    least = min((v, n) for n, v in others.items() if v) if any(others.values()) else None
-    if mine and least and mine - least[0] >= _UNEVEN_BYTES:
-        return Kind.RANK, least[1]
-    return kind, ""
-
-
-def _held(rank: RankReading, region: Region) -> int:
-    """What ``rank`` states of ``region``; of its weights where that is not stated yet."""
-    stated = stated_regions(rank)
-    found = stated.get(region) or stated.get(Region.WEIGHTS)
-    return found.size_bytes if found else 0
+def _uneven(reading: LogReading, rank: str, region: Region | None) -> Uneven | None:
+    """Whether the rank that failed holds more than another one: of its region, or of weights."""
+    ranks = {each.name: stated_regions(each) for each in reading.ranks}
+    if rank not in ranks:
+        return None
+    for looked_at in dict.fromkeys((region, Region.WEIGHTS)):
+        held = {
+            name: stated[looked_at].size_bytes
+            for name, stated in ranks.items()
+            if looked_at is not None and looked_at in stated and not is_host(name)
+        }
+        if rank not in held or looked_at is None or len(held) < 2:
+            continue
+        least = min(held, key=held.__getitem__)
+        if held[rank] - held[least] >= _UNEVEN_BYTES:
+            return Uneven(looked_at, held[rank], least, held[least])
+    return None
 
 
 def _balance(failure: Failure, others: int | None) -> tuple[tuple[str, int], ...]:

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from engine.logs.blame import Blame
-from engine.logs.buffers import Buffers, device_of
+from engine.logs.buffers import Buffers, device_of, is_host
 from engine.logs.excerpt import Excerpt, Kept
 from engine.logs.figures import value_of
 from engine.logs.lines import LONGEST, blocks, shown
@@ -204,7 +204,10 @@ class _Scan:
         tensor = size if isinstance(size, int) else 1
         ranks = tuple(
             RankReading(name, index_of(name, tensor, place), facts)
-            for place, (name, facts) in enumerate(self._ranks.items())
+            for place, (name, facts) in enumerate(
+                # The computer's own memory is no rank: it comes last.
+                sorted(self._ranks.items(), key=lambda item: is_host(item[0]))
+            )
         )
         version = str(settings.pop("version", ""))
         return LogReading(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
-from engine.logs.diagnosis import Cause, Kind
+from engine.logs.diagnosis import Cause, Kind, Uneven
 from engine.units import UnitSystem, format_gib
 from engine.words import tr, tr_later
 
@@ -113,11 +113,8 @@ def happened(cause: Cause | None, reading: LogReading, unit: UnitSystem) -> tupl
     if cause is None:
         return _not_failed(reading)
     found = [tr(_WHY.get(cause.code, "") or _WHY_BY_KIND.get(cause.kind, ""))]
-    if cause.kind is Kind.RANK:
-        found = [
-            tr("The shards are uneven: {rank} holds more than {other}, and the fullest decides.")
-            .format(rank=cause.rank, other=cause.fuller_than)
-        ]  # fmt: skip
+    if cause.uneven is not None:
+        found = [_about_shards(cause.rank, cause.uneven, unit)]
     elif cause.rank:
         found.append(tr("{rank} was the first to fail.").format(rank=cause.rank))
     if cause.others_bytes is not None and cause.region is Region.FOREIGN:
@@ -133,6 +130,20 @@ def happened(cause: Cause | None, reading: LogReading, unit: UnitSystem) -> tupl
         words = tr("By its own figures a context of {tokens} tokens fits.")
         found.append(words.format(tokens=f"{failure.bytes_of('longest'):,}"))
     return tuple(sentence for sentence in found if sentence)
+
+
+def _about_shards(rank: str, uneven: Uneven, unit: UnitSystem) -> str:
+    words = tr(
+        "The shards are uneven, and the fullest decides. {region}: {held} on {rank}, {less} on "
+        "{other}."
+    )
+    return words.format(
+        region=uneven.region.label,
+        held=format_gib(uneven.held_bytes, unit),
+        rank=rank,
+        less=format_gib(uneven.other_bytes, unit),
+        other=uneven.other or tr("the others"),
+    )
 
 
 def _about_others(cause: Cause, unit: UnitSystem) -> str:

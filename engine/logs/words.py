@@ -55,9 +55,9 @@ def headline(cause: Cause | None, reading: LogReading, unit: UnitSystem) -> str:
 
 
 def _ran_out(cause: Cause, amount: str) -> str:
-    if cause.kind is Kind.RANK:
+    if cause.uneven is not None:
         words = tr("This run ran out on {rank} first, which holds more than {other}")
-        return words.format(rank=cause.rank, other=cause.fuller_than)
+        return words.format(rank=cause.rank, other=cause.uneven.other or tr("the others"))
     where = tr(_RAN_OUT.get(cause.kind, "") or _DOING[cause.phase])
     if not amount:
         return tr("This run ran out {where}").format(where=where).rstrip()

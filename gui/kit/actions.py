@@ -50,6 +50,14 @@ COMMANDS = (
         "open recording", "&File", "Open re&cording…", "", "Play a recording of measured memory"
     ),
     Command(
+        "open log",
+        "&File",
+        "Read a &log…",
+        "Ctrl+Shift+L",
+        "What a run really held, and why it failed",
+    ),
+    Command("paste log", "&File", "&Paste a log", "Ctrl+Shift+V", "Read the log in the clipboard"),
+    Command(
         "record",
         "&File",
         "&Record",
@@ -122,6 +130,7 @@ COMMANDS = (
     Command("tab map", "&View", "F&it map", "Ctrl+2"),
     Command("tab compare", "&View", "Co&mpare", "Ctrl+3"),
     Command("tab holds", "&View", "What &holds it", "Ctrl+4"),
+    Command("tab log", "&View", "Lo&g", "Ctrl+6"),
     Command("next area", "&View", "&Next area", "F6"),
     Command(
         "scheme system", "&View", "As the s&ystem", group="scheme", checkable=True, section=True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QModelIndex, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetrics, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -40,17 +40,6 @@ _MOST_COLUMNS = 8
 _WIDTHS = {"region": 144, "size": 72, "rank": 72, "span": 104, "least": 76, "basis": 100}
 
 
-def paint_swatch(painter: QPainter, place: QRectF, region: Region, theme: Theme) -> None:
-    """A region's colour and hatch in a small square."""
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    rounded = QPainterPath()
-    rounded.addRoundedRect(place, 2, 2)
-    painter.setClipPath(rounded)
-    inks.swatch(painter, place, region, theme)
-    painter.restore()
-
-
 class _RowDelegate(QStyledItemDelegate):
     """Hairlines, swatches, and no focus box: the row is what is selected."""
 
@@ -80,7 +69,7 @@ class _RowDelegate(QStyledItemDelegate):
             square = QRectF(inside.left(), top, _SWATCH, _SWATCH)
             painter.save()
             painter.setOpacity(0.55 if row.is_absent else 1.0)
-            paint_swatch(painter, square, row.region, theme)
+            inks.rounded_swatch(painter, square, row.region, theme)
             painter.restore()
             inside.adjust(_SWATCH + 8, 0, 0, 0)
         painter.setFont(cell.font)
@@ -216,7 +205,7 @@ class _Swatch(QWidget):
             return
         painter = QPainter(self)
         if self.region is not None:
-            paint_swatch(painter, QRectF(self.rect()), self.region, self.theme)
+            inks.rounded_swatch(painter, QRectF(self.rect()), self.region, self.theme)
             return
         painter.setPen(QPen(self.theme.color("chart.loadline"), 2))
         painter.drawLine(0, _SWATCH // 2, _SWATCH, _SWATCH // 2)

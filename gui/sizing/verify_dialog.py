@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from gui.kit.controls import ElidedLabel, label, running_text
 from gui.kit.progress import ProgressLine
-from gui.sizing.verdict_view import VerdictMark
+from gui.kit.verdict_parts import VerdictMark
 from gui.sizing.verify_table import VerifyTable
 
 if TYPE_CHECKING:

@@ -48,6 +48,7 @@ class SizingView(Ground):
         self._laying_out = False
         self._is_low: bool | None = None
         self._is_simple = False
+        self._run: QWidget | None = None
         self._shared_height = _TABS_HEIGHT
         self._notices = QVBoxLayout()
         self._notices.setSpacing(0)
@@ -84,6 +85,7 @@ class SizingView(Ground):
         column.addWidget(self.verdict)
         column.addWidget(self.picture, 1)
         self._upper = upper
+        self._upper_column = column
         self.splitter = QSplitter(Qt.Orientation.Vertical)
         self.splitter.setObjectName("picture and tabs")
         self.splitter.setChildrenCollapsible(False)
@@ -117,6 +119,20 @@ class SizingView(Ground):
         self.rank.picked.connect(self.fit_map.set_rank)
         self.fit_map.choice.picked.connect(self._show_tools)
         self.picture.region_selected.connect(self._on_picture_selected)
+
+    def add_run_verdict(self, verdict: QWidget) -> None:
+        """What stands in the place of the plan's verdict while ``show_run`` says so."""
+        self._run = verdict
+        self._upper_column.insertWidget(0, verdict)
+        verdict.installEventFilter(self)
+        verdict.hide()
+
+    def show_run(self, *, shown: bool) -> None:
+        """Let the words of a run stand in the place of the plan's verdict, or not."""
+        if self._run is not None:
+            self._run.setVisible(shown)
+            self.verdict.setVisible(not shown)
+            self._place_pages()
 
     def add_notice(self, notice: QWidget) -> None:
         """Put a strip above the header."""
@@ -230,7 +246,10 @@ class SizingView(Ground):
             room = bottom - self.splitter.y()
             height = min(_TABS_HEIGHT - self.tabs.strip_height, room)
             if self.tabs.wants_all or self._is_map:
-                height = room - self.verdict.height()
+                said = (
+                    self._run if self._run is not None and self.verdict.isHidden() else self.verdict
+                )
+                height = room - said.height()
             self.tabs.float_at(QPoint(0, bottom - height), QSize(self.width(), height))
 
     def _share_height(self) -> None:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLineF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 
 from engine.budget.model import Region
 from gui.kit.theme import tokens
@@ -195,3 +195,14 @@ _LINES: dict[str, Callable[[QRectF], list[QLineF]]] = {
     "cross": lambda rect: _across(rect, _TILE) + _upright(rect, _TILE),
     "diagcross": lambda rect: _rising(rect) + _falling(rect),
 }
+
+
+def rounded_swatch(painter: QPainter, place: QRectF, region: Region, theme: Theme) -> None:
+    """A region's colour and hatch in a small square."""
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    rounded = QPainterPath()
+    rounded.addRoundedRect(place, 2, 2)
+    painter.setClipPath(rounded)
+    swatch(painter, place, region, theme)
+    painter.restore()

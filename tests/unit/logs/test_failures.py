@@ -172,6 +172,23 @@ def test_that_every_signature_of_the_table_has_words_and_a_kind() -> None:
     assert codes - by_region <= set(_WHY)
 
 
+def test_that_uneven_shards_are_told_with_both_figures() -> None:
+    found = reading(logs.RANK)
+    said = happened(diagnose(found), found, UnitSystem.BINARY)
+    expected = "Weights: 10.80 GiB on TP1, 10.30 GiB on TP0."
+    assert said == (f"The shards are uneven, and the fullest decides. {expected}",)
+
+
+def test_that_ranks_that_are_alike_are_not_blamed_for_it() -> None:
+    assert cause(logs.RANK.replace("10.80", "10.31")).kind is Kind.PREFILL
+
+
+def test_that_nothing_is_promised_of_a_card_of_unknown_size() -> None:
+    labels = [one.label for one in explained(logs.TOO_LONG).remedies]
+    assert not any("llama.cpp" in label for label in labels)
+    assert explained(logs.CONCURRENCY).remedies == ()
+
+
 def test_that_all_parts_of_the_device_add_up_at_the_failure() -> None:
     found = cause(logs.TAKEN)
     parts = dict(found.balance)
