@@ -11,6 +11,7 @@ from engine.errors import PlimsollError
 from engine.logs.diagnosis import Cause, Kind, diagnose
 from engine.logs.reconcile import RankRows, reconcile
 from engine.logs.remedies import Remedy, remedies
+from engine.runtimes import foreign
 from engine.sizing import Sizing, size
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def _remedies(
     deployment = plan.deployment
     pool = reading.stated("kv_pool")
     # A pool that the log states is the one that was too small, whatever we would have given it.
-    if cause.kind is Kind.REFUSED and cause.region is Region.KV_CACHE and pool is not None:
+    decided = cause.kind in (Kind.REFUSED, Kind.CONCURRENCY) and cause.region is Region.KV_CACHE
+    takes_pool = foreign.has(deployment.runtime, "kv_pool_bytes")
+    if decided and pool is not None and takes_pool:
         deployment = deployment.with_(kv_pool_bytes=max(1, pool.size_bytes))
     elif not known:
         return ()

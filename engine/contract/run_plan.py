@@ -120,8 +120,12 @@ def _stated(reading: LogReading) -> tuple[dict[str, object], list[str]]:
 def room_of(reading: LogReading) -> int | None:
     """Memory of each device of the run, as its log states it; None where it doesn't.
 
-    llama.cpp takes what is free, and often says nothing else of a device.
+    llama.cpp takes what is free, and often says nothing else of a device. SGLang says what is
+    free once its libraries are loaded, and what these took; the share it takes is of that.
     """
+    before, libraries = reading.stated("free_before_load"), reading.stated("non_torch")
+    if before is not None and libraries is not None:
+        return before.size_bytes + libraries.size_bytes
     names = ("total", "free_at_start") if reading.runtime == _FAMILY else ("total",)
     stated = (reading.stated(name) for name in names)
     return next((fact.size_bytes for fact in stated if fact and fact.size_bytes > 0), None)
@@ -173,9 +177,10 @@ def _named(reading: LogReading) -> str:
         str(reading.settings.get("file", "")),
         _file(reading),
     ):
-        text = name.strip().strip("'\"").rstrip("/\\")
+        text = _short(name.strip().strip("'\"").rstrip("/\\"))
+        # Ollama's files are named by their content.
         if text and not text.startswith("sha256"):
-            return _short(text)
+            return text
     return ""
 
 

@@ -34,6 +34,9 @@ _STEPS = (
     "prefill_chunk_size",
 )  # fmt: skip
 """What the runtimes call the tokens that they read in one pass."""
+_LIMITS = ("max_num_seqs", "max_running_requests")
+"""What the runtimes call the requests that they run at once."""
+_CACHES = ("fp8", "fp8_e4m3")
 _SHORTEST_STEP = 256
 _LLAMA_CPP = "llama.cpp"
 _FITS = (Fit.FITS, Fit.TIGHT)
@@ -109,13 +112,12 @@ def remedies(
 
 def at_failure(machine: Machine, cause: Cause) -> Machine:
     """``machine`` with what others held when the run failed."""
-    held = cause.others_bytes
-    if held is None:
-        return machine
-    return _with_others(machine, held)
+    held = cause.others_before_bytes if cause.others_bytes is None else cause.others_bytes
+    return machine if held is None else with_others(machine, held)
 
 
-def _with_others(machine: Machine, held_bytes: int) -> Machine:
+def with_others(machine: Machine, held_bytes: int) -> Machine:
+    """``machine`` where others hold so much of each device, as a log states it."""
     estimate = exactly(held_bytes, Basis.MEASURED, tr("stated by the log"))
     slots = tuple(replace(slot, foreign=estimate) for slot in machine.slots)
     return replace(machine, slots=slots)
@@ -124,9 +126,9 @@ def _with_others(machine: Machine, held_bytes: int) -> Machine:
 def _beside_others(run: _Run, before: Machine) -> Iterator[Remedy]:
     """Without the others, or with a share that leaves them their part."""
     cause = run.cause
-    without = before if cause.others_before_bytes is not None else _with_others(before, 0)
+    without = before if cause.others_before_bytes is not None else with_others(before, 0)
     if cause.kind is Kind.REFUSED:
-        without = _with_others(before, 0)
+        without = with_others(before, 0)
     alone = run.remedy(tr("Without the others"), run.deployment, without)
     if alone is not None:
         yield alone
@@ -185,6 +187,7 @@ def _on_the_device(run: _Run) -> Iterator[Remedy]:
 
 def _smaller(run: _Run) -> Iterator[Remedy]:
     """The plan's own changes where it does not fit; else what shrinks the region by enough."""
+    run = _as_short_as_it_was(run)
     planned = run.sized(run.deployment)
     if planned is None:
         return
@@ -201,9 +204,28 @@ def _smaller(run: _Run) -> Iterator[Remedy]:
     yield from _by_region(run, planned)
 
 
+def _as_short_as_it_was(run: _Run) -> _Run:
+    """The run on a device on which its plan is short by what the log says.
+
+    What was short beyond our figures counts as held, so that no change is promised that would
+    have been too small. A pool takes what is left, and hides no such thing.
+    """
+    planned, short = run.sized(run.deployment), run.cause.short_bytes
+    if planned is None or not short or planned.budget.ranks[0].has_pool:
+        return run
+    beyond = planned.verdict.margin_bytes + short
+    if beyond <= 0:
+        return run
+    held = max(slot.foreign.likely_bytes for slot in run.machine.slots)
+    return replace(run, machine=with_others(run.machine, held + beyond))
+
+
 def _by_region(run: _Run, planned: Sizing) -> Iterator[Remedy]:
     """The plan fits by our figures and yet it failed: take from the region what was short."""
     cause = run.cause
+    if cause.kind is Kind.CONCURRENCY and planned.budget.ranks[0].has_pool:
+        yield from _for_the_pool(run, planned)
+        return
     region = cause.region or Region.WEIGHTS
     wanted = max(1, cause.short_bytes or 0)
     # Before the pool is taken, whatever makes room for the step does.
@@ -227,6 +249,23 @@ def _by_region(run: _Run, planned: Sizing) -> Iterator[Remedy]:
             if _held(found, Region.HEADROOM) - headroom >= wanted:
                 yield Remedy(label, found.verdict.margin_bytes, deployment, found.verdict.fit)
                 return
+
+
+def _for_the_pool(run: _Run, planned: Sizing) -> Iterator[Remedy]:
+    """As many requests as the pool holds at full length, or tokens that take less of it."""
+    most = int(planned.budget.sequence_state.max_concurrency or 0)
+    name = next((n for n in _LIMITS if foreign.has(run.deployment.runtime, n)), "")
+    if most and name:
+        plan = run.deployment.with_(concurrency=most, **{name: most})
+        found = run.remedy(f"{name} {most}", plan)
+        if found is not None:
+            yield found
+    for cache in _CACHES:
+        if cache in registry.get(run.deployment.runtime).kv_cache_dtypes:
+            found = run.remedy(tr("FP8 KV cache"), run.deployment.with_(kv_cache_dtype=cache))
+            if found is not None and run.deployment.kv_cache_dtype != cache:
+                yield found
+            return
 
 
 def _held(sizing: Sizing, region: Region) -> int:

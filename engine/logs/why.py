@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.logs.buffers import is_host
 from engine.logs.diagnosis import Cause, Kind, Uneven
 from engine.units import UnitSystem, format_gib
 from engine.words import tr, tr_later
@@ -115,7 +116,7 @@ def happened(cause: Cause | None, reading: LogReading, unit: UnitSystem) -> tupl
     found = [tr(_WHY.get(cause.code, "") or _WHY_BY_KIND.get(cause.kind, ""))]
     if cause.uneven is not None:
         found = [_about_shards(cause.rank, cause.uneven, unit)]
-    elif cause.rank:
+    elif cause.rank and not cause.is_soft and _devices(reading) > 1:
         found.append(tr("{rank} was the first to fail.").format(rank=cause.rank))
     if cause.others_bytes is not None and cause.region is Region.FOREIGN:
         found.append(_about_others(cause, unit))
@@ -130,6 +131,10 @@ def happened(cause: Cause | None, reading: LogReading, unit: UnitSystem) -> tupl
         words = tr("By its own figures a context of {tokens} tokens fits.")
         found.append(words.format(tokens=f"{failure.bytes_of('longest'):,}"))
     return tuple(sentence for sentence in found if sentence)
+
+
+def _devices(reading: LogReading) -> int:
+    return sum(bool(rank.name) and not is_host(rank.name) for rank in reading.ranks)
 
 
 def _about_shards(rank: str, uneven: Uneven, unit: UnitSystem) -> str:

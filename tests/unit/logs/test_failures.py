@@ -305,3 +305,52 @@ def test_that_a_shorter_step_takes_less_of_what_ran_out() -> None:
         after = size(run.plan.model, one.deployment, run.plan.machine)
         held = after.budget.ranks[0].regions[Region.ACTIVATIONS].estimate.likely_bytes
         assert before - held >= (run.cause.short_bytes or 0) if run.cause else False
+
+
+def test_that_a_pool_that_was_too_small_is_shared_by_fewer() -> None:
+    text = (
+        "[2025-10-01 12:00:00] server_args=ServerArgs(model_path='Qwen/Qwen3-32B', tp_size=2, "
+        "mem_fraction_static=0.9, context_length=40960)\n"
+        "[2025-10-01 12:00:08 TP0] Init torch distributed ends. mem usage=0.90 GB\n"
+        "[2025-10-01 12:00:09 TP0] Load weight begin. avail mem=78.10 GB\n"
+        "[2025-10-01 12:00:30 TP0] KV Cache is allocated. #tokens: 310000, K size: 18.92 GB, "
+        "V size: 18.92 GB\n"
+        "[2025-10-01 12:02:41 TP0] Decode out of memory. Try to lower your batch size.\n"
+    )
+    labels = [one.label for one in explained(text).remedies]
+    # 310,000 tokens are 7.57 requests of 40,960.
+    assert labels == ["max_running_requests 7", "FP8 KV cache"]
+
+
+def test_that_no_change_is_promised_that_is_smaller_than_what_was_short() -> None:
+    text = (
+        "llama_model_load_from_file_impl: using device CUDA0 (RTX 3060) - 11500 MiB free\n"
+        "llama_model_loader: loaded meta data with 29 key-value pairs and 292 tensors from "
+        "Llama-3.1-8B-Instruct-Q4_K_M.gguf (version GGUF V3 (latest))\n"
+        "load_tensors: offloaded 33/33 layers to GPU\n"
+        "load_tensors:        CUDA0 model buffer size =  4403.49 MiB\n"
+        "llama_context: n_ctx         = 32768\n"
+        "llama_kv_cache:      CUDA0 KV buffer size =  4096.00 MiB\n"
+        "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 4000.00 MiB on device 0: "
+        "cudaMalloc failed: out of memory\n"
+        "ggml_gallocr_reserve_n: failed to allocate CUDA0 buffer of size 4194304000\n"
+    )
+    run = explained(text)
+    # By our figures it fits: the log knows better, by the 4,000 MiB that it could not get.
+    assert run.sizing is not None
+    assert run.sizing.verdict.margin_bytes > 0
+    assert run.remedies
+    (device,) = run.sizing.budget.ranks[:1]
+    before = sum(
+        device.regions[r].estimate.likely_bytes
+        for r in (Region.WEIGHTS, Region.KV_CACHE, Region.ACTIVATIONS)
+    )
+    assert run.plan is not None
+    for one in run.remedies:
+        assert one.deployment is not None
+        after = size(run.plan.model, one.deployment, run.plan.machine).budget.ranks[0]
+        held = sum(
+            after.regions[r].estimate.likely_bytes
+            for r in (Region.WEIGHTS, Region.KV_CACHE, Region.ACTIVATIONS)
+        )
+        assert before - held >= 4000 * MIB * 0.95
