@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from PySide6.QtCore import QUrl
     from PySide6.QtGui import (
         QAction,
         QCloseEvent,
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 
 RAIL_BELOW = 1100
 """Window width below which the browser is a rail that opens over the centre."""
-_WELCOME = (".gguf", ".safetensors", "config.json", ".jsonl", ".log", ".txt")
+_WELCOME = (".gguf", ".safetensors", "config.json", ".jsonl")
+_NEXT_BEST = (".log", ".txt")
 _BROWSER_WIDTH = 296
 _BROWSER_LEAST = 260
 
@@ -360,7 +362,12 @@ def dropped(event: QDropEvent) -> Path | str | None:
 
     mime = event.mimeData()
     urls = mime.urls()
-    for url in sorted(urls, key=lambda u: not u.fileName().endswith(_WELCOME)):
+
+    def unlikely(url: QUrl) -> tuple[bool, bool]:
+        name = url.fileName()
+        return not name.endswith(_WELCOME), not name.endswith(_NEXT_BEST)
+
+    for url in sorted(urls, key=unlikely):
         return Path(url.toLocalFile()) if url.isLocalFile() else url.toString()
     text = mime.text().strip()
     return text or None

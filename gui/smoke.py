@@ -60,7 +60,8 @@ class Smoke(QObject):
         return self._app.model.is_settled
 
     def _tabs_are_seen(self) -> bool:
-        return self._app.holds.isVisible()
+        page = self._app.view.tabs.stack.currentWidget()
+        return page is not None and page is not self._app.view.regions and page.isVisible()
 
     def _has_sample(self) -> bool:
         return bool(self._app.watch.recorded)

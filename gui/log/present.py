@@ -62,9 +62,7 @@ def run_words(state: LogState) -> RunWords:
     """Headline, detail and mark."""
     run = state.run
     cause = run.cause
-    if not run.reading.understood:
-        color, icon = "unknown", "circle-help"
-    elif cause is None:
+    if cause is None:
         color, icon = "fits", "check"
     elif cause.is_soft:
         color, icon = "tight", "triangle-alert"
@@ -142,7 +140,7 @@ def passages(state: LogState) -> tuple[Passage, ...]:
         found.append(Passage(tr("Where the plan was off"), _off(state)))
         model = tr("Predicted for {model}.").format(model=run.plan.model.id)
         found.append(Passage(tr("What the prediction rests on"), " ".join((model, *run.notes))))
-    elif run.reading.understood:
+    else:
         found.append(Passage(tr("Not predicted"), run.unplanned))
     return tuple(found)
 

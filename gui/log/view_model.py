@@ -10,7 +10,9 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.contract.desk import Desk
 from engine.contract.run import Run, explain
+from engine.errors import UsageError
 from engine.logs.read import read
+from engine.logs.why import happened
 from engine.units import UnitSystem
 from engine.words import tr
 from gui.kit.latest import LatestOnly
@@ -116,6 +118,12 @@ class LogViewModel(QObject):
 
     @Slot(object)
     def _on_read(self, state: LogState) -> None:
+        if not state.run.reading.understood:
+            # What was open before stays.
+            words = tr("No line of {name} is known. {known}")
+            known = " ".join(happened(None, state.run.reading, self._unit))
+            self.failed.emit(UsageError(words.format(name=state.name, known=known)))
+            return
         rank = _telling(state.run)
         region = state.run.cause.region if state.run.cause else None
         self._publish(replace(state, unit=self._unit, rank=rank, region=region))

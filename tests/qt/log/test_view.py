@@ -187,11 +187,12 @@ def test_that_a_log_without_a_model_can_be_predicted_for_the_windows(qtbot, mode
     assert not ask.isVisible()
 
 
-def test_that_text_of_no_runtime_is_no_failure(model, open_log):
-    view = open_log("hello\nworld\n")
-    assert "2 lines, 0 understood" in said(view)
-    assert cells(view, STATED) == {}
-    assert not button(view, "predict the run").isVisible()
+def test_that_text_of_no_runtime_costs_one_sentence_and_leaves_the_open_log(qtbot, model, open_log):
+    view = open_log(logs.TAKEN)
+    with qtbot.waitSignal(model.failed, timeout=20_000) as caught:
+        model.read_text("hello\nworld\n")
+    assert caught.args[0].message.startswith("No line of Pasted log is known. Known are start-up")
+    assert editor(view).toPlainText() == logs.TAKEN.rstrip("\n")
 
 
 def test_that_a_closed_log_leaves_nothing(model, open_log):

@@ -99,6 +99,7 @@ def test_that_a_remedy_becomes_the_plan_on_the_runs_device(app, qtbot, log):
     app.diagnosing.read(log)
     wait_for_log(qtbot, app)
     button = app.diagnosing.verdict.buttons[1]
+    qtbot.waitUntil(lambda: button.isVisible() and button.height() > 0)
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     state = app.model.state
     assert state.model.id == "meta-llama/Llama-3.1-8B-Instruct"
