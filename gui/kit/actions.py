@@ -53,7 +53,7 @@ COMMANDS = (
         "open log",
         "&File",
         "Read a &log…",
-        "Ctrl+Shift+L",
+        "Ctrl+Shift+R",
         "What a run really held, and why it failed",
     ),
     Command("paste log", "&File", "&Paste a log", "Ctrl+Shift+V", "Read the log in the clipboard"),
