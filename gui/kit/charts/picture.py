@@ -15,6 +15,7 @@ from PySide6.QtGui import QHelpEvent, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
+from engine.words import tr
 from gui.kit.charts import painter as paints
 from gui.kit.charts.axis import TimeWindow
 from gui.kit.charts.hits import region_at
@@ -77,7 +78,7 @@ class MemoryPicture(QWidget):
         self._is_ringed = True
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
-        self.setAccessibleName(self.tr("Memory picture"))
+        self.setAccessibleName(tr("Memory picture"))
 
     def set_scene(self, scene: PictureScene | None) -> None:
         """Show another plan; None shows an empty ground. Samples are kept."""
