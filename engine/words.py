@@ -29,9 +29,14 @@ class Language:
     name: str
     """In the language itself."""
     separators: tuple[str, str] = (".", ",")
+    nouns_are_small: bool = True
+    """Whether a note that becomes a part of a sentence may begin with a small letter."""
 
 
-LANGUAGES: Final = (Language("en", "English"), Language("de", "Deutsch", (",", ".")))
+LANGUAGES: Final = (
+    Language("en", "English"),
+    Language("de", "Deutsch", (",", "."), nouns_are_small=False),
+)
 
 _SWAPPED: Final = str.maketrans(".,", ",.")
 
@@ -76,6 +81,13 @@ def tr_count(one: str, many: str, number: int) -> str:
 def grouped(number: int) -> str:
     """``8,192``: a whole number with the thousands of the language in force."""
     return figures(f"{number:,}")
+
+
+def begun_small(note: str) -> str:
+    """``note`` as part of a sentence; names, abbreviations and German nouns keep their capitals."""
+    head = note.partition(" ")[0]
+    is_word = head[1:].islower() or len(head) == 1
+    return note[:1].lower() + note[1:] if is_word and _Chosen.language.nouns_are_small else note
 
 
 def figures(text: str) -> str:

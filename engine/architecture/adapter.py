@@ -106,7 +106,7 @@ def _sentence(facts: Facts, kind: str, adapter: RawAdapter, parameters: int) -> 
         rank=rank,
         modules=modules,
         parameters=grouped(parameters),
-        value=adapter.base or "the model whose config lies beside it",
+        value=adapter.base or tr("the model whose config lies beside it"),
     )
 
 
@@ -139,7 +139,7 @@ def _require_same(spec: ArchitectureSpec, adapter: RawAdapter, name: str) -> Non
         message = tr(
             "{name} has tensors of layer {deepest}, and {value} has only "
             "{count} layers: the two do not belong together."
-        ).format(name=name, deepest=deepest, value=adapter.base or "its base", count=count)
+        ).format(name=name, deepest=deepest, value=adapter.base or tr("its base"), count=count)
         raise HeaderError(message, field="tensors")
 
 

@@ -22,12 +22,12 @@ from engine.config.context import context_length
 from engine.config.defaults import NO_DEFAULTS
 from engine.config.facts import MissingFieldError, is_mapping, shown
 from engine.config.nesting import root_facts, text_facts
-from engine.config.quantisation import TOWER_UNSAID, Stored, stored_format
+from engine.config.quantisation import Stored, stored_format
 from engine.errors import ConfigError, UnknownArchitectureError
 from engine.words import grouped, tr
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from engine.architecture.families.base import Family
     from engine.architecture.model import StoredWeights
@@ -180,9 +180,7 @@ def specify(
         built = replace(built, mtp=(), mtp_attentions=())
     built, unquantised = mark(built, stored)
     stored = replace(stored, unquantised=unquantised)
-    if stored.reason:
-        doubts.append(Doubt(Subject.WEIGHTS, stored.reason, Direction.UPPER))
-    doubts += [Doubt(Subject.WEIGHTS, why, Direction(way)) for why, way in stored.doubts]
+    doubts += _of_storage(stored)
     spec = _spec(text, built, stored, tuple(doubts), sums)
     if not spec.mtp:
         spec = replace(spec, uncounted_mtp=_stated_mtp(root, text))
@@ -208,6 +206,16 @@ def _family(root: Facts, text: Facts) -> Family | None:
         return FAMILIES[draft]
     own = FAMILIES.get(root.model_type)
     return own if own is not None and own.owns_text else FAMILIES.get(text.model_type)
+
+
+def _of_storage(stored: Stored) -> Iterator[Doubt]:
+    """What is not understood of the way the weights are stored."""
+    if stored.reason:
+        yield Doubt(Subject.WEIGHTS, stored.reason, Direction.UPPER)
+    for why, way in stored.doubts:
+        yield Doubt(Subject.WEIGHTS, why, Direction(way))
+    if stored.tower_unsaid:
+        yield Doubt(Subject.WEIGHTS, stored.tower_unsaid, Direction.UPPER, on_tower=True)
 
 
 def _build(text: Facts, family: Family, root: Facts, doubts: list[Doubt]) -> Built:
@@ -257,7 +265,7 @@ def _filled_in(root: Facts, text: Facts) -> list[Doubt]:
     """Doubts of a root that nobody knows: it may set what its text part leaves out."""
     if root is text or root.model_type in TOWERS or root.defaults is not NO_DEFAULTS:
         return []
-    absent = (tr("class default"), "derived")
+    absent = ("class default", "derived")
     left = [k for k in _FILLED if text.origins.get(k) in absent and text.defaults.has(k)]
     if not left:
         return []
@@ -277,7 +285,7 @@ def _unknown(text: Facts) -> list[Doubt]:
     from engine.architecture.unheard import keeps_more  # noqa: PLC0415 - for an unknown type only
 
     reason = tr("the architecture {value} is not known").format(
-        value=text.model_type or "(none stated)"
+        value=text.model_type or tr("(none stated)")
     )
     state, side = (
         tr("all keys and values of full attention in every layer are counted"),
@@ -380,10 +388,7 @@ def _spec(
     sums: Mapping[str, int] | None,
 ) -> ArchitectureSpec:
     # Whether a tower is quantised is a matter of its bytes: the parameters are known.
-    in_doubt = any(
-        doubt.subject is Subject.WEIGHTS and not doubt.reason.endswith(TOWER_UNSAID)
-        for doubt in doubts
-    )
+    in_doubt = any(doubt.subject is Subject.WEIGHTS and not doubt.on_tower for doubt in doubts)
     return ArchitectureSpec(
         model_type=text.model_type,
         layers=built.layers,

@@ -224,7 +224,7 @@ class Direction(StrEnum):
     @property
     def words(self) -> str:
         """The sign in words."""
-        return {"upper": tr("at most"), "lower": tr("at least")}.get(self.value, "about")
+        return {"upper": tr("at most"), "lower": tr("at least")}.get(self.value, tr("about"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +234,8 @@ class Doubt:
     subject: Subject
     reason: str
     direction: Direction
+    on_tower: bool = False
+    """Whether it concerns the bytes of a tower alone: nothing to a runtime that loads none."""
 
 
 def direction_of(doubts: Iterable[Doubt], subject: Subject) -> Direction | None:

@@ -99,7 +99,9 @@ def class_doubts(root: Facts) -> list[Doubt]:
     name, kind = first_class(root.stated), root.model_type
     if not name or class_defaults(kind) is None or name in all_classes():
         return []
-    said = f"{name:.{_LONGEST_NAME}} is code of its repository: counted as {kind}"
+    said = tr("{name} is code of its repository: counted as {kind}").format(
+        name=name[:_LONGEST_NAME], kind=kind
+    )
     own = (kind, SAME_CLASS.get(kind, kind))
     if not any(_bare(name).startswith(_bare(k.removesuffix("_model"))) for k in own):
         return [Doubt(subject, said, Direction.EITHER) for subject in _BOTH]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.spec import Direction, Doubt, Subject
 from engine.config.defaults import all_fields
 from engine.config.facts import is_mapping
-from engine.words import tr
+from engine.words import tr, tr_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -109,10 +109,11 @@ def unread_doubts(text: Facts) -> list[Doubt]:
         reason = _not_counted(text, layers)
         found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER))
     if less:
-        are = "is" if len(less) == 1 else "are"
-        reason = tr("{named} {are} not known for {type}: all layers count in full").format(
-            named=_named(less), are=are, type=_type(text)
-        )
+        reason = tr_count(
+            "{named} is not known for {type}: all layers count in full",
+            "{named} are not known for {type}: all layers count in full",
+            len(less),
+        ).format(named=_named(less), type=_type(text))
         found.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER))
     return found
 
@@ -198,10 +199,11 @@ def says_nothing(value: object) -> bool:
 
 
 def _not_counted(text: Facts, keys: list[str]) -> str:
-    are, were = ("is", "was") if len(keys) == 1 else ("are", "were")
-    return tr("{named} {are} not known for {type} and {were} not counted").format(
-        named=_named(keys), are=are, type=_type(text), were=were
-    )
+    return tr_count(
+        "{named} is not known for {type} and was not counted",
+        "{named} are not known for {type} and were not counted",
+        len(keys),
+    ).format(named=_named(keys), type=_type(text))
 
 
 def _named(keys: list[str]) -> str:

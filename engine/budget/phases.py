@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.budget.model import Region
 from engine.evidence import total
 from engine.units import format_gib
-from engine.words import tr
+from engine.words import begun_small, tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,8 +77,8 @@ def peaks(rank: RankBudget) -> tuple[PhasePeak, ...]:
         PhasePeak(
             Phase.PREFILL,
             total(_named(rank, held)),
-            tr("the largest pass: {lowered}").format(
-                lowered=_lowered(regions[Region.ACTIVATIONS].note)
+            tr("the largest pass: {note}").format(
+                note=begun_small(regions[Region.ACTIVATIONS].note)
             ),
         ),
         PhasePeak(
@@ -140,8 +140,8 @@ def _decode_driver(rank: RankBudget) -> str:
     if not cache.estimate.high_bytes:
         if rank.needed.likely_bytes and rank.has_pool:
             return tr("the weights: they leave the cache nothing")
-        return _lowered(rank.regions[Region.RECURRENT_STATE].note)
-    return tr("the cache: {lowered}").format(lowered=_lowered(cache.note))
+        return begun_small(rank.regions[Region.RECURRENT_STATE].note)
+    return tr("the cache: {note}").format(note=begun_small(cache.note))
 
 
 def _sustained_driver(transients: tuple[Estimate, ...]) -> str:
@@ -157,11 +157,5 @@ def _worst(transients: tuple[Estimate, ...]) -> str:
     if found is None:
         return ""
     size = format_gib(found.likely_bytes or found.high_bytes)
-    return f"{_lowered(found.label)} ({size if found.likely_bytes else f'up to {size}'})"
-
-
-def _lowered(text: str) -> str:
-    """A note as part of a sentence; names and abbreviations keep their capitals."""
-    head, _, rest = text.partition(" ")
-    plain = head[1:].islower() or len(head) == 1
-    return tr("{lower} {rest}").format(lower=head.lower() if plain else head, rest=rest).strip()
+    taken = size if found.likely_bytes else tr("up to {size}").format(size=size)
+    return f"{begun_small(found.label)} ({taken})"

@@ -91,7 +91,7 @@ def is_mapping(value: object) -> TypeGuard[dict[str, object]]:
 def shown(value: object) -> str:
     """``value`` as it may stand in a sentence."""
     if isinstance(value, dict | list | tuple) and not value:
-        return "empty"
+        return tr("empty")
     if isinstance(value, dict | list | tuple):
         return tr("a list") if not isinstance(value, dict) else tr("an object")
     text = repr(value)
@@ -181,7 +181,7 @@ class Facts:
         values = self.defaults.values
         for name in (*same, *others):
             if name in values:
-                self.origins[key] = tr("class default")
+                self.origins[key] = "class default"
                 return values[name]
         return None
 

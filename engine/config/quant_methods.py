@@ -100,7 +100,7 @@ def _group(q: Facts) -> int:
 def _awq(q: Facts) -> str:
     bits, version = _stated_bits(q), q.word("version", "gemm").lower()
     if bits != 4:
-        raise UnknownLayoutError(tr("AWQ in {value} bits").format(value=bits or "unstated"))
+        raise UnknownLayoutError(tr("AWQ in {value} bits").format(value=bits or tr("unstated")))
     if version not in ("gemm", "exllama", "ipex"):
         raise UnknownLayoutError(tr("AWQ as {version!r:.40}").format(version=version))
     return named("awq-int4", _group(q))
@@ -110,7 +110,7 @@ def _gptq(q: Facts) -> str:
     bits = _stated_bits(q)
     q.flag("desc_act")
     if bits not in (2, 3, 4, 8):
-        raise UnknownLayoutError(tr("GPTQ in {value} bits").format(value=bits or "unstated"))
+        raise UnknownLayoutError(tr("GPTQ in {value} bits").format(value=bits or tr("unstated")))
     packing = q.word("checkpoint_format", "gptq").lower()
     if packing not in ("gptq", "gptq_v2") or q.raw("is_marlin_format"):
         raise UnknownLayoutError(tr("GPTQ packed as {packing!r:.40}").format(packing=packing))
@@ -280,7 +280,7 @@ def mlx(q: Facts) -> str:
     if bits not in (2, 3, 4, 5, 6, 8) or group not in (32, 64, 128):
         raise UnknownLayoutError(
             tr("MLX in {value} bits and groups of {group}").format(
-                value=bits or "unstated", group=group
+                value=bits or tr("unstated"), group=group
             )
         )
     return named(f"mlx-{bits}bit", group, usual=64)
@@ -382,7 +382,7 @@ def _hqq(q: Facts) -> str:
         raise UnknownLayoutError(tr("HQQ with quantised scales or modules of their own"))
     bits = weight_bits(weights, "nbits")
     if bits not in (1, 2, 3, 4, 8) or weights.raw("view_as_float"):
-        raise UnknownLayoutError(tr("HQQ in {value} bits").format(value=bits or "unstated"))
+        raise UnknownLayoutError(tr("HQQ in {value} bits").format(value=bits or tr("unstated")))
     return named(f"hqq-int{bits}", group_size(weights, default=0))
 
 

@@ -48,8 +48,6 @@ _TEXT_ALONE = frozenset({"awq", "gptq", "auto-round", "autoround", "mxfp4"})
 _BESIDE_EXPERTS = ("self_attn",)
 """What ``mxfp4`` leaves alone without a list: it knows the experts of gpt-oss alone."""
 _HEAD = re.compile(r"head|embed_out|output_layer|^\*$")
-TOWER_UNSAID = " tower is quantised is not said: counted as it was"
-"""How the reason ends that concerns no runtime which leaves the towers in the file."""
 _TOWER = re.compile(r"vision|visual|audio|speech")
 _BESIDE_TEXT = re.compile(r"vis|audio|speech|tower|image|mm_|project|connector|^\*$")
 _METHODS_NAMED = ("awq", "gptq", "fp8", "compressed-tensors", "bitsandbytes", "modelopt")
@@ -81,6 +79,8 @@ class Stored:
     """(reason, direction) where bytes are counted by an assumption: ``upper``, ``lower`` …."""
     targets: tuple[tuple[str, str], ...] = ()
     """(target, format) where a checkpoint gives module groups their own (compressed-tensors)."""
+    tower_unsaid: str = ""
+    """Why it is open whether a tower is quantised: counted as it was."""
     experts_as: str = ""
     """Format of the routed experts where it is another (``expert_dtype``)."""
 
@@ -130,6 +130,7 @@ def stored_format(root: Facts, text: Facts) -> Stored:
         experts_as=experts_as,
         targets=() if tuple(by_target) == (EVERY_LINEAR,) else targets,
         doubts=tuple(_doubts(root, q, method, kept)),
+        tower_unsaid=_tower_unsaid(root, q, method, kept),
     )
 
 
@@ -198,17 +199,19 @@ def _doubts(root: Facts, q: Facts, method: str, kept: tuple[str, ...]) -> Iterat
             tr("whether its experts are quantised depends on the Transformers that wrote it"),
             "lower",
         )
+
+
+def _tower_unsaid(root: Facts, q: Facts, method: str, kept: tuple[str, ...]) -> str:
+    """Why it is open whether a tower is quantised; empty where it is said or there is none."""
     towers = [key for key in root.stated if _TOWER.search(key) and is_mapping(root.stated[key])]
     lists_all = bool(q.raw("quantized_layers"))
     is_said = lists_all or any(_BESIDE_TEXT.search(pattern) for pattern in kept)
-    if towers and method not in _TEXT_ALONE and not is_said:
-        named = towers[0].removesuffix("_config")
-        yield (
-            tr("whether its {named:.20}{tower_unsaid}").format(
-                named=named, tower_unsaid=TOWER_UNSAID
-            ),
-            "upper",
-        )
+    if not towers or method in _TEXT_ALONE or is_said:
+        return ""
+    named = towers[0].removesuffix("_config")
+    return tr("whether its {named:.20} tower is quantised is not said: counted as it was").format(
+        named=named
+    )
 
 
 def _kv_scale_bytes(q: Facts, method: str, dtype: str) -> int:
@@ -279,9 +282,15 @@ def _mlx(root: Facts, dtype: str, plain: str, why: str) -> Stored:
     try:
         found, modules = mlx(q), mlx_modules(q)
         head = dict(modules).get("lm_head", found) or plain
-        doubts = tuple(_doubts(root, q, "mlx", ()))
+        doubts, tower = tuple(_doubts(root, q, "mlx", ())), _tower_unsaid(root, q, "mlx", ())
         return Stored(
-            found, dtype, by_module=modules, rest_is_plain=False, head_as=head, doubts=doubts
+            found,
+            dtype,
+            by_module=modules,
+            rest_is_plain=False,
+            head_as=head,
+            doubts=doubts,
+            tower_unsaid=tower,
         )
     except UnknownLayoutError as unknown:
         reason = tr("the weights are stored by {unknown}, whose layout is not known").format(

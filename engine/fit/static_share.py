@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
 from engine.units import format_gib
-from engine.words import grouped, tr
+from engine.words import figures, grouped, tr
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget, RankBudget
@@ -23,17 +23,17 @@ def too_large(budget: Budget, rank: RankBudget, region: Region, unit: UnitSystem
         weights = format_gib(rank.regions[Region.WEIGHTS].estimate.likely_bytes, unit, digits=1)
         return tr(
             "SGLang refuses to start: its weights, {weights}, leave "
-            "nothing for a KV cache under {setting} {share:.3g}."
-        ).format(weights=weights, setting=SETTING, share=share)
+            "nothing for a KV cache under {setting} {share}."
+        ).format(weights=weights, setting=SETTING, share=figures(format(share, ".3g")))
     beside = (*_BESIDE, Region.FOREIGN) if region is Region.FOREIGN else _BESIDE
     wanted = sum(rank.regions[region].estimate.likely_bytes for region in beside)
     return tr(
-        "SGLang takes {share:.3g} of the free memory for weights and pool; "
+        "SGLang takes {share} of the free memory for weights and pool; "
         "activations, graphs and tables take {wanted} beside them, {value} "
         "more than is left: it runs out of memory at start or with a long "
         "prompt."
     ).format(
-        share=share,
+        share=figures(format(share, ".3g")),
         wanted=format_gib(wanted, unit, digits=1),
         value=format_gib(-rank.free_bytes, unit, digits=1),
     )

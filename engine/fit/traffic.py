@@ -17,7 +17,7 @@ from math import ceil, exp, lgamma, log, sqrt
 from typing import TYPE_CHECKING
 
 from engine.errors import DeploymentError
-from engine.words import grouped, tr
+from engine.words import figures, grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,8 +136,8 @@ def _check(traffic: Traffic) -> None:
     }
     for name, value in speeds.items():
         if not 0 < value < 1e9:
-            message = tr("{name} is {value:g}; it has to be more than 0.").format(
-                name=name, value=value
+            message = tr("{name} is {value}; it has to be more than 0.").format(
+                name=name, value=figures(format(value, "g"))
             )
             raise DeploymentError(message, field=name)
 

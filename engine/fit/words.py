@@ -13,7 +13,7 @@ from engine.fit import static_share
 from engine.fit.verdict import Fit
 from engine.runtimes.registry import RUNTIMES
 from engine.units import UnitSystem, format_gib
-from engine.words import grouped, tr, tr_count, tr_later
+from engine.words import figures, grouped, tr, tr_count, tr_later
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget, RankBudget
@@ -44,6 +44,9 @@ _CAUSES = {
     Region.KV_CACHE: tr_later("the KV cache"),
     Region.RECURRENT_STATE: tr_later("the recurrent state"),
     Region.ACTIVATIONS: tr_later("the activations"),
+    Region.CUDA_GRAPHS: tr_later("the CUDA graphs"),
+    Region.RUNTIME: tr_later("the runtime"),
+    Region.ALLOCATOR: tr_later("the allocator’s slack"),
     Region.FOREIGN: tr_later("what others hold"),
     Region.HEADROOM: "gpu_memory_utilization",
 }
@@ -64,7 +67,7 @@ def headline(
         return _unknown(budget, unit)
     at_least = tr("at least ") if budget.doubts else ""
     if fit is Fit.DOES_NOT_FIT:
-        cause = tr(_CAUSES.get(region, region.label.lower()))
+        cause = tr(_CAUSES[region])
         if region is Region.HEADROOM:
             static = budget.deployment.runtime == _STATIC_SHARE
             cause = _stated_pool(budget) or (static_share.SETTING if static else cause)
@@ -291,9 +294,14 @@ def _too_large_a_share(budget: Budget, rank: RankBudget, label: str, unit: UnitS
     wanted = beside - rank.free_bytes
     share = budget.deployment.gpu_memory_utilization
     return tr(
-        "{label} takes {share:g} of the device and leaves {one}; its "
+        "{label} takes {share} of the device and leaves {one}; its "
         "context, libraries and what others hold need {one_2}."
-    ).format(label=label, share=share, one=_one(beside, unit), one_2=_one(wanted, unit))
+    ).format(
+        label=label,
+        share=figures(format(share, "g")),
+        one=_one(beside, unit),
+        one_2=_one(wanted, unit),
+    )
 
 
 def _refuses_free(budget: Budget, rank: RankBudget, label: str, unit: UnitSystem) -> str:
@@ -301,12 +309,12 @@ def _refuses_free(budget: Budget, rank: RankBudget, label: str, unit: UnitSystem
     held = rank.slot.foreign.likely_bytes
     return tr(
         "{label} refuses to start: others hold {one}, and it asks for "
-        "{one_2} ({gpu_memory_utilization:g} of the device)."
+        "{one_2} ({gpu_memory_utilization} of the device)."
     ).format(
         label=label,
         one=_one(held, unit),
         one_2=_one(share, unit),
-        gpu_memory_utilization=budget.deployment.gpu_memory_utilization,
+        gpu_memory_utilization=figures(format(budget.deployment.gpu_memory_utilization, "g")),
     )
 
 

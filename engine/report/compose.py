@@ -26,7 +26,7 @@ from engine.report.measured import measured_runs
 from engine.runtimes.registry import RUNTIMES
 from engine.text import printable
 from engine.units import UnitSystem, format_gib
-from engine.words import grouped, tr, tr_later
+from engine.words import begun_small, grouped, tr, tr_count, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -155,7 +155,7 @@ def _footer(budget: Budget, about: About) -> str:
             revision=printable(revision[:12], 24), source=printable(budget.model.source, 80)
         )
         if revision
-        else printable(budget.model.source, 120).capitalize(),
+        else _source(budget.model.source),
         tr(_GIB if about.unit is UnitSystem.BINARY else _GB),
     ]
     if about.version:
@@ -207,11 +207,10 @@ def _binding_heading(budget: Budget, binding: RankBudget) -> str:
     others = tuple(r for r in alike if r is not binding)
     if not others:
         return decides
-    verb = "is" if len(others) == 1 else "are"
-    names = tables.rank_names(others)
-    return tr("{decides}; {lower}{names} {verb} like it").format(
-        decides=decides, lower=names[0].lower(), names=names[1:], verb=verb
-    )
+    names = begun_small(tables.rank_names(others))
+    return tr_count(
+        "{decides}; {names} is like it", "{decides}; {names} are like it", len(others)
+    ).format(decides=decides, names=names)
 
 
 def _facts(sizing: Sizing, limits: Limits, unit: UnitSystem) -> tuple[tuple[str, str], ...]:
@@ -253,6 +252,11 @@ def _facts(sizing: Sizing, limits: Limits, unit: UnitSystem) -> tuple[tuple[str,
     )
 
 
+def _source(source: str) -> str:
+    said = printable(tr(source), 120)
+    return said[:1].upper() + said[1:]
+
+
 def _limit(found: int | None, written: Callable[[int], str]) -> str:
     """A limit in words: 0 is one that is known, None is not."""
     if found is None:
@@ -282,8 +286,8 @@ def _caption(
         start = datetime.fromtimestamp(run.started_s, UTC)
         sentences.append(tr("Black line: all use of the device."))
         sentences.append(
-            tr("Run of {day} {start:%B %Y, %H:%M} UTC, {seen} samples.").format(
-                day=start.day, start=start, seen=grouped(len(run.seen))
+            tr("Run of {day}, {start:%H:%M} UTC, {seen} samples.").format(
+                day=words.day(start.date()), start=start, seen=grouped(len(run.seen))
             )
         )
     return tr("Figure 1. ") + " ".join(sentences)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.architecture.spec import AttentionKind, ModuleClass
 from engine.budget.sequence_state import layer_kinds
 from engine.errors import DeploymentError
-from engine.words import grouped, tr
+from engine.words import figures, grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec
@@ -74,9 +74,9 @@ def check_numbers(deployment: Deployment) -> None:
     for name, most in _SHARES.items():
         share = getattr(deployment, name)
         if share is not None and not 0 < share <= most:
-            message = tr(
-                "{name} is {share:g}; it has to lie above 0 and at most at {most}."
-            ).format(name=name, share=share, most=most)
+            message = tr("{name} is {share}; it has to lie above 0 and at most at {most}.").format(
+                name=name, share=figures(format(share, "g")), most=most
+            )
             raise DeploymentError(message, field=name)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from engine.devices.device import DeviceKind, Vendor
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.units import GIB, MIB
-from engine.words import tr, tr_later
+from engine.words import figures, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.devices.device import Device
@@ -45,9 +45,14 @@ def _context(vendor: Vendor, kind: DeviceKind, sm_count: int) -> Estimate:
         likely = round((36 + 2.8 * sm_count) * MIB)
         formula = f"36 + 2.8 × {sm_count} SM = {likely / MIB:,.0f} MiB"
         return Estimate(
-            likely * 4 // 5, likely, likely * 11 // 10, Basis.FITTED, _CONTEXT_SOURCE, formula,
+            likely * 4 // 5,
+            likely,
+            likely * 11 // 10,
+            Basis.FITTED,
+            _CONTEXT_SOURCE,
+            formula,
             tr("CUDA context"),
-        )  # fmt: skip
+        )
     if vendor is Vendor.AMD and kind is DeviceKind.UNIFIED:
         return _read(125, 147, 185, _DECODE_ON_STRIX, tr("HIP context"))
     if vendor is Vendor.AMD:
@@ -119,15 +124,27 @@ def page_tables(device: Device, backend: str, held_bytes: int) -> Estimate:
             "amdgpu: 8 B for each page of 4 KiB; six models on a Strix Halo to a MiB, two at 0"
         )
         return Estimate(
-            0, entries, entries * 6 // 5, Basis.FITTED, source,
-            f"{held_bytes:,} B ÷ 4 KiB × 8 B", tr("page tables"),
-        )  # fmt: skip
+            0,
+            entries,
+            entries * 6 // 5,
+            Basis.FITTED,
+            source,
+            f"{held_bytes:,} B ÷ 4 KiB × 8 B",
+            tr("page tables"),
+        )
     likely = held_bytes * 43 // 10_000
     source = tr("Strix Halo under Vulkan: 0.43 % of what seven models of 5 to 104 GB held")
     return Estimate(
-        entries, likely, likely * 4 // 3, Basis.FITTED, source,
-        tr("0.43 % of {held_bytes:.2f} GiB").format(held_bytes=held_bytes / GIB), tr("page tables"),
-    )  # fmt: skip
+        entries,
+        likely,
+        likely * 4 // 3,
+        Basis.FITTED,
+        source,
+        tr("0.43 % of {held_bytes} GiB").format(
+            held_bytes=figures(format(held_bytes / GIB, ".2f"))
+        ),
+        tr("page tables"),
+    )
 
 
 def torch_process(device: Device) -> Estimate:

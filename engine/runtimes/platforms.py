@@ -10,7 +10,7 @@ from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.evidence import Basis, Estimate, exactly
 from engine.units import GIB, MIB
-from engine.words import grouped, tr, tr_later
+from engine.words import figures, grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.deployment.spec import Deployment
@@ -113,8 +113,8 @@ def _unavailable(total_bytes: int, platform: str) -> Estimate:
     if platform not in _INSIDE_WINDOWS:
         return exactly(0, Basis.EXACT, tr("counted in the device's load line"))
     likely = 950 * MIB + total_bytes // 50
-    formula = tr("950 MiB + 2 % of {total_bytes:.2f} GiB = {likely} MiB").format(
-        total_bytes=total_bytes / GIB, likely=grouped(likely // MIB)
+    formula = tr("950 MiB + 2 % of {total_bytes} GiB = {likely} MiB").format(
+        total_bytes=figures(format(total_bytes / GIB, ".2f")), likely=grouped(likely // MIB)
     )
     if platform == "wsl":
         return Estimate(

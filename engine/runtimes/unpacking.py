@@ -14,7 +14,7 @@ from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.formats.weights import FORMATS
 from engine.runtimes.loading import stored_format
-from engine.words import tr
+from engine.words import figures, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -83,8 +83,8 @@ def _fp8(name: str, weight_format: str, device: Device, *, is_stored: bool) -> H
             )
         if device.compute_capability >= _FP8_CAPABILITY:
             return Held(weight_format)
-        why = tr("below compute capability 8.9 ({name} has {compute_capability:.1f})").format(
-            name=device.name, compute_capability=device.compute_capability
+        why = tr("below compute capability 8.9 ({name} has {compute_capability})").format(
+            name=device.name, compute_capability=figures(format(device.compute_capability, ".1f"))
         )
     elif not is_stored:
         message = tr(

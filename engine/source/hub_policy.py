@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine.errors import HubOfflineError
 from engine.source.reach import Reach
 from engine.source.way_errors import SlowError
-from engine.words import grouped, tr
+from engine.words import figures, grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -78,14 +78,16 @@ class Clock:
         if left > 0:
             return left
         if now >= self._done_at:
-            why = tr("it was not done after {whole_request:g} s").format(
-                whole_request=_WHOLE_REQUEST * self._limit_s
+            why = tr("it was not done after {whole_request} s").format(
+                whole_request=figures(format(_WHOLE_REQUEST * self._limit_s, "g"))
             )
         elif self._brought is None:
-            why = tr("nothing came for {limit_s:g} s").format(limit_s=self._limit_s)
+            why = tr("nothing came for {limit_s} s").format(
+                limit_s=figures(format(self._limit_s, "g"))
+            )
         else:
-            why = tr("fewer than {least_bytes} bytes came in {limit_s:g} s").format(
-                least_bytes=grouped(_LEAST_BYTES), limit_s=self._limit_s
+            why = tr("fewer than {least_bytes} bytes came in {limit_s} s").format(
+                least_bytes=grouped(_LEAST_BYTES), limit_s=figures(format(self._limit_s, "g"))
             )
         raise SlowError(why)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.errors import TelemetryError
 from engine.telemetry.snapshot import Missing
-from engine.words import tr
+from engine.words import figures, tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,10 +92,12 @@ class Lane:
             readings, failure = self._answers.get(timeout=max(left_s, 0.0))
         except Empty:
             waited = self._clock() - self._asked_at
-            reason = tr("the {name} driver has not answered for {waited:.0f} s").format(
-                name=self._adapter.name, waited=waited
+            reason = tr("the {name} driver has not answered for {waited} s").format(
+                name=self._adapter.name, waited=figures(format(waited, ".0f"))
             )
-            return tuple(silent(r, reason) for r in self._last), f"T{reason[1:]}."
+            return tuple(silent(r, reason) for r in self._last), tr(
+                "The {name} driver has not answered for {waited} s."
+            ).format(name=self._adapter.name, waited=figures(format(waited, ".0f")))
         self._asked_at = None
         self._limit_s = self._deadline_s
         self._last = readings or self._last

@@ -142,10 +142,7 @@ def _laguna_kinds(facts: Facts) -> tuple[tuple[str, str], ...]:
         wanted = tr("one entry for each of the {layers} layers is needed").format(layers=layers)
         raise facts.bad("num_attention_heads_per_layer", heads, wanted)
     kinds = layer_kinds(facts, LAGUNA, layers)
-    mixers = [
-        tr("{kind} {count}").format(kind=kind, count=count)
-        for kind, count in zip(kinds, heads, strict=True)
-    ]
+    mixers = [f"{kind} {count}" for kind, count in zip(kinds, heads, strict=True)]
     feeds = patterns.dense_first("first_k_dense_replace", 1)(facts, layers)
     return tuple(zip(mixers, feeds, strict=True))
 

@@ -55,9 +55,9 @@ def source_doubts(facts: Facts) -> list[Doubt]:
     sees = facts.model_type == "pix2struct_text_model" or whole in _WHOLES
     if not (hears or sees) or image_tokens(facts):
         return []
-    verb = "hears" if hears or whole.startswith("speech") else "sees"
-    name = whole or facts.model_type
-    reason = tr(
-        "its cross-attention keeps what {name} {verb}: counted as long as the answer"
-    ).format(name=name, verb=verb)
+    reason = (
+        tr("its cross-attention keeps what {name} hears: counted as long as the answer")
+        if hears or whole.startswith("speech")
+        else tr("its cross-attention keeps what {name} sees: counted as long as the answer")
+    ).format(name=whole or facts.model_type)
     return state_doubt(reason, Direction.EITHER)

@@ -191,7 +191,7 @@ def _aligned(aligner: Facts) -> tuple[int, ...]:
     """Widths before, between and behind the layers of an aligner."""
     kind = aligner.word("projector_type")
     if kind != "mlp_gelu":
-        raise UnknownTowerError(tr("behind {value}").format(value=kind or "no projector"))
+        raise UnknownTowerError(tr("behind {value}").format(value=kind or tr("no projector")))
     depth = aligner.integer("depth", 1)
     if depth > _DEEPEST:
         raise aligner.bad(

@@ -13,7 +13,7 @@ from engine.devices.device import DeviceKind
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes import overheads
 from engine.units import MIB
-from engine.words import tr
+from engine.words import figures, tr
 
 if TYPE_CHECKING:
     from engine.devices.device import Device
@@ -67,8 +67,8 @@ def compute(
         high_bytes=likely_bytes + (max(above, likely_bytes) if doubtful else above),
         basis=Basis.ASSUMED if doubtful else Basis.FITTED,
         source=_COMPUTE_SOURCE,
-        formula=tr("inputs + largest phase = {likely_bytes:,.1f} MiB").format(
-            likely_bytes=likely_bytes / MIB
+        formula=tr("inputs + largest phase = {likely_bytes} MiB").format(
+            likely_bytes=figures(format(likely_bytes / MIB, ",.1f"))
         ),
         label=tr("compute buffer"),
     )

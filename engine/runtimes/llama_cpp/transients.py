@@ -15,7 +15,7 @@ from engine.evidence import Basis, Estimate
 from engine.runtimes.llama_cpp.buffers import cells, kv_layer
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.units import GIB, MIB, align_up, ceil_div
-from engine.words import grouped, tr
+from engine.words import figures, grouped, tr
 
 if TYPE_CHECKING:
     from engine.devices.device import Device
@@ -167,8 +167,8 @@ def _prompts(shape: Shape, settings: Settings, cache_ram_bytes: int) -> Estimate
         cache_ram_bytes,
         Basis.ASSUMED,
         _PROMPTS_SOURCE,
-        tr("one more prompt a request, up to {cache_ram_bytes:g} GiB").format(
-            cache_ram_bytes=cache_ram_bytes / GIB
+        tr("one more prompt a request, up to {cache_ram_bytes} GiB").format(
+            cache_ram_bytes=figures(format(cache_ram_bytes / GIB, "g"))
         ),
         tr("earlier prompts kept in RAM"),
     )

@@ -46,7 +46,7 @@ class Chip:
 
 def chip(device: Device) -> Chip:
     """The chip that a device is, by its name in the catalogue."""
-    found = re.match(tr("(?:Apple )?M(\\d+)(?: (Pro|Max|Ultra))?"), device.name)
+    found = re.match(r"(?:Apple )?M(\d+)(?: (Pro|Max|Ultra))?", device.name)
     if device.vendor is not Vendor.APPLE or found is None:
         return Chip(is_m5=False, is_small=False)
     return Chip(is_m5=int(found[1]) >= _FIRST_WITH_MATRIX_UNITS, is_small=found[2] is None)

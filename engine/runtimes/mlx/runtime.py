@@ -16,7 +16,6 @@ from engine.budget.model import (
     SequenceState,
 )
 from engine.budget.weights import AS_STORED, WeightLayout, weights
-from engine.config.quantisation import TOWER_UNSAID
 from engine.devices.device import DeviceKind, Vendor
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.formats.weights import FORMATS
@@ -336,7 +335,7 @@ def _text_doubts(spec: ArchitectureSpec) -> tuple[Doubt, ...]:
     """What is in doubt of what is loaded: of mlx-lm's text part no tower."""
     if loader(spec) != "mlx-lm":
         return spec.doubts
-    return tuple(d for d in spec.doubts if not d.reason.endswith(TOWER_UNSAID))
+    return tuple(d for d in spec.doubts if not d.on_tower)
 
 
 def _doubts(spec: ArchitectureSpec, settings: Settings, slots: tuple[Slot, ...]) -> list[Doubt]:

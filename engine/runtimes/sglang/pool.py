@@ -24,7 +24,7 @@ from engine.runtimes.sglang.loading import loaded, split_of
 from engine.runtimes.sglang.states import slot_bytes, states
 from engine.runtimes.sglang.transients import while_loading
 from engine.units import GIB, MIB
-from engine.words import tr
+from engine.words import figures, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -186,7 +186,7 @@ def pool_of(
     tokens = [_tokens(settings, found, size) for size in rest]
     names = f"{share:.3g} × {free[1] / GIB:.2f} − {(free[1] - left[1]) / GIB:.2f}"
     if counted:
-        names += tr(" − {counted:.2f} of states").format(counted=counted / GIB)
+        names += tr(" − {counted} of states").format(counted=figures(format(counted / GIB, ".2f")))
     device = rooms[0][1]
     fitted = all(p.basis is not Basis.ASSUMED for p in device.before_loading)
     return Pool(
@@ -199,7 +199,9 @@ def pool_of(
         states_are_fitted=by_ratio,
         running=_running(settings, tokens[1], kept, has_cache=_has_cache(found)),
         basis=Basis.FITTED if fitted else Basis.ASSUMED,
-        formula=tr("{names} = {rest:.2f} GiB").format(names=names, rest=rest[1] / GIB),
+        formula=tr("{names} = {rest} GiB").format(
+            names=names, rest=figures(format(rest[1] / GIB, ".2f"))
+        ),
         doubts=cache_doubts(
             spec,
             settings.version,

@@ -15,7 +15,7 @@ from engine.runtimes.sglang.graphs import Captures, cuda_graphs
 from engine.runtimes.sglang.transients import index_logits
 from engine.runtimes.sglang.vision import has_tower
 from engine.units import GIB, MIB
-from engine.words import grouped, tr, tr_later
+from engine.words import figures, grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -100,7 +100,7 @@ def _sustained(model: Model, settings: Settings, need: Need) -> tuple[Estimate, 
     found = [] if scores is None else [scores]
     if settings.vision_mib:
         size = settings.vision_mib * MIB
-        source = tr("SGLang SGLANG_VLM_CACHE_SIZE_MB")
+        source = "SGLang SGLANG_VLM_CACHE_SIZE_MB"
         found.append(Estimate(0, size, size, Basis.EXACT, source, "", tr("cache of images")))
     return tuple(found)
 
@@ -174,8 +174,11 @@ def _needed(settings: Settings, stage: Stage, need: Need, doubt: Direction | Non
     each = tr("{requests} × {tokens} tokens").format(
         requests=need.requests, tokens=grouped(need.tokens)
     )
-    formula = tr("{each} in pages of {page} × {cell:,.0f} B = {size:.2f} GiB").format(
-        each=each, page=layout.page, cell=layout.cell, size=size / GIB
+    formula = tr("{each} in pages of {page} × {cell} B = {size} GiB").format(
+        each=each,
+        page=layout.page,
+        cell=figures(format(layout.cell, ",.0f")),
+        size=figures(format(size / GIB, ".2f")),
     )
     return counted(size, doubt, Basis.EXACT, _SOURCE, formula)
 
@@ -190,10 +193,10 @@ def _pool_estimate(settings: Settings, pool: Pool, stage: Stage, needed: Estimat
     likely = layout.size_bytes(pool.tokens) if pool.tokens else 0
     low = layout.size_bytes(pool.tokens_low) if pool.tokens_low else 0
     high = layout.size_bytes(pool.tokens_high) if pool.tokens_high else 0
-    formula = tr("{formula} = {tokens} tokens × {cell:,.0f} B; needed: {formula_2}").format(
+    formula = tr("{formula} = {tokens} tokens × {cell} B; needed: {formula_2}").format(
         formula=pool.formula,
         tokens=grouped(pool.tokens),
-        cell=layout.cell,
+        cell=figures(format(layout.cell, ",.0f")),
         formula_2=needed.formula,
     )
     return Estimate(
@@ -224,16 +227,16 @@ def _kv_region(
     minimum = need.requests * stage.least_per_request_bytes
     wants = _gib(needed.likely_bytes)
     free = _gib(pool.free_bytes)
-    note = tr("Rest of {fraction:.3g} × {free} free; the plan needs {wants}").format(
-        fraction=settings.fraction, free=free, wants=wants
+    note = tr("Rest of {fraction} × {free} free; the plan needs {wants}").format(
+        fraction=figures(format(settings.fraction, ".3g")), free=free, wants=wants
     )
     if settings.deployment.kv_pool_bytes is not None:
         note = tr("Pool as given; the plan needs {wants}").format(wants=wants)
     gap = _RESERVES
     if stage.layout.sliding_cell:
         gap += tr(
-            " Sliding layers have a pool of their own, {ratio:g} of the other's tokens."
-        ).format(ratio=stage.layout.ratio)
+            " Sliding layers have a pool of their own, {ratio} of the other's tokens."
+        ).format(ratio=figures(format(stage.layout.ratio, "g")))
     if needed.likely_bytes > minimum:
         gap += tr(" As it is kept the plan takes {wants} in place of {gib} GiB.").format(
             wants=wants, gib=_gib(minimum)
@@ -296,8 +299,8 @@ def _headroom(
         tr("what mem_fraction_static leaves"),
         formula,
     )
-    note = tr("1 − {fraction:.3g}, less activations, graphs and tables").format(
-        fraction=settings.fraction
+    note = tr("1 − {fraction}, less activations, graphs and tables").format(
+        fraction=figures(format(settings.fraction, ".3g"))
     )
     if settings.deployment.kv_pool_bytes is not None:
         note = tr("What the given pool leaves")

@@ -22,7 +22,7 @@ from engine.runtimes.sglang.kv_dtypes import kv_dtype
 from engine.runtimes.sglang.parallel import Parallel, parallel
 from engine.runtimes.sglang.vision import has_tower, tower
 from engine.units import MIB
-from engine.words import grouped, tr, tr_later
+from engine.words import figures, grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -323,7 +323,11 @@ def _share(model: Model, deployment: Deployment, load: fraction.Load, assumed: l
         share *= fraction.of_multimodal(load.version, tower(model))
         why += tr(", less for images")
     if deployment.kv_pool_bytes is None:
-        assumed.append(tr("mem_fraction_static {share:.3g}, {why}.").format(share=share, why=why))
+        assumed.append(
+            tr("mem_fraction_static {share}, {why}.").format(
+                share=figures(format(share, ".3g")), why=why
+            )
+        )
     return share
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 from engine.architecture.spec import ModuleClass
 from engine.budget.sequence_state import CACHED
 from engine.config.defaults import NO_DEFAULTS, class_defaults
-from engine.config.quantisation import TOWER_UNSAID
 from engine.runtimes.sglang.fraction import Tower
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def doubts_of(spec: ArchitectureSpec) -> tuple[Doubt, ...]:
     """The model's doubts as they stand in SGLang."""
     if not has_plain_tower(spec):
         return spec.doubts
-    return tuple(doubt for doubt in spec.doubts if not doubt.reason.endswith(TOWER_UNSAID))
+    return tuple(doubt for doubt in spec.doubts if not doubt.on_tower)
 
 
 @lru_cache(maxsize=CACHED)

@@ -21,7 +21,7 @@ from engine.runtimes.transformers.cache import (
     kinds,
 )
 from engine.units import ceil_div
-from engine.words import grouped, tr
+from engine.words import figures, grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,8 +105,8 @@ def bits_of(kv_bits: float | None) -> tuple[int, str]:
     """
     bits = _DEFAULT_BITS if kv_bits is None else kv_bits
     if bits not in _HQQ_BITS:
-        message = tr("kv_bits is {bits:g}; quanto takes 2 or 4, HQQ 1, 2, 3, 4 or 8.").format(
-            bits=bits
+        message = tr("kv_bits is {bits}; quanto takes 2 or 4, HQQ 1, 2, 3, 4 or 8.").format(
+            bits=figures(format(bits, "g"))
         )
         raise DeploymentError(message, field="kv_bits")
     return int(bits), "quanto" if bits in _QUANTO_BITS else "HQQ"

@@ -17,7 +17,7 @@ from engine.runtimes.vllm import workspaces
 from engine.runtimes.vllm.rules import Since
 from engine.runtimes.vllm.runner import Runner, Sampling, runner, sampling
 from engine.units import GIB, MIB, ceil_div
-from engine.words import grouped, tr, tr_later
+from engine.words import figures, grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec, AttentionSpec, LayerSpec
@@ -204,13 +204,13 @@ def _sampler(step: Step, device: Device) -> Estimate:
         slack += _WORKSPACE - _SMALL_WORKSPACE
     formula = tr(
         "sampler: {word} B × {rows} rows × {vocab_size} + "
-        "{hidden_bytes:,.0f} MiB of hidden states + {fixed:,.0f} MiB"
+        "{hidden_bytes} MiB of hidden states + {fixed} MiB"
     ).format(
         word=word,
         rows=grouped(rows),
         vocab_size=grouped(spec.vocab_size),
-        hidden_bytes=step.hidden_bytes / MIB,
-        fixed=(fixed - step.hidden_bytes) / MIB,
+        hidden_bytes=figures(format(step.hidden_bytes / MIB, ",.0f")),
+        fixed=figures(format((fixed - step.hidden_bytes) / MIB, ",.0f")),
     )
     low = likely - slack - (4 * cells if unseen else 0)
     high = likely + slack + (2 * cells if unseen else 0)
@@ -228,11 +228,11 @@ def _forward(step: Step, device: Device) -> Estimate:
     likely += round(kept * step.hidden_bytes) + _workspace(device)
     spread = likely // 10
     formula = tr(
-        "forward pass: {tokens} tokens × ({width} + {kept:g} × {hidden_size}) × {element_bytes} B"
+        "forward pass: {tokens} tokens × ({width} + {kept} × {hidden_size}) × {element_bytes} B"
     ).format(
         tokens=grouped(step.tokens),
         width=grouped(width),
-        kept=kept,
+        kept=figures(format(kept, "g")),
         hidden_size=grouped(spec.hidden_size),
         element_bytes=step.element_bytes,
     )
@@ -244,13 +244,13 @@ def _forward(step: Step, device: Device) -> Estimate:
     if more:
         likely += more
         spread += more // 10
-        formula += tr(" + {more:.2f} GiB of experts, index or unfolded context").format(
-            more=more / GIB
+        formula += tr(" + {more} GiB of experts, index or unfolded context").format(
+            more=figures(format(more / GIB, ".2f"))
         )
     unpacked = _unpacked(step, device)
     if unpacked.likely_bytes:
-        formula += tr(" + {likely_bytes:,.0f} MiB of one matrix unpacked").format(
-            likely_bytes=unpacked.likely_bytes / MIB
+        formula += tr(" + {likely_bytes} MiB of one matrix unpacked").format(
+            likely_bytes=figures(format(unpacked.likely_bytes / MIB, ",.0f"))
         )
     low, high = max(likely - spread, 0), likely + spread
     return Estimate(

@@ -23,7 +23,7 @@ from engine.architecture.spec import ModuleClass
 from engine.budget.sequence_state import CACHED
 from engine.evidence import Basis, Estimate
 from engine.units import GIB, MIB
-from engine.words import grouped, tr, tr_later
+from engine.words import figures, grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -84,11 +84,11 @@ class Item:
             return self._written_out(element_bytes, version, card_bytes)
         rows = self.patches * self.width * element_bytes
         pixels = 2 * self.pixels
-        formula = tr("{patches} patches × {width} × {element_bytes} B = {rows:.2f}").format(
+        formula = tr("{patches} patches × {width} × {element_bytes} B = {rows}").format(
             patches=grouped(self.patches),
             width=grouped(self.width),
             element_bytes=element_bytes,
-            rows=rows / GIB,
+            rows=figures(format(rows / GIB, ".2f")),
         )
         return Estimate(
             round(_LOW * rows), rows + pixels, round(_HIGH * rows) + pixels, Basis.FITTED, _SOURCE,
@@ -107,12 +107,12 @@ class Item:
             together = together if version >= _IN_TURNS else 1
         pixels = 2 * self.pixels
         formula = tr(
-            "{together} frames × {cells} × {index_bytes} B = {together_2:.2f} GiB and pixels"
+            "{together} frames × {cells} × {index_bytes} B = {together_2} GiB and pixels"
         ).format(
             together=together,
             cells=grouped(cells),
             index_bytes=_INDEX_BYTES + element_bytes,
-            together_2=together * frame / GIB,
+            together_2=figures(format(together * frame / GIB, ".2f")),
         )
         return Estimate(
             least * frame, together * frame + pixels, together * frame * 6 // 5 + 2 * pixels,

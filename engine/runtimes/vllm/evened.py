@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Region
 from engine.runtimes.vllm.rules import Since
 from engine.units import GIB
-from engine.words import tr
+from engine.words import figures, tr
 
 if TYPE_CHECKING:
     from engine.budget.model import RankBudget
@@ -58,7 +58,9 @@ def _cut(rank: RankBudget, block_bytes: int, blocks: int) -> RankBudget:
     over = (cache.estimate.likely_bytes // block_bytes - blocks) * block_bytes
     if not over:
         return rank
-    said = tr("{over:,.2f} unused, as the poorest rank’s pool is smaller").format(over=over / GIB)
+    said = tr("{over} unused, as the poorest rank’s pool is smaller").format(
+        over=figures(format(over / GIB, ",.2f"))
+    )
     headroom = rank.regions[Region.HEADROOM]
     changed = {
         Region.KV_CACHE: replace(

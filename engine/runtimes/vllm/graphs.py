@@ -21,7 +21,7 @@ from engine.runtimes.overheads import has_fast_links
 from engine.runtimes.vllm.rules import Since
 from engine.runtimes.vllm.runner import Runner
 from engine.units import GIB, MIB, ceil_div
-from engine.words import tr, tr_later
+from engine.words import figures, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec
@@ -190,11 +190,19 @@ def memory(step: Step, sizes: Captures, device: Device) -> Estimate:
     if any(layer.moe for layer, _ in kinds):
         experts = law.experts * GIB * graphs / _FITTED_GRAPHS
     formula = tr(
-        "{constant:.2f} GiB + {each:.3g} MiB × {weight:,.0f} layers × "
-        "{graphs} sizes + {pool:,.0f} MiB for the largest"
-    ).format(constant=constant / GIB, each=each, weight=weight, graphs=graphs, pool=pool / MIB)
+        "{constant} GiB + {each} MiB × {weight} layers × "
+        "{graphs} sizes + {pool} MiB for the largest"
+    ).format(
+        constant=figures(format(constant / GIB, ".2f")),
+        each=figures(format(each, ".3g")),
+        weight=figures(format(weight, ",.0f")),
+        graphs=graphs,
+        pool=figures(format(pool / MIB, ",.0f")),
+    )
     if experts:
-        formula += tr(" + {experts:.2f} GiB for experts").format(experts=experts / GIB)
+        formula += tr(" + {experts} GiB for experts").format(
+            experts=figures(format(experts / GIB, ".2f"))
+        )
     lowest, highest = law.low, law.high
     if experts or step.runner is Runner.V2 or any(layer.state for layer, _ in kinds):
         lowest, highest = min(lowest, _WIDER[0]), max(highest, _WIDER[1])

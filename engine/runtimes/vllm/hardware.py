@@ -14,7 +14,7 @@ from engine.budget.weights import AS_STORED
 from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeploymentError
 from engine.runtimes.loading import stored_format
-from engine.words import tr, tr_later
+from engine.words import figures, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -47,8 +47,8 @@ def check_format(model: Model, deployment: Deployment, device: Device) -> None:
         message = tr(
             "vLLM refuses {name} weights on {name_2}: the method isn't "
             "supported for this GPU; minimum capability 7.5, its own "
-            "{capability:.1f}."
-        ).format(name=name, name_2=device.name, capability=capability)
+            "{capability}."
+        ).format(name=name, name_2=device.name, capability=figures(format(capability, ".1f")))
         raise DeploymentError(message, field="weight_format")
 
 

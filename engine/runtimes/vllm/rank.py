@@ -15,7 +15,7 @@ from engine.runtimes.vllm import overheads, rules, transients
 from engine.runtimes.vllm.hardware import is_fitted
 from engine.runtimes.vllm.startup import startup
 from engine.units import GIB
-from engine.words import grouped, tr, tr_later
+from engine.words import figures, grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.devices.device import Device, Slot
@@ -161,12 +161,12 @@ def _pool(
     blocks = max(raw, 0) // stage.layout.bytes_per_block
     formula = tr(
         "one sequence at the least: {equation}; needed: {formula}; "
-        "reserved: {share:g} × {gib} − {terms} = {gib_2} GiB = {blocks} "
+        "reserved: {share} × {gib} − {terms} = {gib_2} GiB = {blocks} "
         "blocks"
     ).format(
         equation=stage.equation,
         formula=needed.formula,
-        share=share,
+        share=figures(format(share, "g")),
         gib=_gib(allocatable.likely_bytes),
         terms=terms,
         gib_2=_gib(raw),
@@ -238,8 +238,8 @@ def _kv_region(
         return RegionBudget(Region.KV_CACHE, nothing, 0, note)
     minimum = need.requests * stage.least_per_request_bytes
     wants, whole = _gib(needed.likely_bytes), _gib(device.allocatable.likely_bytes)
-    note = tr("Rest of {utilisation:g} × {whole}; the plan needs {wants}").format(
-        utilisation=settings.utilisation, whole=whole, wants=wants
+    note = tr("Rest of {utilisation} × {whole}; the plan needs {wants}").format(
+        utilisation=figures(format(settings.utilisation, "g")), whole=whole, wants=wants
     )
     if _is_given(settings):
         note = tr("Pool as given; the plan needs {wants}").format(wants=wants)
@@ -309,8 +309,8 @@ def _headroom(settings: Settings, beside: _Beside, runtime: Estimate) -> RegionB
         tr("what gpu_memory_utilization leaves"),
         beside.formula,
     )
-    note = tr("1 − {utilisation:g}, less context, slack, others").format(
-        utilisation=settings.utilisation
+    note = tr("1 − {utilisation}, less context, slack, others").format(
+        utilisation=figures(format(settings.utilisation, "g"))
     )
     if _is_given(settings):
         note = tr("What the given pool leaves")

@@ -25,7 +25,7 @@ from engine.runtimes.vllm import cache_rules, rules
 from engine.runtimes.vllm.drafting import check_draft
 from engine.runtimes.vllm.hardware import check_format
 from engine.runtimes.vllm.speculation import without_blocks
-from engine.words import grouped, tr
+from engine.words import figures, grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -91,7 +91,7 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
     version = rules.parse_version(deployment.runtime_version)
     fits_length = deployment.max_model_len == _FITTING
     if fits_length:
-        _check_since(tr("max_model_len -1"), "max_model_len", cache_rules.AUTO_LENGTH, version)
+        _check_since("max_model_len -1", "max_model_len", cache_rules.AUTO_LENGTH, version)
         deployment = deployment.with_(max_model_len=None)
     _check(model, deployment, machine)
     if deployment.kv_cache_memory_bytes is not None:
@@ -124,7 +124,9 @@ def settle(model: Model, deployment: Deployment, machine: Machine) -> Settings:
         share = rules.UTILISATION.at(version)
         if deployment.kv_pool_bytes is None and deployment.kv_cache_memory_bytes is None:
             assumed.append(
-                tr("gpu_memory_utilization {share:g}, vLLM's default.").format(share=share)
+                tr("gpu_memory_utilization {share}, vLLM's default.").format(
+                    share=figures(format(share, "g"))
+                )
             )
     dtype = _activation_dtype(spec, deployment)
     capability = machine.slots[0].device.compute_capability
@@ -184,11 +186,7 @@ def _unused_devices(spec: ArchitectureSpec, deployment: Deployment, machine: Mac
         return []
     most = max((n for n in working_sizes(spec, there)), default=1)
     stages = min(there, len(spec.layers))
-    way = (
-        tr("--tp {most}").format(most=most)
-        if most > 1
-        else tr("--pp {stages}").format(stages=stages)
-    )
+    way = f"--tp {most}" if most > 1 else f"--pp {stages}"
     spread = tr("; {way} spreads the model").format(way=way) if max(most, stages) > 1 else ""
     return [tr("1 of {there} devices is used{spread}.").format(there=there, spread=spread)]
 

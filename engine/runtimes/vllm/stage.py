@@ -257,9 +257,9 @@ def request_rule(model: Model, settings: Settings) -> RequestRule:
 def _steps_in_flight(settings: Settings) -> int:
     stages = settings.deployment.pipeline_parallel_size
     kept = cache_rules.STEPS_IN_FLIGHT.at(settings.version)
-    if kept == tr("runner 1"):
+    if kept == "runner 1":
         return 2 if stages == 1 else stages
-    return stages + 1 if kept == tr("runner 2") else 1
+    return stages + 1 if kept == "runner 2" else 1
 
 
 def _checkpoint_tokens(model: Model, settings: Settings) -> int:

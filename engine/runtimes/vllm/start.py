@@ -15,7 +15,7 @@ from engine.runtimes.vllm import cache_rules
 from engine.runtimes.vllm.pool import pool_layout
 from engine.runtimes.vllm.stage import pool_rule, request_rule
 from engine.units import GIB
-from engine.words import grouped, tr
+from engine.words import figures, grouped, tr
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -129,13 +129,13 @@ def _too_much_for_one_stage(model: Model, settings: Settings, held: list[Pool]) 
         works = tr("What starts is")
     return tr(
         "vLLM {runtime_version} holds what all layers need for one "
-        "request, {needed:.2f} GiB, against the {size_bytes:.2f} GiB of "
+        "request, {needed} GiB, against the {size_bytes} GiB of "
         "the poorest pipeline stage, and refuses to start. {works} a "
         "release before 0.14 or since 0.17."
     ).format(
         runtime_version=settings.deployment.runtime_version,
-        needed=needed / GIB,
-        size_bytes=whole.size_bytes / GIB,
+        needed=figures(format(needed / GIB, ".2f")),
+        size_bytes=figures(format(whole.size_bytes / GIB, ".2f")),
         works=works,
     )
 

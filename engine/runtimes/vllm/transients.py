@@ -15,7 +15,7 @@ from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes.vllm import activations, workspaces
 from engine.runtimes.vllm.runner import Runner
 from engine.units import GIB, MIB
-from engine.words import grouped, tr, tr_later
+from engine.words import figures, grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.devices.device import Device
@@ -134,7 +134,7 @@ def _index_logits(step: Step, requests: int, tokens: int) -> Estimate | None:
     )
     return Estimate(
         min(one, most), max(min(one, most), most // 2), most, Basis.FITTED, source, formula,
-        tr("index logits of {most:.1f} GiB at most").format(most=most / GIB),
+        tr("index logits of {most} GiB at most").format(most=figures(format(most / GIB, ".1f"))),
     )  # fmt: skip
 
 

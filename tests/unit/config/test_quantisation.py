@@ -401,12 +401,6 @@ def test_that_transformers_5_leaves_stacked_experts_alone() -> None:
             "lower",
             "experts",
         ),
-        (
-            {"quant_method": "bitsandbytes", "load_in_8bit": True},
-            {"vision_config": {"depth": 1}},
-            "upper",
-            "vision tower",
-        ),
     ],
 )
 def test_that_what_a_quantisation_leaves_open_is_a_doubt_with_its_side(
@@ -415,6 +409,15 @@ def test_that_what_a_quantisation_leaves_open_is_a_doubt_with_its_side(
     ((reason, way),) = stored(quantisation, **rest).doubts
     assert way == direction
     assert part in reason
+
+
+def test_that_a_tower_of_which_nothing_is_said_is_named_by_itself() -> None:
+    # A runtime that loads the text model alone has no use for this doubt: it is kept apart.
+    found = stored(
+        {"quant_method": "bitsandbytes", "load_in_8bit": True}, vision_config={"depth": 1}
+    )
+    assert "vision tower" in found.tower_unsaid
+    assert not found.doubts
 
 
 def test_that_mxfp4_packs_experts_alone_with_or_without_a_list() -> None:
