@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from engine.contract.run_plan import room_of
 from engine.source import catalogue
-from engine.words import tr
+from engine.words import tr, tr_later
 from gui.log.present import markdown
 from gui.log.run_verdict import RunVerdict
 from gui.log.view import LogView
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = frozenset({".log", ".txt", ".out", ".err", ".prom"})
 """Files that are taken for logs where they are dropped."""
-_LOGS = "Logs (*.log *.txt *.out *.err *.prom);;All files (*)"
+_LOGS = tr_later("Logs (*.log *.txt *.out *.err *.prom);;All files (*)")
 
 
 def is_log(what: Path | str) -> bool:
