@@ -82,7 +82,7 @@ class Keying(QObject):
 def _bound(app: App) -> Iterator[Bound]:
     """Every command, menu by menu; Undo and Redo are the undo stack's own."""
     for menu in MENUS:
-        title = menu.replace("&", "")
+        title = tr(menu).replace("&", "")
         if menu == EDIT:
             names = (("undo", tr("Undo")), ("redo", tr("Redo")))
             for (key, name), action in zip(names, app.window.edit_actions, strict=True):

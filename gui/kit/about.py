@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 import resources
+from engine.words import tr
 from gui.kit.controls import label
 from gui.kit.icons import app_icon
 
@@ -38,28 +39,29 @@ class AboutDialog(QDialog):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("about")
-        self.setWindowTitle("About Plimsoll")
+        self.setWindowTitle(tr("About Plimsoll"))
         self.setMinimumSize(520, 420)
         mark = QLabel()
         mark.setPixmap(app_icon().pixmap(QSize(48, 48)))
         words = QVBoxLayout()
         words.setSpacing(2)
         words.addWidget(label(f"Plimsoll {own_version()}", "title"))
-        purpose = (
+        purpose = tr(
             "Will this model fit on this machine, where does every byte go, "
             "and is that what really happens?"
         )
         line = label(purpose, "secondary")
         line.setWordWrap(True)
         words.addWidget(line)
-        words.addWidget(label("Apache License 2.0. Nothing you do here is sent anywhere.", "small"))
+        promise = tr("Apache License 2.0. Nothing you do here is sent anywhere.")
+        words.addWidget(label(promise, "small"))
         head = QHBoxLayout()
         head.setSpacing(16)
         head.addWidget(mark, 0, Qt.AlignmentFlag.AlignTop)
         head.addLayout(words, 1)
         text = QPlainTextEdit(_versions_and_licences())
         text.setReadOnly(True)
-        text.setAccessibleName("Versions and licences")
+        text.setAccessibleName(tr("Versions and licences"))
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.button(QDialogButtonBox.StandardButton.Close).setIcon(QIcon())
         buttons.rejected.connect(self.reject)
@@ -78,7 +80,7 @@ def _versions_and_licences() -> str:
             lines.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             continue
-    lines += ["", "Qt for Python is used under the LGPL v3.", ""]
+    lines += ["", tr("Qt for Python is used under the LGPL v3."), ""]
     folder = resources.path("licences")
     for licence in sorted(folder.iterdir(), key=lambda entry: entry.name):
         lines += [licence.name.removesuffix(".txt"), "", licence.read_text(encoding="utf-8"), ""]

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.source.access import Access, Origin
+from engine.words import tr, tr_later
 from gui.kit.controls import label, running_text, set_role
 from gui.kit.latest import LatestOnly
 from gui.kit.messages import sentence
@@ -27,15 +28,17 @@ if TYPE_CHECKING:
     from engine.source.hub import HubClient
     from gui.kit.tasks import TaskRunner
 
-_PURPOSE = (
+_PURPOSE = tr_later(
     "Some publishers let only those read their files who have accepted their terms. With a token "
     "that may read, their models are sized like all others. It is sent to {host} alone."
 )
 _KEPT = {
-    Origin.NONE: "No token is kept.",
-    Origin.KEYRING: "A token is kept in this computer’s keyring.",
-    Origin.SESSION: "A token is kept until Plimsoll is closed: this system has no keyring for it.",
-    Origin.LOGIN: "The token of your login with the Hub’s own tools is used.",
+    Origin.NONE: tr_later("No token is kept."),
+    Origin.KEYRING: tr_later("A token is kept in this computer’s keyring."),
+    Origin.SESSION: tr_later(
+        "A token is kept until Plimsoll is closed: this system has no keyring for it."
+    ),
+    Origin.LOGIN: tr_later("The token of your login with the Hub’s own tools is used."),
 }
 
 
@@ -56,7 +59,7 @@ class AccessDialog(QDialog):
         """``page`` is the address of the gated model's terms, if there is one."""
         super().__init__(parent)
         self.setObjectName("access dialog")
-        self.setWindowTitle("Access to the Hub")
+        self.setWindowTitle(tr("Access to the Hub"))
         self.setMinimumWidth(520)
         self._hub = hub
         self._page = page
@@ -65,15 +68,15 @@ class AccessDialog(QDialog):
         self._asked.failed.connect(self._on_refused)
         self.field = QLineEdit()
         self.field.setObjectName("token")
-        self.field.setAccessibleName("Token with read access")
+        self.field.setAccessibleName(tr("Token with read access"))
         self.field.setPlaceholderText("hf_…")
         self.field.setEchoMode(QLineEdit.EchoMode.Password)
         self.status = running_text("small")
         self.status.setObjectName("access status")
-        self.keep = QPushButton("Test and keep")
+        self.keep = QPushButton(tr("Test and keep"))
         self.keep.setProperty("role", "primary")
         self.keep.setDefault(True)
-        self.forget = QPushButton("Forget the token")
+        self.forget = QPushButton(tr("Forget the token"))
         self._progress = ProgressLine()
         self._asked.busy_changed.connect(self._progress.set_busy)
         self._build()
@@ -86,14 +89,14 @@ class AccessDialog(QDialog):
     def _build(self) -> None:
         host = self._hub.endpoint.partition("://")[2]
         purpose = running_text("small")
-        purpose.setText(_PURPOSE.format(host=host))
+        purpose.setText(tr(_PURPOSE).format(host=host))
         steps = QHBoxLayout()
         steps.setSpacing(8)
         if self._page:
-            steps.addWidget(self._link("Open terms", self._page))
-        steps.addWidget(self._link("Make a token", f"{self._hub.endpoint}/settings/tokens"))
+            steps.addWidget(self._link(tr("Open terms"), self._page))
+        steps.addWidget(self._link(tr("Make a token"), f"{self._hub.endpoint}/settings/tokens"))
         steps.addStretch(1)
-        leave = QPushButton("Close")
+        leave = QPushButton(tr("Close"))
         leave.setAutoDefault(False)
         leave.clicked.connect(self.reject)
         self.forget.setAutoDefault(False)
@@ -107,10 +110,10 @@ class AccessDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(24, 20, 24, 16)
         column.setSpacing(12)
-        column.addWidget(label("Access to the Hub", "title"))
+        column.addWidget(label(tr("Access to the Hub"), "title"))
         column.addWidget(purpose)
         column.addLayout(steps)
-        column.addWidget(label("Token with read access", "caption"))
+        column.addWidget(label(tr("Token with read access"), "caption"))
         column.addWidget(self.field)
         column.addWidget(self._progress)
         column.addWidget(self.status)
@@ -157,12 +160,12 @@ class AccessDialog(QDialog):
 
     @Slot(object)
     def _on_answered(self, found: _Tried) -> None:
-        words = _KEPT[found.origin]
+        words = [tr(_KEPT[found.origin])]
         if found.name:
-            words = f"It is {found.name}’s. {words}"
+            words.insert(0, tr("It is {name}’s.").format(name=found.name))
         if not found.reads_only:
-            words += " It may also write: a token with read access would be enough."
-        self._say(words, wrong=False)
+            words.append(tr("It may also write: a token with read access would be enough."))
+        self._say(" ".join(words), wrong=False)
         self.forget.setEnabled(found.origin in (Origin.KEYRING, Origin.SESSION))
         if found.name:
             self.field.clear()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from engine.words import tr, tr_later
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ class Command:
 
     key: str
     menu: str
+    """One of ``MENUS``: it and the words below are translated where they are shown."""
     text: str
     shortcut: str = ""
     tip: str = ""
@@ -31,8 +34,8 @@ class Command:
 
     @property
     def title(self) -> str:
-        """Its words without what a menu adds."""
-        return self.text.replace("&", "").removesuffix("…")
+        """Its words in the language in force, without what a menu adds."""
+        return tr(self.text).replace("&", "").removesuffix("…")
 
     @property
     def keys(self) -> tuple[QKeySequence, ...]:
@@ -41,77 +44,139 @@ class Command:
 
 
 COMMANDS = (
-    Command("open", "&File", "&Open…", "Ctrl+O", "Read a config.json, a .safetensors or a .gguf"),
-    Command("open folder", "&File", "Open model &folder…", "", "Read a model's folder"),
     Command(
-        "by hand", "&File", "Enter a model by &hand…", "Ctrl+N", "Size a model without a config"
+        "open",
+        "&File",
+        tr_later("&Open…"),
+        "Ctrl+O",
+        tr_later("Read a config.json, a .safetensors or a .gguf"),
     ),
     Command(
-        "open recording", "&File", "Open re&cording…", "", "Play a recording of measured memory"
+        "open folder",
+        "&File",
+        tr_later("Open model &folder…"),
+        "",
+        tr_later("Read a model's folder"),
+    ),
+    Command(
+        "by hand",
+        "&File",
+        tr_later("Enter a model by &hand…"),
+        "Ctrl+N",
+        tr_later("Size a model without a config"),
+    ),
+    Command(
+        "open recording",
+        "&File",
+        tr_later("Open re&cording…"),
+        "",
+        tr_later("Play a recording of measured memory"),
     ),
     Command(
         "open log",
         "&File",
-        "Read a &log…",
+        tr_later("Read a &log…"),
         "Ctrl+Shift+R",
-        "What a run really held, and why it failed",
+        tr_later("What a run really held, and why it failed"),
     ),
-    Command("paste log", "&File", "&Paste a log", "Ctrl+Shift+V", "Read the log in the clipboard"),
+    Command(
+        "paste log",
+        "&File",
+        tr_later("&Paste a log"),
+        "Ctrl+Shift+V",
+        tr_later("Read the log in the clipboard"),
+    ),
     Command(
         "record",
         "&File",
-        "&Record",
+        tr_later("&Record"),
         "Ctrl+R",
-        "Write what is measured to a file",
+        tr_later("Write what is measured to a file"),
         checkable=True,
         section=True,
     ),
     Command(
         "search folder",
         "&File",
-        "&Search a folder for models…",
+        tr_later("&Search a folder for models…"),
         "",
-        "List the models of a folder under This computer",
+        tr_later("List the models of a folder under This computer"),
     ),
-    Command("report", "&File", "Export &report…", "Ctrl+E", "Write a PDF", section=True),
-    Command("access", "&File", "&Access to the Hub…", "", "A token for gated models", section=True),
-    Command("offline", "&File", "Stay o&ff-line", "", "Never ask the Hub", checkable=True),
-    Command("network", "&File", "Net&work…", "", "Proxy, certificates, mirror, and what was sent"),
+    Command(
+        "report",
+        "&File",
+        tr_later("Export &report…"),
+        "Ctrl+E",
+        tr_later("Write a PDF"),
+        section=True,
+    ),
+    Command(
+        "access",
+        "&File",
+        tr_later("&Access to the Hub…"),
+        "",
+        tr_later("A token for gated models"),
+        section=True,
+    ),
+    Command(
+        "offline",
+        "&File",
+        tr_later("Stay o&ff-line"),
+        "",
+        tr_later("Never ask the Hub"),
+        checkable=True,
+    ),
+    Command(
+        "network",
+        "&File",
+        tr_later("Net&work…"),
+        "",
+        tr_later("Proxy, certificates, mirror, and what was sent"),
+    ),
     Command(
         "preferences",
         "&File",
-        "Se&ttings…",
+        tr_later("Se&ttings…"),
         "Ctrl+,",
-        "Units, appearance, shortcuts",
+        tr_later("Units, appearance, shortcuts"),
         section=True,
         role=QAction.MenuRole.PreferencesRole,
     ),
-    Command("quit", "&File", "&Quit", "Ctrl+Q", section=True, role=QAction.MenuRole.QuitRole),
-    Command("copy", "&Edit", "&Copy as Markdown", "Ctrl+Shift+C", "Copy the answer", section=True),
-    Command("search", "&View", "&Find a model", "Ctrl+F"),
-    Command("browser", "&View", "&Models", "Ctrl+B", checkable=True),
+    Command(
+        "quit", "&File", tr_later("&Quit"), "Ctrl+Q", section=True, role=QAction.MenuRole.QuitRole
+    ),
+    Command(
+        "copy",
+        "&Edit",
+        tr_later("&Copy as Markdown"),
+        "Ctrl+Shift+C",
+        tr_later("Copy the answer"),
+        section=True,
+    ),
+    Command("search", "&View", tr_later("&Find a model"), "Ctrl+F"),
+    Command("browser", "&View", tr_later("&Models"), "Ctrl+B", checkable=True),
     Command(
         "all models",
         "&View",
-        "&All models and filters",
+        tr_later("&All models and filters"),
         "Ctrl+Shift+F",
-        "All filters, and every model with its figures",
+        tr_later("All filters, and every model with its figures"),
         checkable=True,
     ),
     Command(
         "favourite",
         "&View",
-        "Fa&vourite",
+        tr_later("Fa&vourite"),
         "Ctrl+Shift+D",
-        "Keep the model in the window among the favourites",
+        tr_later("Keep the model in the window among the favourites"),
         checkable=True,
     ),
     Command(
         "view simple",
         "&View",
-        "&Simple view",
+        tr_later("&Simple view"),
         "",
-        "Model, machine, context and users, and the answer",
+        tr_later("Model, machine, context and users, and the answer"),
         group="view",
         checkable=True,
         section=True,
@@ -119,88 +184,147 @@ COMMANDS = (
     Command(
         "view full",
         "&View",
-        "F&ull view",
+        tr_later("F&ull view"),
         "",
-        "Every setting of the plan, and the figures behind the answer",
+        tr_later("Every setting of the plan, and the figures behind the answer"),
         group="view",
         checkable=True,
     ),
-    Command("tabs", "&View", "Figures &below the picture", "Ctrl+J", checkable=True, section=True),
-    Command("tab regions", "&View", "&Regions", "Ctrl+1"),
-    Command("tab map", "&View", "F&it map", "Ctrl+2"),
-    Command("tab compare", "&View", "Co&mpare", "Ctrl+3"),
-    Command("tab holds", "&View", "What &holds it", "Ctrl+4"),
-    Command("tab log", "&View", "Lo&g", "Ctrl+6"),
-    Command("next area", "&View", "&Next area", "F6"),
     Command(
-        "scheme system", "&View", "As the s&ystem", group="scheme", checkable=True, section=True
+        "tabs",
+        "&View",
+        tr_later("Figures &below the picture"),
+        "Ctrl+J",
+        checkable=True,
+        section=True,
     ),
-    Command("scheme light", "&View", "&Light", group="scheme", checkable=True),
-    Command("scheme dark", "&View", "&Dark", group="scheme", checkable=True),
+    Command("tab regions", "&View", tr_later("&Regions"), "Ctrl+1"),
+    Command("tab map", "&View", tr_later("F&it map"), "Ctrl+2"),
+    Command("tab compare", "&View", tr_later("Co&mpare"), "Ctrl+3"),
+    Command("tab holds", "&View", tr_later("What &holds it"), "Ctrl+4"),
+    Command("tab log", "&View", tr_later("Lo&g"), "Ctrl+6"),
+    Command("next area", "&View", tr_later("&Next area"), "F6"),
+    Command(
+        "scheme system",
+        "&View",
+        tr_later("As the s&ystem"),
+        group="scheme",
+        checkable=True,
+        section=True,
+    ),
+    Command("scheme light", "&View", tr_later("&Light"), group="scheme", checkable=True),
+    Command("scheme dark", "&View", tr_later("&Dark"), group="scheme", checkable=True),
     Command(
         "scheme contrast-light",
         "&View",
-        "High contrast, ligh&t",
+        tr_later("High contrast, ligh&t"),
         group="scheme",
         checkable=True,
     ),
     Command(
-        "scheme contrast-dark", "&View", "High contrast, dar&k", group="scheme", checkable=True
+        "scheme contrast-dark",
+        "&View",
+        tr_later("High contrast, dar&k"),
+        group="scheme",
+        checkable=True,
     ),
     Command(
         "unit GiB",
         "&View",
-        "&GiB (1 GiB = 1,073,741,824 bytes)",
+        tr_later("&GiB (1 GiB = 1,073,741,824 bytes)"),
         group="unit",
         checkable=True,
         section=True,
     ),
-    Command("unit GB", "&View", "G&B (1 GB = 1,000,000,000 bytes)", group="unit", checkable=True),
-    Command("full screen", "&View", "F&ull screen", "F11", checkable=True, section=True),
-    Command("menu", "&View", "Op&en the menu", "F10"),
-    Command("hold", "&View", "H&old the picture", "Space", checkable=True, section=True),
-    Command("context", "&Plan", "&Context…", "Ctrl+L", "Type a context"),
-    Command("settings", "&Plan", "All &settings…", "Ctrl+.", "Every setting of the plan's runtime"),
-    Command("halve", "&Plan", "&Halve the context", "["),
-    Command("double", "&Plan", "&Double the context", "]"),
     Command(
-        "now", "&Plan", "Beside what runs &now", group="baseline", checkable=True, section=True
+        "unit GB",
+        "&View",
+        tr_later("G&B (1 GB = 1,000,000,000 bytes)"),
+        group="unit",
+        checkable=True,
     ),
-    Command("emptied", "&Plan", "As if nothing else &ran", group="baseline", checkable=True),
+    Command("full screen", "&View", tr_later("F&ull screen"), "F11", checkable=True, section=True),
+    Command("menu", "&View", tr_later("Op&en the menu"), "F10"),
+    Command("hold", "&View", tr_later("H&old the picture"), "Space", checkable=True, section=True),
+    Command("context", "&Plan", tr_later("&Context…"), "Ctrl+L", tr_later("Type a context")),
     Command(
-        "compare", "&Plan", "Add to com&pare", "Ctrl+D", "Put this plan beside others", section=True
+        "settings",
+        "&Plan",
+        tr_later("All &settings…"),
+        "Ctrl+.",
+        tr_later("Every setting of the plan's runtime"),
+    ),
+    Command("halve", "&Plan", tr_later("&Halve the context"), "["),
+    Command("double", "&Plan", tr_later("&Double the context"), "]"),
+    Command(
+        "now",
+        "&Plan",
+        tr_later("Beside what runs &now"),
+        group="baseline",
+        checkable=True,
+        section=True,
+    ),
+    Command(
+        "emptied", "&Plan", tr_later("As if nothing else &ran"), group="baseline", checkable=True
+    ),
+    Command(
+        "compare",
+        "&Plan",
+        tr_later("Add to com&pare"),
+        "Ctrl+D",
+        tr_later("Put this plan beside others"),
+        section=True,
     ),
     Command(
         "beside",
         "&Plan",
-        "Add a model &beside it…",
+        tr_later("Add a model &beside it…"),
         "",
-        "Let another model run on the same machine",
+        tr_later("Let another model run on the same machine"),
     ),
     Command(
         "launch",
         "&Plan",
-        "&Launch command…",
+        tr_later("&Launch command…"),
         "Ctrl+Shift+L",
-        "The command that starts this plan, to copy",
+        tr_later("The command that starts this plan, to copy"),
         section=True,
     ),
     Command(
         "from command",
         "&Plan",
-        "&Plan from a command…",
+        tr_later("&Plan from a command…"),
         "Ctrl+Shift+O",
-        "Size what a start command would start",
+        tr_later("Size what a start command would start"),
     ),
-    Command("verify", "&Plan", "&Verify the parameters…", section=True),
-    Command("measure", "&Plan", "&Measure this computer again", "F5", section=True),
-    Command("terms", "&Help", "&What the words mean", "F1", "Each term of the window in one line"),
-    Command("keys", "&Help", "&Keyboard shortcuts", "Ctrl+?", "All of them", also="?"),
-    Command("commands", "&Help", "&Commands…", "Ctrl+K", "Find a command by its name"),
-    Command("about", "&Help", "&About Plimsoll", role=QAction.MenuRole.AboutRole),
+    Command("verify", "&Plan", tr_later("&Verify the parameters…"), section=True),
+    Command("measure", "&Plan", tr_later("&Measure this computer again"), "F5", section=True),
+    Command(
+        "terms",
+        "&Help",
+        tr_later("&What the words mean"),
+        "F1",
+        tr_later("Each term of the window in one line"),
+    ),
+    Command(
+        "keys",
+        "&Help",
+        tr_later("&Keyboard shortcuts"),
+        "Ctrl+?",
+        tr_later("All of them"),
+        also="?",
+    ),
+    Command(
+        "commands",
+        "&Help",
+        tr_later("&Commands…"),
+        "Ctrl+K",
+        tr_later("Find a command by its name"),
+    ),
+    Command("about", "&Help", tr_later("&About Plimsoll"), role=QAction.MenuRole.AboutRole),
 )
-EDIT = "&Edit"
-MENUS = ("&File", EDIT, "&View", "&Plan", "&Help")
+EDIT = tr_later("&Edit")
+MENUS = (tr_later("&File"), EDIT, tr_later("&View"), tr_later("&Plan"), tr_later("&Help"))
 
 
 class Actions:
@@ -212,7 +336,7 @@ class Actions:
         self._own_words: dict[str, str] = {}
         self._words: dict[str, str] = {}
         for command in COMMANDS:
-            action = QAction(command.text, owner)
+            action = QAction(tr(command.text), owner)
             action.setObjectName(command.key)
             action.setCheckable(command.checkable)
             action.setMenuRole(command.role)
@@ -222,7 +346,7 @@ class Actions:
                 group = self._groups.setdefault(command.group, QActionGroup(owner))
                 group.addAction(action)
             self._actions[command.key] = action
-            self._own_words[command.key] = command.tip or command.title
+            self._own_words[command.key] = tr(command.tip) or command.title
             self.tell(command.key)
 
     def tell(self, key: str, words: str = "") -> None:
@@ -246,7 +370,7 @@ class Actions:
 
     def fill(self, bar: QMenuBar, edit: tuple[QAction, ...]) -> None:
         """Build the menus; ``edit`` is the Edit menu."""
-        menus = {title: bar.addMenu(title) for title in MENUS}
+        menus = {title: bar.addMenu(tr(title)) for title in MENUS}
         menus[EDIT].addActions(list(edit))
         for command in COMMANDS:
             if command.section:

@@ -40,7 +40,7 @@ _COLUMNS = (
 )
 _REQUEST = 1
 _FIGURES = {2, 3, 4}
-_WIDEST = ("00:00:00", "", "no answer", "67,108,864", "Seconds")
+_WIDEST = ("00:00:00", "", tr_later("no answer"), "67,108,864", "0000.00")
 _PADDING = 5
 """Beside a cell's text; with what Qt leaves there itself, as much as beside the header's."""
 
@@ -178,9 +178,11 @@ class ActivityPage(QWidget):
         table.horizontalHeader().setFixedHeight(theme.size("header.table"))
         table.horizontalHeader().setFont(theme.font("caption.medium"))
         table.setFont(theme.font("small.num"))
-        for column, widest in enumerate(_WIDEST):
+        cells, head = table.fontMetrics(), table.horizontalHeader().fontMetrics()
+        for column, (title, widest) in enumerate(zip(_COLUMNS, _WIDEST, strict=True)):
             if column != _REQUEST:
-                table.setColumnWidth(column, table.fontMetrics().horizontalAdvance(widest) + 18)
+                width = max(cells.horizontalAdvance(tr(widest)), head.horizontalAdvance(tr(title)))
+                table.setColumnWidth(column, width + 18)
 
     @Slot()
     def refresh(self) -> None:

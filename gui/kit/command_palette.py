@@ -36,6 +36,8 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.words import tr
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -123,11 +125,11 @@ class CommandPalette(QDialog):
         super().__init__(parent, Qt.WindowType.Popup)
         self._window = parent
         self.setObjectName("command palette")
-        self.setWindowTitle("Commands")
+        self.setWindowTitle(tr("Commands"))
         self.field = QLineEdit()
         self.field.setObjectName("command")
-        self.field.setPlaceholderText("Type a command")
-        self.field.setAccessibleName("Command")
+        self.field.setPlaceholderText(tr("Type a command"))
+        self.field.setAccessibleName(tr("Command"))
         self.field.setClearButtonEnabled(True)
         self._found = _Found(self)
         self._found.setSourceModel(_items(commands, self))
@@ -151,7 +153,7 @@ class CommandPalette(QDialog):
     def _made_list(self, theme: Theme) -> QListView:
         made = QListView()
         made.setObjectName("commands")
-        made.setAccessibleName("Commands")
+        made.setAccessibleName(tr("Commands"))
         made.setModel(self._found)
         made.setItemDelegate(_Rows(theme, self))
         made.setFrameShape(QListView.Shape.NoFrame)

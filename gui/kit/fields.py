@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QWidget
 from typing_extensions import override
 
 from engine.units import parse_tokens
+from engine.words import tr, tr_later
 from gui.kit.format import count
 from gui.kit.shortcuts import leave_to_window
 
@@ -38,11 +39,11 @@ def parse_count(text: str) -> int:
     if "," in digits or "." in digits:
         head, *groups = digits.replace(".", ",").split(",")
         if not 1 <= len(head) <= 3 or any(len(g) != 3 for g in groups):
-            message = f"{text!r} is not a whole number."
+            message = tr("{text} is not a whole number.").format(text=repr(text))
             raise ValueError(message)
     plain = digits.translate(_GROUPING)
     if not (plain.isascii() and plain.isdigit()):
-        message = f"{text!r} is not a whole number."
+        message = tr("{text} is not a whole number.").format(text=repr(text))
         raise ValueError(message)
     return int(plain)
 
@@ -57,7 +58,7 @@ class NumberKind:
     """How a field reads and steps, and what it takes."""
 
     name: str
-    """Begins the sentence of a refusal: ``Context``."""
+    """Begins the sentence of a refusal: ``Context``. Translated there, as is ``example``."""
     minimum: int
     maximum: int
     parse: Callable[[str], int] = parse_count
@@ -74,22 +75,40 @@ class NumberKind:
         try:
             value = self.parse(text)
         except ValueError:
-            shown = text.strip()[:40]
-            wanted = f"a whole number{f' such as {self.example}' if self.example else ''}"
-            message = f"{self.name}: type {wanted}."
-            if shown:
-                message = f"{self.name}: \u201c{shown}\u201d is not {wanted}."
-            raise ValueError(message) from None
+            raise ValueError(self._refusal(text.strip()[:40])) from None
         if not self.minimum <= value <= self.maximum:
             # The text itself where it is absurd: as a number it would be rounded.
             shown = count(value) if value < _READABLE else f"\u201c{text.strip()[:40]}\u201d"
-            limits = f"{count(self.minimum)} to {count(self.maximum)}"
-            message = f"{self.name}: {shown} is outside {limits}."
+            message = tr("{name}: {number} is outside {low} to {high}.").format(
+                name=tr(self.name),
+                number=shown,
+                low=count(self.minimum),
+                high=count(self.maximum),
+            )
             raise ValueError(message)
         return value
 
+    def _refusal(self, shown: str) -> str:
+        """What to type in place of ``shown``, which is no whole number."""
+        if self.example and shown:
+            words = tr("{name}: “{shown}” is not a whole number such as {example}.")
+        elif self.example:
+            words = tr("{name}: type a whole number such as {example}.")
+        elif shown:
+            words = tr("{name}: “{shown}” is not a whole number.")
+        else:
+            words = tr("{name}: type a whole number.")
+        return words.format(name=tr(self.name), shown=shown, example=tr(self.example))
 
-TOKENS = NumberKind("Context", 1, 100_000_000, parse_tokens, double_or_halve, example="8192 or 32k")
+
+TOKENS = NumberKind(
+    tr_later("Context"),
+    1,
+    100_000_000,
+    parse_tokens,
+    double_or_halve,
+    example=tr_later("8192 or 32k"),
+)
 
 
 class NumberField(QAbstractSpinBox):

@@ -8,7 +8,7 @@ separators are those of the window's language, since a mixture of two in one win
 from __future__ import annotations
 
 from engine.units import UnitSystem, format_gib
-from engine.words import figures, grouped, tr
+from engine.words import figures, grouped, tr_count
 
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
@@ -48,7 +48,7 @@ def count(number: int) -> str:
 
 def exact_bytes(size_bytes: int) -> str:
     """``5,710,544,896 bytes``: what every tooltip of a rounded size says."""
-    return tr("1 byte") if size_bytes == 1 else tr("{n} bytes").format(n=count(size_bytes))
+    return tr_count("{n} byte", "{n} bytes", size_bytes).format(n=count(size_bytes))
 
 
 def tokens_short(tokens: int) -> str:

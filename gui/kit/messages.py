@@ -10,18 +10,20 @@ from engine.cancel import JobCancelledError
 from engine.errors import PlimsollError
 from engine.redaction import redacted
 from engine.text import printable
+from engine.words import tr, tr_later
 
 _SENTENCE_LIMIT = 400
 _DETAILS_LIMIT = 20_000
 
+_FORBIDDEN = tr_later("{name} may not be read or written by this user: check its permissions.")
 _DISK = {
-    errno.ENOENT: "There is no file {name}.",
-    errno.EACCES: "{name} may not be read or written by this user: check its permissions.",
-    errno.EPERM: "{name} may not be read or written by this user: check its permissions.",
-    errno.EISDIR: "{name} is a folder where a file was expected.",
-    errno.ENOTDIR: "{name} lies below something that is not a folder.",
-    errno.ENOSPC: "The disk is full: {name} could not be written.",
-    errno.EROFS: "{name} lies on a read-only disk: choose another folder.",
+    errno.ENOENT: tr_later("There is no file {name}."),
+    errno.EACCES: _FORBIDDEN,
+    errno.EPERM: _FORBIDDEN,
+    errno.EISDIR: tr_later("{name} is a folder where a file was expected."),
+    errno.ENOTDIR: tr_later("{name} lies below something that is not a folder."),
+    errno.ENOSPC: tr_later("The disk is full: {name} could not be written."),
+    errno.EROFS: tr_later("{name} lies on a read-only disk: choose another folder."),
 }
 
 
@@ -34,19 +36,19 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, PlimsollError):
         text = error.message
     elif isinstance(error, JobCancelledError):
-        text = "Stopped."
+        text = tr("Stopped.")
     elif isinstance(error, OSError):
-        name = str(error.filename) if error.filename else "The file"
+        name = str(error.filename) if error.filename else tr("The file")
         known = _DISK.get(error.errno or 0)
         reason = error.strerror or type(error).__name__
-        text = known.format(name=name) if known else f"{name}: {reason}."
+        text = tr(known).format(name=name) if known else f"{name}: {reason}."
     elif isinstance(error, MemoryError):
-        text = "There was not enough memory for this: close something and try again."
+        text = tr("There was not enough memory for this: close something and try again.")
     else:
-        text = (
-            f"Something went wrong inside Plimsoll ({type(error).__name__}); "
+        text = tr(
+            "Something went wrong inside Plimsoll ({error}); "
             "the details can be copied for a report."
-        )
+        ).format(error=type(error).__name__)
     return printable(" ".join(text.split()), _SENTENCE_LIMIT)
 
 

@@ -7,6 +7,8 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QStyle, QWidget
 from typing_extensions import override
 
+from engine.words import tr
+
 QUIET_MS = 400
 _FRAME_MS = 40
 _LAP_MS = 1600
@@ -23,7 +25,7 @@ class ProgressLine(QWidget):
         super().__init__(parent)
         self.setFixedHeight(2)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self.setAccessibleName("Loading")
+        self.setAccessibleName(tr("Loading"))
         self._clock = QElapsedTimer()
         self._quiet = QTimer(self)
         self._quiet.setSingleShot(True)

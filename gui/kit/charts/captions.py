@@ -10,7 +10,7 @@ from engine.devices.device import Device, DeviceKind, Vendor
 from engine.evidence import Basis
 from engine.together import holders
 from engine.units import UnitSystem, format_bytes, format_gib
-from engine.words import grouped, tr, tr_later
+from engine.words import grouped, tr, tr_count, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,8 +140,13 @@ def _weights_texts(budget: Budget, rank: RankBudget) -> tuple[str, ...]:
     for size in (s.likely_bytes for s in sums if s.is_point):
         # Buffers beside the tensors are part of the figure, not of the product.
         if parameters and size > parameters and size % parameters == 0:
-            words = tr("{parameters} parameters × {each} bytes")
-            return (words.format(parameters=grouped(parameters), each=size // parameters),)
+            each = size // parameters
+            words = tr_count(
+                "{parameters} parameters × {each} byte",
+                "{parameters} parameters × {each} bytes",
+                each,
+            )
+            return (words.format(parameters=grouped(parameters), each=each),)
     note = tr(region.note)
     return (note,) if note and len(note) <= _LONGEST_NOTE else ()
 

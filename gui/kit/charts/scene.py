@@ -15,9 +15,10 @@ from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.devices.device import DeviceKind
 from engine.evidence import Basis
 from engine.units import UnitSystem, format_gib
-from engine.words import grouped, tr
+from engine.words import tr
 from gui.kit.charts import captions
 from gui.kit.charts.plan_share import Planned
+from gui.kit.format import exact_bytes
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget
@@ -273,8 +274,8 @@ def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segme
                 low_bytes=bottom + (drawn if grown else estimate.low_bytes),
                 high_bytes=bottom + (drawn if grown else estimate.high_bytes),
                 is_open=is_open,
-                tooltip=tr("{region}: {size} bytes. {note}").format(
-                    region=region.label, size=grouped(drawn), note=tr(rank.regions[region].note)
+                tooltip=tr("{region}: {size}. {note}").format(
+                    region=region.label, size=exact_bytes(drawn), note=tr(rank.regions[region].note)
                 ),
                 edges=captions.others_edges(rank) if region is Region.FOREIGN else (),
             )
