@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from engine.words import tr, tr_later
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
