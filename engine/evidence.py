@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from engine.words import tr, tr_later
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -25,9 +27,19 @@ class Basis(StrEnum):
     @property
     def word(self) -> str:
         """The word a person reads."""
-        return self.value.capitalize()
+        return tr(_WORDS[self])
 
 
+_WORDS = {
+    Basis.READ: tr_later("Read"),
+    Basis.EXACT: tr_later("Exact"),
+    Basis.SETTING: tr_later("Setting"),
+    Basis.MEASURED: tr_later("Measured"),
+    Basis.LEARNED: tr_later("Learned"),
+    Basis.FITTED: tr_later("Fitted"),
+    Basis.ASSUMED: tr_later("Assumed"),
+    Basis.BOUND: tr_later("Bound"),
+}
 _BY_WEAKNESS = tuple(Basis)
 _WEAKNESS = {basis: rank for rank, basis in enumerate(Basis)}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.budget.model import Region
 from engine.evidence import total
 from engine.units import format_gib
-from engine.words import begun_small, tr
+from engine.words import begun_small, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,7 +33,15 @@ class Phase(StrEnum):
     @property
     def label(self) -> str:
         """The name a person reads."""
-        return self.value.capitalize()
+        return tr(_LABELS[self])
+
+
+_LABELS = {
+    Phase.LOAD: tr_later("Load"),
+    Phase.PREFILL: tr_later("Prefill"),
+    Phase.DECODE: tr_later("Decode"),
+    Phase.SUSTAINED: tr_later("Sustained"),
+}
 
 
 class PhasePeak(NamedTuple):

@@ -9,7 +9,7 @@ from engine.fit.verdict import Fit
 from engine.logs import words
 from engine.logs.why import happened
 from engine.units import MIB, format_gib
-from engine.words import figures, grouped, tr
+from engine.words import grouped, tr
 from gui.kit import format as fmt
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _line(row: Row, unit: UnitSystem) -> RegionLine:
         low = format_gib(predicted.low_bytes, unit)
         high = format_gib(predicted.high_bytes, unit)
         size = fmt.exact_bytes(predicted.likely_bytes)
-        exact.append(text.format(size=size, low=figures(low), high=figures(high)))
+        exact.append(text.format(size=size, low=low, high=high))
     return RegionLine(
         region=row.region,
         stated=fmt.size_number(stated.size_bytes, unit) if stated else fmt.DASH,
@@ -118,7 +118,7 @@ def _line(row: Row, unit: UnitSystem) -> RegionLine:
 def _signed(size_bytes: int, unit: UnitSystem) -> str:
     """A difference; one that rounds to nothing has no sign."""
     text = format_gib(size_bytes, unit, signed=True, unit=False)
-    return figures(text if any(c in "123456789" for c in text) else text[1:])
+    return text if any(c in "123456789" for c in text) else text[1:]
 
 
 def rank_names(state: LogState) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def _off(state: LogState) -> str:
     ]
     if not off:
         most = format_gib(_NEAR_BYTES, state.unit, digits=1)
-        return tr("Nowhere by more than {size}.").format(size=figures(most))
+        return tr("Nowhere by more than {size}.").format(size=most)
     off.sort(key=lambda row: -abs(row.difference_bytes or 0))
     return " ".join(_sentence(row, state.unit) for row in off)
 
@@ -165,7 +165,7 @@ def _sentence(row: Row, unit: UnitSystem) -> str:
     text = tr("{region}: {size} above the plan.")
     if difference < 0:
         text = tr("{region}: {size} below the plan.")
-    size = figures(format_gib(abs(difference), unit))
+    size = format_gib(abs(difference), unit)
     return text.format(region=row.region.label, size=size)
 
 
@@ -178,7 +178,7 @@ def remedy_margin(remedy: Remedy, unit: UnitSystem) -> str:
     """``+0.8 GiB``; empty where it is not known."""
     if remedy.margin_bytes is None:
         return ""
-    return figures(format_gib(remedy.margin_bytes, unit, digits=1, signed=True))
+    return format_gib(remedy.margin_bytes, unit, digits=1, signed=True)
 
 
 def balance(state: LogState) -> str:
@@ -189,7 +189,8 @@ def balance(state: LogState) -> str:
 def markdown(state: LogState) -> str:
     """The run as Markdown: for an issue."""
     said = run_words(state)
-    rows = ["| Region | Stated | Predicted | Difference | Line |", "|---|--:|--:|--:|--:|"]
+    heads = (tr("Region"), tr("Stated"), tr("Predicted"), tr("Difference"), tr("Line"))
+    rows = [f"| {' | '.join(heads)} |", "|---|--:|--:|--:|--:|"]
     rows += [
         f"| {r.region.label} | {r.stated} | {r.predicted} | {r.difference} | {r.lines} |"
         for r in region_lines(state)
