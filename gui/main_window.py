@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QHBoxLayout,
     QMainWindow,
+    QScrollArea,
     QSplitter,
     QStackedWidget,
     QToolButton,
@@ -45,6 +46,7 @@ RAIL_BELOW = 1100
 """Window width below which the browser is a rail that opens over the centre."""
 _WELCOME = (".gguf", ".safetensors", "config.json", ".jsonl")
 _NEXT_BEST = (".log", ".txt")
+_RAIL = 44
 _BROWSER_WIDTH = 296
 _BROWSER_LEAST = 260
 
@@ -55,7 +57,6 @@ class Rail(Ground):
     def __init__(self, actions: Actions, parent: QWidget | None = None) -> None:
         super().__init__(parent, window=True)
         self.setObjectName("rail")
-        self.setFixedWidth(44)
         column = QVBoxLayout(self)
         column.setContentsMargins(6, 8, 6, 8)
         column.setSpacing(4)
@@ -63,8 +64,6 @@ class Rail(Ground):
         for key, picture in (("browser", "panel-left-open"), ("search", "search")):
             button = QToolButton()
             button.setAutoRaise(True)
-            button.setFixedSize(32, 32)
-            button.setIconSize(QSize(18, 18))
             button.setAccessibleName(actions[key].text().replace("&", ""))
             button.clicked.connect(actions[key].trigger)
             actions[key].changed.connect(partial(self._say, button, actions[key]))
@@ -79,8 +78,11 @@ class Rail(Ground):
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
+        self.setFixedWidth(theme.grown(_RAIL))
         for button, picture in self._buttons:
-            button.setIcon(icon(picture, theme.color("text.secondary"), 18))
+            button.setFixedSize(theme.grown(32), theme.grown(32))
+            button.setIconSize(QSize(theme.grown(18), theme.grown(18)))
+            button.setIcon(icon(picture, theme.color("text.secondary"), theme.grown(18)))
 
 
 class MainWindow(QMainWindow):
@@ -114,6 +116,7 @@ class MainWindow(QMainWindow):
         self.progress = ProgressLine(self)
         self.status_line = StatusLine()
         self.rail = Rail(self.commands)
+        self._theme: Theme | None = None
         self._is_narrow: bool | None = None
         self._browser_wanted = True
         self._areas: tuple[QWidget, ...] = ()
@@ -122,7 +125,6 @@ class MainWindow(QMainWindow):
 
     def _build(self, edit: tuple[QAction, ...]) -> None:
         self.commands.fill(self.menuBar(), edit)
-        self.browser.setMinimumWidth(_BROWSER_LEAST)
         self._side = Ground(window=True)
         row = QHBoxLayout(self._side)
         row.setContentsMargins(0, 0, 0, 0)
@@ -134,7 +136,7 @@ class MainWindow(QMainWindow):
         self.splitter.setHandleWidth(1)
         self.splitter.setChildrenCollapsible(False)
         self.splitter.addWidget(self._side)
-        self.splitter.addWidget(self.centre)
+        self.splitter.addWidget(_rolled(self.centre))
         self.splitter.setStretchFactor(0, 0)
         self.splitter.setStretchFactor(1, 1)
         self.splitter.setSizes([_BROWSER_WIDTH, 1440 - _BROWSER_WIDTH])
@@ -183,13 +185,20 @@ class MainWindow(QMainWindow):
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
+        self._theme = theme
         self.rail.set_theme(theme)
+        self.browser.setMinimumWidth(self._browser_width(_BROWSER_LEAST))
+        self._look_at_width()
         self.status_line.set_theme(theme)
 
     @property
     def is_narrow(self) -> bool:
         """Whether the browser is a rail."""
-        return self.width() < RAIL_BELOW
+        return self.width() < (self._theme.grown(RAIL_BELOW) if self._theme else RAIL_BELOW)
+
+    def _browser_width(self, wanted: int) -> int:
+        """``wanted`` at this size of text, but a part of the window stays beside it."""
+        return min(self._theme.grown(wanted), self.width() * 3 // 4) if self._theme else wanted
 
     def show_browser(self, *, shown: bool = True) -> None:
         """Bring the browser to sight, or put it away."""
@@ -248,6 +257,9 @@ class MainWindow(QMainWindow):
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._look_at_width()
+
+    def _look_at_width(self) -> None:
         narrow = self.is_narrow
         if narrow != self._is_narrow:
             self._is_narrow = narrow
@@ -278,9 +290,10 @@ class MainWindow(QMainWindow):
         floats = self.is_narrow and self._browser_wanted
         self._overlay_edge.setVisible(floats)
         if floats:
-            self.browser.setGeometry(QRect(0, 0, _BROWSER_WIDTH, body.height()))
+            width = self._browser_width(_BROWSER_WIDTH)
+            self.browser.setGeometry(QRect(0, 0, width, body.height()))
             self.browser.raise_()
-            self._overlay_edge.setGeometry(_BROWSER_WIDTH, 0, 1, body.height())
+            self._overlay_edge.setGeometry(width, 0, 1, body.height())
             self._overlay_edge.raise_()
         self.progress.setGeometry(0, body.y(), self.width(), 2)
         self.progress.raise_()
@@ -354,6 +367,17 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         self.closing.emit()
         event.accept()
+
+
+def _rolled(room: QWidget) -> QScrollArea:
+    """``room`` in what scrolls where large text leaves it too little space."""
+    made = QScrollArea()
+    made.setObjectName("centre")
+    made.setFrameShape(QScrollArea.Shape.NoFrame)
+    made.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    made.setWidgetResizable(True)
+    made.setWidget(room)
+    return made
 
 
 def dropped(event: QDropEvent) -> Path | str | None:

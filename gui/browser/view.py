@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from gui.kit.tasks import TaskRunner
     from gui.kit.theme import Theme
 
+_MARK = 12
 _GAP = 2
 """More room between the check mark and its word than the style leaves."""
 _BEHIND_MORE = frozenset(Group) - {Group.FIT, Group.PARAMETERS, Group.FORMAT}
@@ -117,7 +118,6 @@ class BrowserView(Ground):
         chip.setObjectName(name)
         chip.setProperty("role", "chip")
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        chip.setIconSize(QSize(12 + _GAP, 12))
         # Four of them stand side by side in the narrowest browser.
         chip.setStyleSheet("QToolButton { padding: 0 3px; }")
         return chip
@@ -245,6 +245,7 @@ class BrowserView(Ground):
         self.list.set_theme(theme)
         for chip in self._chips:
             chip.setFixedHeight(theme.size("chip"))
+            chip.setIconSize(QSize(theme.grown(_MARK) + _GAP, theme.grown(_MARK)))
         self.sources.set_theme(theme)
         # A widget with a style sheet of its own doesn't follow the application's font.
         for button in self._chips:
@@ -294,11 +295,12 @@ class BrowserView(Ground):
         fits_here = HIDES_WHAT_DOESNT_FIT in filters.hidden
         self._fits.setChecked(fits_here)
         ink = self._theme.color("accent.text" if fits_here else "text.tertiary")
-        self._fits.setIcon(icon("check", ink, 12, _GAP))
+        self._fits.setIcon(icon("check", ink, self._theme.grown(_MARK), _GAP))
         self._sizes.setChecked(filters.narrows(Group.PARAMETERS))
         self._formats.setChecked(filters.narrows(Group.FORMAT))
         self._more.setChecked(any(map(filters.narrows, _BEHIND_MORE)))
-        self._more.setIcon(icon("list-filter", self._theme.color("text.secondary"), 12, _GAP))
+        color, size = self._theme.color("text.secondary"), self._theme.grown(_MARK)
+        self._more.setIcon(icon("list-filter", color, size, _GAP))
         spans = dict(SIZES)
         for action in self._menu_of(self._sizes).actions():
             action.setChecked(spans[str(action.data())] == filters.parameters)

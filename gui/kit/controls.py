@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_FIELD_FRAME = 24
+"""Margins of a closed list, beside the arrow."""
 _POPUP_FRAME = 56
 """Margins of a popup and its scroll bar."""
 
@@ -101,6 +103,7 @@ class ElidedLabel(QLabel):
         self._mode = mode
         self._keeps_whole = keeps_whole
         self._tooltip = ""
+        self._wraps = False
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setProperty("role", role)
         self.setObjectName(name)
@@ -114,6 +117,19 @@ class ElidedLabel(QLabel):
         self._elide()
         self.updateGeometry()
 
+    def set_wraps(self, *, wraps: bool) -> None:
+        """Take as many lines as the text wants in place of a cut, or one."""
+        if wraps == self._wraps:
+            return
+        self._wraps = wraps
+        self.setWordWrap(wraps)
+        down = QSizePolicy.Policy.Preferred if wraps else QSizePolicy.Policy.Fixed
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, down)
+        policy.setHeightForWidth(wraps)
+        self.setSizePolicy(policy)
+        self._elide()
+        self.updateGeometry()
+
     @property
     def full_text(self) -> str:
         """The text before any cut."""
@@ -123,13 +139,14 @@ class ElidedLabel(QLabel):
     def sizeHint(self) -> QSize:
         margins = self.contentsMargins()
         width = self.fontMetrics().horizontalAdvance(self._full) + margins.left() + margins.right()
-        return QSize(width + 2, super().sizeHint().height())
+        height = self.fontMetrics().height() if self._wraps else super().sizeHint().height()
+        return QSize(width + 2, height)
 
     @override
     def minimumSizeHint(self) -> QSize:
-        whole = self.sizeHint().width()
-        least = whole if self._keeps_whole else min(24, whole)
-        return QSize(least, super().minimumSizeHint().height())
+        whole = self.sizeHint()
+        least = whole.width() if self._keeps_whole else min(24, whole.width())
+        return QSize(least, whole.height() if self._wraps else super().minimumSizeHint().height())
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -138,7 +155,8 @@ class ElidedLabel(QLabel):
 
     def _elide(self) -> None:
         width = self.contentsRect().width()
-        shown = self.fontMetrics().elidedText(self._full, self._mode, width)
+        metrics = self.fontMetrics()
+        shown = self._full if self._wraps else metrics.elidedText(self._full, self._mode, width)
         self.setText(shown)
         cut = self._full if shown != self._full else ""
         self.setToolTip("\n".join(filter(None, (cut, self._tooltip))))
@@ -206,7 +224,7 @@ class Choice(SizedCombo):
     def offer(self, items: Sequence[tuple[str, object]], current: object) -> None:
         """As ``set_items``, and as wide as the longest of them wants."""
         self.set_items(items, current)
-        wanted = self._widest() + _POPUP_FRAME
+        wanted = self._widest() + _FIELD_FRAME + 2 * self.fontMetrics().height()
         self.set_widths(wanted, wanted)
 
     def _widest(self) -> int:

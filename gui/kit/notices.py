@@ -31,7 +31,6 @@ class Notice(QWidget):
         self._color = color
         self._theme: Theme | None = None
         self._mark = QLabel()
-        self._mark.setFixedSize(20, 20)
         self.line = label("", "plain", "sentence")
         self.line.setWordWrap(True)
         self.second = label("", "small", "second line")
@@ -42,7 +41,6 @@ class Notice(QWidget):
         words.addWidget(self.second)
         self._cross = QToolButton()
         self._cross.setAutoRaise(True)
-        self._cross.setFixedSize(28, 28)
         self._cross.setAccessibleName("Close this notice")
         self._cross.setToolTip("Close")
         self._cross.clicked.connect(self.dismiss)
@@ -80,9 +78,12 @@ class Notice(QWidget):
         """Take the colours of ``theme``."""
         self._theme = theme
         color = theme.color("accent" if self._color == "accent" else self._color)
-        self._mark.setPixmap(pixmap(self._picture, color, 18, self.devicePixelRatioF()))
-        self._cross.setIcon(icon("x", theme.color("text.secondary")))
-        self._cross.setIconSize(QSize(16, 16))
+        size, small = theme.grown(18), theme.grown(16)
+        self._mark.setFixedSize(size + 2, size + 2)
+        self._mark.setPixmap(pixmap(self._picture, color, size, self.devicePixelRatioF()))
+        self._cross.setFixedSize(small + 12, small + 12)
+        self._cross.setIcon(icon("x", theme.color("text.secondary"), small))
+        self._cross.setIconSize(QSize(small, small))
         self.update()
 
     @override

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from typing_extensions import override
 
 from gui.kit.controls import label
+from gui.kit.wrap import WrapRow
+
+_LEAST_LETTERS = 26
 
 
 class SettingRows(QWidget):
@@ -15,11 +19,9 @@ class SettingRows(QWidget):
         super().__init__(parent)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        self._grid = QGridLayout()
-        self._grid.setHorizontalSpacing(24)
-        self._grid.setVerticalSpacing(16)
-        self._grid.setColumnStretch(0, 1)
-        column.addLayout(self._grid)
+        self._rows = QVBoxLayout()
+        self._rows.setSpacing(16)
+        column.addLayout(self._rows)
         column.addStretch(1)
 
     def add(self, title: str, words: str, control: QWidget) -> None:
@@ -34,16 +36,19 @@ class SettingRows(QWidget):
         name.setBuddy(control)
         name.setWordWrap(True)
         control.setAccessibleName(title)
-        said = QVBoxLayout()
-        said.setSpacing(1)
-        said.addWidget(name)
+        said = _Said()
+        column = QVBoxLayout(said)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(1)
+        column.addWidget(name)
         if words:
-            said.addWidget(_words(words))
+            column.addWidget(_words(words))
             control.setAccessibleDescription(words)
-        row = self._grid.rowCount()
-        self._grid.addLayout(said, row, 0)
-        top = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignTrailing
-        self._grid.addWidget(control, row, 1, top)
+        row = WrapRow()
+        row.set_gap(24)
+        row.add(said, 1)
+        row.add(control, 0, Qt.AlignmentFlag.AlignTop)
+        self._rows.addLayout(row)
 
     def add_switch(self, words: str, switch: QCheckBox) -> None:
         """Add a setting that is on or off: ``switch`` says which, ``words`` what it changes."""
@@ -53,11 +58,20 @@ class SettingRows(QWidget):
         said.setSpacing(1)
         said.addWidget(switch, 0, Qt.AlignmentFlag.AlignLeading)
         said.addWidget(_words(words))
-        self._grid.addLayout(said, self._grid.rowCount(), 0, 1, 2)
+        self._rows.addLayout(said)
 
     def add_wide(self, widget: QWidget) -> None:
         """Add ``widget`` over the whole width."""
-        self._grid.addWidget(widget, self._grid.rowCount(), 0, 1, 2)
+        self._rows.addWidget(widget)
+
+
+class _Said(QWidget):
+    """What a setting is; where it would become a pillar, the control goes below it."""
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        width = _LEAST_LETTERS * self.fontMetrics().averageCharWidth()
+        return QSize(width, super().minimumSizeHint().height())
 
 
 def _words(text: str) -> QLabel:

@@ -32,7 +32,6 @@ class StatusItem(QWidget):
         self._picture = picture
         self._theme: Theme | None = None
         self._mark = QLabel()
-        self._mark.setFixedWidth(16)
         self.words = ElidedLabel("small", name=f"{name} words")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -63,8 +62,9 @@ class StatusItem(QWidget):
     def _paint_mark(self) -> None:
         if self._theme is not None:
             color = self._theme.color("text.secondary")
-            picture = pixmap(self._picture, color, 15, self.devicePixelRatioF())
-            self._mark.setPixmap(picture)
+            size = self._theme.grown(15)
+            self._mark.setFixedWidth(size + 1)
+            self._mark.setPixmap(pixmap(self._picture, color, size, self.devicePixelRatioF()))
 
 
 class StatusLine(QStatusBar):
@@ -93,6 +93,8 @@ class StatusLine(QStatusBar):
         row.addWidget(self.balance)
         row.addWidget(self.view)
         row.addWidget(self.unit)
+        # The line takes what room there is, and never makes the window wider.
+        body.setMinimumWidth(1)
         self.addWidget(body, 1)
 
     def set_theme(self, theme: Theme) -> None:
@@ -102,9 +104,9 @@ class StatusLine(QStatusBar):
         for choice, sample in ((self.view, tr("Simple")), (self.unit, "GiB")):
             choice.setProperty("size", "small")
             metrics = QFontMetrics(theme.font("small.strong.num"))
-            width = max(44, metrics.horizontalAdvance(sample) + 20)
+            width = max(theme.grown(44), metrics.horizontalAdvance(sample) + 20)
             for button in choice.buttons:
-                button.setFixedSize(width, 20)
+                button.setFixedSize(width, theme.grown(20))
         self.setFixedHeight(theme.size("status"))
 
     @override
@@ -117,7 +119,11 @@ class StatusLine(QStatusBar):
         self.make_room()
 
     def make_room(self) -> None:
-        """Leave words away, the least needed first, until the numbers have room."""
+        """Leave words away, the least needed first, until the numbers have room.
+
+        With very large text the choice of the view goes next, which the menu has too, and then
+        the balance, which the picture shows.
+        """
         items = (self.hub, self.device, self.sampling)
         left = self.width() - self.unit.width() - self.view.sizeHint().width()
         left -= self.balance.sizeHint().width() + 6 * _GAP
@@ -126,3 +132,7 @@ class StatusLine(QStatusBar):
             item.show_words(shown=left >= 0)
             if left < 0:
                 left += item.words.sizeHint().width()
+        self.view.setVisible(left >= 0)
+        if left < 0:
+            left += self.view.sizeHint().width()
+        self.balance.setVisible(left >= 0)

@@ -36,7 +36,7 @@ _WEIGHTS = {
     "heavy": QFont.Weight.Bold,
 }
 _ROLE_WEIGHTS = {"verdict": "heavy", "verdict.compact": "heavy", "title": "strong"}
-_PICTURE, _SMALL_PICTURE = 14, 11
+_PICTURE = 14
 """Of the pictures in a style sheet, at plain text size."""
 _VERDICT_SPACING_PERCENT = 98.5
 """Inter is drawn for small sizes; at 24 px it wants to stand a little closer."""
@@ -314,8 +314,8 @@ def style_sheet(theme: Theme) -> str:
         if kind == "size":
             # A style sheet's height is that of the content, without the two border lines.
             return f"{theme.size(name) - 2}px"
-        if kind == "icon-size":
-            return f"{theme.grown(_SMALL_PICTURE if name else _PICTURE)}px"
+        if kind == "px":
+            return f"{theme.grown(int(name))}px"
         if kind == "icon":
             picture, _, color = name.partition(".")
             return _picture_file(theme, picture, color or "text.secondary")

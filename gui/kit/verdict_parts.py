@@ -14,13 +14,14 @@ from gui.kit.icons import pixmap
 if TYPE_CHECKING:
     from gui.kit.theme import Theme
 
+_SQUARE, _PICTURE = 32, 18
+
 
 class VerdictMark(QWidget):
     """The verdict's icon in a tinted square."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedSize(32, 32)
         self._theme: Theme | None = None
         self._color = "unknown"
         self._icon = "circle-help"
@@ -28,6 +29,7 @@ class VerdictMark(QWidget):
     def show_mark(self, theme: Theme, color: str, picture: str) -> None:
         """Show ``picture`` in the status colour ``color``."""
         self._theme, self._color, self._icon = theme, color, picture
+        self.setFixedSize(theme.grown(_SQUARE), theme.grown(_SQUARE))
         self.update()
 
     @override
@@ -39,8 +41,10 @@ class VerdictMark(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(self._theme.color(f"{self._color}.soft"))
         painter.drawRoundedRect(QRectF(self.rect()), 4, 4)
-        picture = pixmap(self._icon, self._theme.color(self._color), 18, self.devicePixelRatioF())
-        painter.drawPixmap(7, 7, picture)
+        size = self._theme.grown(_PICTURE)
+        color = self._theme.color(self._color)
+        picture = pixmap(self._icon, color, size, self.devicePixelRatioF())
+        painter.drawPixmap((self.width() - size) // 2, (self.height() - size) // 2, picture)
 
 
 class MarginButton(QAbstractButton):

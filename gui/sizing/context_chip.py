@@ -35,6 +35,7 @@ class ContextChip(QToolButton):
         self._model = model
         self._state: State | None = None
         self._is_bare = True
+        self._bare = _BARE
         self.setObjectName("context chip")
         self.setProperty("role", "chip")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -58,7 +59,10 @@ class ContextChip(QToolButton):
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
-        self.setIcon(icon("chevron-down", theme.color("text.secondary"), _ICON))
+        size = theme.grown(_ICON)
+        self._bare = theme.grown(_BARE)
+        self.setIconSize(QSize(size, size))
+        self.setIcon(icon("chevron-down", theme.color("text.secondary"), size))
 
     @property
     def word_width(self) -> int:
@@ -68,7 +72,7 @@ class ContextChip(QToolButton):
 
     @override
     def sizeHint(self) -> QSize:
-        return QSize(_BARE + self.word_width, super().sizeHint().height())
+        return QSize(self._bare + self.word_width, super().sizeHint().height())
 
     @override
     def minimumSizeHint(self) -> QSize:

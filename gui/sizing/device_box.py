@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QCompleter, QLineEdit, QListView, QWidget
 from typing_extensions import override
@@ -168,13 +168,15 @@ class DeviceBox(SizedCombo):
     def _paint_icons(self) -> None:
         if self._theme is None:
             return
-        plain = icon("monitor", self._theme.color("text.tertiary"))
+        size = self._theme.grown(16)
+        self.setIconSize(QSize(size, size))
+        plain = icon("monitor", self._theme.color("text.tertiary"), size)
         # One word for all of them: told one by one, they would hold up a change of theme.
         with QSignalBlocker(self._items):
             for row in range(self._items.rowCount()):
                 self._items.item(row).setIcon(plain)
         if self._items.rowCount():
-            here = icon("monitor-check", self._theme.color("accent"))
+            here = icon("monitor-check", self._theme.color("accent"), size)
             self._items.item(0).setIcon(here)
             self.view().viewport().update()
         # A changed entry makes the box write the entry's own words into the field.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
 from gui.kit.controls import ElidedLabel, Ground
 from gui.kit.icons import icon
+from gui.kit.wrap import WrapRow
 from gui.sizing import present
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gui.sizing.view_model import State
 
 
+_TITLE, _PICTURE = 160, 15
 _GAP = 3
 """More room between icon and words than the style leaves."""
 _INKS = {"circle-dot": "over"} | dict.fromkeys(
@@ -33,12 +35,12 @@ class HeaderBar(Ground):
         self._title = ElidedLabel("title", name="model title")
         self._subtitle = ElidedLabel("small", name="model facts")
         self._buttons: list[tuple[QPushButton, QAction, str]] = []
-        self._row = QHBoxLayout(self)
+        self._row = WrapRow(self)
         self._row.setContentsMargins(16, 12, 16, 0)
-        self._row.setSpacing(8)
-        self._row.addWidget(self._title)
-        self._row.addWidget(self._subtitle)
-        self._row.addStretch(1)
+        self._row.add(self._title)
+        self._row.add(self._subtitle)
+        self._end = QWidget()
+        self._row.add(self._end, 1)
         self._title.set_text("Plimsoll")
         self._theme: Theme | None = None
 
@@ -55,14 +57,16 @@ class HeaderBar(Ground):
         button = QPushButton(text)
         if beside_facts or flat:
             button.setProperty("role", "flat")
+        button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         button.setObjectName(f"{action.objectName()} button")
-        button.setIconSize(QSize(15 + _GAP, 15))
         button.setCheckable(action.isCheckable())
         button.clicked.connect(action.trigger)
         action.changed.connect(self._on_action_changed)
         self._buttons.append((button, action, picture))
-        place = self._row.indexOf(self._subtitle) + 1 if beside_facts else self._row.count()
-        self._row.insertWidget(place, button)
+        if beside_facts:
+            self._row.insert(self._row.place_of(self._end), button)
+        else:
+            self._row.add(button)
         self._on_action_changed()
         return button
 
@@ -76,11 +80,21 @@ class HeaderBar(Ground):
         self._subtitle.set_text(
             present.subtitle(state.model), present.subtitle_details(state.model)
         )
+        self._bound_title()
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
         self._theme = theme
+        self._bound_title()
         self._on_action_changed()
+
+    def _bound_title(self) -> None:
+        """With large text it has room of its own: it may be cut, but not to nothing."""
+        if self._theme is not None and self._theme.text_scale > 1:
+            wanted = self._title.sizeHint().width()
+            self._title.setMinimumWidth(min(wanted, self._theme.grown(_TITLE)))
+        else:
+            self._title.setMinimumWidth(0)
 
     def _on_action_changed(self) -> None:
         for button, action, picture in self._buttons:
@@ -91,4 +105,6 @@ class HeaderBar(Ground):
             if self._theme is not None:
                 name = _INKS.get(picture, "text.primary")
                 color = self._theme.color(name if action.isEnabled() else "text.disabled")
-                button.setIcon(icon(picture, color, 15, _GAP))
+                size = self._theme.grown(_PICTURE)
+                button.setIconSize(QSize(size + _GAP, size))
+                button.setIcon(icon(picture, color, size, _GAP))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QHBoxLayout,
@@ -21,6 +21,7 @@ from gui.kit.controls import Choice, ElidedLabel, Ground
 from gui.kit.fields import TOKENS, NumberField, NumberKind
 from gui.kit.format import TIMES
 from gui.kit.log_slider import LogSlider
+from gui.kit.wrap import WrapRow
 from gui.sizing import plan as plans
 from gui.sizing import present
 from gui.sizing.context_chip import ContextChip
@@ -59,6 +60,7 @@ class PlanStrip(Ground):
         super().__init__(parent)
         self._model = model
         self._captions: dict[str, ElidedLabel] = {}
+        self._cells: dict[str, QWidget] = {}
         self._is_simple = False
         self._theme: Theme | None = None
         self.model_button = ModelButton()
@@ -77,7 +79,7 @@ class PlanStrip(Ground):
         self.device = DeviceBox()
         self.device.setObjectName("device")
         self.device.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._row = QHBoxLayout(self)
+        self._row = WrapRow(self)
         self._row.setContentsMargins(16, 8, 16, 12)
         self._build()
         self._connect()
@@ -115,7 +117,9 @@ class PlanStrip(Ground):
         self.set_simple(simple=False)
 
     def _add(self, caption: str, control: QWidget, buddy: QWidget | None = None) -> None:
-        column = QVBoxLayout()
+        cell = QWidget()
+        column = QVBoxLayout(cell)
+        column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)
         text = ElidedLabel("caption")
         text.set_text(caption)
@@ -125,7 +129,8 @@ class PlanStrip(Ground):
         self._captions[target.objectName()] = text
         column.addWidget(text)
         column.addWidget(control)
-        self._row.addLayout(column)
+        self._cells[target.objectName()] = cell
+        self._row.add(cell)
 
     def _connect(self) -> None:
         model = self._model
@@ -149,9 +154,8 @@ class PlanStrip(Ground):
             (self.runtime, self.weights, self.kv, self._parallel), not simple
         )
         for control, is_shown in shown.items():
-            control.setVisible(is_shown)
             buddy = self.tp if control is self._parallel else control
-            self._captions[buddy.objectName()].setVisible(is_shown)
+            self._cells[buddy.objectName()].setVisible(is_shown)
         for control, plain, full in (
             (self.device, tr("Machine"), tr("Device")),
             (self.at_once, tr("Users at once"), tr("At once")),
@@ -193,7 +197,7 @@ class PlanStrip(Ground):
 
     def _want_widths(self) -> None:
         """Give the controls with long words the room they want where there is room."""
-        is_wide = self._is_simple or self.width() >= _WIDE
+        is_wide = self._is_simple or self.width() >= self._grown(_WIDE)
         self.runtime.set_widths(*self._widths("llama.cpp 88", "SGLang 0.5.23"))
         self.kv.set_widths(*self._widths("BF16", "BF16"))
         self.weights.set_widths(*self._widths("BF16", "MXFP4_MOE GGUF" if is_wide else "MXFP4_MOE"))
@@ -202,8 +206,11 @@ class PlanStrip(Ground):
         self.slider.want_width(150 if is_wide else 76)
         self.assumed.set_bare(bare=not is_wide)
 
+    def _grown(self, pixels: int) -> int:
+        return self._theme.grown(pixels) if self._theme else pixels
+
     def _widths(self, least: str, wanted: str, icon: int = 0) -> tuple[int, int]:
-        frame = _COMBO_FRAME + icon
+        frame = self._grown(_COMBO_FRAME + icon)
         measure = self.fontMetrics().horizontalAdvance
         return measure(least) + frame, measure(wanted) + frame
 
@@ -240,21 +247,11 @@ class PlanStrip(Ground):
             control.setEnabled(state.model is not None)
 
     @override
-    def minimumSizeHint(self) -> QSize:
-        # What is given up where the strip gets narrow must not keep it wide: the chip's word,
-        # and some of the gaps.
-        least = super().minimumSizeHint()
-        items = (self._row.itemAt(i) for i in range(self._row.count()))
-        columns = [item for item in items if item is not None and not item.isEmpty()]
-        gaps = (self._row.spacing() - _TIGHT_GAP) * (len(columns) - 1)
-        return QSize(least.width() - self.assumed.word_width - gaps, least.height())
-
-    @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shrink gaps and wishes where the strip is narrow."""
         super().resizeEvent(event)
-        narrow = self.width() < _NARROW
-        self._row.setSpacing(_TIGHT_GAP if narrow else _GAP)
+        narrow = self.width() < self._grown(_NARROW)
+        self._row.set_gap(_TIGHT_GAP if narrow else _GAP)
         self._want_widths()
 
     def _on_runtime(self, choice: tuple[str, str]) -> None:

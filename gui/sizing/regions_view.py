@@ -35,6 +35,8 @@ _SWATCH = 12
 _FORMULA_FROM = 1100
 """Width of the whole room from which the table has room for how each figure is worked out."""
 _LEAST_FORMULA = 160
+_LEAST_COLUMN = 40
+_DETAIL = 337
 _MOST_COLUMNS = 8
 """Ranks side by side; more are shown one at a time."""
 _WIDTHS = {"region": 144, "size": 72, "rank": 72, "span": 104, "least": 76, "basis": 100}
@@ -128,6 +130,7 @@ class RegionTable(QTableView):
         self.verticalHeader().setDefaultSectionSize(height)
         self.horizontalHeader().setFixedHeight(theme.size("header.table"))
         self.horizontalHeader().setFont(theme.font("caption.medium"))
+        self._lay_out()
 
     def show_rows(
         self, rows: tuple[present.RegionRow, ...], unit: str, ranks: tuple[str, ...] = ()
@@ -165,20 +168,21 @@ class RegionTable(QTableView):
     def _lay_out(self) -> None:
         columns = self._rows.columns
         head = self.horizontalHeader()
-        widths = {i: _WIDTHS[c.key] for i, c in enumerate(columns) if c.key != "note"}
+        grown = self._delegate.theme.grown if self._delegate.theme else round
+        widths = {i: grown(_WIDTHS[c.key]) for i, c in enumerate(columns) if c.key != "note"}
         left = self.viewport().width() - sum(widths.values())
         last = len(columns) - 1
-        hidden = not self._formula_wanted or left < _LEAST_FORMULA
+        hidden = not self._formula_wanted or left < grown(_LEAST_FORMULA)
         if hidden and widths:
             # What is over goes to the last column; what is missing comes from the first, as
             # far as its names allow. Then the table scrolls.
             widths[last - 1 if left > 0 else 0] += left
             widths[0] = max(widths[0], self._least_name_width())
         for i, width in widths.items():
-            head.resizeSection(i, max(40, width))
+            head.resizeSection(i, max(grown(_LEAST_COLUMN), width))
         for i in range(len(columns)):
             self.setColumnHidden(i, hidden and i == last)
-        head.resizeSection(last, max(_LEAST_FORMULA, left))
+        head.resizeSection(last, max(grown(_LEAST_FORMULA), left))
 
     def _least_name_width(self) -> int:
         metrics = QFontMetrics(self.font())
@@ -309,8 +313,8 @@ class RegionsView(Ground):
         super().__init__(parent)
         self.table = RegionTable()
         self.detail = DetailPane()
-        self.detail.setFixedWidth(337)
         self._state: State | None = None
+        self._theme: Theme | None = None
         self._rank = 0
         self._shown_ranks = 0
         row = QHBoxLayout(self)
@@ -323,8 +327,10 @@ class RegionsView(Ground):
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
+        self._theme = theme
         self.table.set_theme(theme)
         self.detail.set_theme(theme)
+        self._share()
 
     @property
     def rank(self) -> int:
@@ -363,7 +369,14 @@ class RegionsView(Ground):
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.table.want_formula(wanted=self.width() >= _FORMULA_FROM)
+        self._share()
+
+    def _share(self) -> None:
+        if self._theme is None:
+            return
+        # With large text each has half of it at the most.
+        self.detail.setFixedWidth(min(self._theme.grown(_DETAIL), max(_DETAIL, self.width() // 2)))
+        self.table.want_formula(wanted=self.width() >= self._theme.grown(_FORMULA_FROM))
 
     def _on_region_selected(self, region: Region | None) -> None:
         self._show_detail(region)

@@ -42,6 +42,8 @@ class RoomTabs(QTabBar):
         """Take the colours of ``theme``."""
         self._theme = theme
         self.setFont(theme.font("body"))
+        # Large text may leave no room for all of them side by side.
+        self.setUsesScrollButtons(theme.text_scale > 1)
         self.updateGeometry()
         self.update()
 
@@ -134,7 +136,6 @@ class TabPanel(QWidget):
         self._fold = QToolButton()
         self._fold.setObjectName("fold")
         self._fold.setAutoRaise(True)
-        self._fold.setFixedSize(28, 28)
         self._fold.clicked.connect(self.toggle)
         self._is_folded = False
         self._floats = False
@@ -252,7 +253,10 @@ class TabPanel(QWidget):
         self._fold.setToolTip(name)
         if self._theme is not None:
             picture = "chevron-up" if self._is_folded else "chevron-down"
-            self._fold.setIcon(icon(picture, self._theme.color("text.secondary")))
+            size = self._theme.grown(16)
+            self._fold.setFixedSize(size + 12, size + 12)
+            self._fold.setIconSize(QSize(size, size))
+            self._fold.setIcon(icon(picture, self._theme.color("text.secondary"), size))
 
     def _on_current_changed(self, index: int) -> None:
         self.stack.setCurrentIndex(index)

@@ -11,6 +11,7 @@ from typing_extensions import override
 from engine.fit.verdict import Fit
 from gui.kit.controls import ElidedLabel, Ground, Hairline, Segments, label
 from gui.kit.verdict_parts import MarginButton, VerdictMark
+from gui.kit.wrap import WrapRow
 from gui.sizing import present
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from gui.sizing.view_model import SizingViewModel, State
 
 _NARROW = 950
+_BASELINE, _SAID = 132, 300
+_MOST_SAID = 700
+"""What the words of the verdict have beside a rail in the smallest window."""
 _CAPTION = "What would fit"
 _HOPELESS = "No single change makes it fit: pick a larger device, more of them, or a smaller model"
 
@@ -144,9 +148,7 @@ class VerdictView(Ground):
         self.longest = FactView("longest context")
         self.most = FactView("most at once")
         self._between = Hairline(upright=True)
-        self._between.setFixedHeight(36)
         self.baseline = Segments("baseline", (("Now", False), ("Emptied", True)))
-        self.baseline.setFixedWidth(132)
         self.baseline.setToolTip(
             "Now: beside what other programs hold on this computer. "
             "Emptied: as if they were all closed."
@@ -161,17 +163,24 @@ class VerdictView(Ground):
         words.setSpacing(2)
         words.addWidget(self.headline)
         words.addWidget(self.detail)
-        row = QHBoxLayout()
-        row.setSpacing(12)
-        row.addWidget(self.mark, 0, Qt.AlignmentFlag.AlignVCenter)
-        row.addLayout(words, 1)
-        row.addWidget(self.longest)
-        row.addSpacing(4)
-        row.addWidget(self._between, 0, Qt.AlignmentFlag.AlignVCenter)
-        row.addSpacing(4)
-        row.addWidget(self.most)
-        row.addSpacing(16)
-        row.addWidget(self.baseline, 0, Qt.AlignmentFlag.AlignVCenter)
+        self._said = QWidget()
+        said = QHBoxLayout(self._said)
+        said.setContentsMargins(0, 0, 0, 0)
+        said.setSpacing(12)
+        said.addWidget(self.mark, 0, Qt.AlignmentFlag.AlignVCenter)
+        said.addLayout(words, 1)
+        self._facts = QWidget()
+        facts = QHBoxLayout(self._facts)
+        facts.setContentsMargins(0, 0, 4, 0)
+        facts.setSpacing(16)
+        facts.addWidget(self.longest)
+        facts.addWidget(self._between, 0, Qt.AlignmentFlag.AlignVCenter)
+        facts.addWidget(self.most)
+        row = WrapRow()
+        row.set_gap(12)
+        row.add(self._said, 1)
+        row.add(self._facts)
+        row.add(self.baseline, 0, Qt.AlignmentFlag.AlignVCenter)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 14, 16, 4)
         column.setSpacing(10)
@@ -189,6 +198,13 @@ class VerdictView(Ground):
         self._theme = theme
         self.longest.set_theme(theme)
         self.most.set_theme(theme)
+        self._between.setFixedHeight(theme.grown(36))
+        self.baseline.setFixedWidth(theme.grown(_BASELINE))
+        is_large = theme.text_scale > 1
+        self._said.setMinimumWidth(min(theme.grown(_SAID), _MOST_SAID) if is_large else 0)
+        for words in (self.headline, self.detail):
+            words.set_wraps(wraps=is_large)
+        self._fit_headline()
         if self._state is not None:
             self.show_state(self._state)
 
@@ -204,8 +220,7 @@ class VerdictView(Ground):
         self._show_facts()
         # Beside a bound they would promise what nobody knows.
         has_answer = state.fit in (Fit.FITS, Fit.TIGHT)
-        for widget in (self.longest, self.most, self._between):
-            widget.setVisible(has_answer)
+        self._facts.setVisible(has_answer)
         self.baseline.set_current(state.plan.emptied)
         self.baseline.setVisible(state.plan.device is None)
         offered = state.fit is Fit.DOES_NOT_FIT
@@ -214,17 +229,33 @@ class VerdictView(Ground):
             self.changes.show_changes(state, self._theme)
 
     @override
+    def sizeHint(self) -> QSize:
+        return QSize(super().sizeHint().width(), self.heightForWidth(self.width()))
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(super().minimumSizeHint().width(), self.heightForWidth(self.width()))
+
+    @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._show_facts()
+        self._fit_headline()
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()
+
+    def _fit_headline(self) -> None:
         if self._theme is not None:
-            narrow = self.width() < _NARROW
-            self.headline.setFont(self._theme.font("verdict.compact" if narrow else "verdict"))
+            role = "verdict.compact" if self._is_narrow(self._theme) else "verdict"
+            self.headline.setFont(self._theme.font(role))
+
+    def _is_narrow(self, theme: Theme) -> bool:
+        return self.width() < theme.grown(_NARROW)
 
     def _show_facts(self) -> None:
-        if self._state is None:
+        if self._state is None or self._theme is None:
             return
-        narrow = self.width() < _NARROW
+        narrow = self._is_narrow(self._theme)
         longest, most = present.facts(self._state)
         self.longest.show_fact(longest, narrow=narrow)
         self.most.show_fact(most, narrow=narrow)

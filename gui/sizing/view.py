@@ -229,6 +229,12 @@ class SizingView(Ground):
         return self._folded_by_user
 
     @override
+    def heightForWidth(self, arg__1: int) -> int:
+        """The least it can be used at: what is above it scrolls for no more than that."""
+        layout = self.layout()
+        return layout.totalMinimumHeightForWidth(arg__1) if layout else -1
+
+    @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._place_pages()
@@ -244,7 +250,7 @@ class SizingView(Ground):
         if self._is_low and not self.tabs.is_folded:
             bottom = self.height() - self.tabs.strip_height
             room = bottom - self.splitter.y()
-            height = min(_TABS_HEIGHT - self.tabs.strip_height, room)
+            height = min(self._theme.grown(_TABS_HEIGHT) - self.tabs.strip_height, room)
             if self.tabs.wants_all or self._is_map:
                 said = (
                     self._run if self._run is not None and self.verdict.isHidden() else self.verdict
@@ -270,7 +276,7 @@ class SizingView(Ground):
 
     def _wanted_height(self) -> int:
         """What the open page would like to have, with the strip."""
-        return _MAP_HEIGHT if self._is_map else _TABS_HEIGHT
+        return self._theme.grown(_MAP_HEIGHT if self._is_map else _TABS_HEIGHT)
 
     @property
     def _is_map(self) -> bool:

@@ -162,7 +162,8 @@ class MemoryPicture(QWidget):
 
     @override
     def minimumSizeHint(self) -> QSize:
-        return QSize(480, 190)
+        # The labels grow with the text, the picture need not as much.
+        return QSize(480, round(190 + 114 * (self._style.theme.text_scale - 1)))
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:
