@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _FIELD_FRAME = 24
 """Margins of a closed list, beside the arrow."""
+_LEAST_LINES = 8
+"""The least width of such a list, in heights of a line."""
 _POPUP_FRAME = 56
 """Margins of a popup and its scroll bar."""
 
@@ -225,7 +227,7 @@ class Choice(SizedCombo):
         """As ``set_items``, and as wide as the longest of them wants."""
         self.set_items(items, current)
         wanted = self._widest() + _FIELD_FRAME + 2 * self.fontMetrics().height()
-        self.set_widths(wanted, wanted)
+        self.set_widths(min(wanted, _LEAST_LINES * self.fontMetrics().height()), wanted)
 
     def _widest(self) -> int:
         metrics = self.fontMetrics()

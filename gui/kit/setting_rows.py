@@ -9,7 +9,7 @@ from typing_extensions import override
 from gui.kit.controls import label
 from gui.kit.wrap import WrapRow
 
-_LEAST_LETTERS = 26
+_LEAST_LETTERS = 20
 
 
 class SettingRows(QWidget):
@@ -43,6 +43,7 @@ class SettingRows(QWidget):
         column.addWidget(name)
         if words:
             column.addWidget(_words(words))
+            column.addStretch(1)
             control.setAccessibleDescription(words)
         row = WrapRow()
         row.set_gap(24)

@@ -66,9 +66,11 @@ class WrapRow(QVBoxLayout):
     @override
     def minimumSize(self) -> QSize:
         margins = self.contentsMargins()
-        widest = max((_least(one) for one, _, _ in self._items if not one.isHidden()), default=0)
-        height = super().minimumSize().height()
-        return QSize(widest + margins.left() + margins.right(), height)
+        shown = [one for one, _, _ in self._items if not one.isHidden()]
+        width = max(map(_least, shown), default=0)
+        # That of one row: how many there are depends on the width.
+        height = max((one.minimumSizeHint().height() for one in shown), default=0)
+        return QSize(width, height).grownBy(margins)
 
     @override
     def hasHeightForWidth(self) -> bool:
@@ -81,6 +83,10 @@ class WrapRow(QVBoxLayout):
         heights = [self._height(row, width) for row in self._share(width)]
         between = _BETWEEN_ROWS * max(0, len(heights) - 1)
         return sum(heights) + between + margins.top() + margins.bottom()
+
+    @override
+    def minimumHeightForWidth(self, arg__1: int) -> int:
+        return self.heightForWidth(arg__1)
 
     def _height(self, row: list[QWidget], width: int) -> int:
         shown = [one for one in row if not one.isHidden()]
@@ -104,7 +110,7 @@ class WrapRow(QVBoxLayout):
                 rows.append([])
                 left = width
             rows[-1].append(widget)
-            left -= wants + self._gap if wants else 0
+            left -= 0 if widget.isHidden() else wants + self._gap
         return [row for row in rows if any(not one.isHidden() for one in row)] or rows
 
     def _fill(self, rows: list[list[QWidget]]) -> None:

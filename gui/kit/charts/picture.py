@@ -98,6 +98,7 @@ class MemoryPicture(QWidget):
         """Paint in another scheme or text size."""
         self._style = replace(self._style, theme=theme)
         self._forget_plan()
+        self.updateGeometry()
 
     def append(self, snapshot: TelemetrySnapshot) -> None:
         """Keep a moment of every device; repaint soon if one of them is in the picture."""

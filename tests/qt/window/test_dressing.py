@@ -39,9 +39,9 @@ def test_that_a_scheme_of_the_menu_is_the_pages_too(app, dialog):
 
 
 def test_that_larger_text_is_larger_at_once_and_at_the_next_start(app, dialog, start):
-    before = app.view.verdict.headline.font().pixelSize()
+    before = app.view.strip.context.font().pixelSize()
     pick(control(dialog, "text size"), "200 %")
-    assert app.view.verdict.headline.font().pixelSize() == 2 * before
+    assert app.view.strip.context.font().pixelSize() == 2 * before
     app.window.close()
     assert start().themes.current.text_scale == 2.0
 
