@@ -11,6 +11,7 @@ from gui.app import App, Options, dress_application
 def start(qtbot, qapp, tmp_path):
     """Start the app; everything is left in order at the end of the test."""
     dress_application(qapp)
+    font, palette, style_sheet = qapp.font(), qapp.palette(), qapp.styleSheet()
     apps = []
 
     def begin(crashes=None, **options) -> App:
@@ -26,6 +27,10 @@ def start(qtbot, qapp, tmp_path):
         app.window.close()
         app.window.deleteLater()
         app.deleteLater()
+    # Large text or another scheme is for one test alone.
+    qapp.setFont(font)
+    qapp.setPalette(palette)
+    qapp.setStyleSheet(style_sheet)
 
 
 @pytest.fixture
