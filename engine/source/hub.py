@@ -17,6 +17,7 @@ from engine.source import files, local
 from engine.source.access import DEFAULT_ENDPOINT
 from engine.source.hub_errors import translated
 from engine.source.hub_models import EXPAND, HubFile, HubPage, model_from
+from engine.source.hub_ranges import Fetched
 from engine.source.hub_repository import Repository
 from engine.source.reach import Reach, mirror_of_environment
 from engine.source.reference import HubReference, is_hub_name, is_web_address
@@ -240,9 +241,7 @@ class HubClient:
     def _repository(self, wanted: HubReference, token: CancelToken) -> Repository:
         """What the Hub lists for a repository, at the commit that the revision means now."""
 
-        def get(
-            url: str, headers: Mapping[str, str], limit: int
-        ) -> tuple[int, dict[str, str], bytes]:
+        def get(url: str, headers: Mapping[str, str], limit: int) -> Fetched:
             return self._get(wanted, token, url, headers, limit)
 
         def ask() -> Repository:
@@ -283,8 +282,8 @@ class HubClient:
         url: str,
         headers: Mapping[str, str],
         limit_bytes: int,
-    ) -> tuple[int, dict[str, str], bytes]:
-        """A GET: status, headers with names in small letters, and up to ``limit_bytes``.
+    ) -> Fetched:
+        """A GET, with up to ``limit_bytes`` of the body.
 
         A body that goes on after that is not read.
 
@@ -292,7 +291,7 @@ class HubClient:
             HubError: one of its kinds says why there is no answer.
         """
 
-        def ask() -> tuple[int, dict[str, str], bytes]:
+        def ask() -> Fetched:
             from huggingface_hub import get_session, hf_raise_for_status
 
             with get_session().stream("GET", url, headers={**self._headers(), **headers}) as answer:
@@ -303,7 +302,8 @@ class HubClient:
                     if len(body) > limit_bytes:
                         break
                 named = {name.lower(): value for name, value in answer.headers.items()}
-                return answer.status_code, named, bytes(body[:limit_bytes])
+                kept = bytes(body[:limit_bytes])
+                return Fetched(answer.status_code, named, kept, str(answer.url))
 
         return self._asked(ask, wanted, token)
 

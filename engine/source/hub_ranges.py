@@ -1,12 +1,17 @@
-"""Headers of files on the Hub, read by range requests that are checked, not believed."""
+"""Headers of files on the Hub, read by range requests that are checked, not believed.
+
+Of a safetensors file exactly its header travels, since its length stands in front. A GGUF file
+says nowhere how long its header is: it is read in pieces, each twice as long as the one before up
+to ``_MOST_BYTES``, of which the last goes past its end.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from engine.errors import HeaderError, HubError
+from engine.errors import HubError, HubOfflineError, HubRateLimitedError, HubTimeoutError
 from engine.source import safetensors
 from engine.words import grouped, tr
 
@@ -16,9 +21,22 @@ if TYPE_CHECKING:
     from engine.source.raw import HeaderTensor
 
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
-FIRST_BYTES = 2**17
-"""Holds the whole header of most shards, so that one request does."""
+_FIRST_PIECE_BYTES = 2**19
 _MOST_BYTES = 8 * 2**20
+_NOT_OF_THE_ADDRESS = (HubOfflineError, HubRateLimitedError, HubTimeoutError)
+"""Trouble with which another address of the same file would not help."""
+
+
+class Fetched(NamedTuple):
+    """What came back for a GET."""
+
+    status: int
+    headers: dict[str, str]
+    """With names in small letters."""
+    body: bytes
+    """As much of it as was asked for."""
+    url: str
+    """The address that answered, after all redirects."""
 
 
 @dataclass(slots=True)
@@ -29,11 +47,13 @@ class RemoteFile:
     url: str
     stated_bytes: int | None
     """Length by the repository's list of files."""
-    request: Callable[[str, dict[str, str], int], tuple[int, dict[str, str], bytes]]
-    """Sends a GET with headers: status, headers, at most so many bytes of the body."""
+    request: Callable[[str, dict[str, str], int], Fetched]
+    """Sends a GET with headers for at most so many bytes of the body."""
     size_bytes: int = field(init=False, default=0)
     """Length by the answers; 0 before the first. ``known`` asks for it."""
-    _next_bytes: int = field(init=False, default=2**19)
+    _next_bytes: int = field(init=False, default=_FIRST_PIECE_BYTES)
+    _led_to: str = field(init=False, default="", repr=False)
+    """Where the file lies, by the last answer. Often signed and good for some minutes only."""
 
     def known(self) -> RemoteFile:
         """The same file with its length; asks for the first byte where nothing is known."""
@@ -56,7 +76,7 @@ class RemoteFile:
             HubError: the answer is not the range that was asked for.
         """
         last = offset + length - 1
-        status, headers, body = self.request(self.url, {"Range": f"bytes={offset}-{last}"}, length)
+        status, headers, body, self._led_to = self._asked(f"bytes={offset}-{last}", length)
         if status != 206:
             raise HubError(
                 tr(
@@ -82,20 +102,31 @@ class RemoteFile:
         self.size_bytes = total
         return body
 
+    def _asked(self, part: str, length: int) -> Fetched:
+        """The answer of where the file lies, else of where the Hub leads to now.
+
+        The token goes along to neither address but the Hub's own (``hub_transport``).
+        """
+        if self._led_to not in ("", self.url):
+            try:
+                return self.request(self._led_to, {"Range": part}, length)
+            except _NOT_OF_THE_ADDRESS:
+                raise
+            except HubError:
+                # A signed address that has run out by now is refused.
+                pass
+        return self.request(self.url, {"Range": part}, length)
+
 
 def safetensors_header(file: RemoteFile) -> tuple[HeaderTensor, ...]:
-    """Tensors of one safetensors file, in one request or two.
+    """Tensors of one safetensors file: asks for the header's length, then for just the header.
 
     Raises:
         HeaderError: the header is malformed, or disagrees with the file's size.
         HubError: the server does not answer ranges.
     """
-    first = file.fetch(0, min(FIRST_BYTES, file.stated_bytes or FIRST_BYTES))
+    start = safetensors.LENGTH_BYTES
+    first = file.fetch(0, start)
     length = safetensors.header_bytes(first, file.size_bytes, file.name)
-    end = safetensors.LENGTH_BYTES + length
-    header = first[safetensors.LENGTH_BYTES : end]
-    if len(first) < end:
-        header += file.fetch(len(first), end - len(first))
-    if len(header) != length:
-        raise HeaderError(tr("{name} ended while its header was read.").format(name=file.name))
-    return safetensors.parse(header, file.size_bytes - end, file.name)
+    header = file.fetch(start, length) if length else b""
+    return safetensors.parse(header, file.size_bytes - start - length, file.name)

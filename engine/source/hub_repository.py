@@ -20,7 +20,7 @@ from engine.source import adapters, companions, files, gguf, local, safetensors,
 from engine.source.bounded_json import parse_object
 from engine.source.gguf_cursor import FileSource
 from engine.source.hub_models import HubFile
-from engine.source.hub_ranges import RemoteFile, safetensors_header
+from engine.source.hub_ranges import Fetched, RemoteFile, safetensors_header
 from engine.source.raw import RawAdapter, RawModel
 from engine.words import tr
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from engine.source.raw import HeaderTensor
     from engine.source.reference import HubReference
 
-    Get = Callable[[str, Mapping[str, str], int], tuple[int, dict[str, str], bytes]]
+    Get = Callable[[str, Mapping[str, str], int], Fetched]
 
 _Header = TypeVar("_Header", bound="Sized")
-_CONNECTIONS = 8
+_CONNECTIONS = 16
 _DEFAULT_QUANT = "Q4_K_M"
 """What llama.cpp takes from a repository when nothing is asked for (``common/arg.cpp``)."""
 
@@ -52,8 +52,7 @@ class Repository:
     """Bytes by path of every file, where stated."""
     endpoint: str
     get: Get
-    """Fetches an address with headers: status, headers with names in small letters, and at most
-    so many bytes of the body."""
+    """Fetches an address with headers, and at most so many bytes of the body."""
     token: CancelToken
 
     def read(  # noqa: PLR0911 - one for each kind of repository
@@ -208,7 +207,7 @@ class Repository:
             with files.opened(cached) as (file, _):
                 data = file.read(limit_bytes + 1)
         else:
-            _, _, data = self.get(self._url(name), {}, limit_bytes + 1)
+            data = self.get(self._url(name), {}, limit_bytes + 1).body
         if len(data) > limit_bytes:
             raise ConfigError(
                 tr("{name} of {repo_id} is far larger than any such file.").format(
@@ -276,7 +275,7 @@ class Repository:
         """
         url = f"{self.endpoint}/api/models/{self.repo_id}/safetensors-metadata/{shards.INDEX}"
         try:
-            _, _, data = self.get(url, {}, files.MAX_INDEX_BYTES)
+            data = self.get(url, {}, files.MAX_INDEX_BYTES).body
             answer = parse_object(
                 data, tr("The index of {repo_id}").format(repo_id=self.repo_id), HeaderError
             )

@@ -9,6 +9,7 @@ switched on per server: ``hub.trouble = "slow"``.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
 import ssl
@@ -76,6 +77,11 @@ class FakeHub:
         self.renamed: dict[str, str] = {}
         self.trouble = ""
         self.requests: list[tuple[str, str, dict[str, str]]] = []
+        self.signatures = itertools.count()
+        self.used: set[str] = set()
+        """Signed addresses that were asked once, after which ``runs out`` refuses them."""
+        self.sent: list[tuple[str, int]] = []
+        """The path of each answer and the bytes of its body."""
         self.release = threading.Event()
         """Ends a stalled answer, so that no thread outlives its test."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
@@ -194,7 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/([^/]+)", path):
             self._tree(match[1])
         elif match := re.fullmatch(r"/cdn/([^/]+/[^/]+)/(.+)", path):
-            self._bytes(self.hub.repos[match[1]], match[2], etag="xet")
+            self._from_file_server(match[1], match[2])
         elif match := re.fullmatch(r"/([^/]+(?:/[^/]+)?)/resolve/([^/]+)/(.+)", path):
             self._resolve(*match.groups())
         else:
@@ -210,6 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         if self.command != "HEAD":
+            self.hub.sent.append((self.path, len(raw)))
             self.wfile.write(raw)
 
     def _error(self, status: int, code: str = "", message: str = "", **headers: str) -> None:
@@ -399,12 +406,20 @@ class _Handler(BaseHTTPRequestHandler):
         elif name not in repo.files:
             self._error(404, "EntryNotFound", "Entry not found", **{"X-Repo-Commit": repo.commit})
         elif name.endswith((".safetensors", ".gguf")):
-            place = f"{self.hub.other_host}/cdn/{repo_id}/{quote(name)}"
+            signature = f"Signature={next(self.hub.signatures)}"
+            place = f"{self.hub.other_host}/cdn/{repo_id}/{quote(name)}?{signature}"
             size = str(len(repo.files[name]))
             headers = {"X-Repo-Commit": repo.commit, "X-Linked-Size": size, "Location": place}
             self._send(302, b"", **headers)
         else:
             self._bytes(repo, name, etag=hashlib.sha1(repo.files[name]).hexdigest())
+
+    def _from_file_server(self, repo_id: str, name: str) -> None:
+        if self.hub.trouble == "runs out" and self.path in self.hub.used:
+            self._send(403, b"<Error><Code>AccessDenied</Code></Error>")
+            return
+        self.hub.used.add(self.path)
+        self._bytes(self.hub.repos[repo_id], name, etag="xet")
 
     def _bytes(self, repo: Repo, name: str, etag: str) -> None:
         data = repo.files[name]

@@ -30,21 +30,39 @@ def test_that_a_model_is_read_at_the_commit_by_its_config_and_headers(hub):
     assert all(f"/resolve/{COMMIT}/" in p for p in files)
 
 
-def test_that_only_the_header_of_a_file_travels(hub):
+def header_end(data):
+    return 8 + struct.unpack("<Q", data[:8])[0]
+
+
+@pytest.mark.parametrize("pad", [0, 200_000])
+def test_that_exactly_the_header_of_a_file_travels_from_where_the_hub_leads_to_once(hub, pad):
     repo = plain(hub)
-    repo.files["model.safetensors"] = safetensors("ab", pad=200_000)
+    data = repo.files["model.safetensors"] = safetensors("ab", pad=pad)
     assert len(fetch(hub).tensors) == 2
     ranges = [h["Range"] for _, p, h in hub.requests if "/cdn/" in p]
-    length = struct.unpack("<Q", repo.files["model.safetensors"][:8])[0]
-    assert ranges == ["bytes=0-131071", f"bytes=131072-{length + 7}"]
+    assert ranges == ["bytes=0-7", f"bytes=8-{header_end(data) - 1}"]
+    assert len([p for p in hub.paths() if "/resolve/" in p and "model.safetensors" in p]) == 1
 
 
-def test_that_a_header_which_ends_with_the_first_range_needs_no_second(hub):
+def test_that_163_shards_cost_their_headers_the_index_and_the_config_and_no_byte_more(hub):
+    repo = split(hub, parts=163)
+    repo.headers_at_once = None
+    assert len(fetch(hub).tensors) == 163
+    shards = [data for name, data in repo.files.items() if name.endswith(".safetensors")]
+    sent = [(path, size) for path, size in hub.sent if "/api/" not in path]
+    headers = sum(size for path, size in sent if "/cdn/" in path)
+    assert headers == sum(map(header_end, shards))
+    whole = ("config.json", "model.safetensors.index.json")
+    assert sum(size for _, size in sent) == headers + sum(len(repo.files[n]) for n in whole)
+
+
+def test_that_the_hub_is_asked_again_where_a_signed_address_has_run_out(hub):
     repo = plain(hub)
-    bare = len(safetensors("ab")) - 128
-    repo.files["model.safetensors"] = safetensors("ab", pad=131_072 - bare)
+    hub.trouble = "runs out"
     assert len(fetch(hub).tensors) == 2
-    assert len([p for p in hub.paths() if "/cdn/" in p]) == 1
+    ranges = [h["Range"] for _, p, h in hub.requests if "/cdn/" in p]
+    rest = f"bytes=8-{header_end(repo.files['model.safetensors']) - 1}"
+    assert ranges == ["bytes=0-7", rest, rest]
 
 
 def test_that_all_shards_are_read_in_one_answer_where_the_hub_offers_it(hub):
