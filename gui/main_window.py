@@ -23,6 +23,7 @@ from typing_extensions import override
 from gui.kit.actions import Actions
 from gui.kit.controls import Ground, Hairline
 from gui.kit.icons import app_icon, icon
+from gui.kit.placing import on_screen
 from gui.kit.progress import ProgressLine
 from gui.kit.status import StatusLine
 
@@ -229,12 +230,14 @@ class MainWindow(QMainWindow):
         return was_covered
 
     def restore(self, geometry: bytes, splitters: Mapping[str, bytes]) -> None:
-        """Place the window as it was, if that is still on a screen."""
+        """Place the window as it was, or where the screens of now have room for it."""
         if not geometry or not self.restoreGeometry(QByteArray(geometry)):
             self.resize(1440, 900)
-        screens = QGuiApplication.screens()
-        if not any(s.availableGeometry().intersects(self.frameGeometry()) for s in screens):
-            self.move(screens[0].availableGeometry().topLeft())
+        if not self.isMaximized() and not self.isFullScreen():
+            frame = self.frameGeometry()
+            place = on_screen(frame, [s.availableGeometry() for s in QGuiApplication.screens()])
+            self.move(place.topLeft())
+            self.resize(self.size() + place.size() - frame.size())
         for splitter in self.findChildren(QSplitter):
             state = splitters.get(splitter.objectName(), b"")
             if state:

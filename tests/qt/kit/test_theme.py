@@ -66,7 +66,8 @@ def _pairs(text: bool) -> list[tuple[str, str]]:
             ("line.control.edge", g) for g in ("surface.base", "surface.control", "surface.window")
         ]
         classes = [("map.contour", f"map.{k}{i}") for k in ("fit", "over") for i in (1, 2, 3)]
-        return [*((m, "surface.base") for m in (*marks, *regions)), *edges, *classes]
+        focus = [(m, g) for m in ("line.focus", "accent") for g in GROUNDS]
+        return [*((m, "surface.base") for m in (*marks, *regions)), *edges, *focus, *classes]
     body = [(f"text.{t}", g) for t in ("primary", "secondary", "tertiary") for g in GROUNDS]
     words = ("accent.text", "fits", "tight", "over")
     plain = ("surface.base", "surface.window", "surface.control")

@@ -390,3 +390,13 @@ def test_that_escape_the_button_and_the_command_lead_back_to_the_plan(app, qtbot
     assert expanded.search.isVisible()
     expanded.back.click()
     assert app.view.isVisible()
+
+
+def test_that_a_window_of_a_screen_that_is_gone_comes_back_on_one_that_is_there(start, qtbot):
+    first = start()
+    first.window.setGeometry(9000, 5000, 1100, 700)
+    first.window.close()
+    assert first.store.load().geometry
+    again = start()
+    free = again.window.screen().availableGeometry()
+    assert free.contains(again.window.frameGeometry().topLeft())
