@@ -11,8 +11,7 @@ from engine.words import tr_later
 REGIONS: Final = {
     Region.WEIGHTS: tr_later("The model’s parameters, in the format they are loaded in."),
     Region.KV_CACHE: tr_later(
-        "Keys and values of every token that is still attended to; what a runtime reserves for "
-        "them may be more than the plan needs."
+        "Keys and values of every token still attended to, and what a runtime reserves for more."
     ),
     Region.RECURRENT_STATE: tr_later(
         "What layers without a KV cache keep for each sequence; it doesn’t grow with the context."
@@ -71,6 +70,7 @@ PLAN: Final = {
     tr_later("TP × PP"): tr_later(
         "Devices that share each layer, times groups of layers on devices of their own."
     ),
+    tr_later("Device"): tr_later("Where it is to run: this computer, or one of the catalogue."),
     tr_later("Rank"): tr_later("One device’s share of the model."),
 }
 

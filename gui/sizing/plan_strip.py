@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from engine.runtimes import registry
 from engine.words import tr
+from gui.kit import terms
 from gui.kit.controls import Choice, ElidedLabel, Ground
 from gui.kit.fields import TOKENS, NumberField, NumberKind
 from gui.kit.format import TIMES
@@ -48,6 +49,17 @@ _GAP = 12
 _TIGHT_GAP = 8
 _NARROW = 950
 """Below this width of the strip the gaps shrink."""
+
+_TERMS = {
+    "runtime": "Runtime",
+    "weights": "Weights",
+    "kv cache": "KV cache",
+    "context": "Context",
+    "at once": "At once",
+    "tensor parallel": f"TP {TIMES} PP",
+    "device": "Device",
+}
+"""Of the controls by their names."""
 
 
 class PlanStrip(Ground):
@@ -122,8 +134,8 @@ class PlanStrip(Ground):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)
         text = ElidedLabel("caption")
-        text.set_text(caption)
         target = buddy or control
+        text.set_text(caption, _explained(target))
         text.setBuddy(target)
         target.setAccessibleName(caption)
         self._captions[target.objectName()] = text
@@ -161,7 +173,7 @@ class PlanStrip(Ground):
             (self.at_once, tr("Users at once"), tr("At once")),
         ):
             caption = plain if simple else full
-            self._captions[control.objectName()].set_text(caption)
+            self._captions[control.objectName()].set_text(caption, _explained(control))
             control.setAccessibleName(caption)
         if self._theme is not None:
             self.set_theme(self._theme)
@@ -274,6 +286,12 @@ class PlanStrip(Ground):
 
     def _on_pp(self, count: int) -> None:
         self._model.edit("pp", pipeline_parallel_size=count)
+
+
+def _explained(control: QWidget) -> str:
+    """What the term over ``control`` means, in one line."""
+    term = _TERMS.get(control.objectName())
+    return tr(terms.PLAN[term]) if term else ""
 
 
 def _count_field(name: str, maximum: int, object_name: str) -> NumberField:

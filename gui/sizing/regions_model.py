@@ -9,6 +9,9 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtGui import QBrush, QColor, QFont
 from typing_extensions import override
 
+from engine.words import tr
+from gui.kit import terms
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -189,6 +192,9 @@ class RegionsModel(QAbstractTableModel):
     def _tooltip(row: RegionRow, column: Column) -> str:
         if column.key == "size" and not row.is_absent:
             return row.exact
+        if column.key == "region" and row.region is not None:
+            # The note has no column of its own where the table is narrow.
+            return "\n".join(filter(None, (tr(terms.REGIONS[row.region]), row.note)))
         if column.key in ("note", "region"):
             return row.note
         return _EXPLAINED.get(column.key, "")

@@ -343,3 +343,19 @@ def test_that_no_change_is_cut_where_labels_are_long(qtbot, loaded, width):
         assert button.geometry().right() < row.width()
     for left, right in itertools.pairwise(shown):
         assert left.geometry().right() < right.x()
+
+
+def test_that_the_label_of_a_region_explains_it_in_a_line(view):
+    model = view.regions.table.model()
+    rows = {_cells(view, r)[0]: model.index(r, 0) for r in range(model.rowCount())}
+    tip = rows["Headroom"].data(Qt.ItemDataRole.ToolTipRole).splitlines()
+    assert tip[0] == "What you or the runtime leave free on purpose."
+    # What there is none of says why in the same place.
+    tip = rows["Recurrent state"].data(Qt.ItemDataRole.ToolTipRole).splitlines()
+    assert len(tip) == 2
+
+
+def test_that_the_caption_of_a_control_explains_it_in_a_line(view):
+    captions = {label.text(): label.toolTip() for label in view.strip.findChildren(QLabel)}
+    assert captions["At once"] == "Requests that are worked on at the same time."
+    assert captions["Device"]
