@@ -10,7 +10,8 @@ from PySide6.QtCore import QObject, Slot
 if TYPE_CHECKING:
     from gui.app import App
 
-_PAGES = ("tab regions", "tab map", "tab compare", "tab holds", "tab log")
+_PAGE = "tab "
+"""How the commands begin that open a page below the picture."""
 
 
 class Simplifying(QObject):
@@ -24,9 +25,10 @@ class Simplifying(QObject):
         commands["view full"].triggered.connect(partial(self.show_simple, simple=False))
         app.window.status_line.view.picked.connect(self._on_picked)
         app.view.strip.model_button.clicked.connect(commands["search"].trigger)
-        for key in _PAGES:
+        for action in commands.all:
             # What the simple view leaves out is there for whoever asks for it.
-            commands[key].triggered.connect(partial(self.show_simple, simple=False))
+            if action.objectName().startswith(_PAGE):
+                action.triggered.connect(partial(self.show_simple, simple=False))
         self._show(simple=app.settings.simple)
 
     def show_simple(self, *, simple: bool) -> None:

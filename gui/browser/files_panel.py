@@ -46,7 +46,9 @@ class FilesPanel(QWidget):
         self.back = QPushButton(tr("Back"))
         self.back.setObjectName(f"{name} back")
         self.back.setProperty("role", "flat")
-        self.back.setVisible(stands_alone)
+        if not stands_alone:
+            # To be shown before it has a parent would make it a window for a moment.
+            self.back.hide()
         self.title = ElidedLabel("strong", name=f"{name} title")
         self.words = running_text("secondary")
         self.words.setObjectName(f"{name} words")

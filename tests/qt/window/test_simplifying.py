@@ -110,6 +110,15 @@ def test_that_the_open_page_is_there_again_after_the_simple_view(planned, size):
     assert app.compare_view.isVisible()
 
 
+def test_that_every_page_is_a_command_away(planned):
+    app = planned
+    for action in app.window.commands.all:
+        if action.objectName().startswith("tab "):
+            app.window.commands["view simple"].trigger()
+            action.trigger()
+            assert app.view.tabs.isVisible(), action.objectName()
+
+
 def test_that_nothing_of_the_simple_strip_is_cut_in_a_small_window(planned, qtbot):
     app = planned
     app.window.resize(960, 600)
