@@ -23,22 +23,28 @@ if TYPE_CHECKING:
     from engine.report.document import ReportDocument
 
 _FOR_THE_TERMINAL = {*COMMANDS, "-h", "--help", "--version"}
+_WORKSPACE = ".plimsoll"
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command that the arguments name, or open the window when they name none."""
     arguments = sys.argv[1:] if argv is None else argv
-    if arguments and (arguments[0] in _FOR_THE_TERMINAL or not arguments[0].startswith("-")):
+    if arguments and _is_for_the_terminal(arguments[0]):
         return run_command(arguments, write_pdf=_write_pdf)
     open_streams()
     try:
         options = parse_window(arguments)
-        return _open_window(options) if _has_display() else _answer_without_window()
+        return _open_window(options) if _has_display() else _answer_without_window(options)
     except PlimsollError as error:
         complain(error)
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _is_for_the_terminal(first: str) -> bool:
+    is_option = first.startswith("-") or first.lower().endswith(_WORKSPACE)
+    return first in _FOR_THE_TERMINAL or not is_option
 
 
 def _has_display() -> bool:
@@ -75,8 +81,10 @@ def _answers(display: str) -> bool:
     return False
 
 
-def _answer_without_window() -> int:
-    """The window's own worked example, in the terminal, and how to see the window."""
+def _answer_without_window(options: Namespace) -> int:
+    """The workspace or the first worked example in the terminal, and the way to a window."""
+    if options.file:
+        return run_command(["size", options.file])
     from engine.cancel import CancelToken  # noqa: PLC0415 - only here
     from engine.devices.here import this_machine  # noqa: PLC0415 - only here
     from gui import example  # noqa: PLC0415 - only here

@@ -24,7 +24,7 @@ class Adjoining(QObject):
     def __init__(self, app: App) -> None:
         super().__init__(app)
         self._app = app
-        self.loader = ModelLoader(app.runner, self)
+        self.loader = ModelLoader(app.runner, self, app.hub)
         self.loader.loaded.connect(self._on_loaded)
         self.loader.failed.connect(app.trouble.report)
         self.loader.busy_changed.connect(app.window.progress.set_busy)
@@ -49,7 +49,7 @@ class Adjoining(QObject):
         self.notice.dismiss()
         self._app.trouble.dismiss()
         if self._action.isEnabled():
-            self.loader.load(choice.fetch)
+            self.loader.load(choice.fetch, choice.said)
         self._mark_planned()
         return True
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QLocale, QObject, Qt, QTimer
+from PySide6.QtCore import QLocale, QObject, Qt, QTimer, Slot
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QApplication
 
@@ -48,6 +48,7 @@ from gui.main_window import MainWindow
 from gui.networking import Networking
 from gui.preferring import Preferring
 from gui.replacing import Replacing
+from gui.session import Session
 from gui.settling import Settling
 from gui.shelving import Shelving
 from gui.simplifying import Simplifying
@@ -57,6 +58,7 @@ from gui.sizing.view import SizingView
 from gui.sizing.view_model import SizingViewModel
 from gui.verifying import Verifying
 from gui.watch import Watch
+from gui.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -79,6 +81,9 @@ class Options:
     safe: bool = False
     scheme: str | None = None
     settings_folder: Path | None = None
+    """Where settings and the session are kept; None for the platform's folders."""
+    file: Path | None = None
+    """A workspace to open."""
 
 
 class App(QObject):
@@ -103,12 +108,12 @@ class App(QObject):
             self.settings = self.settings.for_safe_start()
         self.faults = Faults(self)
         self.runner = TaskRunner(self)
-        self.loader = ModelLoader(self.runner, self)
         self.themes = ThemeManager(self)
         self.themes.ask(appearance(self.settings, options.scheme))
         self._dress(self.themes.current)
         self.hub = HubClient(options.endpoint, offline=options.offline, reach=self.settings.reach)
         self.hub.access = Access(self.hub.endpoint)
+        self.loader = ModelLoader(self.runner, self, self.hub)
         self.watch = Watch(options.replay, self, asks_drivers=not self.is_safe)
         here = self.watch.machine()
         self.model = SizingViewModel(self.runner, here, default_runtime, self)
@@ -153,6 +158,8 @@ class App(QObject):
         self.adjoining = Adjoining(self)
         self.crashing = Crashing(self)
         self.diagnosing = Diagnosing(self)
+        self.workspaces = Workspaces(self)
+        self.session = Session(self, self._options.settings_folder)
 
     def _undo_actions(self) -> tuple[QAction, QAction]:
         stack = self.model.undo_stack
@@ -168,6 +175,8 @@ class App(QObject):
         self.loader.loaded.connect(self.model.load)
         self.loader.loaded.connect(self.launching.on_loaded)
         self.loader.loaded.connect(self._on_loaded)
+        self.loader.loaded.connect(self.workspaces.on_loaded)
+        self.session.ready.connect(self._on_ready)
         self.loader.busy_changed.connect(self.window.progress.set_busy)
         self.browser.chosen.connect(self.desk.on_chosen)
         self.model.changed.connect(self.desk.on_state_changed)
@@ -195,9 +204,22 @@ class App(QObject):
         self.view.setFocus()
         if not self.is_safe:
             self.watch.start()
-        here = self.model.state.here
-        self.loader.load(lambda token: example.fetch(here, token))
         self.crashing.begin()
+        if self._options.smoke or self.is_safe:
+            self._on_ready(restored=False)
+        elif self._options.reset:
+            self.session.begin()
+        else:
+            self.session.restore()
+
+    @Slot(bool)
+    def _on_ready(self, restored: bool) -> None:  # noqa: FBT001 - a signal's argument
+        """Begin with the last session, or the worked example; then open what was asked for."""
+        if not restored and self.model.state.model is None and not self.loader.is_busy:
+            here = self.model.state.here
+            self.loader.load(lambda token: example.fetch(here, token))
+        if self._options.file is not None:
+            self.workspaces.open(self._options.file)
 
     def close(self) -> None:
         """Leave in order: no new work, no sampling, the pool at rest, settings written."""
@@ -206,6 +228,7 @@ class App(QObject):
         if not self.runner.shutdown(_LEAVE_WITHIN_MS):
             _log.warning("jobs were still running when the window closed")
         if not self._options.smoke and not self.is_safe:
+            self.session.close()
             self.store.save(self.desk.settings_now())
         self.model.close()
         self.collector.close()
@@ -237,13 +260,14 @@ def run(arguments: Namespace) -> int:
     """Open the window and stay until it is closed.
 
     Args:
-        arguments: ``offline``, ``endpoint``, ``replay``, ``reset``, ``safe``, ``smoke``.
+        arguments: ``offline``, ``endpoint``, ``replay``, ``reset``, ``safe``, ``smoke``, ``file``.
 
     Returns:
         The exit status.
     """
     _give_streams()
     replay = cast("str | None", arguments.replay)
+    file = cast("str | None", arguments.file)
     options = Options(
         offline=bool(arguments.offline),
         endpoint=cast("str | None", arguments.endpoint),
@@ -251,6 +275,7 @@ def run(arguments: Namespace) -> int:
         reset=bool(arguments.reset),
         safe=bool(arguments.safe),
         smoke=bool(arguments.smoke),
+        file=Path(file).absolute() if file else None,
     )
     if options.smoke:
         return _stay(options, CrashLog(None))

@@ -5,15 +5,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QUndoCommand
+from typing_extensions import override
 
 from engine.words import tr
 from gui.sizing.comparison import MOST
 
 if TYPE_CHECKING:
     from gui.app import App
+    from gui.sizing.compare_view_model import CompareViewModel
     from gui.sizing.comparison import Entry, Pinned
     from gui.sizing.view_model import State
+
+
+class _EditCompared(QUndoCommand):
+    """One edit of the compared plans, done already when it is pushed."""
+
+    def __init__(
+        self,
+        model: CompareViewModel,
+        words: str,
+        before: tuple[Pinned, ...],
+        after: tuple[Pinned, ...],
+    ) -> None:
+        super().__init__(words)
+        self._model, self._before, self._after = model, before, after
+
+    @override
+    def undo(self) -> None:
+        self._model.set_plans(self._before)
+
+    @override
+    def redo(self) -> None:
+        self._model.set_plans(self._after)
 
 
 class Comparing(QObject):
@@ -28,6 +52,7 @@ class Comparing(QObject):
             self._action, "columns-3", tr("Add to compare"), flat=True
         )
         app.compare.changed.connect(self._on_changed)
+        app.compare.edited.connect(self._on_edited)
         app.compare_view.add_wanted.connect(self._on_add)
         app.compare_view.open_wanted.connect(self._on_open)
         app.compare_view.copy_wanted.connect(self._on_copy)
@@ -43,6 +68,11 @@ class Comparing(QObject):
             app.filing.tell(words, hint)
         elif not app.compare.is_full:
             app.filing.tell(tr("This plan is among the compared ones already"))
+
+    @Slot(str, object, object)
+    def _on_edited(self, words: str, before: tuple[Pinned, ...], after: tuple[Pinned, ...]) -> None:
+        stack = self._app.model.undo_stack
+        stack.push(_EditCompared(self._app.compare, words, before, after))
 
     @Slot(object)
     def _on_changed(self, entries: tuple[Entry, ...]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Slot
@@ -13,13 +12,14 @@ from engine.source import catalogue
 from engine.units import UnitSystem
 from engine.words import tr
 from gui import watch
-from gui.diagnosing import is_log
 from gui.kit.command_palette import CommandPalette
 from gui.kit.format import size
 from gui.kit.throttle import Debounce
 from gui.sizing import present
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from PySide6.QtWidgets import QWidget
 
     from engine.devices.device import Slot as DeviceSlot
@@ -51,7 +51,7 @@ class Desk(QObject):
         commands["commands"].triggered.connect(self._on_commands)
         commands["tabs"].triggered.connect(app.view.tabs.toggle)
         app.view.tabs.folded_changed.connect(self._on_tabs_folded)
-        for key, page in self._pages().items():
+        for key, page in self.pages().items():
             commands[key].triggered.connect(partial(app.view.tabs.open_page, page))
         for unit in UnitSystem:
             commands[f"unit {unit.value}"].triggered.connect(self._on_unit_action)
@@ -99,6 +99,7 @@ class Desk(QObject):
             tabs_folded=app.view.folded_by_user,
             geometry=bytes(app.window.saveGeometry().data()),
             splitters=app.window.splitter_states(),
+            workspace=str(app.workspaces.file or ""),
             order=app.browser.model.state.wanted.sort.value,
             turned_orders=app.browser.model.turned_orders,
             **app.shelving.settings_now(),
@@ -136,10 +137,10 @@ class Desk(QObject):
     def on_state_changed(self, state: State) -> None:
         """Say of the state what belongs to no room."""
         app, window = self._app, self._app.window
-        name = present.title(state.model) if state.model else "Plimsoll"
+        name = present.title(state.model) if state.model else state.awaited or "Plimsoll"
         on = f" on {present.device_name(state)}" if state.model else ""
         if not window.is_covered:
-            window.setWindowTitle(f"{name}{on}")
+            window.set_heading(f"{name}{on}")
         window.status_line.unit.set_current(state.unit)
         window.commands[f"unit {state.unit.value}"].setChecked(True)
         window.commands["emptied" if state.plan.emptied else "now"].setChecked(True)
@@ -205,17 +206,12 @@ class Desk(QObject):
             return
         self._app.trouble.dismiss()
         self._stop_explaining()
-        self._app.loader.load(choice.fetch)
+        self._app.loader.load(choice.fetch, choice.said)
 
     @Slot(object)
     def on_dropped(self, what: Path | str) -> None:
         """Take a file, folder, link, name, config or log that was dropped on the window."""
-        if isinstance(what, Path) and what.suffix == ".jsonl":
-            self._app.filing.play(what)
-        elif is_log(what):
-            self._app.diagnosing.read(what)
-        else:
-            self._app.browser.open(what)
+        self._app.filing.take(what)
 
     def _device_words(self, state: State) -> str:
         here = state.here.slots[0].device
@@ -264,7 +260,7 @@ class Desk(QObject):
     def _on_holders_counted(self, count: str) -> None:
         self._app.view.tabs.set_count(self._app.holds, count)
 
-    def _pages(self) -> dict[str, QWidget]:
+    def pages(self) -> dict[str, QWidget]:
         """The tabs' pages by the command that opens each."""
         app = self._app
         return {

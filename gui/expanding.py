@@ -63,7 +63,7 @@ class Expanding(QObject):
         app = self._app
         self._action.setChecked(covered)
         if covered:
-            app.window.setWindowTitle(tr("Models"))
+            app.window.set_heading(tr("Models"))
             return
         app.browser.show_query()
         app.desk.on_state_changed(app.model.state)

@@ -11,11 +11,13 @@ from PySide6.QtCore import QLocale, QObject, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
+from engine.contract.workspace import SUFFIX
 from engine.devices import catalogue, plain
 from engine.errors import PlimsollError, UsageError
 from engine.fit.solve import limits
 from engine.source.by_hand import by_hand
-from engine.words import tr
+from engine.words import tr, tr_later
+from gui.diagnosing import is_log
 from gui.kit.about import AboutDialog, own_version
 from gui.kit.settings import PAGES
 from gui.sizing import present
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
     from gui.app import App
     from gui.sizing.view_model import State
 
-_MODEL_FILES = "Models (*.json *.safetensors *.gguf);;All files (*)"
+_MODEL_FILES = tr_later(
+    "Models and workspaces (*.json *.safetensors *.gguf *.plimsoll);;All files (*)"
+)
+_RECORDED = (".jsonl", ".jsonl.gz")
 _RECORDINGS = "Recordings (*.jsonl);;All files (*)"
 
 
@@ -74,19 +79,49 @@ class Filing(QObject):
         self._dialog = dialog
         return dialog
 
+    def ask_where(
+        self, title: str, filters: str, suggested: str, taken: Callable[[str], None]
+    ) -> None:
+        """Ask for a file to write; ``taken`` is called with its name.
+
+        Args:
+            title: of the dialog.
+            filters: kinds of files, as Qt writes them.
+            suggested: a name, whose suffix is given to one without.
+            taken: what to do with the name.
+        """
+        dialog = self._ask(title, filters, taken)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setFileMode(QFileDialog.FileMode.AnyFile)
+        dialog.setDefaultSuffix(Path(suggested).suffix[1:])
+        dialog.selectFile(suggested)
+        dialog.open()
+
     def _on_file_selected(self, name: str) -> None:
         self._app.settings = self._app.settings.with_(last_folder=str(Path(name).parent))
 
     def _on_open(self) -> None:
-        self._ask("Open a model", _MODEL_FILES, self._on_model_selected).open()
+        self._ask(tr("Open a model or a workspace"), tr(_MODEL_FILES), self._on_selected).open()
 
     def _on_open_folder(self) -> None:
-        dialog = self._ask("Open a model's folder", "", self._on_model_selected)
+        dialog = self._ask("Open a model's folder", "", self._on_selected)
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.open()
 
-    def _on_model_selected(self, name: str) -> None:
-        self._app.browser.open(Path(name))
+    def _on_selected(self, name: str) -> None:
+        self.take(Path(name))
+
+    def take(self, what: Path | str) -> None:
+        """Give a file, folder, link, name or pasted config to whoever reads such."""
+        app = self._app
+        if is_log(what):
+            app.diagnosing.read(what)
+        elif isinstance(what, Path) and what.name.lower().endswith(SUFFIX):
+            app.workspaces.open(what)
+        elif isinstance(what, Path) and what.name.lower().endswith(_RECORDED):
+            self.play(what)
+        else:
+            app.browser.open(what)
 
     def _on_by_hand(self) -> None:
         dialog = ByHandDialog(self._app.window)
@@ -95,7 +130,7 @@ class Filing(QObject):
         dialog.open()
 
     def _on_entered(self, measures: Measures) -> None:
-        self._app.loader.load(lambda _: by_hand(measures))
+        self._app.loader.load(lambda _: by_hand(measures), measures)
 
     def _on_open_recording(self) -> None:
         self._ask("Open a recording", _RECORDINGS, self._on_recording_selected).open()
@@ -125,12 +160,7 @@ class Filing(QObject):
                 self.tell(f"Recorded to {path}", written=path)
             return
         app.window.commands["record"].setChecked(False)
-        dialog = self._ask("Record to", _RECORDINGS, self._on_record_to)
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setFileMode(QFileDialog.FileMode.AnyFile)
-        dialog.setDefaultSuffix("jsonl")
-        dialog.selectFile("memory.jsonl")
-        dialog.open()
+        self.ask_where("Record to", _RECORDINGS, "memory.jsonl", self._on_record_to)
 
     def _on_record_to(self, name: str) -> None:
         try:
@@ -149,12 +179,8 @@ class Filing(QObject):
             return
         papers = sorted(PAGES, key=lambda page: page != self.paper)
         filters = ";;".join(f"PDF, {page} (*.pdf)" for page in papers)
-        dialog = self._ask("Export the report", filters, self._on_report_to)
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setFileMode(QFileDialog.FileMode.AnyFile)
-        dialog.setDefaultSuffix("pdf")
-        dialog.selectFile(f"{present.title(state.model)}.pdf")
-        dialog.open()
+        suggested = f"{present.title(state.model)}.pdf"
+        self.ask_where("Export the report", filters, suggested, self._on_report_to)
 
     @property
     def paper(self) -> str:

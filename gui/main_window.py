@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 RAIL_BELOW = 1100
 """Window width below which the browser is a rail that opens over the centre."""
-_WELCOME = (".gguf", ".safetensors", "config.json", ".jsonl")
+_WELCOME = (".plimsoll", ".gguf", ".safetensors", "config.json", ".jsonl", ".jsonl.gz")
 _NEXT_BEST = (".log", ".txt")
 _RAIL = 44
 _BROWSER_WIDTH = 296
@@ -106,7 +106,9 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._application = application
         self.setObjectName("plimsoll")
-        self.setWindowTitle("Plimsoll")
+        self._heading = "Plimsoll"
+        self._document: tuple[str, bool] | None = None
+        self.setWindowTitle(self._heading)
         self.setWindowIcon(app_icon())
         self.setAcceptDrops(True)
         self.setMinimumSize(960, 600)
@@ -191,6 +193,24 @@ class MainWindow(QMainWindow):
         self.browser.setMinimumWidth(self._browser_width(_BROWSER_LEAST))
         self._look_at_width()
         self.status_line.set_theme(theme)
+
+    def set_heading(self, words: str) -> None:
+        """Say in the title what is to be seen."""
+        self._heading = words
+        self._entitle()
+
+    def set_document(self, path: Path | None, *, modified: bool) -> None:
+        """Name the open workspace in the title, marked the platform's way where it was edited."""
+        self._document = (path.name, modified) if path else None
+        self._entitle()
+        self.setWindowFilePath(str(path) if path else "")
+
+    def _entitle(self) -> None:
+        heading = self._heading.replace("[*]", "[*][*]")
+        name, modified = self._document or ("", False)
+        self.setWindowModified(False)
+        self.setWindowTitle(f"{name}[*] – {heading}" if name else heading)
+        self.setWindowModified(modified)
 
     @property
     def is_narrow(self) -> bool:

@@ -12,7 +12,7 @@ Read as a stranger's: whole or not at all, with one sentence that names the key.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.contract.fields import ABOUT_THE_ANSWER, ABOUT_THE_DEVICE, ABOUT_THE_TRAFFIC
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 SCHEMA = "plimsoll.workspace/1"
 SUFFIX = ".plimsoll"
 MOST_COMPARED = 6
+MOST_BESIDE = 5
 MAX_FILE_BYTES = 32 * 2**20
 """A pasted config of the largest size that is read, and room for those of compared plans."""
 MAX_TEXT = 4096
@@ -46,6 +47,8 @@ _FAMILY = SCHEMA.partition("/")[0]
 _NOT_HERE = ABOUT_THE_DEVICE | ABOUT_THE_ANSWER | {
     *ABOUT_THE_TRAFFIC, "id", "model", "config", "tensors",
 }  # fmt: skip
+_OF_A_NEIGHBOUR = ("model", "plan", "context_assumed")
+_OF_A_PLAN = (*_OF_A_NEIGHBOUR, "machine", "with")
 _BASELINES = ("now", "empty")
 
 
@@ -61,6 +64,10 @@ class Asked:
     emptied: bool = False
     """Whether this computer counts as if nothing else ran on it."""
     draft: Named | Located | None = None
+    context_assumed: bool = False
+    """Whether nobody chose the context, so that it follows the runtime."""
+    beside: tuple[Asked, ...] = ()
+    """What runs on the same machine, in order of start; these name no machine of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +116,12 @@ def read(data: bytes, name: str) -> Workspace:
     shown = printable(name, 80)
     kept = parse_object(data, shown, WorkspaceError, unique_keys=True)
     _check_schema(kept.get("schema"), shown)
-    known = {"schema", "model", "plan", "machine", "compared", "unit", "tab"}
     try:
-        _only(kept, known, "")
-        compared = _plans(kept.get("compared"))
+        _only(kept, {"schema", *_OF_A_PLAN, "compared", "unit", "tab"}, "")
+        compared = _plans(kept.get("compared"), "compared", MOST_COMPARED)
         return Workspace(
-            plan=_read_asked({k: kept.get(k) for k in ("model", "plan", "machine")}, ""),
-            compared=tuple(
-                _read_asked(_object(plan, f"compared[{n}]"), f"compared[{n}].")
-                for n, plan in enumerate(compared)
-            ),
+            plan=_read_asked({k: kept.get(k) for k in _OF_A_PLAN}, ""),
+            compared=tuple(_read_asked(p, f"compared[{n}].") for n, p in enumerate(compared)),
             unit=UnitSystem(_choice(kept.get("unit"), "unit", [u.value for u in UnitSystem])),
             tab=_text(kept, "tab", ""),
         )
@@ -132,6 +135,16 @@ def as_request(asked: Asked) -> dict[str, object]:
     Raises:
         PlimsollError: it names no model, or one that isn't read before the user asks.
     """
+    machine: dict[str, object] = {"gpu": asked.gpu} if asked.gpu else {}
+    if asked.emptied and not asked.gpu:
+        machine = {"baseline": _BASELINES[1]}
+    # A request starts first and those with it after; here the plan starts last.
+    first, *rest = (*asked.beside, asked)
+    others = {"with": [_as_request(other) for other in rest]} if rest else {}
+    return {**_as_request(first), **machine, **others}
+
+
+def _as_request(asked: Asked) -> dict[str, object]:
     model: dict[str, object]
     match asked.model:
         case None:
@@ -146,16 +159,18 @@ def as_request(asked: Asked) -> dict[str, object]:
             model = {"model": asked.model.text}
     if isinstance(asked.draft, Located):
         refuse_elsewhere(asked.draft.path)
-    machine: dict[str, object] = {"gpu": asked.gpu} if asked.gpu else {}
-    if asked.emptied and not asked.gpu:
-        machine = {"baseline": _BASELINES[1]}
-    return model | _settings(asked) | machine
+    return model | _settings(asked)
 
 
 def _asked(asked: Asked) -> dict[str, object]:
-    plan = _settings(asked)
     machine = {"gpu": asked.gpu, "baseline": _BASELINES[asked.emptied]}
-    return {"model": _origin(asked.model), "plan": plan, "machine": machine}
+    others = {"with": [_neighbour(other) for other in asked.beside]} if asked.beside else {}
+    return {**_neighbour(asked), "machine": machine, **others}
+
+
+def _neighbour(asked: Asked) -> dict[str, object]:
+    kept: dict[str, object] = {"model": _origin(asked.model), "plan": _settings(asked)}
+    return kept | ({"context_assumed": True} if asked.context_assumed else {})
 
 
 def _settings(asked: Asked) -> dict[str, object]:
@@ -200,15 +215,29 @@ def _check_schema(schema: object, name: str) -> None:
     raise WorkspaceError(words.format(name=name, own=SCHEMA), field="schema")
 
 
-def _plans(value: object) -> list[object]:
-    found: object = [] if value is None else value
-    if not isinstance(found, list) or len(cast("list[object]", found)) > MOST_COMPARED:
-        raise _wrong("compared", tr("a list of at most {most} plans").format(most=MOST_COMPARED))
-    return cast("list[object]", found)
+def _plans(value: object, where: str, most: int) -> list[Mapping[str, object]]:
+    found = cast("list[object]", [] if value is None else value)
+    if not isinstance(value, list | None) or len(found) > most:
+        raise _wrong(where, tr("a list of at most {most} plans").format(most=most))
+    return [_object(plan, f"{where}[{n}]") for n, plan in enumerate(found)]
 
 
 def _read_asked(kept: Mapping[str, object], where: str) -> Asked:
-    _only(kept, {"model", "plan", "machine"}, where)
+    _only(kept, set(_OF_A_PLAN), where)
+    machine = _object(kept.get("machine") or {}, f"{where}machine")
+    _only(machine, {"gpu", "baseline"}, f"{where}machine.")
+    base = machine.get("baseline") or _BASELINES[0]
+    others = _plans(kept.get("with"), f"{where}with", MOST_BESIDE)
+    return replace(
+        _read_neighbour({key: kept.get(key) for key in _OF_A_NEIGHBOUR}, where),
+        gpu=_text(machine, "gpu", f"{where}machine.") or None,
+        emptied=_choice(base, f"{where}machine.baseline", _BASELINES) == _BASELINES[1],
+        beside=tuple(_read_neighbour(o, f"{where}with[{n}].") for n, o in enumerate(others)),
+    )
+
+
+def _read_neighbour(kept: Mapping[str, object], where: str) -> Asked:
+    _only(kept, set(_OF_A_NEIGHBOUR), where)
     stated = dict(_object(kept.get("plan"), f"{where}plan"))
     misplaced = sorted(_NOT_HERE & set(stated))
     if misplaced:
@@ -218,15 +247,14 @@ def _read_asked(kept: Mapping[str, object], where: str) -> Asked:
         deployment = parse({"model": "-", **stated}).deployment
     except PlimsollError as error:
         raise WorkspaceError(error.message, field=f"{where}plan.{error.field}") from error
-    machine = _object(kept.get("machine") or {}, f"{where}machine")
-    _only(machine, {"gpu", "baseline"}, f"{where}machine.")
-    base = machine.get("baseline") or _BASELINES[0]
+    assumed = kept.get("context_assumed") or False
+    if not isinstance(assumed, bool):
+        raise _wrong(f"{where}context_assumed", tr("true or false"))
     return Asked(
         model=_read_origin(kept.get("model"), f"{where}model"),
         deployment=deployment,
-        gpu=_text(machine, "gpu", f"{where}machine.") or None,
-        emptied=_choice(base, f"{where}machine.baseline", _BASELINES) == _BASELINES[1],
         draft=_read_draft(draft, f"{where}plan.draft_model"),
+        context_assumed=assumed,
     )
 
 

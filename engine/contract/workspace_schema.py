@@ -25,14 +25,21 @@ def schema(property_of: Callable[[Field], Schema]) -> Schema:
     """The schema; ``property_of`` says what a setting must be, as in a request."""
     names = [field.name for field in fields(Deployment)]
     settings = {name: property_of(BY_NAME[name]) for name in names}
-    asked: dict[str, Schema] = {
+    follows = "whether nobody chose the context, so that it follows the runtime"
+    neighbour: dict[str, Schema] = {
         "model": said(or_null({"anyOf": _models()}), "null where none was picked"),
         "plan": _open(**settings),
+        "context_assumed": said({"type": ["boolean", "null"]}, follows),
+    }
+    other = _open(**neighbour) | {"required": ["plan"]}
+    others: Schema = {"type": "array", "items": other, "maxItems": workspace.MOST_BESIDE}
+    asked: dict[str, Schema] = neighbour | {
         "machine": _open(
             gpu=said(or_null(TEXT), "as in a request; null is the computer that opens the file"),
             baseline=said({"enum": ["now", "empty", None]}, "of this computer, as in a request"),
         ),
     }
+    asked["with"] = said(or_null(others), "on the same machine, in order of start")
     plan = _open(**asked) | {"required": ["plan"]}
     compared: Schema = {"type": "array", "items": plan, "maxItems": workspace.MOST_COMPARED}
     units = [unit.value for unit in UnitSystem]

@@ -36,18 +36,18 @@ _DEVICE = re.compile(
 """Names that Windows gives to devices, in every folder."""
 
 
-def origin_of(said: str | Path | Measures, found: RawModel, endpoint: str = "") -> Origin:
+def origin_of(said: str | Path | Origin, found: RawModel, endpoint: str = "") -> Origin:
     """Where ``found`` came from.
 
     Args:
-        said: what the person typed, dropped, picked or entered.
+        said: what the person typed, dropped, picked or entered; or the origin itself.
         found: what that was understood as.
         endpoint: a Hub of one's own, whose addresses are understood too.
     """
-    if isinstance(said, Measures):
-        return said
     if isinstance(said, Path):
         return _located(said, found)
+    if not isinstance(said, str):
+        return said
     return Pasted(said) if said.lstrip()[:1] == "{" else _of_text(said, found, endpoint)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from PySide6.QtCore import (
@@ -68,6 +69,8 @@ class Choice:
     fetch: Callable[[CancelToken], RawModel] = field(repr=False)
     beside: bool = False
     """Whether it is to run on the same machine as the model in the window."""
+    said: str | Path | None = field(repr=False, default=None)
+    """What finds it again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,6 +111,16 @@ class Row:
     places: frozenset[Place] = frozenset()
     afresh: Callable[[CancelToken], RawModel] | None = field(repr=False, default=None)
     """Reads it from the Hub, where ``fetch`` wouldn't."""
+
+    def choice(self, *, afresh: bool = False, beside: bool = False) -> Choice:
+        """Picking this row.
+
+        Args:
+            afresh: as its repository is now, where that can be asked.
+            beside: to run on the same machine as the model in the window.
+        """
+        fetch = self.afresh if afresh and self.afresh is not None else self.fetch
+        return Choice(self.key, fetch, beside, Path(self.path) if self.path else self.key)
 
     @property
     def reference(self) -> str:

@@ -284,14 +284,14 @@ class BrowserViewModel(QObject):
         if row is not None:
             self._reference = row.reference
             self.set_chosen(key)
-            afresh = row.afresh if self.state.source is Source.HUB else None
-            self.chosen.emit(Choice(row.key, afresh or row.fetch, beside))
+            is_hub = self.state.source is Source.HUB
+            self.chosen.emit(row.choice(afresh=is_hub, beside=beside))
 
     def choose_file(self, row: Row) -> None:
         """Open one file of a repository."""
         self._opening = ""
         self._reference = row.key
-        self.chosen.emit(Choice(row.key, row.fetch))
+        self.chosen.emit(row.choice())
 
     @property
     def repository_in_window(self) -> Row | None:
@@ -307,9 +307,11 @@ class BrowserViewModel(QObject):
         self._opening = what.strip() if isinstance(what, str) else ""
         self._reference = str(what).strip()
         if isinstance(what, str):
-            self.chosen.emit(Choice(what[:200], partial(sources.resolved, what, self._hub)))
+            self.chosen.emit(
+                Choice(what[:200], partial(sources.resolved, what, self._hub), said=what)
+            )
         else:
-            self.chosen.emit(Choice(what.name, partial(files.read, what)))
+            self.chosen.emit(Choice(what.name, partial(files.read, what), said=what))
 
     def fetch_more(self) -> None:
         """Ask the Hub for the next page."""

@@ -49,7 +49,7 @@ COMMANDS = (
         "&File",
         tr_later("&Open…"),
         "Ctrl+O",
-        tr_later("Read a config.json, a .safetensors or a .gguf"),
+        tr_later("Read a model, a workspace, a recording or a log"),
     ),
     Command(
         "open folder",
@@ -85,6 +85,28 @@ COMMANDS = (
         tr_later("&Paste a log"),
         "Ctrl+Shift+V",
         tr_later("Read the log in the clipboard"),
+    ),
+    Command(
+        "save",
+        "&File",
+        tr_later("Sa&ve workspace"),
+        "Ctrl+S",
+        tr_later("Keep plan and comparison in a file"),
+        section=True,
+    ),
+    Command(
+        "save as",
+        "&File",
+        tr_later("Save &workspace as…"),
+        "Ctrl+Shift+S",
+        tr_later("Keep plan and comparison in another file"),
+    ),
+    Command(
+        "new",
+        "&File",
+        tr_later("Clear the &desk"),
+        "",
+        tr_later("A plan as new, nothing compared, and no file; the model stays"),
     ),
     Command(
         "record",

@@ -77,6 +77,8 @@ class Settings:
     recents: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     """Searched for models."""
+    workspace: str = ""
+    """Path of the open workspace; empty where none was saved."""
     offline: bool = False
     """Whether the Hub is never asked."""
     reach: Reach = field(default_factory=Reach)
@@ -169,7 +171,7 @@ def _settings(values: Mapping[str, object]) -> Settings:
     for name in _SWITCHES:
         if isinstance(values.get(name), bool):
             found[name] = values[name]
-    for name in ("last_folder", "python", "order", "language"):
+    for name in ("last_folder", "python", "order", "language", "workspace"):
         text = values.get(name)
         if _is_text(text):
             found[name] = text

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.errors import PlimsollError
 from engine.fit.solve import limits
+from engine.words import tr
 from gui.kit.latest import LatestOnly
 from gui.kit.messages import sentence
 from gui.sizing.beside import answer
@@ -30,6 +31,8 @@ class CompareViewModel(QObject):
 
     changed = Signal(object)
     """The entries, in order."""
+    edited = Signal(str, object, object)
+    """What the user did, in words; the ``Pinned`` plans before and after."""
 
     def __init__(self, runner: TaskRunner, here: Machine, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -56,21 +59,38 @@ class CompareViewModel(QObject):
         pinned = Pinned(state.model, state.plan)
         if any(entry.pinned == pinned for entry in self.entries):
             return False
-        self._publish((*self.entries, self._entry(pinned)))
+        self._edit(tr("adding a plan to compare"), (*self.pinned, pinned))
         return True
 
     def remove(self, index: int) -> None:
         """Drop one plan."""
         if 0 <= index < len(self.entries):
-            self._publish(self.entries[:index] + self.entries[index + 1 :])
+            words = tr("removal of a compared plan")
+            self._edit(words, self.pinned[:index] + self.pinned[index + 1 :])
 
     def move(self, index: int, to: int) -> None:
         """Put plan ``index`` at place ``to``."""
         if index == to or not (0 <= index < len(self.entries) and 0 <= to < len(self.entries)):
             return
-        rest = [*self.entries]
+        rest = [*self.pinned]
         rest.insert(to, rest.pop(index))
-        self._publish(tuple(rest))
+        self._edit(tr("order of the compared plans"), tuple(rest))
+
+    @property
+    def pinned(self) -> tuple[Pinned, ...]:
+        """The plans, in order."""
+        return tuple(entry.pinned for entry in self.entries)
+
+    def set_plans(self, pinned: tuple[Pinned, ...]) -> None:
+        """Compare these; what was worked out of those that stay is kept."""
+        if pinned != self.pinned:
+            known = {entry.pinned: entry for entry in self.entries}
+            self._publish(tuple(known.get(each) or self._entry(each) for each in pinned))
+
+    def _edit(self, words: str, pinned: tuple[Pinned, ...]) -> None:
+        before = self.pinned
+        self.set_plans(pinned)
+        self.edited.emit(words, before, pinned)
 
     def set_here(self, here: Machine) -> None:
         """Size the plans for this computer anew after a measurement."""

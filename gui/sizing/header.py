@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
+from engine.words import tr
 from gui.kit.controls import ElidedLabel, Ground
 from gui.kit.icons import icon
 from gui.kit.wrap import WrapRow
@@ -73,8 +74,9 @@ class HeaderBar(Ground):
     def show_state(self, state: State) -> None:
         """Name the model in force."""
         if state.model is None:
-            self._title.set_text("No model yet")
-            self._subtitle.set_text("Pick one on the left, or drop a file anywhere")
+            self._title.set_text(state.awaited or tr("No model yet"))
+            hint = tr("not sized yet") if state.awaited else ""
+            self._subtitle.set_text(hint or tr("Pick one on the left, or drop a file anywhere"))
             return
         self._title.set_text(present.title(state.model))
         self._subtitle.set_text(

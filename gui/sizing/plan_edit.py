@@ -24,6 +24,17 @@ REMOVED = "removed beside"
 
 
 @dataclass(frozen=True, slots=True)
+class Laid:
+    """What a kept plan puts in force."""
+
+    model: Model | None
+    """None where it isn't here."""
+    plan: Plan
+    awaited: str = ""
+    """What the model is called that the plan waits for."""
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
     """A plan, and the model it is for where an edit changes that too."""
 
@@ -72,6 +83,22 @@ class EditPlan(QUndoCommand):
     @override
     def redo(self) -> None:
         self._restore(self.after)
+
+
+class LayOut(QUndoCommand):
+    """A kept plan for another model takes the place of the one in force."""
+
+    def __init__(self, take: Callable[[Laid], None], before: Laid, after: Laid) -> None:
+        super().__init__(tr("opening of a kept plan"))
+        self._take, self._before, self._after = take, before, after
+
+    @override
+    def undo(self) -> None:
+        self._take(self._before)
+
+    @override
+    def redo(self) -> None:
+        self._take(self._after)
 
 
 def _title(field: str) -> str:

@@ -89,8 +89,12 @@ def verdict(state: State) -> Words:
     if state.problem:
         headline = "This plan can’t be worked out"
         return Words("over", "triangle-alert", headline, state.problem)
+    if state.sizing is None and state.awaited:
+        headline = tr("Not sized: its model isn’t here")
+        return Words("unknown", "circle-help", headline, tr("The plan is kept meanwhile."))
     if state.sizing is None:
-        return Words("unknown", "circle-help", "Pick a model", "On the left, or drop a file here.")
+        headline, detail = tr("Pick a model"), tr("On the left, or drop a file here.")
+        return Words("unknown", "circle-help", headline, detail)
     found = state.sizing.verdict
     if state.unit is not UnitSystem.BINARY:
         found = judge(state.sizing.budget, state.unit)

@@ -180,6 +180,10 @@ class TabPanel(QWidget):
         """Show ``page``, unfolded."""
         self.open(self.stack.indexOf(page))
 
+    def show_page(self, page: QWidget) -> None:
+        """Let ``page`` be the one that is open once the panel is unfolded."""
+        self.tabs.setCurrentIndex(self.stack.indexOf(page))
+
     def set_count(self, page: QWidget, count: str) -> None:
         """Show ``count`` beside the title of ``page``."""
         self.tabs.set_count(self.stack.indexOf(page), count)

@@ -166,6 +166,8 @@ class SizingView(Ground):
             items = [(name, r.rank) for name, r in zip(names, ranks, strict=True)]
             self.rank.set_items(items, self.regions.rank)
             self._show_tools()
+        elif state.model is None:
+            self.picture.set_scene(None)
         for fade in self._fades:
             fade.setEnabled(state.is_stale)
         self._say(" ".join(state.notes), wrong=False)

@@ -26,7 +26,7 @@ from gui.sizing.plan import (
     first_plan,
     with_runtime,
 )
-from gui.sizing.plan_edit import ADDED, REMOVED, EditPlan, Planned
+from gui.sizing.plan_edit import ADDED, REMOVED, EditPlan, Laid, LayOut, Planned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +57,8 @@ class State:
     model: Model | None = None
     machine: Machine | None = None
     sizing: Sizing | None = None
+    awaited: str = ""
+    """What the plan's model is called, where it isn't here and the user has to ask for it."""
     problem: str = ""
     problem_field: str = ""
     limits: Limits | None = None
@@ -115,6 +117,7 @@ class SizingViewModel(QObject):
         self.state = State(plan=first_plan(next(iter(RUNTIMES))), here=here)
         self.undo_stack = QUndoStack(self)
         self.undo_stack.setUndoLimit(200)
+        self._is_own_plan = True
         self._clock = QElapsedTimer()
         self._clock.start()
         self._inverse = LatestOnly(runner, self)
@@ -130,19 +133,41 @@ class SizingViewModel(QObject):
     def load(self, model: Model) -> None:
         """Size ``model``; not a step of undo. Until the user has edited it, the plan is our own."""
         plan = self.state.plan
-        if not self.undo_stack.count():
-            runtime = self._default_runtime(model, self.state.here)
-            plan = first_plan(runtime).with_(emptied=self._begins_emptied)
+        if self._is_own_plan:
+            plan = self._first_plan(model)
         plan, changed = adapted(plan, model)
         notes = (*changed, *model.notes)
-        self._answer(replace(self.state, model=model, plan=plan, notes=notes, sizing=None))
+        state = replace(self.state, model=model, plan=plan, awaited="", notes=notes)
+        self._answer(replace(state, sizing=None))
 
     def open(self, model: Model, plan: Plan) -> None:
-        """Put a plan that was kept in force, undoably where it is for the same model."""
+        """Put a plan that was kept in force, undoably."""
         if model is self.state.model:
             self._push(plan, "kept plan")
         else:
-            self._answer(replace(self.state, model=model, plan=plan, notes=(), sizing=None))
+            state = self.state
+            before = Laid(state.model, state.plan, state.awaited)
+            self.undo_stack.push(LayOut(self.take, before, Laid(model, plan)))
+
+    def fresh_plan(self) -> Plan:
+        """The plan that the model in force begins with."""
+        model = self.state.model
+        return self.state.plan if model is None else self._plan_of_our_own(model)
+
+    def take(self, laid: Laid) -> None:
+        """Put a model and the plan it was kept with in force; not a step of undo by itself."""
+        model, plan = laid.model, laid.plan
+        self._is_own_plan = model is not None and plan == self._plan_of_our_own(model)
+        notes = model.notes if model else ()
+        state = replace(self.state, model=model, plan=plan, awaited=laid.awaited, notes=notes)
+        self._answer(replace(state, sizing=None, machine=None, beside=()))
+
+    def _plan_of_our_own(self, model: Model) -> Plan:
+        return adapted(self._first_plan(model), model)[0]
+
+    def _first_plan(self, model: Model) -> Plan:
+        runtime = self._default_runtime(model, self.state.here)
+        return first_plan(runtime).with_(emptied=self._begins_emptied)
 
     def set_here(self, here: Machine) -> None:
         """Take a new measurement of this computer."""
@@ -202,6 +227,7 @@ class SizingViewModel(QObject):
     def swap_beside(self, index: int) -> None:
         """Plan one of the other models, with the one planned so far beside it."""
         if self.state.model is not None:
+            self._is_own_plan = False
             model, plan = beside.swapped(self.state.model, self.state.plan, index)
             before = Planned(self.state.plan, self.state.model)
             after = Planned(plan, model)
@@ -218,6 +244,7 @@ class SizingViewModel(QObject):
 
     def _push(self, plan: Plan, field: str) -> None:
         if plan != self.state.plan:
+            self._is_own_plan = False
             before, after = Planned(self.state.plan), Planned(plan)
             self.undo_stack.push(
                 EditPlan(self.restore, before, after, field, self._clock.elapsed())

@@ -69,12 +69,20 @@ SETTINGS = st.fixed_dictionaries(
     {},
     optional={f.name: _value(f.name) for f in fields(Deployment) if f.name != "draft_model"},
 )
+NEIGHBOUR = st.builds(
+    Asked,
+    model=st.sampled_from(MODELS),
+    deployment=SETTINGS.map(lambda given: parse({"model": "-", **given}).deployment),
+    context_assumed=st.booleans(),
+)
 ASKED = st.builds(
     Asked,
+    beside=st.lists(NEIGHBOUR, max_size=2).map(tuple),
     model=st.sampled_from(MODELS),
     deployment=SETTINGS.map(lambda given: parse({"model": "-", **given}).deployment),
     gpu=st.sampled_from([None, "RTX 4090", "2 x RTX 4090 + H100", "24 GB"]),
     emptied=st.booleans(),
+    context_assumed=st.booleans(),
     draft=st.sampled_from([None, Named("gpt2"), Named("a/b", "r", "Q4"), Located("/m/d.gguf")]),
 )
 
@@ -158,6 +166,9 @@ HOSTILE = [
     (PLAIN | {"model": {"pasted": "//host/share"}}, "config.json", "model.pasted"),
     (PLAIN | {"model": {"path": "/a\0b"}}, "visible", "model.path"),
     (PLAIN | {"model": {"measures": {"parameters": -1}}}, "least 1", "model.measures.parameters"),
+    (PLAIN | {"context_assumed": 1}, "true or false", "context_assumed"),
+    (PLAIN | {"with": [{"plan": {}}] * 6}, "at most 5", "with"),
+    (PLAIN | {"with": [{"plan": {}, "machine": {}}]}, "with[0].machine", "with[0].machine"),
     (PLAIN | {"compared": {}}, "at most 6", "compared"),
     (PLAIN | {"compared": [{}] * 7}, "at most 6", "compared"),
     (PLAIN | {"compared": [{"plan": {}}, {"plan": None}]}, "object", "compared[1].plan"),
@@ -217,6 +228,10 @@ def test_that_a_workspace_is_a_request_of_the_same_plan():
     assert by_hand.config["num_hidden_layers"] == 32
     assert by_hand.gpu is None
     assert parse(as_request(Asked(Named("gpt2"), Deployment(), emptied=True))).empty
+    pair = parse(as_request(Asked(Named("gpt2"), Deployment(), "H100", beside=(asked,))))
+    # What runs beside a plan starts before it.
+    assert (pair.model, pair.gpu) == ("Qwen/Qwen3-8B@abc", "H100")
+    assert [other.model for other in pair.others] == ["gpt2"]
     for hidden in (Located("\\\\host\\share\\a.gguf"), Located("//host/share")):
         with pytest.raises(PlimsollError, match="another computer"):
             as_request(Asked(hidden, Deployment()))
