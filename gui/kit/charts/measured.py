@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _TIME, _USED, _PLAN, _KV = range(4)
 _LENS_COLUMN = 16
-_LENS_NAMES = 112
-"""How far the longest name of a region reaches."""
+_LENS_GAP = 16
+"""Around the names of the regions."""
 _LAST_MINUTE_S = 60.0
 _LEAST_RESIDUE_BYTES = GIB // 20
 
@@ -284,7 +284,9 @@ def in_lens(
     canvas.painter.restore()
     if is_running(place.panel, live):
         _residue(canvas, place.panel, lens, float(seen[-1]), live.unit)
-    beside = used[(xs <= lens.box.left() + _LENS_NAMES * theme.text_scale) & ~np.isnan(used)]
+    names = QFontMetricsF(theme.font("caption"))
+    widest = max(names.horizontalAdvance(s.label) for s in place.panel.segments)
+    beside = used[(xs <= area.left() + _LENS_GAP + widest) & ~np.isnan(used)]
     if not beside.size:
         return lens.box.bottom(), lens.box.bottom()
     return lens.scale.y(float(beside.max())) - 2, lens.scale.y(float(beside.min())) + 2
