@@ -9,6 +9,7 @@ from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 from typing_extensions import override
 
+from engine.words import tr
 from gui.kit.controls import label
 from gui.kit.icons import icon, pixmap
 from gui.kit.messages import details, sentence
@@ -41,8 +42,8 @@ class Notice(QWidget):
         words.addWidget(self.second)
         self._cross = QToolButton()
         self._cross.setAutoRaise(True)
-        self._cross.setAccessibleName("Close this notice")
-        self._cross.setToolTip("Close")
+        self._cross.setAccessibleName(tr("Close this notice"))
+        self._cross.setToolTip(tr("Close"))
         self._cross.clicked.connect(self.dismiss)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(16, 9, 12, 9)
@@ -104,7 +105,7 @@ class TroubleNotice(Notice):
         self._way: Callable[[], object] | None = None
         self._help = self.add_button("")
         self._help.clicked.connect(self._on_help)
-        self._copy = self.add_button("Copy details")
+        self._copy = self.add_button(tr("Copy details"))
         self._copy.clicked.connect(self._on_copy)
 
     def report(

@@ -78,7 +78,7 @@ class StatusLine(QStatusBar):
         self.hub = StatusItem("hub state", "cloud")
         self.balance = ElidedLabel("small", name="balance", keeps_whole=True)
         self.unit = Segments("unit", (("GiB", UnitSystem.BINARY), ("GB", UnitSystem.DECIMAL)))
-        self.unit.setToolTip("GiB: powers of 1,024. GB: powers of 1,000. Changes every number.")
+        self.unit.setToolTip(tr("GiB: powers of 1,024. GB: powers of 1,000. Changes every number."))
         self.view = Segments("view", ((tr("Simple"), True), (tr("Full"), False)))
         self.view.setToolTip(
             tr("Simple: model, machine, context and users. Full: every setting. The same numbers.")
@@ -101,10 +101,11 @@ class StatusLine(QStatusBar):
         """Take the colours of ``theme``."""
         for item in (self.sampling, self.device, self.hub):
             item.set_theme(theme)
-        for choice, sample in ((self.view, tr("Simple")), (self.unit, "GiB")):
+        metrics = QFontMetrics(theme.font("small.strong.num"))
+        for choice in (self.view, self.unit):
             choice.setProperty("size", "small")
-            metrics = QFontMetrics(theme.font("small.strong.num"))
-            width = max(theme.grown(44), metrics.horizontalAdvance(sample) + 20)
+            widest = max(metrics.horizontalAdvance(button.text()) for button in choice.buttons)
+            width = max(theme.grown(44), widest + 20)
             for button in choice.buttons:
                 button.setFixedSize(width, theme.grown(20))
         self.setFixedHeight(theme.size("status"))

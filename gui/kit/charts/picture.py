@@ -221,7 +221,8 @@ class MemoryPicture(QWidget):
         """Nothing was sampled for a while: say so, and how long."""
         self._silent_s += _SILENCE_S
         minutes, seconds = divmod(self._silent_s, 60)
-        age = f"{minutes} min" if minutes else f"{seconds} s"
+        age = tr("{time} min") if minutes else tr("{time} s")
+        age = age.format(time=minutes or seconds)
         if age != self._live.age:
             self._live = replace(self._live, age=age)
             self.update()
