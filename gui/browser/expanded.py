@@ -113,7 +113,6 @@ class ExpandedBrowser(Ground):
         self._filters_edge = Hairline(upright=True)
         whole.addWidget(self._filters_edge)
         whole.addLayout(right, 1)
-        self.filters.setFixedWidth(filter_column.WIDTH)
         for before, after in (
             (self.search, self.sources),
             (self.sources, self._order),
@@ -172,8 +171,10 @@ class ExpandedBrowser(Ground):
             (self.back, "panel-left-close"),
             (self.filters_button, "list-filter"),
         ):
-            button.setIconSize(QSize(15 + _GAP, 15))
-            button.setIcon(icon(picture, theme.color("text.secondary"), 15, _GAP))
+            size = theme.grown(15)
+            button.setIconSize(QSize(size + _GAP, size))
+            button.setIcon(icon(picture, theme.color("text.secondary"), size, _GAP))
+        self._lay_out()
         if self.isVisible():
             self._show(self.model.state)
 
@@ -271,7 +272,8 @@ class ExpandedBrowser(Ground):
     @Slot()
     def _lay_out(self) -> None:
         """Filters, table and details side by side, or two of them where there is no room."""
-        is_narrow = self.width() < _NARROW
+        grown = self._theme.grown
+        is_narrow = self.width() < grown(_NARROW)
         self.filters_button.setVisible(is_narrow)
         shows_filters = not is_narrow or self.filters_button.isChecked()
         shows_detail = not (is_narrow and shows_filters)
@@ -281,7 +283,10 @@ class ExpandedBrowser(Ground):
         self._filters_edge.setVisible(shows_filters)
         self.detail.setVisible(shows_detail)
         self._detail_edge.setVisible(shows_detail)
-        self.detail.setFixedWidth(detail.NARROW if is_narrow else detail.WIDTH)
+        # With large text neither takes more than it leaves to the table.
+        most = max(detail.NARROW, self.width() // 3)
+        self.detail.setFixedWidth(min(grown(detail.NARROW if is_narrow else detail.WIDTH), most))
+        self.filters.setFixedWidth(min(grown(filter_column.WIDTH), most))
 
     @override
     def minimumSizeHint(self) -> QSize:

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QMenu,
     QSizePolicy,
-    QStyle,
     QToolButton,
     QWidget,
 )
@@ -115,7 +114,7 @@ class SearchField(QLineEdit):
         painter.setPen(self._theme.color("text.tertiary"))
         place = QRect(self.rect()).adjusted(9, 0, -9, 0)
         side = Qt.AlignmentFlag.AlignTrailing | Qt.AlignmentFlag.AlignVCenter
-        painter.drawText(place, QStyle.visualAlignment(self.layoutDirection(), side), self._keys)
+        painter.drawText(place, side, self._keys)
 
     @override
     def event(self, event: QEvent) -> bool:

@@ -50,6 +50,7 @@ Index = QModelIndex | QPersistentModelIndex
 _SIDE = 16
 _GAP = 6
 _LOCK = 12
+_LEAST_COLUMN = 60
 _NARROW = 760
 """Width below which the authors' column gives way; the name's tooltip has it."""
 _ARROW = " \N{DOWNWARDS ARROW}"
@@ -210,6 +211,9 @@ class ModelTable(QTableView):
         head = self.horizontalHeader()
         head.setFixedHeight(theme.size("control.small") + 10)
         head.setFont(theme.font("small"))
+        # With large text the columns scroll, before the name has no room at all.
+        head.setMinimumSectionSize(theme.grown(_LEAST_COLUMN))
+        self._narrow = theme.grown(_NARROW)
         # The first and the last heading stand over what the cells show.
         head.setStyleSheet(
             f"QHeaderView::section:first {{ padding-left: {_SIDE}px; }}"
@@ -248,7 +252,7 @@ class ModelTable(QTableView):
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
-        self.setColumnHidden(Column.AUTHOR, self.viewport().width() < _NARROW)
+        self.setColumnHidden(Column.AUTHOR, self.viewport().width() < self._narrow)
         super().resizeEvent(event)
 
     @override

@@ -40,6 +40,7 @@ _NARROWEST = {"process": 176, "pid": 60, "runtime": 136, "size": 72, "share": 12
 _RUNTIME_FROM = sum(_NARROWEST.values())
 """Width of the table from which the runtime has a column of its own; it is in the tooltip too."""
 
+_PANE, _NARROW_PANE = 337, 281
 _ROOMY_FROM = 1000
 """Width of the room from which the explanation has its full width."""
 
@@ -84,6 +85,7 @@ class HoldsTable(QTableView):
         self.verticalHeader().setDefaultSectionSize(height)
         self.horizontalHeader().setFixedHeight(theme.size("header.table"))
         self.horizontalHeader().setFont(theme.font("caption.medium"))
+        self._lay_out()
         self.viewport().update()
 
     def show_state(self, state: HoldsState | None) -> None:
@@ -101,7 +103,13 @@ class HoldsTable(QTableView):
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        width = self.viewport().width()
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        theme = self._delegate.theme
+        # Shared out at plain size, then grown with the text.
+        scale = theme.text_scale if theme else 1.0
+        width = round(self.viewport().width() / scale)
         has_runtime = width >= _RUNTIME_FROM
         keys = [column.key for column in COLUMNS]
         self.setColumnHidden(keys.index("runtime"), not has_runtime)
@@ -118,7 +126,7 @@ class HoldsTable(QTableView):
                 size = max(_NARROWEST[key], round(size + spare * give))
             elif key in ("runtime", "share"):
                 size += spare // 2 if has_runtime else spare if key == "share" else 0
-            head.resizeSection(keys.index(key), size)
+            head.resizeSection(keys.index(key), round(size * scale))
 
 
 class ExplainPane(QScrollArea):
@@ -189,6 +197,7 @@ class HoldsView(Ground):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._theme: Theme | None = None
         self.view_model = HoldsViewModel(self)
         self.table = HoldsTable()
         self.pane = ExplainPane()
@@ -212,7 +221,9 @@ class HoldsView(Ground):
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
+        self._theme = theme
         self.table.set_theme(theme)
+        self._share()
 
     def set_unit(self, unit: UnitSystem) -> None:
         """Write sizes in GiB or GB."""
@@ -230,7 +241,12 @@ class HoldsView(Ground):
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.pane.setFixedWidth(337 if self.width() >= _ROOMY_FROM else 281)
+        self._share()
+
+    def _share(self) -> None:
+        grown = self._theme.grown if self._theme else round
+        wanted = grown(_PANE if self.width() >= grown(_ROOMY_FROM) else _NARROW_PANE)
+        self.pane.setFixedWidth(min(wanted, max(_NARROW_PANE, self.width() // 2)))
 
     def _on_changed(self, state: HoldsState | None) -> None:
         self._stack.setCurrentIndex(0 if state is None else 1)

@@ -124,7 +124,6 @@ class FitMapPanel(QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFixedWidth(WIDTH)
         self.figures = Rows("figures", ruled=True)
         self.colors = Rows("margins", ruled=False)
         self.margin_title = label("Margin", "strong")

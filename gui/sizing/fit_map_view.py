@@ -18,11 +18,11 @@ from gui.kit.charts.fit_picture import CurvePicture, FitMapPicture
 from gui.kit.charts.fit_scene import MapScene, PlanPoint, curve_scene, edges_bytes
 from gui.kit.controls import Ground, Hairline, Segments, label
 from gui.sizing import fit_map_words as words
-from gui.sizing.fit_map_panel import FitMapPanel
+from gui.sizing.fit_map_panel import WIDTH, FitMapPanel
 from gui.sizing.fit_map_table import FitTable
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QHideEvent, QShowEvent
+    from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 
     from gui.kit.charts.fit_scene import CurveScene
     from gui.kit.theme import Theme
@@ -109,7 +109,17 @@ class FitMapView(Ground):
         self.table.set_theme(theme)
         for tool in (self.choice, self.as_table):
             tool.setFixedHeight(theme.size("control"))
+        self._share()
         self.refresh()
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._share()
+
+    def _share(self) -> None:
+        """Give the panel what its words want, and no more than the map keeps."""
+        self.panel.setFixedWidth(min(self._theme.grown(WIDTH), max(WIDTH, self.width() // 2)))
 
     def set_rank(self, rank: int) -> None:
         """Whose curve is drawn."""

@@ -58,6 +58,7 @@ class RoomTabs(QTabBar):
             self._counts[index] = count
             # Qt asks for a tab's width again only with a new title.
             self.setTabText(index, self.tabText(index))
+            self.updateGeometry()
 
     @override
     def tabSizeHint(self, index: int) -> QSize:
