@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from engine.words import tr_later
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -56,6 +58,7 @@ class Field:
     kind: Kind
     group: Group
     help: str
+    """In English, as the command line and the schema say it; the window says ``tr`` of it."""
     least: float | None = None
     most: float | None = None
     choices: tuple[str, ...] = ()
@@ -118,21 +121,29 @@ def _plan() -> Iterable[Field]:
     yield Field("runtime", Kind.TEXT, group, text, choices=RUNTIMES)
     yield _text(group, "runtime_version", "its version, such as 0.24.0")
     yield _text(
-        group, "weight_format", "auto (as stored), bf16, fp8, awq-int4, nf4 … or a GGUF mix, Q4_K_M"
+        group,
+        "weight_format",
+        tr_later("auto (as stored), bf16, fp8, awq-int4, nf4 … or a GGUF mix, Q4_K_M"),
     )
-    yield _text(group, "kv_cache_dtype", "auto, bf16, fp8 … of vLLM; f16, q8_0 … of llama.cpp")
+    yield _text(
+        group, "kv_cache_dtype", tr_later("auto, bf16, fp8 … of vLLM; f16, q8_0 … of llama.cpp")
+    )
     text = "context of one request, in tokens; -1: the longest that vLLM finds room for"
     span = (-1, _MOST_TOKENS)
     yield _integer(group, "max_model_len", text, span, ("--context", "-c"))
     yield _integer(group, "concurrency", "requests at once, each of that context", requests)
-    yield _integer(group, "live_tokens", "tokens held by all requests together", tokens)
+    yield _integer(group, "live_tokens", tr_later("tokens held by all requests together"), tokens)
     yield _integer(group, "tensor_parallel_size", "devices that share a layer", ranks, ("--tp",))
     yield _integer(group, "pipeline_parallel_size", "groups of layers", ranks, ("--pp",))
-    text = "layers of each group, such as 16,32 (VLLM_PP_LAYER_PARTITION)"
+    text = tr_later("layers of each group, such as 16,32 (VLLM_PP_LAYER_PARTITION)")
     yield Field("pp_layer_partition", Kind.INTEGERS, group, text, 0, 2**20)
-    yield _integer(group, "data_parallel_size", "copies of the model", ranks)
-    yield _switch(group, "enable_expert_parallel", "spread whole experts over the devices")
-    yield _integer(group, "decode_context_parallel_size", "devices that share a context", ranks)
+    yield _integer(group, "data_parallel_size", tr_later("copies of the model"), ranks)
+    yield _switch(
+        group, "enable_expert_parallel", tr_later("spread whole experts over the devices")
+    )
+    yield _integer(
+        group, "decode_context_parallel_size", tr_later("devices that share a context"), ranks
+    )
     yield _switch(
         group, "inverse", "also the most it can do, the least it takes, and what binds each"
     )
@@ -180,104 +191,141 @@ def _device() -> Iterable[Field]:
 def _pool() -> Iterable[Field]:
     group = Group.VLLM
     count = (1, _MOST_REQUESTS)
-    yield _integer(group, "max_num_seqs", "most requests in one step", count)
-    yield _integer(group, "max_num_batched_tokens", "most tokens in one step", (1, _MOST_TOKENS))
-    yield Field("gpu_memory_utilization", Kind.NUMBER, group, "share of the device", 0.01, 1.0)
-    yield _switch(group, "enforce_eager", "no CUDA graphs")
-    yield _switch(group, "language_model_only", "no images, videos or sounds: encoders stay out")
-    yield _switch(group, "enable_prefix_caching", "keep the caches of finished requests")
-    yield _integer(group, "speculative_tokens", "draft tokens a step", (0, 1024))
+    yield _integer(group, "max_num_seqs", tr_later("most requests in one step"), count)
+    yield _integer(
+        group, "max_num_batched_tokens", tr_later("most tokens in one step"), (1, _MOST_TOKENS)
+    )
+    yield Field(
+        "gpu_memory_utilization", Kind.NUMBER, group, tr_later("share of the device"), 0.01, 1.0
+    )
+    yield _switch(group, "enforce_eager", tr_later("no CUDA graphs"))
+    yield _switch(
+        group, "language_model_only", tr_later("no images, videos or sounds: encoders stay out")
+    )
+    yield _switch(group, "enable_prefix_caching", tr_later("keep the caches of finished requests"))
+    yield _integer(group, "speculative_tokens", tr_later("draft tokens a step"), (0, 1024))
     yield _text(group, "draft_model", "model that drafts them, named like model")
-    yield _integer(group, "max_loras", "adapters loaded at once", (0, 4096))
-    yield _integer(group, "max_lora_rank", "largest rank among them", (1, 4096))
-    yield _integer(group, "kv_pool_bytes", "size of the KV pool, when known", (1, _MOST_BYTES))
-    text = "size of the KV pool that each GPU is told to take; the share then decides nothing"
+    yield _integer(group, "max_loras", tr_later("adapters loaded at once"), (0, 4096))
+    yield _integer(group, "max_lora_rank", tr_later("largest rank among them"), (1, 4096))
+    yield _integer(
+        group, "kv_pool_bytes", tr_later("size of the KV pool, when known"), (1, _MOST_BYTES)
+    )
+    text = tr_later(
+        "size of the KV pool that each GPU is told to take; the share then decides nothing"
+    )
     yield _integer(group, "kv_cache_memory_bytes", text, (1, _MOST_BYTES))
-    text = "blocks of the KV pool, whatever memory there is"
+    text = tr_later("blocks of the KV pool, whatever memory there is")
     yield _integer(group, "num_gpu_blocks_override", text, (1, _MOST_TOKENS))
-    yield _integer(group, "block_size", "tokens of a KV block", (1, 2**20))
+    yield _integer(group, "block_size", tr_later("tokens of a KV block"), (1, 2**20))
 
 
 def _sglang() -> Iterable[Field]:
     group = Group.SGLANG
     count, tokens = (1, _MOST_REQUESTS), (1, _MOST_TOKENS)
-    text = "share of the free memory that weights and pool take"
+    text = tr_later("share of the free memory that weights and pool take")
     yield Field("mem_fraction_static", Kind.NUMBER, group, text, 0.01, 1.0)
-    text = "tokens of a prefill step; -1 reads a whole prompt at once"
+    text = tr_later("tokens of a prefill step; -1 reads a whole prompt at once")
     yield _integer(group, "chunked_prefill_size", text, (-1, _MOST_TOKENS))
-    yield _integer(group, "max_running_requests", "most requests at once", count)
-    yield _integer(group, "max_total_tokens", "most tokens that the pool is to hold", tokens)
-    text = "largest batch with a CUDA graph of its own"
+    yield _integer(group, "max_running_requests", tr_later("most requests at once"), count)
+    yield _integer(
+        group, "max_total_tokens", tr_later("most tokens that the pool is to hold"), tokens
+    )
+    text = tr_later("largest batch with a CUDA graph of its own")
     yield _integer(group, "cuda_graph_max_bs", text, count)
-    yield _integer(group, "page_size", "tokens of a page of the pool", (1, 2**20))
-    yield _switch(group, "enable_dp_attention", "data-parallel ranks share the same devices")
-    text = "tokens of the sliding layers' pool for one of the others' pool"
+    yield _integer(group, "page_size", tr_later("tokens of a page of the pool"), (1, 2**20))
+    yield _switch(
+        group, "enable_dp_attention", tr_later("data-parallel ranks share the same devices")
+    )
+    text = tr_later("tokens of the sliding layers' pool for one of the others' pool")
     yield Field("swa_full_tokens_ratio", Kind.NUMBER, group, text, 0.001, 1.0)
-    text = "recurrent states that there is room for"
+    text = tr_later("recurrent states that there is room for")
     yield _integer(group, "max_mamba_cache_size", text, count)
-    text = "memory of recurrent states for one part of KV cache"
+    text = tr_later("memory of recurrent states for one part of KV cache")
     yield Field("mamba_full_memory_ratio", Kind.NUMBER, group, text, 0.001, 1000.0)
 
 
 def _llama_cpp() -> Iterable[Field]:
     group = Group.LLAMA_CPP
     tokens = (0, _MOST_TOKENS)
-    yield _integer(group, "n_ctx", "context of all slots together; 0 = the model's", tokens)
-    yield _integer(group, "n_parallel", "slots", (1, 4096))
-    yield _switch(group, "kv_unified", "one cache shared by all slots")
-    yield _integer(group, "n_batch", "logical batch, in tokens", (1, _MOST_TOKENS))
-    yield _integer(group, "n_ubatch", "physical batch, in tokens", (1, _MOST_TOKENS))
+    yield _integer(
+        group, "n_ctx", tr_later("context of all slots together; 0 = the model's"), tokens
+    )
+    yield _integer(group, "n_parallel", tr_later("slots"), (1, 4096))
+    yield _switch(group, "kv_unified", tr_later("one cache shared by all slots"))
+    yield _integer(group, "n_batch", tr_later("logical batch, in tokens"), (1, _MOST_TOKENS))
+    yield _integer(group, "n_ubatch", tr_later("physical batch, in tokens"), (1, _MOST_TOKENS))
     backends = ("cuda", "rocm", "vulkan", "metal", "sycl", "cpu")
-    yield _text(group, "backend", "build that runs (default: the device's own)", *backends)
+    yield _text(
+        group, "backend", tr_later("build that runs (default: the device's own)"), *backends
+    )
     yield _text(group, "cache_type_k", "f16, q8_0, q4_0 …")
     yield _text(group, "cache_type_v", "f16, q8_0, q4_0 …")
-    yield Field("flash_attn", Kind.SWITCH, group, "on, off or auto")
-    yield _switch(group, "swa_full", "full cache for sliding-window layers")
-    yield _integer(group, "n_gpu_layers", "layers on the GPU; -1 = auto, -2 = all", (-2, 100_000))
-    yield _integer(group, "n_cpu_moe", "layers whose experts stay in RAM", (0, 100_000))
-    yield _text(group, "split_mode", "how several GPUs share", "layer", "row", "none", "tensor")
-    yield Field("tensor_split", Kind.NUMBERS, group, "share of each GPU, such as 3,1", 0)
-    yield _switch(group, "mmap", "map the file")
-    yield _switch(group, "repack", "rearranged weights for the CPU")
-    yield _switch(group, "offload_kqv", "the cache lies on the GPU")
-    yield _switch(group, "op_offload", "large host operations run on the GPU")
-    yield _integer(group, "n_outputs_max", "rows of logits reserved; 0 = n_batch", tokens)
-    text = "most that llama-server keeps of earlier prompts in RAM (--cache-ram); 0: nothing"
+    yield Field("flash_attn", Kind.SWITCH, group, tr_later("on, off or auto"))
+    yield _switch(group, "swa_full", tr_later("full cache for sliding-window layers"))
+    yield _integer(
+        group, "n_gpu_layers", tr_later("layers on the GPU; -1 = auto, -2 = all"), (-2, 100_000)
+    )
+    yield _integer(group, "n_cpu_moe", tr_later("layers whose experts stay in RAM"), (0, 100_000))
+    yield _text(
+        group, "split_mode", tr_later("how several GPUs share"), "layer", "row", "none", "tensor"
+    )
+    yield Field("tensor_split", Kind.NUMBERS, group, tr_later("share of each GPU, such as 3,1"), 0)
+    yield _switch(group, "mmap", tr_later("map the file"))
+    yield _switch(group, "repack", tr_later("rearranged weights for the CPU"))
+    yield _switch(group, "offload_kqv", tr_later("the cache lies on the GPU"))
+    yield _switch(group, "op_offload", tr_later("large host operations run on the GPU"))
+    yield _integer(group, "n_outputs_max", tr_later("rows of logits reserved; 0 = n_batch"), tokens)
+    text = tr_later(
+        "most that llama-server keeps of earlier prompts in RAM (--cache-ram); 0: nothing"
+    )
     yield _integer(group, "cache_ram_bytes", text, (0, _MOST_BYTES))
 
 
 def _ollama() -> Iterable[Field]:
     group = Group.OLLAMA
-    text = "OLLAMA_GPU_OVERHEAD: memory that Ollama leaves alone on each GPU"
+    text = tr_later("OLLAMA_GPU_OVERHEAD: memory that Ollama leaves alone on each GPU")
     yield _integer(group, "gpu_overhead_bytes", text, (0, _MOST_BYTES))
-    yield _switch(group, "sched_spread", "OLLAMA_SCHED_SPREAD: all GPUs, even where one would do")
+    yield _switch(
+        group, "sched_spread", tr_later("OLLAMA_SCHED_SPREAD: all GPUs, even where one would do")
+    )
 
 
 def _transformers() -> Iterable[Field]:
     group = Group.TRANSFORMERS
-    yield _integer(group, "batch_size", "prompts at once", (1, _MOST_REQUESTS))
-    yield _integer(group, "prompt_len", "tokens of the prompt", (1, _MOST_TOKENS))
+    yield _integer(group, "batch_size", tr_later("prompts at once"), (1, _MOST_REQUESTS))
+    yield _integer(group, "prompt_len", tr_later("tokens of the prompt"), (1, _MOST_TOKENS))
     yield _text(group, "attn_implementation", "sdpa, eager, flash_attention_2 …")
     yield _text(group, "cache_implementation", "dynamic or static")
-    text = "bits of a quantised cache: 4 or 2, also 8, 3 or 1 with HQQ; 8, 4 or 2 with MLX"
+    text = tr_later(
+        "bits of a quantised cache: 4 or 2, also 8, 3 or 1 with HQQ; 8, 4 or 2 with MLX"
+    )
     yield Field("kv_bits", Kind.NUMBER, group, text, 1, 16)
-    yield _integer(group, "num_beams", "beams of a search, each with its own cache", (1, 4096))
-    text = "tokens of the prompt read in one pass; default: all of them"
+    yield _integer(
+        group, "num_beams", tr_later("beams of a search, each with its own cache"), (1, 4096)
+    )
+    text = tr_later("tokens of the prompt read in one pass; default: all of them")
     yield _integer(group, "prefill_chunk_size", text, (1, _MOST_TOKENS))
-    text = "auto, balanced, balanced_low_0, sequential, or none: the model on the first GPU"
+    text = tr_later(
+        "auto, balanced, balanced_low_0, sequential, or none: the model on the first GPU"
+    )
     yield _text(group, "device_map", text)
 
 
 def _mlx() -> Iterable[Field]:
     group = Group.MLX
     tokens = (1, _MOST_TOKENS)
-    yield _integer(group, "prefill_step_size", "tokens of the prompt read in one pass", tokens)
     yield _integer(
-        group, "kv_group_size", "elements a scale of a quantised cache: 32 to 128", (1, 4096)
+        group, "prefill_step_size", tr_later("tokens of the prompt read in one pass"), tokens
     )
-    text = "token from which on the cache is quantised to kv_bits"
+    yield _integer(
+        group,
+        "kv_group_size",
+        tr_later("elements a scale of a quantised cache: 32 to 128"),
+        (1, 4096),
+    )
+    text = tr_later("token from which on the cache is quantised to kv_bits")
     yield _integer(group, "quantized_kv_start", text, (0, _MOST_TOKENS))
-    yield _integer(group, "max_kv_size", "tokens that a rotating cache keeps", tokens)
+    yield _integer(group, "max_kv_size", tr_later("tokens that a rotating cache keeps"), tokens)
 
 
 FIELDS: tuple[Field, ...] = (

@@ -17,6 +17,7 @@ from engine.contract.fields import (
 from engine.deployment.spec import Deployment
 from engine.errors import UsageError
 from engine.source.raw import HeaderTensor
+from engine.words import figures, grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -208,48 +209,50 @@ def _checked(field: Field, value: object) -> Any:
 
 def _text(field: Field, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise _wrong(field, "text", value)
+        raise _wrong(field, tr("text"), value)
     if field.choices and value not in field.choices:
-        message = f"{field.name} is one of {', '.join(field.choices)}, not {value[:80]!r}."
+        message = tr("{name} is one of {choices}, not {value}.").format(
+            name=field.name, choices=", ".join(field.choices), value=repr(value[:80])
+        )
         raise UsageError(message, field=field.name)
     return value
 
 
 def _integer(field: Field, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _wrong(field, "a whole number", value)
+        raise _wrong(field, tr("a whole number"), value)
     return int(_within(field, value))
 
 
 def _number(field: Field, value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise _wrong(field, "a number", value)
+        raise _wrong(field, tr("a number"), value)
     return float(_within(field, value))
 
 
 def _boolean(field: Field, value: object) -> bool:
     if not isinstance(value, bool):
-        raise _wrong(field, "true or false", value)
+        raise _wrong(field, tr("true or false"), value)
     return value
 
 
 def _switch(field: Field, value: object) -> str | bool:
     if isinstance(value, bool) or (isinstance(value, str) and value in {"on", "off", "auto"}):
         return value
-    raise _wrong(field, "on, off, auto, true or false", value)
+    raise _wrong(field, tr("on, off, auto, true or false"), value)
 
 
 def _numbers(field: Field, value: object) -> tuple[float, ...]:
     items = cast("list[object] | tuple[object, ...] | None", _listed(value))
     if items is None or len(items) > 1024:
-        raise _wrong(field, "a list of numbers", value)
+        raise _wrong(field, tr("a list of numbers"), value)
     return tuple(_number(field, item) for item in items)
 
 
 def _integers(field: Field, value: object) -> tuple[int, ...]:
     items = cast("list[object] | tuple[object, ...] | None", _listed(value))
     if not items or len(items) > 1024:
-        raise _wrong(field, "a list of whole numbers", value)
+        raise _wrong(field, tr("a list of whole numbers"), value)
     return tuple(_integer(field, item) for item in items)
 
 
@@ -259,14 +262,16 @@ def _listed(value: object) -> object:
 
 def _object(field: Field, value: object) -> Mapping[str, object]:
     if not isinstance(value, dict):
-        raise _wrong(field, "an object", value)
+        raise _wrong(field, tr("an object"), value)
     return cast("dict[str, object]", value)
 
 
 def _objects(field: Field, value: object) -> list[object]:
     items = _listed(value)
     if not isinstance(items, list) or len(cast("list[object]", items)) > _MOST_TENSORS:
-        raise _wrong(field, f"a list of at most {_MOST_TENSORS:,} objects", value)
+        raise _wrong(
+            field, tr("a list of at most {most} objects").format(most=grouped(_MOST_TENSORS)), value
+        )
     return cast("list[object]", items)
 
 
@@ -276,32 +281,37 @@ def _within(field: Field, value: float) -> float:
     if (low is None or value >= low) and (high is None or value <= high) and value == value:  # noqa: PLR0124 - NaN
         return value
     if low is not None and high is not None:
-        span = f"between {_plain(low)} and {_plain(high)}"
+        text = tr("{name} must be between {low} and {high}, not {value}.")
+        message = text.format(
+            name=field.name, low=_plain(low), high=_plain(high), value=_shown(value)
+        )
     else:
-        span = f"at least {_plain(low or 0)}"
-    message = f"{field.name} must be {span}, not {_shown(value)}."
+        text = tr("{name} must be at least {low}, not {value}.")
+        message = text.format(name=field.name, low=_plain(low or 0), value=_shown(value))
     raise UsageError(message, field=field.name)
 
 
 def _plain(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) else f"{value:g}"
+    return figures(f"{value:,.0f}" if value == int(value) else f"{value:g}")
 
 
 def _wrong(field: Field, wanted: str, value: object) -> UsageError:
-    message = f"{field.name} must be {wanted}, not {_shown(value)}."
+    message = tr("{name} must be {wanted}, not {value}.").format(
+        name=field.name, wanted=wanted, value=_shown(value)
+    )
     return UsageError(message, field=field.name)
 
 
 def _shown(value: object) -> str:
     """A value quoted back, cut short: it may be anything, and as long as anything."""
     if isinstance(value, dict):
-        return "an object"
+        return tr("an object")
     if isinstance(value, list | tuple):
-        return "a list"
+        return tr("a list")
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int) and abs(value) >= 10**30:
-        return "a number of more than 30 digits"
+        return tr("a number of more than 30 digits")
     text = repr(value)
     return text if len(text) <= 80 else text[:79] + "\N{HORIZONTAL ELLIPSIS}"
 

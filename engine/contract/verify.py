@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import ModuleClass
+from engine.words import grouped, tr, tr_count
 
 if TYPE_CHECKING:
     from engine.verify.meta import Verification
@@ -25,14 +26,16 @@ def outcome(found: Verification) -> str:
     """How far both counts are apart, in one sentence."""
     apart = abs(found.our_parameters - found.built_parameters)
     if apart:
-        return f"They differ by {apart:,} parameter{'s' if apart > 1 else ''}."
-    return "Equal to the parameter."
+        return tr_count(
+            "They differ by {n} parameter.", "They differ by {n} parameters.", apart
+        ).format(n=grouped(apart))
+    return tr("Equal to the parameter.")
 
 
 def remark(found: Verification) -> str:
     """What classes that differ mean where the counts do not; empty elsewhere."""
     if found.agrees and any(ours != built for _module, ours, built in classes_of(found)):
-        return "The class of what was built follows from the tensors’ names alone."
+        return tr("The class of what was built follows from the tensors’ names alone.")
     return ""
 
 

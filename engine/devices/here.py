@@ -16,7 +16,7 @@ from engine.telemetry import mapped
 from engine.telemetry.probe import open_sampler
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, own_bytes
 from engine.units import GIB, MIB, format_gib
-from engine.words import tr, tr_later
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -213,7 +213,7 @@ def _host(reading: DeviceReading, total: int, instead_of: frozenset[int]) -> Slo
         source=tr("{source}: total minus what no process holds (kernel, shared)").format(
             source=reading.source
         ),
-        formula=f"{total:,} − {kernel:,}",
+        formula=f"{grouped(total)} − {grouped(kernel)}",
     )
     device = Device(
         name=(tr("{total} container") if is_limited else tr("{total} RAM")).format(

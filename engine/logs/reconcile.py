@@ -10,6 +10,7 @@ from engine.evidence import Basis, Estimate, exactly
 from engine.logs.buffers import is_host
 from engine.logs.regions import Stated, stated_regions
 from engine.runtimes import registry
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget, RankBudget
@@ -121,6 +122,6 @@ def _buffers(device: str, budget: Budget) -> dict[Region, Estimate]:
         Region.ACTIVATIONS: compute,
     }
     return {
-        region: exactly(size, Basis.EXACT, "llama.cpp’s own buffers", label=region.label)
+        region: exactly(size, Basis.EXACT, tr("llama.cpp’s own buffers"), label=region.label)
         for region, size in sizes.items()
     }

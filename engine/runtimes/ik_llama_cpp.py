@@ -19,20 +19,18 @@ from engine.formats.gguf import TYPES, row_bytes
 from engine.runtimes import bounded
 from engine.runtimes.llama_cpp.weights import CUDA_ALIGNMENT, CUDA_ROW_ELEMENTS
 from engine.units import align_up
-from engine.words import grouped, tr
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.budget.model import Budget, RankBudget
 
-_UNKNOWN = Doubt(
-    Subject.ACTIVATIONS,
+_UNKNOWN = tr_later(
     "ik_llama.cpp lays out its compute buffers by rules of its own (-mla, -amb, several GPUs): "
-    "counted by llama.cpp's",
-    Direction.EITHER,
+    "counted by llama.cpp's"
 )
-_SOURCE = "seven load logs of ik_llama.cpp, 2025: the logits and one or two hidden states"
+_SOURCE = tr_later("seven load logs of ik_llama.cpp, 2025: the logits and one or two hidden states")
 _DEVICE, _HOST = 0, 1
 _NORMS_AFTER = ("post_feedforward_layernorm", "post_mlp_layernorm", "post_ffw_norm")
 _INDEX_BYTES = 12
@@ -45,6 +43,10 @@ _BEYOND = 1.5
 """Where llama.cpp's figure is this many times theirs, a layer and not the logits is the peak."""
 
 
+def _doubt() -> Doubt:
+    return Doubt(Subject.ACTIVATIONS, tr(_UNKNOWN), Direction.EITHER)
+
+
 def settled(budget: Budget) -> Budget:
     """``budget`` by ik_llama.cpp's rules where they are known, else as a bound."""
     spec, plan, buffers = budget.model.spec, budget.deployment, budget.llama_cpp
@@ -52,13 +54,13 @@ def settled(budget: Budget) -> Budget:
     logits = 4 * (plan.n_ubatch or 0) * spec.vocab_size
     budget = replace(budget, ranks=tuple(_padded(budget)))
     if buffers is None or len(budget.ranks) != len((_DEVICE, _HOST)) or not _is_plain(budget):
-        return bounded.bound(budget, (_UNKNOWN,))
+        return bounded.bound(budget, (_doubt(),))
     device, beside = (rank.regions[Region.ACTIVATIONS].estimate for rank in budget.ranks)
     host, output = beside.parts
     units = 1 if _has_norm_after(budget) else 2
     likely = logits + units * unit
     if device.likely_bytes > _BEYOND * likely and not plan.n_cpu_moe:
-        return bounded.bound(budget, (_UNKNOWN,))
+        return bounded.bound(budget, (_doubt(),))
     masks = 4 * (plan.n_ubatch or 0) * (plan.n_ctx or 0) * _masks(budget)
     routed = _routed_units(budget) * unit
     pinned = max(masks + unit, routed) + _INDEX_BYTES * (plan.n_ubatch or 0)
@@ -68,7 +70,7 @@ def settled(budget: Budget) -> Budget:
         likely,
         max(device.likely_bytes, likely + unit),
         Basis.FITTED,
-        _SOURCE,
+        tr(_SOURCE),
         tr("4 B × {n_ubatch} tokens × ({vocab_size} + {units} × {hidden_size})").format(
             n_ubatch=grouped(plan.n_ubatch or 0),
             vocab_size=grouped(spec.vocab_size),
@@ -81,7 +83,7 @@ def settled(budget: Budget) -> Budget:
         pinned,
         max(host.high_bytes, pinned + experts),
         Basis.FITTED,
-        _SOURCE,
+        tr(_SOURCE),
         label=host.label,
     )
     named = dict(zip(buffers.compute_buffers, (pinned, likely), strict=False))
@@ -124,9 +126,9 @@ def _padded(budget: Budget) -> Iterator[RankBudget]:
         more = exactly(
             layers * size,
             Basis.EXACT,
-            _SOURCE,
+            tr(_SOURCE),
             tr("{layers} × {size} B").format(layers=layers, size=size),
-            "padding",
+            tr("padding"),
         )
         entry = replace(rank.regions[Region.KV_CACHE], estimate=total((cache, more)))
         yield replace(rank, regions={**rank.regions, Region.KV_CACHE: entry})

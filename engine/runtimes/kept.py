@@ -28,8 +28,10 @@ _INDEXED = {
 _INDEX_WORDS = {
     "vLLM": tr_later("how vLLM keeps the keys that select tokens is not known for this model"),
     "SGLang": tr_later("how SGLang keeps the keys that select tokens is not known for this model"),
-    "llama.cpp": "llama.cpp keeps the keys that select tokens only in builds that read by them: "
-    "counted with them",
+    "llama.cpp": tr_later(
+        "llama.cpp keeps the keys that select tokens only in builds that read by them: "
+        "counted with them"
+    ),
 }
 _INDEX_WAYS = {"vLLM": Direction.EITHER, "SGLang": Direction.EITHER, "llama.cpp": Direction.UPPER}
 _READ_ANEW = frozenset({"t5", "mt5", "umt5"})
@@ -56,7 +58,7 @@ def doubts_in(
         ).format(runtime=runtime)
         found.append(_doubt(reason))
     if any(a.index_head_dim for a in kinds) and spec.model_type not in _INDEXED[runtime]:
-        found.append(_doubt(_INDEX_WORDS[runtime], _INDEX_WAYS[runtime]))
+        found.append(_doubt(tr(_INDEX_WORDS[runtime]), _INDEX_WAYS[runtime]))
     if runtime == "SGLang" and any(a.kind is AttentionKind.CROSS for a in kinds):
         reason = tr("what SGLang keeps of this model's encoder is not known, so not counted")
         found.append(_doubt(reason, Direction.LOWER))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from engine.devices.device import DeviceKind, Vendor
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.units import GIB, MIB
-from engine.words import figures, tr, tr_later
+from engine.words import figures, grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.devices.device import Device
@@ -40,7 +40,7 @@ def context(device: Device) -> Estimate:
 @lru_cache(maxsize=256)
 def _context(vendor: Vendor, kind: DeviceKind, sm_count: int) -> Estimate:
     if kind is DeviceKind.HOST or vendor is Vendor.APPLE:
-        return exactly(0, Basis.EXACT, tr("no device context"), label="context")
+        return exactly(0, Basis.EXACT, tr("no device context"), label=tr("context"))
     if vendor is Vendor.NVIDIA and sm_count:
         likely = round((36 + 2.8 * sm_count) * MIB)
         formula = f"36 + 2.8 × {sm_count} SM = {likely / MIB:,.0f} MiB"
@@ -49,17 +49,17 @@ def _context(vendor: Vendor, kind: DeviceKind, sm_count: int) -> Estimate:
             likely,
             likely * 11 // 10,
             Basis.FITTED,
-            _CONTEXT_SOURCE,
+            tr(_CONTEXT_SOURCE),
             formula,
             tr("CUDA context"),
         )
     if vendor is Vendor.AMD and kind is DeviceKind.UNIFIED:
-        return _read(125, 147, 185, _DECODE_ON_STRIX, tr("HIP context"))
+        return _read(125, 147, 185, tr(_DECODE_ON_STRIX), tr("HIP context"))
     if vendor is Vendor.AMD:
-        return _read(160, 255, 350, _RADEON, tr("HIP context"), Basis.ASSUMED)
+        return _read(160, 255, 350, tr(_RADEON), tr("HIP context"), Basis.ASSUMED)
     if vendor is Vendor.INTEL:
         source = tr("one reading on Intel graphics, vLLM included: 1,370 MiB")
-        return _read(100, 300, 1370, source, "context", Basis.ASSUMED)
+        return _read(100, 300, 1370, source, tr("context"), Basis.ASSUMED)
     source = tr("SM count not known; small and large cards")
     return _read(110, 300, 610, source, tr("CUDA context"), Basis.ASSUMED)
 
@@ -77,7 +77,7 @@ def ggml(device: Device, backend: str) -> Estimate:
 @lru_cache(maxsize=256)
 def _ggml(vendor: Vendor, kind: DeviceKind, sm_count: int, backend: str) -> Estimate:
     if kind is DeviceKind.HOST or backend == "cpu":
-        return exactly(0, Basis.EXACT, tr("no device context"), label="context")
+        return exactly(0, Basis.EXACT, tr("no device context"), label=tr("context"))
     if backend == "metal":
         source = "five memory tables of llama.cpp on Metal at 0, one on a full device at 495 MiB"
         return _read(0, 0, 500, source, "Metal")
@@ -129,7 +129,7 @@ def page_tables(device: Device, backend: str, held_bytes: int) -> Estimate:
             entries * 6 // 5,
             Basis.FITTED,
             source,
-            f"{held_bytes:,} B ÷ 4 KiB × 8 B",
+            f"{grouped(held_bytes)} B ÷ 4 KiB × 8 B",
             tr("page tables"),
         )
     likely = held_bytes * 43 // 10_000

@@ -118,14 +118,20 @@ def _unavailable(total_bytes: int, platform: str) -> Estimate:
     )
     if platform == "wsl":
         return Estimate(
-            likely * 6 // 7, likely, likely * 11 // 10, Basis.FITTED, _WSL_SOURCE, formula, "WSL"
+            likely * 6 // 7,
+            likely,
+            likely * 11 // 10,
+            Basis.FITTED,
+            tr(_WSL_SOURCE),
+            formula,
+            "WSL",
         )
     return Estimate(
         likely * 5 // 6,
         likely,
         likely * 29 // 20,
         Basis.FITTED,
-        _WINDOWS_SOURCE,
+        tr(_WINDOWS_SOURCE),
         formula,
         "Windows",
     )

@@ -90,11 +90,11 @@ def process(device: Device, work_bytes: int, *, beside_gpu: bool) -> Estimate:
         beside_gpu: whether a GPU driver is loaded into the process as well.
     """
     if device.kind is not DeviceKind.HOST:
-        return exactly(0, Basis.EXACT, tr("counted on the host"), label="process")
+        return exactly(0, Basis.EXACT, tr("counted on the host"), label=tr("process"))
     if beside_gpu:
         return Estimate(
             80 * MIB, 300 * MIB, 900 * MIB, Basis.ASSUMED,
-            "driver libraries mapped into the process; not measured for llama.cpp",
+            tr("driver libraries mapped into the process; not measured for llama.cpp"),
             "300 MiB", tr("process and driver libraries"),
         )  # fmt: skip
     base = Estimate(
@@ -108,6 +108,6 @@ def process(device: Device, work_bytes: int, *, beside_gpu: bool) -> Estimate:
     work = Estimate(
         0, work_bytes, 2 * work_bytes, Basis.FITTED,
         tr("ggml-cpu: the right-hand side of the largest product, quantised"),
-        f"{work_bytes / MIB:,.1f} MiB", tr("work area"),
+        f"{figures(format(work_bytes / MIB, ',.1f'))} MiB", tr("work area"),
     )  # fmt: skip
     return total((base, work))

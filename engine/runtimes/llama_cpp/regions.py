@@ -98,7 +98,7 @@ class Ranks:
         moments: Moments,
     ) -> RankBudget:
         kv, state = self._kv(devices), self._state(devices)
-        none = exactly(0, Basis.SETTING, "llama.cpp leaves nothing free on purpose")
+        none = exactly(0, Basis.SETTING, tr("llama.cpp leaves nothing free on purpose"))
         regions = (
             self._weights(devices),
             kv,
@@ -106,7 +106,7 @@ class Ranks:
             self._activations(devices),
             RegionBudget(
                 Region.CUDA_GRAPHS,
-                exactly(0, Basis.EXACT, "llama.cpp's graphs use the compute buffer"),
+                exactly(0, Basis.EXACT, tr("llama.cpp's graphs use the compute buffer")),
                 None,
                 tr("Captured graphs reuse the compute buffer"),
             ),
@@ -125,7 +125,7 @@ class Ranks:
             ),
             RegionBudget(Region.FOREIGN, slot.foreign, None, slot.foreign.source),
         )
-        needed = total((kv.estimate.named(tr("KV cache")), state.estimate.named("state")))
+        needed = total((kv.estimate.named(tr("KV cache")), state.estimate.named(tr("state"))))
         return RankBudget(
             rank, slot, {r.region: r for r in regions}, needed, has_pool=False, moments=moments
         )

@@ -70,7 +70,7 @@ def doubts(device: Device) -> tuple[Doubt, ...]:
     if device.vendor is Vendor.APPLE and device.kind is not DeviceKind.HOST:
         return ()
     vendor = Vendor.CPU if device.kind is DeviceKind.HOST else device.vendor
-    return (Doubt(Subject.ACTIVATIONS, _ELSEWHERE[vendor], Direction.EITHER),)
+    return (Doubt(Subject.ACTIVATIONS, tr(_ELSEWHERE[vendor]), Direction.EITHER),)
 
 
 def warnings(device: Device, weights_bytes: int, largest_bytes: int) -> list[str]:

@@ -207,7 +207,7 @@ def _reading(
         likely,
         (most + over) * min(settings.requests, PROMPTS_AT_ONCE),
         Basis.ASSUMED if rough else Basis.FITTED,
-        _SOURCE + (_UNMEASURED if rough else ""),
+        tr(_SOURCE) + (tr(_UNMEASURED) if rough else ""),
         tr("{steady} B in use + {waiting} B waiting for their command buffers = {likely} B").format(
             steady=grouped(steady), waiting=grouped(waiting), likely=grouped(likely)
         ),
@@ -239,7 +239,13 @@ def _answer(
             "caches that grow by {step} rows, old beside new: {moving} B; {formula}"
         ).format(step=STEP, moving=grouped(moving), formula=formula)
     return Estimate(
-        logits, likely, likely + moving // 4, Basis.FITTED, _SOURCE, formula, tr("one token each")
+        logits,
+        likely,
+        likely + moving // 4,
+        Basis.FITTED,
+        tr(_SOURCE),
+        formula,
+        tr("one token each"),
     )
 
 

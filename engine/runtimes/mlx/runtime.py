@@ -199,13 +199,13 @@ def _weights(
     if not settings.is_read:
         direction = Direction.EITHER
     if direction is not None:
-        return counted(size, direction, found.basis, source, label="tensors")
+        return counted(size, direction, found.basis, source, label=tr("tensors"))
     basis = Basis.EXACT if found.basis is Basis.BOUND else found.basis
     if towers:
         source += tr("; mlx-vlm loads {towers} B of towers too, mlx-lm does not").format(
             towers=grouped(towers)
         )
-    return Estimate(size, size, size + towers, basis, source, "", "tensors")
+    return Estimate(size, size, size + towers, basis, source, "", tr("tensors"))
 
 
 def _format_label(settings: Settings, found: Weights) -> str:
@@ -256,7 +256,7 @@ def _loading(model: Model, settings: Settings, stage: StageWeights) -> tuple[Est
             each,
             min(_LAYERS_IN_FLIGHT, layers) * each,
             Basis.ASSUMED,
-            "mlx-lm models/*.py :: sanitize stacks the experts of a layer into new tensors",
+            tr("mlx-lm models/*.py :: sanitize stacks the experts of a layer into new tensors"),
             tr("{each} B of one layer's experts").format(each=grouped(each)),
             tr("Experts beside their stack"),
         ),

@@ -171,7 +171,7 @@ def left_behind(split: Split) -> Estimate:
     """What loading leaves on the device beside all that: kernels and handles."""
     low, likely, high, source = _LEFT.get(split.vendor, _LEFT_ELSEWHERE)
     return Estimate(
-        low * MIB, likely * MIB, high * MIB, Basis.FITTED, source, f"{likely} MiB",
+        low * MIB, likely * MIB, high * MIB, Basis.FITTED, tr(source), f"{likely} MiB",
         tr("left by loading"),
     )  # fmt: skip
 

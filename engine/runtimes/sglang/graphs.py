@@ -17,7 +17,7 @@ from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes.sglang import fraction, rules
 from engine.runtimes.sglang.vision import has_tower
 from engine.units import MIB
-from engine.words import tr, tr_later
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.spec import ArchitectureSpec
@@ -124,7 +124,7 @@ def cuda_graphs(captures: Captures) -> Estimate:
     if not captures.decode_max_bs and not captures.prefill_buckets:
         return exactly(0, Basis.EXACT, tr("no CUDA graphs"))
     if captures.vendor is Vendor.AMD:
-        return _read((100, 1400, 18_000), Basis.ASSUMED, _ROCM, "decoding")
+        return _read((100, 1400, 18_000), Basis.ASSUMED, tr(_ROCM), tr("decoding"))
     if captures.vendor is not Vendor.NVIDIA:
         return exactly(0, Basis.ASSUMED, tr("one start on Intel captured none"))
     parts: list[Estimate] = []
@@ -133,7 +133,7 @@ def cuda_graphs(captures: Captures) -> Estimate:
     if captures.prefill_buckets:
         parts.append(_prefilling(captures))
     if captures.shares_host:
-        parts.append(_read((0, 900, 1400), Basis.FITTED, _SHARED, tr("the host's own memory")))
+        parts.append(_read((0, 900, 1400), Basis.FITTED, tr(_SHARED), tr("the host's own memory")))
     return total(parts)
 
 
@@ -144,7 +144,7 @@ def _decoding(captures: Captures) -> Estimate:
     formula = tr("20 + 2.5 × {layers} layers MiB ({sizes} sizes)").format(
         layers=layers, sizes=sizes
     )
-    return Estimate(likely // 3, likely, high, Basis.FITTED, _DECODE, formula, "decoding")
+    return Estimate(likely // 3, likely, high, Basis.FITTED, tr(_DECODE), formula, tr("decoding"))
 
 
 def _prefilling(captures: Captures) -> Estimate:
@@ -154,9 +154,11 @@ def _prefilling(captures: Captures) -> Estimate:
     formula = tr("0.75 MiB × {layers} layers × {buckets} sizes").format(
         layers=layers, buckets=buckets
     )
-    return Estimate(low, likely, likely * 4 // 3, Basis.FITTED, _PREFILL, formula, "prefill")
+    return Estimate(
+        low, likely, likely * 4 // 3, Basis.FITTED, tr(_PREFILL), formula, tr("prefill")
+    )
 
 
 def _read(sizes_mib: tuple[int, int, int], basis: Basis, source: str, label: str) -> Estimate:
     low, likely, high = (size * MIB for size in sizes_mib)
-    return Estimate(low, likely, high, basis, source, f"{sizes_mib[1]:,} MiB", label)
+    return Estimate(low, likely, high, basis, source, f"{grouped(sizes_mib[1])} MiB", label)

@@ -112,4 +112,4 @@ def workspace(
             return exactly(size, Basis.EXACT, "SGLang aiter_backend.py", formula, label)
     low, likely, high, source = _READINGS.get(backend, _READINGS["other"])
     basis = Basis.FITTED if backend == "flashinfer" else Basis.ASSUMED
-    return Estimate(low * MIB, likely * MIB, high * MIB, basis, source, f"{likely} MiB", label)
+    return Estimate(low * MIB, likely * MIB, high * MIB, basis, tr(source), f"{likely} MiB", label)

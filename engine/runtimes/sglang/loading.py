@@ -141,7 +141,9 @@ def _region(
     model: Model, split: Split, found: Weights, stage: StageWeights, draft: Estimate | None
 ) -> RegionBudget:
     spec = model.spec
-    stored = counted(stage.size_bytes, found.direction, found.basis, found.source, label="tensors")
+    stored = counted(
+        stage.size_bytes, found.direction, found.basis, found.source, label=tr("tensors")
+    )
     layers, name = stage.layers, found.weight_format
     further = (
         _rounding(spec, layers, split, name),
@@ -184,4 +186,4 @@ def _rounding(spec: ArchitectureSpec, layers: range, split: Split, name: str) ->
         return None
     size = rounding_bytes(held_apart(spec, layers, cut_of(spec, split), name))
     low = size if FORMATS[name].is_plain else 0
-    return Estimate(low, size, size, Basis.FITTED, _ROUNDED, "", "rounding")
+    return Estimate(low, size, size, Basis.FITTED, _ROUNDED, "", tr("rounding"))

@@ -232,7 +232,7 @@ def _kv_region(
     )
     if settings.deployment.kv_pool_bytes is not None:
         note = tr("Pool as given; the plan needs {wants}").format(wants=wants)
-    gap = _RESERVES
+    gap = tr(_RESERVES)
     if stage.layout.sliding_cell:
         gap += tr(
             " Sliding layers have a pool of their own, {ratio} of the other's tokens."

@@ -246,7 +246,7 @@ def _with_requests(
 def _drafts_itself(spec: ArchitectureSpec, deployment: Deployment, warned: list[str]) -> bool:
     found = deployment.speculative_tokens > 0 and deployment.draft_model is None
     if found and not (spec.mtp or spec.uncounted_mtp):
-        warned.append(_NO_DRAFT)
+        warned.append(tr(_NO_DRAFT))
     return found
 
 

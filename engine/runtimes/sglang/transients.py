@@ -79,7 +79,7 @@ def _laid_out(spec: ArchitectureSpec, layers: range, split: Split, name: str) ->
     size = max(held_apart(spec, layers, cut_of(spec, split), name), default=0)
     source = "SGLang marlin_utils.py and its like: process_weights_after_loading"
     return Estimate(
-        0, size, 2 * size, Basis.ASSUMED, source, f"{size:,} B", tr("a matrix laid out anew")
+        0, size, 2 * size, Basis.ASSUMED, source, f"{grouped(size)} B", tr("a matrix laid out anew")
     )
 
 

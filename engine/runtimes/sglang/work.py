@@ -60,14 +60,14 @@ def activations(spec: ArchitectureSpec, step: Step) -> Estimate:
         )
     parts = [
         Estimate(
-            likely * 3 // 5, likely, likely * 3 // 2, Basis.ASSUMED, _CLOSED_FORM, formula,
+            likely * 3 // 5, likely, likely * 3 // 2, Basis.ASSUMED, tr(_CLOSED_FORM), formula,
             tr("largest step"),
         )
     ]  # fmt: skip
     if step.has_tower:
         source = tr("vision towers of vLLM: 0.2 to 2 GiB")
         low, likely, high = (size * MIB for size in (50, 200, 2100))
-        parts.append(Estimate(low, likely, high, Basis.ASSUMED, source, "200 MiB", "encoder"))
+        parts.append(Estimate(low, likely, high, Basis.ASSUMED, source, "200 MiB", tr("encoder")))
     return total(parts, formula=formula)
 
 
@@ -100,7 +100,13 @@ def decoding(spec: ArchitectureSpec, step: Step) -> Estimate:
     likely = step.rows * max(each, spec.vocab_size * (step.element_bytes + 4))
     formula = tr("{rows} rows").format(rows=grouped(step.rows))
     return Estimate(
-        likely // 2, likely, likely * 3 // 2, Basis.ASSUMED, _CLOSED_FORM, formula, tr("one step")
+        likely // 2,
+        likely,
+        likely * 3 // 2,
+        Basis.ASSUMED,
+        tr(_CLOSED_FORM),
+        formula,
+        tr("one step"),
     )
 
 
@@ -122,7 +128,7 @@ def request_tables(requests: int, context: int, drafts: int) -> Estimate:
 
 def before_loading(device: Device, ranks: int) -> list[Estimate]:
     """What the process holds when SGLang first asks how much is free."""
-    started = Estimate(0, 130 * MIB, 350 * MIB, Basis.FITTED, _START, "130 MiB", "start")
+    started = Estimate(0, 130 * MIB, 350 * MIB, Basis.FITTED, tr(_START), "130 MiB", tr("start"))
     parts = [overheads.torch_process(device), started]
     if device.vendor is not Vendor.NVIDIA:
         parts = parts[:1]
@@ -148,7 +154,7 @@ def _collectives(device: Device, ranks: int) -> Estimate:
 
 def _read(label: str, sizes_mib: tuple[int, int, int], source: str) -> Estimate:
     low, likely, high = (size * MIB for size in sizes_mib)
-    return Estimate(low, likely, high, Basis.FITTED, source, f"{sizes_mib[1]:,} MiB", label)
+    return Estimate(low, likely, high, Basis.FITTED, source, f"{grouped(sizes_mib[1])} MiB", label)
 
 
 def slack() -> Estimate:

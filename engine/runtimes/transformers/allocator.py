@@ -97,8 +97,8 @@ def rounding(spec: ArchitectureSpec, weight_format: str, settings: Settings) -> 
             rest,
             Basis.FITTED,
             tr("rests of the allocator's blocks"),
-            f"{rest:,} B",
-            "rounding",
+            f"{grouped(rest)} B",
+            tr("rounding"),
         )
     return Estimate(
         0,
@@ -106,8 +106,8 @@ def rounding(spec: ArchitectureSpec, weight_format: str, settings: Settings) -> 
         rest,
         Basis.FITTED,
         tr("rests of the allocator's blocks, of about half of the tensors"),
-        f"{rest:,} B / 2",
-        "rounding",
+        f"{grouped(rest)} B / 2",
+        tr("rounding"),
     )
 
 
@@ -123,7 +123,7 @@ def second_head(spec: ArchitectureSpec, weight_format: str, settings: Settings) 
         element_bytes=settings.element_bytes,
     )
     source = tr("twelve generations of Qwen3-0.6B, 1.7B and 4B in FP8 held the tied table twice")
-    return Estimate(0, size, size, Basis.FITTED, source, text, "head")
+    return Estimate(0, size, size, Basis.FITTED, source, text, tr("head"))
 
 
 @lru_cache(maxsize=CACHED)

@@ -45,4 +45,4 @@ def kept(spec: ArchitectureSpec, version: Version, layers: int, *, first: bool) 
     if not size:
         return None
     text = tr("{count} × {side} × {side} B").format(count=count, side=grouped(side))
-    return exactly(size, Basis.EXACT, tr("a causal mask kept as a buffer"), text, "masks")
+    return exactly(size, Basis.EXACT, tr("a causal mask kept as a buffer"), text, tr("masks"))

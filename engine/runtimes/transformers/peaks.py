@@ -111,7 +111,7 @@ def decoding(layers: Sequence[LayerSpec], settings: Settings, tp: int) -> Estima
         )
     return Estimate(
         copied, copied, max(copied, repeated), Basis.FITTED,
-        "transformers 5.24 cache_utils.py; repeated for all heads where the kernel shares none",
+        tr("transformers 5.24 cache_utils.py; repeated for all heads where the kernel shares none"),
         formula,
     )  # fmt: skip
 

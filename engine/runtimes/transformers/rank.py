@@ -178,7 +178,7 @@ class Ranks:
         if is_autoawq and doubted is None and size:
             grown = size + size // 8
             return Estimate(
-                size, grown, grown + 96 * MIB, Basis.FITTED, _AUTOAWQ_SOURCE, f"{formula} × 9/8"
+                size, grown, grown + 96 * MIB, Basis.FITTED, tr(_AUTOAWQ_SOURCE), f"{formula} × 9/8"
             )
         return counted(size, doubted, Basis.EXACT, _CACHE_SOURCE, formula)
 
@@ -228,13 +228,19 @@ class Ranks:
             text = tr("{adapted} × {kept_bytes} B").format(
                 adapted=grouped(adapted // adapters.KEPT_BYTES), kept_bytes=adapters.KEPT_BYTES
             )
-            parts.append(exactly(adapted, Basis.EXACT, "PEFT 0.21", text, "adapters"))
+            parts.append(exactly(adapted, Basis.EXACT, "PEFT 0.21", text, tr("adapters")))
         lent = self.placement.on_loan_bytes if on_loan else 0
         if lent:
             source = "accelerate 1.15 hooks.py: a module comes to the device while it computes"
             parts.append(
                 Estimate(
-                    0, lent // 2, lent, Basis.ASSUMED, source, f"{lent:,} B / 2", tr("on loan")
+                    0,
+                    lent // 2,
+                    lent,
+                    Basis.ASSUMED,
+                    source,
+                    f"{grouped(lent)} B / 2",
+                    tr("on loan"),
                 )
             )
         estimate = parts[0] if len(parts) == 1 else total(parts)
@@ -264,7 +270,7 @@ class Ranks:
 
     def _tensors(self, share: Share) -> Estimate:
         found = counted(
-            share.size_bytes, share.direction, share.basis, share.source, label="tensors"
+            share.size_bytes, share.direction, share.basis, share.source, label=tr("tensors")
         )
         if self.settings.held.is_certain or share.direction is not None:
             return found
@@ -274,7 +280,7 @@ class Ranks:
             stored, held = self.packed_share
             low = min(low, share.size_bytes * stored // held)
         return Estimate(
-            low, share.size_bytes, share.size_bytes, Basis.ASSUMED, share.source, "", "tensors"
+            low, share.size_bytes, share.size_bytes, Basis.ASSUMED, share.source, "", tr("tensors")
         )
 
 

@@ -21,7 +21,7 @@ from engine.formats.weights import FORMATS
 from engine.runtimes.loading import stored_format
 from engine.runtimes.transformers import peaks, releases
 from engine.units import MIB
-from engine.words import tr, tr_later
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,7 @@ def _compiled(device: Device, settings: Settings) -> tuple[Estimate, ...]:
     if not on_gpu or not compiles or settings.version < releases.AUTO_COMPILE:
         return ()
     source = tr("torch.compile in mode reduce-overhead; a captured size of vLLM keeps 2 to 83 MiB")
-    graphs = Estimate(0, 32 * MIB, 512 * MIB, Basis.ASSUMED, source, "32 MiB", _GRAPHS)
+    graphs = Estimate(0, 32 * MIB, 512 * MIB, Basis.ASSUMED, source, "32 MiB", tr(_GRAPHS))
     return (graphs,)
 
 
@@ -113,7 +113,7 @@ _PLAIN = frozenset({"bf16", "fp16", "fp32"})
 
 def _part(low: int, likely: int, high: int, label: str) -> Estimate:
     source = "Transformers 5.24 core_model_loading.py"
-    return Estimate(low, likely, high, Basis.ASSUMED, source, f"{likely:,} B", label)
+    return Estimate(low, likely, high, Basis.ASSUMED, source, f"{grouped(likely)} B", label)
 
 
 class _Largest(NamedTuple):

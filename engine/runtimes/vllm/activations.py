@@ -165,7 +165,7 @@ def _with_encoder(step: Step, item: Item, device: Device, parts: list[Estimate])
     beside = sum(part.likely_bytes for part in parts) + kept.likely_bytes
     if alone.likely_bytes <= beside:
         more = max(alone.high_bytes - beside - kept.high_bytes + kept.likely_bytes, 0)
-        open_end = Estimate(0, 0, more, Basis.ASSUMED, alone.source, "", "encoder")
+        open_end = Estimate(0, 0, more, Basis.ASSUMED, alone.source, "", tr("encoder"))
         return [*parts, kept, open_end] if more else [*parts, kept]
     low = max(alone.low_bytes, sum(part.low_bytes for part in parts) + kept.low_bytes)
     return [_spanned(alone, min(low, alone.likely_bytes), alone.high_bytes)]
@@ -215,7 +215,13 @@ def _sampler(step: Step, device: Device) -> Estimate:
     low = likely - slack - (4 * cells if unseen else 0)
     high = likely + slack + (2 * cells if unseen else 0)
     return Estimate(
-        max(low, 0), likely, high, Basis.FITTED, _SAMPLER_SOURCE, formula, tr("peak of the sampler")
+        max(low, 0),
+        likely,
+        high,
+        Basis.FITTED,
+        tr(_SAMPLER_SOURCE),
+        formula,
+        tr("peak of the sampler"),
     )
 
 
@@ -258,7 +264,7 @@ def _forward(step: Step, device: Device) -> Estimate:
         likely + unpacked.likely_bytes,
         high + unpacked.high_bytes,
         Basis.FITTED,
-        _FORWARD_SOURCE,
+        tr(_FORWARD_SOURCE),
         formula,
         tr("peak of the forward pass"),
     )

@@ -65,7 +65,13 @@ class Item:
         embeddings = self.tokens * self.levels * hidden_bytes_of_all
         if not self.width:
             return Estimate(
-                50 * MIB, 200 * MIB, 2100 * MIB, Basis.ASSUMED, _UNKNOWN, "200 MiB", "encoder"
+                50 * MIB,
+                200 * MIB,
+                2100 * MIB,
+                Basis.ASSUMED,
+                tr(_UNKNOWN),
+                "200 MiB",
+                tr("encoder"),
             )
         pixels = 2 * self.pixels if with_pixels else 0
         formula = tr("{tokens} embeddings and the pixels of {count} items").format(
@@ -75,7 +81,7 @@ class Item:
         # Some processors hand pixels over in 32 bits, which are copied once more.
         high = size * 21 // 20 + 8 * MIB + 2 * pixels
         return Estimate(
-            size * 19 // 20, size, high, Basis.FITTED, _SOURCE, formula, tr("largest images")
+            size * 19 // 20, size, high, Basis.FITTED, tr(_SOURCE), formula, tr("largest images")
         )
 
     def peak(self, element_bytes: int, version: Version, card_bytes: int) -> Estimate:
@@ -91,9 +97,14 @@ class Item:
             rows=figures(format(rows / GIB, ".2f")),
         )
         return Estimate(
-            round(_LOW * rows), rows + pixels, round(_HIGH * rows) + pixels, Basis.FITTED, _SOURCE,
-            tr("{formula} GiB and pixels").format(formula=formula), tr("peak of the encoder"),
-        )  # fmt: skip
+            round(_LOW * rows),
+            rows + pixels,
+            round(_HIGH * rows) + pixels,
+            Basis.FITTED,
+            tr(_SOURCE),
+            tr("{formula} GiB and pixels").format(formula=formula),
+            tr("peak of the encoder"),
+        )
 
     def _written_out(self, element_bytes: int, version: Version, card_bytes: int) -> Estimate:
         """Peak while the places of patches are written out, as indices and then as elements."""

@@ -210,7 +210,7 @@ def memory(step: Step, sizes: Captures, device: Device) -> Estimate:
         highest = max(highest, _SPREAD)
     low, likely = round(lowest * firm + law.experts_low * experts), round(firm + experts)
     high = round(highest * firm + _EXPERTS_HIGH * experts)
-    basis, source = Basis.FITTED, law.source
+    basis, source = Basis.FITTED, tr(law.source)
     if not step.keeps_cache:
         low, basis = 0, Basis.ASSUMED
         source = tr("no start of an encoder is on record: at most as much as a decoder's")

@@ -60,9 +60,9 @@ def is_fitted(device: Device) -> bool:
 def device_warnings(model: Model, deployment: Deployment, device: Device, dtype: str) -> list[str]:
     """What is not known, or not proven, of vLLM on ``device``."""
     if device.kind is DeviceKind.HOST:
-        return [_ON_HOST]
+        return [tr(_ON_HOST)]
     if device.vendor is Vendor.APPLE:
-        return [_ON_APPLE]
+        return [tr(_ON_APPLE)]
     name = _format(model, deployment)
     if not is_fitted(device):
         found = [

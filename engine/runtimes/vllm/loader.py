@@ -52,7 +52,9 @@ class Loading(NamedTuple):
 
 def resident(model: Model, found: Weights, stage: StageWeights, loading: Loading) -> Estimate:
     """Weights of one rank of ``stage`` as vLLM reports them ("Model loading took")."""
-    stored = counted(stage.size_bytes, found.direction, found.basis, found.source, label="tensors")
+    stored = counted(
+        stage.size_bytes, found.direction, found.basis, found.source, label=tr("tensors")
+    )
     parts = [stored, *_additions(model, found, stage, loading)]
     formula = " + ".join(f"{p.likely_bytes:,} B ({p.label})" for p in parts if p.likely_bytes)
     return total(parts, formula=formula)

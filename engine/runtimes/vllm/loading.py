@@ -119,7 +119,7 @@ def _laid_out(model: Model, layers: range, fmt: str, loading: Loading) -> Estima
     source = "vLLM marlin_utils.py, fused_moe/oracle: process_weights_after_loading"
     likely, high = (size, 2 * size) if anew else (0, size)
     return Estimate(
-        0, likely, high, Basis.ASSUMED, source, f"{size:,} B", tr("a layer laid out anew")
+        0, likely, high, Basis.ASSUMED, source, f"{grouped(size)} B", tr("a layer laid out anew")
     )
 
 

@@ -74,7 +74,7 @@ def _libraries(likely: int) -> Estimate:
     source = tr("whole-card readings beyond vLLM's own terms")
     formula = f"{likely // MIB} MiB"
     high = rules.LIBRARIES.high
-    return Estimate(0, likely, high, Basis.ASSUMED, source, formula, "libraries")
+    return Estimate(0, likely, high, Basis.ASSUMED, source, formula, tr("libraries"))
 
 
 @lru_cache(maxsize=CACHED)
@@ -94,7 +94,7 @@ def sampler_buffers(vocab_size: int, rows: int, tables: int) -> Estimate:
         ceil_div=grouped(ceil_div(vocab_size, 32)),
         tables=grouped(tables + _LISTED_TOKENS),
     )
-    return exactly(size, Basis.EXACT, _PENALTIES, formula, tr("sampler buffers"))
+    return exactly(size, Basis.EXACT, tr(_PENALTIES), formula, tr("sampler buffers"))
 
 
 def slack(room_bytes: int) -> Estimate:

@@ -101,7 +101,7 @@ def _inside(
     parts = [stage.weights.estimate, start.activations, *charged]
     if rules.GRAPHS_INSIDE.at(settings.version):
         parts.append(start.graphs)
-    return total(parts, "vLLM", "share")
+    return total(parts, "vLLM", tr("share"))
 
 
 class _Beside(NamedTuple):
@@ -243,7 +243,7 @@ def _kv_region(
     )
     if _is_given(settings):
         note = tr("Pool as given; the plan needs {wants}").format(wants=wants)
-    gap = _RESERVES
+    gap = tr(_RESERVES)
     blocks = need.requests * stage.blocks_per_request * stage.layout.bytes_per_block
     longest = stage.blocks_at_most * stage.layout.bytes_per_block
     if longest > blocks:

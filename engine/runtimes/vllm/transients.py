@@ -42,17 +42,13 @@ def compiles(step: Step) -> bool:
 
 def starting(step: Step) -> tuple[Estimate, ...]:
     """What a first start takes beside the weights, before there is a pool."""
-    return (_COLD,) if compiles(step) else ()
-
-
-_COLD = Estimate(
-    0, 0, _COMPILING, Basis.ASSUMED,
-    tr_later(
-"starts with a cold and with a warm cache: 0.9 to 2.3 GiB apart, 16 "
-"GiB in the worst case"
-),
-    tr_later("0 to 2.3 GiB"), tr_later("cold compile"),
-)  # fmt: skip
+    if not compiles(step):
+        return ()
+    source = tr(
+        "starts with a cold and with a warm cache: 0.9 to 2.3 GiB apart, 16 GiB in the worst case"
+    )
+    cold = Estimate(0, 0, _COMPILING, Basis.ASSUMED, source, tr("0 to 2.3 GiB"), tr("cold compile"))
+    return (cold,)
 
 
 def sustained(step: Step, device: Device, requests: int, tokens: int) -> tuple[Estimate, ...]:

@@ -103,7 +103,7 @@ def _of_experts(step: Step, device: Device) -> Estimate | None:
         )
     elif fmt not in _PLAIN or device.vendor is not Vendor.NVIDIA:
         low = 0
-    return Estimate(low, likely, high, Basis.FITTED, _SOURCE, formula, tr("expert workspace"))
+    return Estimate(low, likely, high, Basis.FITTED, tr(_SOURCE), formula, tr("expert workspace"))
 
 
 def passing_bytes(step: Step) -> int:
