@@ -10,6 +10,7 @@ from engine.contract.request import parse
 from engine.errors import UsageError
 from engine.runtimes import foreign
 from engine.units import parse_bytes, parse_tokens
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -23,6 +24,7 @@ _ON_THE_STRIP = frozenset(
 )  # fmt: skip
 _DEFAULT = "default"
 _ON, _OFF = "on", "off"
+_WORDS = {_DEFAULT: tr_later("default"), _ON: tr_later("on"), _OFF: tr_later("off")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,11 @@ def settings_of(runtime: str, model: Model | None) -> tuple[Setting, ...]:
         and field.group not in (Group.MODEL, Group.DEVICE, Group.TRAFFIC)
         and field.name != "draft_model"
     )
+
+
+def in_words(choice: str) -> str:
+    """One of a setting's choices as it is shown: the runtime's own words stay as they are."""
+    return tr(_WORDS[choice]) if choice in _WORDS else choice
 
 
 def _choices(field: Field) -> tuple[str, ...]:
@@ -102,7 +109,9 @@ def _parsed(field: Field, text: str) -> object:
     try:
         return _READERS.get(field.kind, str)(field, text)
     except ValueError:
-        message = f"{field.name}: \u201c{text[:40]}\u201d is not {_WANTED[field.kind]}."
+        message = tr("{name}: “{typed}” is not {wanted}.").format(
+            name=field.name, typed=text[:40], wanted=tr(_WANTED[field.kind])
+        )
         raise UsageError(message, field=field.name) from None
 
 
@@ -125,7 +134,7 @@ def _integers(_: Field, text: str) -> list[int]:
 
 
 def _number(_: Field, text: str) -> float:
-    return float(text)
+    return float(text.replace(",", "."))
 
 
 def _text(_: Field, text: str) -> str:
@@ -142,10 +151,10 @@ _READERS: dict[Kind, Any] = {
     Kind.SWITCH: _text,
 }
 _WANTED = {
-    Kind.INTEGER: "a whole number such as 4096 or 32k",
-    Kind.NUMBER: "a number such as 0.9",
-    Kind.NUMBERS: "numbers such as 3,1",
-    Kind.INTEGERS: "whole numbers such as 16,32",
+    Kind.INTEGER: tr_later("a whole number such as 4096 or 32k"),
+    Kind.NUMBER: tr_later("a number such as 0.9"),
+    Kind.NUMBERS: tr_later("numbers such as 3,1"),
+    Kind.INTEGERS: tr_later("whole numbers such as 16,32"),
 }
 
 

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from engine.deployment.spec import Deployment
 from engine.errors import UsageError
 from engine.runtimes import registry
+from engine.words import tr
 from gui.kit.controls import Choice, Ground, label, running_text
 from gui.sizing import all_settings
 
@@ -48,10 +49,10 @@ class AllSettingsDialog(QDialog):
         self._title = label("", "title")
         self.words = running_text("trouble")
         self.words.setObjectName("settings trouble")
-        self.reset = QPushButton("Back to defaults")
+        self.reset = QPushButton(tr("Back to defaults"))
         self.reset.setAutoDefault(False)
         self.reset.clicked.connect(self._on_reset)
-        leave = QPushButton("Close")
+        leave = QPushButton(tr("Close"))
         leave.setDefault(True)
         leave.clicked.connect(self.reject)
         self._roll = QScrollArea()
@@ -87,8 +88,8 @@ class AllSettingsDialog(QDialog):
 
     def _fill(self, runtime: str, settings: tuple[Setting, ...]) -> None:
         name = registry.get(runtime).label
-        self.setWindowTitle(f"All settings of {name}")
-        self._title.setText(f"All settings of {name}")
+        self.setWindowTitle(tr("All settings of {name}").format(name=name))
+        self._title.setText(tr("All settings of {name}").format(name=name))
         body = Ground(window=True)
         grid = QGridLayout(body)
         grid.setContentsMargins(0, 0, 12, 0)
@@ -129,7 +130,7 @@ class SettingRow:
         self._owner = owner
         name = label(setting.name, "strong")
         name.setWordWrap(True)
-        text = label(setting.field.help, "small")
+        text = label(tr(setting.field.help), "small")
         text.setWordWrap(True)
         text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.words = QVBoxLayout()
@@ -139,7 +140,7 @@ class SettingRow:
         self.control = self._choice() if setting.choices else self._field()
         self.control.setFixedWidth(_FIELD)
         self.control.setAccessibleName(setting.name)
-        self.control.setToolTip(setting.field.help)
+        self.control.setToolTip(tr(setting.field.help))
         self.slider = self._made_slider(setting.slider) if setting.slider else None
 
     def _choice(self) -> Choice:
@@ -167,15 +168,14 @@ class SettingRow:
         text = all_settings.shown(self.setting, chosen, getattr(_PLAIN, self.setting.name))
         own = all_settings.shown(self.setting, settled, None)
         if isinstance(self.control, Choice):
-            items = [(word, word) for word in self.setting.choices]
-            items[0] = (
-                f"default, {own}" if own not in ("", "None", "default") else "default",
-                items[0][1],
-            )
+            items = [(all_settings.in_words(word), word) for word in self.setting.choices]
+            if own not in ("", "None", items[0][1]):
+                shown = tr("default, {own}").format(own=all_settings.in_words(own))
+                items[0] = (shown, items[0][1])
             self.control.set_items(items, text)
         elif not self.control.isModified():
             self.control.setText(text)
-            self.control.setPlaceholderText("default" if settled is None else own)
+            self.control.setPlaceholderText(tr("default") if settled is None else own)
         span = self.setting.slider
         if self.slider is not None and span is not None and isinstance(settled, int | float):
             with QSignalBlocker(self.slider):

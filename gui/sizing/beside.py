@@ -104,7 +104,7 @@ def _sentence(placed: Placed, unit: UnitSystem) -> str:
         model=budget.model.id,
         runtime=registry.get(plan.runtime).label,
         tokens=tr("{count} × {context} tokens").format(
-            count=plan.concurrency, context=fmt.count(plan.max_model_len or 0)
+            count=fmt.count(plan.concurrency), context=fmt.count(plan.max_model_len or 0)
         ),
         size=fmt.size(placed.held_bytes, unit),
         verdict=headline(placed, unit),

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from engine.errors import PlimsollError
 from engine.source.by_hand import Measures, by_hand
 from engine.units import parse_parameters, parse_tokens
+from engine.words import tr, tr_later
 from gui.kit import format as fmt
 from gui.kit.controls import label, running_text, set_role
 from gui.kit.fields import parse_count
@@ -25,18 +26,18 @@ from gui.kit.fields import parse_count
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PURPOSE = (
+_PURPOSE = tr_later(
     "For a model without a config.json. The cache follows from layers, KV heads and head width "
     "alone; what is left empty is chosen so that the parameters come out as stated."
 )
 _FIELDS: tuple[tuple[str, str, str, Callable[[str], int], bool], ...] = (
-    ("parameters", "&Parameters", "8B", parse_parameters, True),
-    ("num_hidden_layers", "&Layers", "32", parse_count, True),
-    ("num_key_value_heads", "&KV heads", "8", parse_count, True),
-    ("head_dim", "&Head width", "128", parse_count, True),
-    ("hidden_size", "Hidden &size", "", parse_count, False),
-    ("vocab_size", "&Vocabulary", "", parse_count, False),
-    ("max_position_embeddings", "Longest &context", "", parse_tokens, False),
+    ("parameters", tr_later("&Parameters"), "8B", parse_parameters, True),
+    ("num_hidden_layers", tr_later("&Layers"), "32", parse_count, True),
+    ("num_key_value_heads", tr_later("&KV heads"), "8", parse_count, True),
+    ("head_dim", tr_later("&Head width"), "128", parse_count, True),
+    ("hidden_size", tr_later("Hidden &size"), "", parse_count, False),
+    ("vocab_size", tr_later("&Vocabulary"), "", parse_count, False),
+    ("max_position_embeddings", tr_later("Longest &context"), "", parse_tokens, False),
 )
 """Key, label, example, how it is read, whether it has to be known."""
 _MOST = 10**15
@@ -51,15 +52,15 @@ class ByHandDialog(QDialog):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("by hand")
-        self.setWindowTitle("Enter a model by hand")
+        self.setWindowTitle(tr("Enter a model by hand"))
         self.setMinimumWidth(520)
         self.name = QLineEdit()
         self.name.setObjectName("name")
-        self.name.setPlaceholderText("entered by hand")
+        self.name.setPlaceholderText(tr("entered by hand"))
         self.fields = {key: QLineEdit() for key, *_ in _FIELDS}
         self.words = running_text("small")
         self.words.setObjectName("by hand words")
-        self.confirm = QPushButton("Size this model")
+        self.confirm = QPushButton(tr("Size this model"))
         self.confirm.setProperty("role", "primary")
         self.confirm.setDefault(True)
         self._known: Measures | None = None
@@ -70,18 +71,18 @@ class ByHandDialog(QDialog):
         self._on_typed()
 
     def _build(self) -> None:
-        purpose = label(_PURPOSE, "small")
+        purpose = label(tr(_PURPOSE), "small")
         purpose.setWordWrap(True)
         form = QFormLayout()
         form.setVerticalSpacing(8)
         form.setHorizontalSpacing(16)
-        form.addRow("&Name", self.name)
+        form.addRow(tr("&Name"), self.name)
         for key, text, example, _, needed in _FIELDS:
             field = self.fields[key]
             field.setObjectName(key)
-            field.setPlaceholderText(example if needed else "chosen")
-            form.addRow(text, field)
-        leave = QPushButton("Cancel")
+            field.setPlaceholderText(example if needed else tr("chosen"))
+            form.addRow(tr(text), field)
+        leave = QPushButton(tr("Cancel"))
         leave.setAutoDefault(False)
         leave.clicked.connect(self.reject)
         buttons = QHBoxLayout()
@@ -93,7 +94,7 @@ class ByHandDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(24, 20, 24, 16)
         column.setSpacing(12)
-        column.addWidget(label("Enter a model by hand", "title"))
+        column.addWidget(label(tr("Enter a model by hand"), "title"))
         column.addWidget(purpose)
         column.addLayout(form)
         column.addWidget(self.words)
@@ -109,12 +110,17 @@ class ByHandDialog(QDialog):
             self._say(str(error), wrong=True)
             return
         if known is None or raw is None:
-            self._say("Parameters, layers, KV heads and head width have to be known.", wrong=False)
+            self._say(
+                tr("Parameters, layers, KV heads and head width have to be known."), wrong=False
+            )
             return
         self._known = known
         (note,) = raw.notes
         each = 4 * known.num_hidden_layers * known.num_key_value_heads * known.head_dim
-        self._say(f"{note} {fmt.count(each)} bytes a token in 16 bits.", wrong=False)
+        self._say(
+            tr("{note} {size} bytes a token in 16 bits.").format(note=note, size=fmt.count(each)),
+            wrong=False,
+        )
 
     def _read(self) -> Measures | None:
         """What is typed; None while something that has to be known is empty.
@@ -127,20 +133,24 @@ class ByHandDialog(QDialog):
             typed = self.fields[key].text().strip()
             if not typed:
                 continue
-            name = text.replace("&", "")
+            name = tr(text).replace("&", "")
             try:
                 value = parse(typed)
             except ValueError:
-                wanted = f"a number such as {example}" if example else "a whole number"
-                message = f"{name}: \u201c{typed[:40]}\u201d is not {wanted}."
+                wanted = tr("a whole number")
+                if example:
+                    wanted = tr("a number such as {example}").format(example=example)
+                message = tr("{name}: “{typed}” is not {wanted}.").format(
+                    name=name, typed=typed[:40], wanted=wanted
+                )
                 raise ValueError(message) from None
             if not 1 <= value <= _MOST:
-                message = f"{name}: type at least 1."
+                message = tr("{name}: type at least 1.").format(name=name)
                 raise ValueError(message)
             found[key] = value
         if not all(key in found for key, *_, needed in _FIELDS if needed):
             return None
-        return Measures(**found, name=self.name.text().strip()[:80] or Measures.name)
+        return Measures(**found, name=self.name.text().strip()[:80] or tr(Measures.name))
 
     def _say(self, text: str, *, wrong: bool) -> None:
         set_role(self.words, "trouble" if wrong else "small")

@@ -30,6 +30,7 @@ from typing_extensions import override
 
 from engine.budget.model import Region
 from engine.units import UnitSystem, format_gib
+from engine.words import tr
 from gui.kit.badge import paint_badge
 from gui.kit.charts import inks
 from gui.kit.charts.axis import tick_values
@@ -381,9 +382,9 @@ class PlansList(QListView):
     def __init__(self, model: PlansModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("compared plans")
-        self.setAccessibleName("Compared plans")
+        self.setAccessibleName(tr("Compared plans"))
         self.setAccessibleDescription(
-            "Return opens a plan, Delete removes it, Alt with an arrow moves it"
+            tr("Return opens a plan, Delete removes it, Alt with an arrow moves it")
         )
         self._delegate = _Delegate(self)
         self.setModel(model)
@@ -463,6 +464,6 @@ class PlansAxis(QWidget):
         painter.setFont(theme.font("small"))
         align = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
         roomy = self.width() >= 900
-        heads = ("To spare", "Longest context" if roomy else "Longest", "At once")
+        heads = (tr("To spare"), tr("Longest context") if roomy else tr("Longest"), tr("At once"))
         for right, words in zip((columns.spare, columns.longest, columns.most), heads, strict=True):
             painter.drawText(QRect(0, 0, right, self.height()), align, words)

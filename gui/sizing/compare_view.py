@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.units import UnitSystem
+from engine.words import tr, tr_later
 from gui.kit.controls import ElidedLabel, Ground, Hairline, label, running_text
 from gui.kit.icons import icon
 from gui.sizing import comparison
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _SIDE = 16
 _CELL = 3
 """Qt's own margin in a cell of a table."""
-_HINT = (
+_HINT = tr_later(
     "Put plans side by side: another format, runtime, model or machine. The first is the one that "
     "the others differ from."
 )
@@ -59,10 +60,10 @@ class CompareView(Ground):
         self.axis = PlansAxis(self._plans, self.list)
         self.table = QTableWidget()
         self._note = ElidedLabel("small", name="compare note")
-        self._add = _button("add plan", "Add this plan", "plus")
-        self._remove = _button("remove plan", "Remove", "x")
-        self._first = _button("add first plan", "Add this plan", "plus")
-        self._copy = _button("copy comparison", "Copy as Markdown", "copy")
+        self._add = _button("add plan", tr("Add this plan"), "plus")
+        self._remove = _button("remove plan", tr("Remove"), "x")
+        self._first = _button("add first plan", tr("Add this plan"), "plus")
+        self._copy = _button("copy comparison", tr("Copy as Markdown"), "copy")
         self._build()
         self._connect()
         self.show_entries(())
@@ -116,9 +117,9 @@ class CompareView(Ground):
         words = QVBoxLayout(page)
         words.setContentsMargins(_SIDE, 24, _SIDE, 24)
         words.setSpacing(8)
-        words.addWidget(label("Nothing to compare yet", "strong"))
+        words.addWidget(label(tr("Nothing to compare yet"), "strong"))
         hint = running_text("small")
-        hint.setText(_HINT)
+        hint.setText(tr(_HINT))
         words.addWidget(hint)
         words.addWidget(self._first, 0, Qt.AlignmentFlag.AlignLeft)
         words.addStretch(1)
@@ -229,7 +230,7 @@ class CompareView(Ground):
 
 def _dress_table(table: QTableWidget) -> None:
     table.setObjectName("compared figures")
-    table.setAccessibleName("Figures of the compared plans")
+    table.setAccessibleName(tr("Figures of the compared plans"))
     table.setFrameShape(QTableWidget.Shape.NoFrame)
     table.setShowGrid(False)
     table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Region
 from engine.runtimes import registry
 from engine.runtimes.loading import loaded
-from engine.words import tr_count
+from engine.words import tr, tr_count, tr_later
 from gui.kit import format as fmt
 from gui.kit.charts.captions import drawn_bytes, needed_bytes
 from gui.sizing.markdown import escaped
@@ -28,13 +28,13 @@ MOST = 6
 """Plans that can be compared at once."""
 _LETTERS = "ABCDEF"
 _COLUMNS = (
-    ("State", Region.RECURRENT_STATE),
-    ("Activations", Region.ACTIVATIONS),
-    ("Graphs", Region.CUDA_GRAPHS),
-    ("Runtime", Region.RUNTIME),
-    ("Slack", Region.ALLOCATOR),
-    ("Headroom", Region.HEADROOM),
-    ("Others", Region.FOREIGN),
+    (tr_later("State"), Region.RECURRENT_STATE),
+    (tr_later("Activations"), Region.ACTIVATIONS),
+    (tr_later("Graphs"), Region.CUDA_GRAPHS),
+    (tr_later("Runtime"), Region.RUNTIME),
+    (tr_later("Slack"), Region.ALLOCATOR),
+    (tr_later("Headroom"), Region.HEADROOM),
+    (tr_later("Others"), Region.FOREIGN),
 )
 
 
@@ -115,12 +115,12 @@ def _parts(entry: Entry) -> tuple[str, ...]:
         cache = model.spec.kv_cache_dtype or model.spec.dtype
     version = short_version(asked.runtime_version or runtime.versions[0])
     context = _context(entry)
-    tokens = fmt.count(context) if context else "its own context"
+    tokens = fmt.count(context) if context else tr("its own context")
     return (
         model.id.rsplit("/", 1)[-1],
         format_label(weights),
         f"KV {format_label(cache)}",
-        f"{tokens} {fmt.TIMES} {asked.concurrency}",
+        f"{tokens} {fmt.TIMES} {fmt.count(asked.concurrency)}",
         f"{runtime.label} {version}",
         _device(entry),
     )
@@ -143,28 +143,38 @@ def _machine(entry: Entry) -> str:
     plan, count = entry.pinned.plan, entry.pinned.plan.deployment.ranks
     if plan.device is not None:
         return entry.sizing.budget.machine.name if entry.sizing else plan.device
-    name = entry.sizing.budget.machine.slots[0].device.name if entry.sizing else "this computer"
+    name = entry.sizing.budget.machine.slots[0].device.name if entry.sizing else tr("this computer")
     shown = f"{count} {fmt.TIMES} {name}" if count > 1 else name
-    return f"{shown}, emptied" if plan.emptied else shown
+    return tr("{device}, emptied").format(device=shown) if plan.emptied else shown
 
 
 def load_words(entries: Sequence[Entry]) -> str:
     """Whose figures these are and what all plans share, for the line below the table."""
-    words = ["Bold: differs from plan A."]
+    words = [tr("Bold: differs from plan A.")]
     if any(entry.pinned.plan.deployment.ranks > 1 for entry in entries):
-        words.append("Of several devices: the fullest.")
+        words.append(tr("Of several devices: the fullest."))
     loads = {(_context(entry), entry.pinned.plan.deployment.concurrency) for entry in entries}
     if len(loads) == 1:
         context, concurrency = loads.pop()
-        tokens = f"{fmt.count(context)} tokens" if context else "their own context"
-        words.append(f"All plans: {tokens}, {concurrency} at once.")
+        tokens = tr("their own context")
+        if context:
+            tokens = tr("{count} tokens").format(count=fmt.count(context))
+        told = tr("All plans: {tokens}, {concurrency} at once.")
+        words.append(told.format(tokens=tokens, concurrency=fmt.count(concurrency)))
     return " ".join(words)
 
 
 def headings(entries: Sequence[Entry], unit: UnitSystem) -> tuple[str, ...]:
     """The table's columns."""
-    columns = [name for name, _ in _columns(entries)]
-    return (f"Plan, {unit.value}", "Weights", "KV needed", "KV reserved", *columns, "Load line")
+    columns = [tr(name) for name, _ in _columns(entries)]
+    return (
+        tr("Plan, {unit}").format(unit=unit.value),
+        tr("Weights"),
+        tr("KV needed"),
+        tr("KV reserved"),
+        *columns,
+        tr("Load line"),
+    )
 
 
 def lines(entries: Sequence[Entry], unit: UnitSystem) -> tuple[Line, ...]:
@@ -206,7 +216,7 @@ def _cells(
 def margin_words(sizing: Sizing, unit: UnitSystem) -> str:
     """``+1.3 GiB``; a plan that the runtime refuses has no margin that counts."""
     verdict = sizing.verdict
-    return "Won’t start" if verdict.refusals else fmt.margin(verdict.margin_bytes, unit)
+    return tr("Won’t start") if verdict.refusals else fmt.margin(verdict.margin_bytes, unit)
 
 
 def limits_words(entry: Entry) -> tuple[str, str]:
@@ -224,10 +234,10 @@ def markdown(entries: Sequence[Entry], unit: UnitSystem) -> str:
     """The comparison as one Markdown table."""
     heads = (
         unit.value,
-        "Plan",
-        "Verdict",
-        "Longest context",
-        "Most at once",
+        tr("Plan"),
+        tr("Verdict"),
+        tr("Longest context"),
+        tr("Most at once"),
         *headings(entries, unit)[1:],
     )
     rows = [f"| {' | '.join(heads)} |", f"|{'---|' * 3}{'---:|' * (len(heads) - 3)}"]
@@ -245,6 +255,6 @@ def sentence(entry: Entry, words: tuple[tuple[Word, ...], ...], index: int) -> s
     named = ", ".join(word.text for part in words for word in part)
     verdict = entry.sizing.verdict.headline if entry.sizing else entry.problem
     longest, most = limits_words(entry)
-    return (
-        f"Plan {letter(index)}: {named}. {verdict}. Longest context {longest}, most at once {most}."
-    )
+    return tr(
+        "Plan {letter}: {named}. {verdict}. Longest context {longest}, most at once {most}."
+    ).format(letter=letter(index), named=named, verdict=verdict, longest=longest, most=most)

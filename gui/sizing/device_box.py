@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from engine.devices import catalogue
 from engine.errors import DeviceError
+from engine.words import tr
 from gui.kit.controls import SizedCombo
 from gui.kit.icons import icon
 from gui.kit.shortcuts import leave_to_window
@@ -76,15 +77,16 @@ class DeviceBox(SizedCombo):
     def set_devices(self, here: str, devices: Sequence[Device]) -> None:
         """Offer this computer (called ``here``) and ``devices``."""
         self._items.clear()
-        first = QStandardItem(f"{here}, this computer")
+        named = tr("{device}, this computer").format(device=here)
+        first = QStandardItem(named)
         first.setData(None, _NAME_ROLE)
-        first.setData((f"{here}, this computer", "this computer"), SPELLINGS_ROLE)
+        first.setData((named, tr("this computer")), SPELLINGS_ROLE)
         self._items.appendRow(first)
         for device in devices:
             item = QStandardItem(device.name)
             item.setData(device.name, _NAME_ROLE)
             item.setData(spellings(device), SPELLINGS_ROLE)
-            item.setToolTip(f"{device.label}, not this computer")
+            item.setToolTip(tr("{label}, not this computer").format(label=device.label))
             self._items.appendRow(item)
         self._paint_icons()
 
@@ -257,9 +259,10 @@ class DeviceBox(SizedCombo):
     def _refuse(self) -> None:
         text = self._edit.text().strip()[:40]
         if self._found.rows():
-            self.refused.emit(f"Several devices match \u201c{text}\u201d: pick one from the list.")
+            why = tr("Several devices match “{text}”: pick one from the list.")
         else:
-            self.refused.emit(
-                f"No device is called \u201c{text}\u201d: pick one from the list, or type its "
-                "memory (24 GB) or several cards (RTX 4090 + 2 x RTX 3060 12GB)."
+            why = tr(
+                "No device is called “{text}”: pick one from the list, or type its memory (24 GB) "
+                "or several cards (RTX 4090 + 2 x RTX 3060 12GB)."
             )
+        self.refused.emit(why.format(text=text))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Region
 from engine.budget.phases import peaks
 from engine.evidence import Basis
+from engine.words import begun_small, tr, tr_count, tr_later
 from gui.kit import format as fmt
 from gui.kit.charts.captions import drawn_bytes
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from engine.units import UnitSystem
 
 _PARTS_SHOWN = 8
-_WORKED_OUT = "How it is worked out"
+_WORKED_OUT = tr_later("How it is worked out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +53,23 @@ def detail(budget: Budget, rank: RankBudget, region: Region | None, unit: UnitSy
         passages += _missing_passages(budget, rank, unit, passages)
     if found.least_bytes is not None and estimate.high_bytes:
         least = f"{fmt.size(found.least_bytes, unit)} ({fmt.exact_bytes(found.least_bytes)})"
-        passages.append(Passage("Least that the architecture needs", least))
+        passages.append(Passage(tr("Least that the architecture needs"), least))
     if found.gap:
-        passages.append(Passage("Why more is held", found.gap))
+        passages.append(Passage(tr("Why more is held"), found.gap))
     if not estimate.is_point:
         low, high = fmt.exact_bytes(estimate.low_bytes), fmt.exact_bytes(estimate.high_bytes)
-        passages.append(Passage("Between", f"{low} and {high}"))
+        passages.append(Passage(tr("Between"), tr("{low} and {high}").format(low=low, high=high)))
     if not passages and found.note:
-        passages.append(Passage(_WORKED_OUT, found.note))
+        passages.append(Passage(tr(_WORKED_OUT), found.note))
     if estimate.source:
-        passages.append(Passage(f"{estimate.basis.word}, from", estimate.source))
+        passages.append(_basis(estimate))
     bound = bound_words(budget, region, estimate)
     exact = f"{bound} {fmt.exact_bytes(drawn_bytes(rank, region))}".strip()
     return Detail(region, region.label, exact, tuple(passages))
+
+
+def _basis(estimate: Estimate) -> Passage:
+    return Passage(tr("{basis}, from").format(basis=estimate.basis.word), tr(estimate.source))
 
 
 def _missing_passages(
@@ -72,26 +77,27 @@ def _missing_passages(
 ) -> Iterator[Passage]:
     """The equation of a sequence and what the plan needs, where the region tells neither."""
     text = " ".join(passage.text for passage in told)
-    for head, sequence in _steps(budget.sequence_state.formula, "One sequence"):
+    for head, sequence in _steps(budget.sequence_state.formula, tr("One sequence")):
         if sequence and sequence not in text:
             yield Passage(head, sequence, is_formula=True)
     if rank.has_pool and rank.needed.formula and rank.needed.formula not in text:
-        yield from _formula(rank.needed.named("Needed by the plan"), unit)
+        yield from _formula(rank.needed.named(tr("Needed by the plan")), unit)
 
 
 def _formula(estimate: Estimate, unit: UnitSystem) -> Iterator[Passage]:
     if estimate.formula:
         equals = "" if "=" in estimate.formula else f"\n= {fmt.exact_bytes(estimate.likely_bytes)}"
-        for head, text in _steps(estimate.formula, estimate.label or _WORKED_OUT):
+        for head, text in _steps(estimate.formula, estimate.label or tr(_WORKED_OUT)):
             yield Passage(head, text + equals, is_formula=True)
     shown = [p for p in estimate.parts if p.high_bytes]
     for part in shown[:_PARTS_SHOWN]:
-        head = f"{part.label or 'Part'}, {fmt.size(part.likely_bytes, unit)}"
+        head = f"{part.label or tr('Part')}, {fmt.size(part.likely_bytes, unit)}"
         yield Passage(head, part.formula or fmt.exact_bytes(part.likely_bytes), is_formula=True)
     if len(shown) > _PARTS_SHOWN:
         rest = sum(p.likely_bytes for p in shown[_PARTS_SHOWN:])
         count = len(shown) - _PARTS_SHOWN
-        yield Passage(f"{count} further parts", fmt.size(rest, unit), is_formula=True)
+        head = tr_count("{n} further part", "{n} further parts", count).format(n=fmt.count(count))
+        yield Passage(head, fmt.size(rest, unit), is_formula=True)
 
 
 def _steps(formula: str, head: str) -> list[tuple[str, str]]:
@@ -113,17 +119,18 @@ def _line_detail(rank: RankBudget, unit: UnitSystem) -> Detail:
     line = device.allocatable
     kept = device.total_bytes - line.likely_bytes
     passages = [
-        Passage("The driver's total", fmt.exact_bytes(device.total_bytes), is_formula=True),
-        Passage("Kept by the driver or the system", fmt.size(kept, unit), is_formula=True),
+        Passage(tr("The driver's total"), fmt.exact_bytes(device.total_bytes), is_formula=True),
+        Passage(tr("Kept by the driver or the system"), fmt.size(kept, unit), is_formula=True),
     ]
     if device.label:
-        passages.insert(0, Passage("The maker's label", device.label))
+        passages.insert(0, Passage(tr("The maker's label"), device.label))
     if line.source:
-        passages.append(Passage(f"{line.basis.word}, from", line.source))
+        passages.append(_basis(line))
     for peak in peaks(rank):
         held = fmt.size(peak.estimate.likely_bytes, unit)
-        passages.append(Passage(f"Peak in {peak.phase.value}, {held}", peak.driver))
-    return Detail(None, "Load line", fmt.exact_bytes(line.likely_bytes), tuple(passages))
+        head = tr("Peak in {phase}, {size}").format(phase=begun_small(peak.phase.label), size=held)
+        passages.append(Passage(head, peak.driver))
+    return Detail(None, tr("Load line"), fmt.exact_bytes(line.likely_bytes), tuple(passages))
 
 
 def bound_words(budget: Budget, region: Region, estimate: Estimate) -> str:

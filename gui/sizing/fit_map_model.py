@@ -12,6 +12,7 @@ from engine.fit import fit_map as maps
 from engine.fit.curve import curve
 from engine.fit.inverse import smaller_cache
 from engine.fit.plane import axes
+from engine.words import tr
 from gui.kit.latest import LatestOnly
 from gui.kit.throttle import Debounce
 
@@ -140,7 +141,7 @@ class FitMapModel(QObject):
         """Put the plan elsewhere; all moves of one drag are one step of undo."""
         if dragging and not self._is_moving:
             self._is_moving = True
-            self._room.undo_stack.beginMacro("move on the fit map")
+            self._room.undo_stack.beginMacro(tr("move on the fit map"))
         self._room.edit(_MOVE, max_model_len=context, concurrency=requests)
 
     def end_drag(self) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 from typing_extensions import override
 
+from engine.words import tr
 from gui.kit.charts import inks
 from gui.kit.charts.fit_painter import unknown_ink
 from gui.kit.controls import ElidedLabel, Ground, Hairline, label, running_text
@@ -120,13 +121,13 @@ class FitMapPanel(QScrollArea):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("plan point")
-        self.setAccessibleName("At the plan point")
+        self.setAccessibleName(tr("At the plan point"))
         self.setWidgetResizable(True)
         self.setFrameShape(QScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.figures = Rows("figures", ruled=True)
         self.colors = Rows("margins", ruled=False)
-        self.margin_title = label("Margin", "strong")
+        self.margin_title = label(tr("Margin"), "strong")
         self.alternative = QCheckBox()
         self.alternative.setObjectName("alternative limit")
         self.reason = running_text("small")
@@ -136,7 +137,7 @@ class FitMapPanel(QScrollArea):
         column = QVBoxLayout(body)
         column.setContentsMargins(16, 12, 16, 12)
         column.setSpacing(0)
-        column.addWidget(label("At the plan point", "strong"))
+        column.addWidget(label(tr("At the plan point"), "strong"))
         column.addSpacing(4)
         column.addWidget(self.figures)
         column.addWidget(self.reason)

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.words import tr, tr_later
 from gui.kit.charts.fit_picture import CurvePicture, FitMapPicture
 from gui.kit.charts.fit_scene import MapScene, PlanPoint, curve_scene, edges_bytes
 from gui.kit.controls import Ground, Hairline, Segments, label
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 
 MAP, CURVE = "map", "curve"
 _DEFAULT_BLOCK = 16
-_NO_MODEL = "Pick a model on the left: the map shows how far it goes here"
-_NO_ANSWER = "This plan can’t be worked out, so there is no map of it"
-_WORKING = "Working out the map…"
+_NO_MODEL = tr_later("Pick a model on the left: the map shows how far it goes here")
+_NO_ANSWER = tr_later("This plan can’t be worked out, so there is no map of it")
+_WORKING = tr_later("Working out the map…")
 
 
 class FitMapView(Ground):
@@ -54,7 +55,7 @@ class FitMapView(Ground):
         self.empty = label("", "secondary", "no map")
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.panel = FitMapPanel()
-        self.choice = Segments("map or curve", (("Map", MAP), ("Curve", CURVE)))
+        self.choice = Segments("map or curve", ((tr("Map"), MAP), (tr("Curve"), CURVE)))
         self.choice.set_current(MAP)
         self.as_table = QToolButton()
         self.tools = QWidget()
@@ -65,11 +66,11 @@ class FitMapView(Ground):
 
     def _build(self) -> None:
         self.as_table.setObjectName("as table")
-        self.as_table.setText("Table")
-        self.as_table.setToolTip("Show the same as figures")
+        self.as_table.setText(tr("Table"))
+        self.as_table.setToolTip(tr("Show the same as figures"))
         self.as_table.setCheckable(True)
         self.as_table.setProperty("role", "chip")
-        self.choice.setAccessibleName("Map or curve")
+        self.choice.setAccessibleName(tr("Map or curve"))
         tools = QHBoxLayout(self.tools)
         tools.setContentsMargins(0, 0, 0, 0)
         tools.setSpacing(8)
@@ -165,11 +166,11 @@ class FitMapView(Ground):
             self._stack.setCurrentWidget(self.map)
 
     def _why_empty(self, state: State) -> str:
-        return _NO_ANSWER if state.problem or self._model.has_failed else _WORKING
+        return tr(_NO_ANSWER if state.problem or self._model.has_failed else _WORKING)
 
     def _show_empty(self, state: State) -> None:
         if state.model is None:
-            self.empty.setText(_NO_MODEL)
+            self.empty.setText(tr(_NO_MODEL))
         else:
             self.empty.setText(self._why_empty(state))
         self._stack.setCurrentWidget(self.empty)
@@ -186,13 +187,16 @@ class FitMapView(Ground):
         other = answer.alternative
         wanted = other is not None and self.panel.alternative.isChecked()
         total = answer.question.machine.slots[0].device.total_bytes
+        with_other = ""
+        if other is not None:
+            with_other = tr("With {cache}").format(cache=words.cache_label(other.name))
         self.map.set_scene(
             MapScene(
                 map=answer.map,
                 edges_bytes=edges_bytes(total, state.unit),
                 point=point,
                 alternative=other.line if other and wanted else (),
-                alternative_text=f"With {words.cache_label(other.name)}" if other else "",
+                alternative_text=with_other,
                 other=words.no_figure(answer.map)[0],
                 name=name,
                 description=description,
@@ -230,10 +234,11 @@ class FitMapView(Ground):
             return
         if self.is_curve:
             grid = answer.curve and words.curve_grid(answer.curve, self._rank_of(state), state.unit)
-            self.table.show_grid(grid or None, "Memory over context, in figures")
+            self.table.show_grid(grid or None, tr("Memory over context, in figures"))
         else:
             grid = words.margin_grid(answer.table, state.unit)
-            self.table.show_grid(grid, "Margin by context and requests at once, in figures")
+            name = tr("Margin by context and requests at once, in figures")
+            self.table.show_grid(grid, name)
 
     def _rank_of(self, state: State) -> int:
         assert state.sizing is not None  # noqa: S101 - there is an answer
@@ -265,8 +270,9 @@ class FitMapView(Ground):
         offered = has_limit and other is not None and bool(other.line) and not self.is_curve
         panel.alternative.setVisible(offered)
         if other is not None and other.name:
-            panel.alternative.setText(f"Limit with {words.cache_label(other.name)}")
-        panel.hint.setText(words.CURVE_HINT if self.is_curve else words.DRAG_HINT)
+            limit = tr("Limit with {cache}").format(cache=words.cache_label(other.name))
+            panel.alternative.setText(limit)
+        panel.hint.setText(tr(words.CURVE_HINT if self.is_curve else words.DRAG_HINT))
 
     def _tip(self, context: int, requests: int) -> str:
         margin = self._model.margin_bytes(context, requests)

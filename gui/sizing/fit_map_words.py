@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.budget.model import STACK_ORDER, Region
 from engine.fit.fit_map import octaves
 from engine.fit.verdict import Fit
+from engine.words import figures, tr, tr_later
 from gui.kit import format as fmt
 from gui.kit.charts.captions import bound_sign, drawn_bytes
 from gui.kit.charts.fit_scene import CLASSES
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from engine.units import UnitSystem
     from gui.sizing.view_model import State
 
-DRAG_HINT = "Drag the point, or use the arrow keys. Both change the plan above."
-CURVE_HINT = "Everything else stays as it is in the plan above."
+DRAG_HINT = tr_later("Drag the point, or use the arrow keys. Both change the plan above.")
+CURVE_HINT = tr_later("Everything else stays as it is in the plan above.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ class Grid:
 
 def point_text(state: State) -> str:
     """``8,192 × 4: +1.3 GiB``."""
-    where = f"{fmt.count(state.context or 0)} {fmt.TIMES} {state.plan.deployment.concurrency:,}"
+    requests = fmt.count(state.plan.deployment.concurrency)
+    where = f"{fmt.count(state.context or 0)} {fmt.TIMES} {requests}"
     return f"{where}: {_margin(state)}" if state.sizing else where
 
 
@@ -59,20 +61,28 @@ def _margin(state: State) -> str:
     assert state.sizing is not None  # noqa: S101 - asked only where there is an answer
     found = state.sizing.verdict
     if found.refusals:
-        return "refused"
+        return tr("refused")
     if found.fit is Fit.UNKNOWN:
-        return "unknown"
+        return tr("unknown")
     return fmt.margin(found.margin_bytes, state.unit)
 
 
 def plan_words(context: int, requests: int, margin_bytes: int | None, unit: UnitSystem) -> str:
     """What a tooltip says of a plan on the map."""
-    where = f"{fmt.count(context)} tokens {fmt.TIMES} {requests:,} at once"
+    where = _where(context, requests)
     if margin_bytes is None:
-        return f"{where}: unknown, or not offered"
-    side = "to spare" if margin_bytes >= 0 else "over"
+        return tr("{where}: unknown, or not offered").format(where=where)
+    text = tr("{where}: {size} over ({bytes})")
+    if margin_bytes >= 0:
+        text = tr("{where}: {size} to spare ({bytes})")
     size = fmt.size(abs(margin_bytes), unit)
-    return f"{where}: {size} {side} ({fmt.exact_bytes(abs(margin_bytes))})"
+    return text.format(where=where, size=size, bytes=fmt.exact_bytes(abs(margin_bytes)))
+
+
+def _where(context: int, requests: int) -> str:
+    return tr("{context} tokens × {requests} at once").format(
+        context=fmt.count(context), requests=fmt.count(requests)
+    )
 
 
 def point_rows(sizing: Sizing, unit: UnitSystem) -> tuple[Row, ...]:
@@ -81,16 +91,16 @@ def point_rows(sizing: Sizing, unit: UnitSystem) -> tuple[Row, ...]:
     rank = budget.ranks[verdict.binding_rank]
     held = rank.regions[Region.KV_CACHE].estimate
     sign = bound_sign(budget, Region.KV_CACHE, rank.needed)
-    rows = [_size("KV cache needed", rank.needed.likely_bytes, unit, sign)]
+    rows = [_size(tr("KV cache needed"), rank.needed.likely_bytes, unit, sign)]
     if rank.has_pool:
-        rows.append(_size("KV cache reserved", held.likely_bytes, unit))
+        rows.append(_size(tr("KV cache reserved"), held.likely_bytes, unit))
     if verdict.fit is Fit.UNKNOWN:
-        rows.append(Row("To spare", "unknown", verdict.detail, is_strong=True))
+        rows.append(Row(tr("To spare"), tr("unknown"), verdict.detail, is_strong=True))
     else:
         margin = verdict.margin_bytes
-        name = "To spare" if margin >= 0 else "Over"
+        name = tr("To spare") if margin >= 0 else tr("Over")
         rows.append(_size(name, abs(margin), unit, is_strong=True))
-    rows.append(Row("Limited by", verdict.binding_region.label, verdict.detail))
+    rows.append(Row(tr("Limited by"), verdict.binding_region.label, verdict.detail))
     return tuple(rows)
 
 
@@ -118,31 +128,32 @@ def region_rows(sizing: Sizing, rank: int, unit: UnitSystem) -> tuple[Row, ...]:
     ]
     line = found.slot.device.allocatable.likely_bytes
     tip = fmt.exact_bytes(line)
-    load = Row("Load line", fmt.size(line, unit), tip, is_strong=True, color="chart.loadline")
+    load = Row(tr("Load line"), fmt.size(line, unit), tip, is_strong=True, color="chart.loadline")
     return (load, *rows)
 
 
 def no_figure(found: FitMap) -> tuple[str, str]:
     """A word for cells without a margin, and why there are some; both empty where all have one."""
     if found.refused:
-        return "Refused", found.refused
+        return tr("Refused"), found.refused
     if found.unknown:
-        return "Unknown", found.unknown
+        return tr("Unknown"), found.unknown
     has_gaps = any(isnan(margin) for row in found.margins for margin in row)
-    return ("Not offered", "The runtime doesn’t take these plans.") if has_gaps else ("", "")
+    return (
+        (tr("Not offered"), tr("The runtime doesn’t take these plans.")) if has_gaps else ("", "")
+    )
 
 
 def legend(edges: tuple[int, ...], unit: UnitSystem, other: str) -> tuple[Row, ...]:
     """The classes of margin, most to spare first, and a word for cells that have none."""
     far, near, _, low, high = (_plain(abs(edge), unit) for edge in edges)
-    name = unit.value
     words = (
-        f"more than {far} {name} over",
-        f"{near} to {far} {name} over",
-        f"up to {near} {name} over",
-        f"0 to {low} {name}",
-        f"{low} to {high} {name}",
-        f"more than {high} {name}",
+        tr("more than {size} {unit} over").format(size=far, unit=unit.value),
+        tr("{low} to {high} {unit} over").format(low=near, high=far, unit=unit.value),
+        tr("up to {size} {unit} over").format(size=near, unit=unit.value),
+        tr("{low} to {high} {unit}").format(low=0, high=low, unit=unit.value),
+        tr("{low} to {high} {unit}").format(low=low, high=high, unit=unit.value),
+        tr("more than {size} {unit}").format(size=high, unit=unit.value),
     )
     pairs = reversed(list(zip(words, CLASSES, strict=True)))
     rows = [Row(text, color=color) for text, color in pairs]
@@ -152,63 +163,81 @@ def legend(edges: tuple[int, ...], unit: UnitSystem, other: str) -> tuple[Row, .
 
 
 def _plain(size_bytes: int, unit: UnitSystem) -> str:
-    return f"{size_bytes / unit.factor:g}"
+    return figures(f"{size_bytes / unit.factor:g}")
 
 
 def cache_label(name: str) -> str:
     """``FP8 KV cache`` for a type as the runtime calls it."""
     kind = name.replace(" ", "-") if name.endswith("bit") else format_label(name)
-    return f"{kind} KV cache"
+    return tr("{format} KV cache").format(format=kind)
 
 
 def summary(state: State, found: FitMap | None) -> tuple[str, str]:
     """The map for those who hear it: one sentence, and what lies around."""
     if state.sizing is None:
-        return "Fit map: no plan yet", ""
+        return tr("Fit map: no plan yet"), ""
     context, requests = state.context or 0, state.plan.deployment.concurrency
     verdict = state.sizing.verdict
-    name = (
-        f"Fit map: {fmt.count(context)} tokens {fmt.TIMES} {requests:,} at once. {verdict.headline}"
+    name = tr("Fit map: {plan}. {headline}").format(
+        plan=_where(context, requests), headline=verdict.headline
     )
     if found is None:
         return name, ""
     shown = found.axes
-    ends = f"{fmt.count(shown.least_context)} to {fmt.count(shown.most_context)}"
-    sentences = [f"Contexts from {ends} tokens, 1 to {shown.most_requests:,} at once."]
+    sentences = [
+        tr("Contexts from {least} to {most} tokens, 1 to {requests} at once.").format(
+            least=fmt.count(shown.least_context),
+            most=fmt.count(shown.most_context),
+            requests=fmt.count(shown.most_requests),
+        )
+    ]
     word, reason = no_figure(found)
     if word:
-        sentences.append(f"{word} in part: {reason}")
+        sentences.append(tr("{answer} in part: {reason}").format(answer=word, reason=reason))
     limits = state.limits
     if limits and limits.max_context is not None and limits.max_concurrency is not None:
         sentences.append(
-            f"With {requests:,} at once up to {fmt.count(limits.max_context)} tokens fit; "
-            f"at {fmt.count(context)} tokens up to {limits.max_concurrency:,} at once."
+            tr(
+                "With {requests} at once up to {longest} tokens fit; at {context} tokens up to "
+                "{most} at once."
+            ).format(
+                requests=fmt.count(requests),
+                longest=fmt.count(limits.max_context),
+                context=fmt.count(context),
+                most=fmt.count(limits.max_concurrency),
+            )
         )
-    sentences.append("Arrow keys move the plan.")
+    sentences.append(tr("Arrow keys move the plan."))
     return name, " ".join(sentences)
 
 
 def curve_summary(state: State, rank: RankBudget | None) -> tuple[str, str]:
     """The curve for those who hear it."""
     if state.sizing is None or rank is None:
-        return "Curve: no plan yet", ""
+        return tr("Curve: no plan yet"), ""
     requests = state.plan.deployment.concurrency
     line = fmt.size(rank.slot.device.allocatable.likely_bytes, state.unit)
-    name = f"Memory over context with {requests:,} at once, under the load line at {line}"
+    name = tr("Memory over context with {requests} at once, under the load line at {size}").format(
+        requests=fmt.count(requests), size=line
+    )
     longest = state.limits.max_context if state.limits else None
-    fits = f"Fits up to {fmt.count(longest)} tokens. " if longest else ""
-    return name, f"{state.sizing.verdict.headline}. {fits}Left and right move the plan."
+    sentences = [f"{state.sizing.verdict.headline}."]
+    if longest:
+        sentences.append(tr("Fits up to {tokens} tokens.").format(tokens=fmt.count(longest)))
+    sentences.append(tr("Left and right move the plan."))
+    return name, " ".join(sentences)
 
 
 def margin_grid(found: MarginTable, unit: UnitSystem) -> Grid:
     """The map in figures: margins, requests down and contexts across."""
     return Grid(
-        f"At once, {unit.value}",
+        tr("At once, {unit}").format(unit=unit.value),
         tuple(fmt.count(tokens) for tokens in found.contexts),
         tuple(fmt.count(requests) for requests in found.requests),
         tuple(
             tuple(
-                "unknown" if isnan(m) else fmt.margin(int(m), unit).rpartition(" ")[0] for m in row
+                tr("unknown") if isnan(m) else fmt.margin(int(m), unit).rpartition(" ")[0]
+                for m in row
             )
             for row in found.margins
         ),
@@ -229,9 +258,9 @@ def curve_grid(found: Curve, rank: int, unit: UnitSystem) -> Grid:
     ranks = [_rank(found, index, rank) for index in indexes]
     regions = [r for r in reversed(STACK_ORDER) if any(k and drawn_bytes(k, r) for k in ranks)]
     return Grid(
-        f"Region, {unit.value}",
+        tr("Region, {unit}").format(unit=unit.value),
         tuple(fmt.count(found.contexts[index]) for index in indexes),
-        ("Load line", *(region.label for region in regions)),
+        (tr("Load line"), *(region.label for region in regions)),
         (
             tuple(
                 fmt.size_number(k.slot.device.allocatable.likely_bytes, unit) if k else fmt.DASH

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.words import tr
+from gui.kit import format as fmt
 from gui.sizing import present
 from gui.sizing.beside import sentences
 
@@ -18,14 +20,28 @@ def markdown(state: State) -> str:
     budget = state.sizing.budget
     words = present.verdict(state)
     plan = budget.deployment
-    where = f"{escaped(state.model.id)} on {present.where(state)}"
+    where = tr("{model} on {device}").format(
+        model=escaped(state.model.id), device=present.where(state)
+    )
     runtime = f"{plan.runtime} {plan.runtime_version or ''}".strip()
-    tokens = f"{plan.concurrency} × {state.context or 0:,} tokens"
+    tokens = tr("{count} × {context} tokens").format(
+        count=fmt.count(plan.concurrency), context=fmt.count(state.context or 0)
+    )
     lines = [f"**{words.headline}**", "", f"{where}; {runtime}, {tokens}. {words.detail}"]
     lines += [escaped(told) for told in sentences(state.beside, state.unit)]
     for rank in range(len(budget.ranks)):
-        title = f"Rank {rank}, {state.unit.value}" if len(budget.ranks) > 1 else state.unit.value
-        lines += ["", f"| Region | {title} | Low – high | Least | Basis | How it is worked out |"]
+        title = state.unit.value
+        if len(budget.ranks) > 1:
+            title = tr("Rank {rank}, {unit}").format(rank=rank, unit=title)
+        heads = (
+            tr("Region"),
+            title,
+            tr("Low – high"),
+            tr("Least"),
+            tr("Basis"),
+            tr("How it is worked out"),
+        )
+        lines += ["", f"| {' | '.join(heads)} |"]
         lines.append("|---|---:|---:|---:|---|---|")
         for row in present.region_rows(budget, rank, state.unit, side_by_side=False):
             cells = (row.label, row.size, row.span, row.least, row.basis, row.note)

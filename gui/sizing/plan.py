@@ -10,6 +10,7 @@ from engine.devices import catalogue
 from engine.runtimes import foreign, registry
 from engine.runtimes.loading import in_words, loaded
 from engine.runtimes.own_context import has_own_context
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -111,20 +112,28 @@ def adapted(plan: Plan, model: Model) -> tuple[Plan, tuple[str, ...]]:
     notes: list[str] = []
     if model.is_gguf and registry.family(deployment.runtime) != GGUF_RUNTIME:
         label = registry.get(GGUF_RUNTIME).label
-        notes.append(f"Runtime set to {label}, which reads GGUF files.")
+        notes.append(tr("Runtime set to {runtime}, which reads GGUF files.").format(runtime=label))
         plan = with_runtime(plan, GGUF_RUNTIME, None, model)
         deployment = plan.deployment
     runtime = registry.get(deployment.runtime)
     if deployment.weight_format not in runtime.weight_formats(model):
         auto = _auto_label(runtime, model)
-        notes.append(f"{model.id} can't be loaded as {deployment.weight_format}: {auto}.")
+        notes.append(
+            tr("{model} can't be loaded as {format}: {default}.").format(
+                model=model.id, format=deployment.weight_format, default=auto
+            )
+        )
         deployment = deployment.with_(weight_format="auto")
     if plan.assumes_context:
         # Not the model's: what is cut for it is said below.
         deployment = assuming_context(plan.with_(deployment=deployment), None).deployment
     longest = model.spec.max_position_embeddings
     if longest and deployment.max_model_len and deployment.max_model_len > longest:
-        notes.append(f"Context set to {longest:,}, the most this model takes.")
+        notes.append(
+            tr("Context set to {tokens}, the most this model takes.").format(
+                tokens=grouped(longest)
+            )
+        )
         deployment = deployment.with_(max_model_len=longest)
     return plan.with_(deployment=deployment), tuple(notes)
 
@@ -180,7 +189,7 @@ def kv_choices(runtime: Runtime, model: Model, resolved: str) -> tuple[tuple[str
     own = model.spec.kv_cache_dtype or model.spec.dtype
     auto = format_label(own if resolved == "auto" else resolved)
     offered = [(format_label(key), key) for key in runtime.kv_cache_dtypes if key != "auto"]
-    return ((f"{auto}, default", "auto"), *offered)
+    return ((tr("{format}, default").format(format=auto), "auto"), *offered)
 
 
 _WORDS = {
@@ -188,7 +197,7 @@ _WORDS = {
     "float16": "FP16",
     "float32": "FP32",
     "float8_e4m3fn": "FP8 E4M3",
-    "mixed": "Mixed",
+    "mixed": tr_later("Mixed"),
 }
 _SMALL_WORDS = frozenset({"per", "head"})
 
@@ -196,7 +205,7 @@ _SMALL_WORDS = frozenset({"per", "head"})
 def format_label(key: str) -> str:
     """A format or dtype as people write it: ``BF16``, ``FP8 block``, ``AWQ INT4``, ``Q8_0``."""
     if key in _WORDS:
-        return _WORDS[key]
+        return tr(_WORDS[key])
     if key != key.lower():
         return key
     if key.lstrip("i").startswith("q") and key.lstrip("i")[1:2].isdigit():

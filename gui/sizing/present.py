@@ -39,7 +39,7 @@ ICONS = {
     Fit.DOES_NOT_FIT: "x",
     Fit.UNKNOWN: "circle-help",
 }
-_BARE_FIGURE = re.compile(r"\b\d+\.\d\d\b(?! (?:GiB|GB|MiB|MB))")
+_BARE_FIGURE = re.compile(r"\b\d+[.,]\d\d\b(?! (?:GiB|GB|MiB|MB))")
 _WRITTEN_SMALL = ("psutil", "llama.cpp", "ik_llama.cpp", "llamafile", "vLLM", "mlx")
 
 
@@ -87,7 +87,7 @@ class Words:
 def verdict(state: State) -> Words:
     """The verdict in force; or what keeps the plan from having one."""
     if state.problem:
-        headline = "This plan can’t be worked out"
+        headline = tr("This plan can’t be worked out")
         return Words("over", "triangle-alert", headline, state.problem)
     if state.sizing is None and state.awaited:
         headline = tr("Not sized: its model isn’t here")
@@ -98,14 +98,13 @@ def verdict(state: State) -> Words:
     found = state.sizing.verdict
     if state.unit is not UnitSystem.BINARY:
         found = judge(state.sizing.budget, state.unit)
-    margin = fmt.exact_bytes(abs(found.margin_bytes))
-    side = "to spare" if found.margin_bytes >= 0 else "over"
+    margin = tr("{size} to spare") if found.margin_bytes >= 0 else tr("{size} over")
     own = Words(
         COLORS[found.outcome],
         ICONS[found.outcome],
         found.headline,
         _capital(found.detail),
-        f"{margin} {side}",
+        margin.format(size=fmt.exact_bytes(abs(found.margin_bytes))),
     )
     return _together(state, own, found.outcome) if state.beside else own
 
@@ -155,26 +154,30 @@ def title(model: Model) -> str:
 
 def subtitle(model: Model) -> str:
     """Organisation, parameters and revision."""
-    organisation = model.id.rsplit("/", 1)[0] if "/" in model.id else model.source
-    revision = f"revision {model.revision[:7]}" if model.revision else ""
-    words = (organisation, f"{fmt.parameters(model.parameters)} parameters", revision)
+    organisation = model.id.rsplit("/", 1)[0] if "/" in model.id else tr(model.source)
+    words = [organisation, tr("{n} parameters").format(n=fmt.parameters(model.parameters))]
+    if model.revision:
+        words.append(tr("revision {revision}").format(revision=model.revision[:7]))
     return "  ".join(filter(None, words))
 
 
 def subtitle_details(model: Model) -> str:
     """The exact figures behind the subtitle."""
-    lines = [f"{fmt.count(model.parameters)} parameters", f"from {model.source}"]
+    lines = [
+        tr("{n} parameters").format(n=fmt.count(model.parameters)),
+        tr("from {source}").format(source=tr(model.source)),
+    ]
     if model.revision:
-        lines.append(f"revision {model.revision}")
+        lines.append(tr("revision {revision}").format(revision=model.revision))
     return "\n".join(lines)
 
 
 def where(state: State) -> str:
     """``RTX 4090, this computer``."""
     machine = state.machine or state.here
-    here = "this computer" if machine.is_here else "not this computer"
+    here = tr("this computer") if machine.is_here else tr("not this computer")
     if machine.slots[0].device.source.startswith("recording "):
-        here = "recorded"
+        here = tr("recorded")
     return f"{device_name(state)}, {here}"
 
 
@@ -193,7 +196,9 @@ def rank_names(budget: Budget) -> tuple[str, ...]:
     slots = [rank.slot for rank in budget.ranks]
     mixed = any(slot.device.kind is not DeviceKind.HOST for slot in slots)
     return tuple(
-        "Host" if mixed and rank.slot.device.kind is DeviceKind.HOST else f"Rank {rank.rank}"
+        tr("Host")
+        if mixed and rank.slot.device.kind is DeviceKind.HOST
+        else tr("Rank {rank}").format(rank=rank.rank)
         for rank in budget.ranks
     )
 
@@ -228,7 +233,9 @@ def _row(
     absent = max(drawn, found.estimate.high_bytes) == 0
     shown = rank.needed if is_grown else found.estimate
     left = fmt.size_number(found.estimate.likely_bytes, unit)
-    note = f"Needed by the plan; {left} are left for it" if is_grown else found.note
+    note = found.note
+    if is_grown:
+        note = tr("Needed by the plan; {size} are left for it").format(size=left)
     bound = bound_words(budget, region, shown)
     return RegionRow(
         region=region,
@@ -241,7 +248,7 @@ def _row(
         basis="" if absent else shown.basis.word,
         note=_in_words(note, unit),
         is_absent=absent,
-        exact=f"{bound} {fmt.exact_bytes(drawn)}".strip().capitalize(),
+        exact=_capital(f"{bound} {fmt.exact_bytes(drawn)}".strip()),
         per_rank=tuple(_number(r, region, unit) for r in ranks),
     )
 
@@ -250,7 +257,9 @@ def _in_words(note: str, unit: UnitSystem) -> str:
     """The note; where it has bare figures, they are in GiB, as the heading usually says."""
     words = _capital(note)
     is_foreign = unit is not UnitSystem.BINARY and _BARE_FIGURE.search(note)
-    return f"{words} (in {UnitSystem.BINARY.value})" if is_foreign else words
+    if is_foreign:
+        return tr("{note} (in {unit})").format(note=words, unit=UnitSystem.BINARY.value)
+    return words
 
 
 def _capital(text: str) -> str:
@@ -268,7 +277,7 @@ def _number(rank: RankBudget, region: Region, unit: UnitSystem) -> str:
 def _span(estimate: Estimate, unit: UnitSystem) -> str:
     if estimate.high_bytes == 0 or estimate.basis is Basis.SETTING:
         return ""
-    return fmt.size_range(estimate.low_bytes, estimate.high_bytes, unit) or "exact"
+    return fmt.size_range(estimate.low_bytes, estimate.high_bytes, unit) or tr("exact")
 
 
 def _least(found: RegionBudget, unit: UnitSystem, *, absent: bool) -> str:
@@ -283,12 +292,14 @@ def _load_line(rank: RankBudget, unit: UnitSystem, ranks: tuple[RankBudget, ...]
     total = fmt.size(rank.slot.device.total_bytes, unit)
     plan = sum(drawn_bytes(rank, region) for region in Region)
     over = plan - line.likely_bytes
-    note = f"What programs can get of {total}"
+    note = tr("What programs can get of {total}").format(total=total)
     if over > 0:
-        note = f"{fmt.size(over, unit)} less than the plan's {fmt.size_number(plan, unit)}"
+        note = tr("{size} less than the plan's {plan}").format(
+            size=fmt.size(over, unit), plan=fmt.size_number(plan, unit)
+        )
     return RegionRow(
         region=None,
-        label="Load line",
+        label=tr("Load line"),
         size=fmt.size_number(line.likely_bytes, unit),
         span=_span(line, unit),
         least=fmt.size_number(least, unit) if least else fmt.DASH,
@@ -308,20 +319,22 @@ def facts(state: State) -> tuple[Fact, Fact]:
     context = state.context
     longest = state.limits.max_context if state.limits else None
     most = state.limits.max_concurrency if state.limits else None
-    each = f", {fmt.count(context)} each" if context else ""
+    of_each = tr("Most at once")
+    if context:
+        of_each = tr("Most at once, {tokens} each").format(tokens=fmt.count(context))
     return (
         Fact(
-            f"Longest context, {fmt.count(deployment.concurrency)} at once",
-            "Longest context",
+            tr("Longest context, {n} at once").format(n=fmt.count(deployment.concurrency)),
+            tr("Longest context"),
             fmt.count(longest) if longest is not None else fmt.DASH,
-            "tokens",
-            "The longest context that still fits with this many requests at once",
+            tr("tokens"),
+            tr("The longest context that still fits with this many requests at once"),
         ),
         Fact(
-            f"Most at once{each}",
-            "Most at once",
+            of_each,
+            tr("Most at once"),
             fmt.count(most) if most is not None else fmt.DASH,
-            "request" if most == 1 else "requests",
-            "The most requests that still fit at this context",
+            tr_count("request", "requests", most or 0),
+            tr("The most requests that still fit at this context"),
         ),
     )

@@ -9,7 +9,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtGui import QBrush, QColor, QFont
 from typing_extensions import override
 
-from engine.words import tr
+from engine.words import tr, tr_later
 from gui.kit import terms
 
 if TYPE_CHECKING:
@@ -64,20 +64,20 @@ def columns(unit: str, ranks: tuple[str, ...]) -> tuple[Column, ...]:
     """The columns for one rank (no names), or for several side by side, under their names."""
     if ranks:
         sizes = tuple(_rank_column(rank, name) for rank, name in enumerate(ranks))
-        head = Column("region", f"Region, {unit}", lambda r: r.label)
+        head = Column("region", tr("Region, {unit}").format(unit=unit), lambda r: r.label)
         tail = (
-            Column("least", "Least", lambda r: r.least, is_number=True),
-            Column("basis", "Basis", lambda r: r.basis),
-            Column("note", "How it is worked out", lambda r: r.note),
+            Column("least", tr("Least"), lambda r: r.least, is_number=True),
+            Column("basis", tr("Basis"), lambda r: r.basis),
+            Column("note", tr("How it is worked out"), lambda r: r.note),
         )
         return (head, *sizes, *tail)
     return (
-        Column("region", "Region", lambda r: r.label),
+        Column("region", tr("Region"), lambda r: r.label),
         Column("size", unit, lambda r: r.size, is_number=True, is_strong=True),
-        Column("span", "Low \N{EN DASH} high", lambda r: r.span, is_number=True),
-        Column("least", "Least", lambda r: r.least, is_number=True),
-        Column("basis", "Basis", lambda r: r.basis),
-        Column("note", "How it is worked out", lambda r: r.note),
+        Column("span", tr("Low – high"), lambda r: r.span, is_number=True),
+        Column("least", tr("Least"), lambda r: r.least, is_number=True),
+        Column("basis", tr("Basis"), lambda r: r.basis),
+        Column("note", tr("How it is worked out"), lambda r: r.note),
     )
 
 
@@ -197,7 +197,7 @@ class RegionsModel(QAbstractTableModel):
             return "\n".join(filter(None, (tr(terms.REGIONS[row.region]), row.note)))
         if column.key in ("note", "region"):
             return row.note
-        return _EXPLAINED.get(column.key, "")
+        return tr(_EXPLAINED.get(column.key, ""))
 
     @staticmethod
     def _color(row: RegionRow, column: Column) -> str:
@@ -220,16 +220,16 @@ class RegionsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return column.alignment
         if role == Qt.ItemDataRole.ToolTipRole:
-            return _EXPLAINED.get(column.key, "")
+            return tr(_EXPLAINED.get(column.key, ""))
         return None
 
 
 _TOTALS = frozenset({"region", "size", "least", "rank"})
 """Columns in which the load line is the sum."""
 _EXPLAINED = {
-    "size": "What the runtime will hold, most likely",
-    "span": "Between these two the figure lies, as far as measured records tell",
-    "least": "The least that the architecture needs; the rest is the runtime's reserve",
-    "basis": "How the figure is known",
-    "rank": "What this rank will hold, most likely",
+    "size": tr_later("What the runtime will hold, most likely"),
+    "span": tr_later("Between these two the figure lies, as far as measured records tell"),
+    "least": tr_later("The least that the architecture needs; the rest is the runtime's reserve"),
+    "basis": tr_later("How the figure is known"),
+    "rank": tr_later("What this rank will hold, most likely"),
 }

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.words import tr, tr_later
 from gui.kit.controls import ElidedLabel, label, running_text
 from gui.kit.progress import ProgressLine
 from gui.kit.verdict_parts import VerdictMark
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _WIDTH = 640
 _FRAME = 48
 """What the frame of a window takes of the screen's height."""
-_PURPOSE = (
+_PURPOSE = tr_later(
     "The model is built without weights, on PyTorch’s meta device and in a process of its own, "
     "and its parameters are counted. Nothing is downloaded, and no code of the repository is run."
 )
@@ -42,7 +43,7 @@ class VerifyDialog(QDialog):
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("verify dialog")
-        self.setWindowTitle("Verify the parameters")
+        self.setWindowTitle(tr("Verify the parameters"))
         self._theme = theme
         self._shown: Shown | None = None
         self._title = ElidedLabel("title", name="verify title")
@@ -57,8 +58,8 @@ class VerifyDialog(QDialog):
         self.table = VerifyTable()
         self.doubts = running_text("small")
         self.doubts.setObjectName("verify doubts")
-        self.choose = QPushButton("Choose Python…")
-        self.choose.setToolTip("Name a Python that has torch and transformers")
+        self.choose = QPushButton(tr("Choose Python…"))
+        self.choose.setToolTip(tr("Name a Python that has torch and transformers"))
         self.copy = QPushButton()
         self.end = QPushButton()
         self._build()
@@ -68,7 +69,7 @@ class VerifyDialog(QDialog):
         self.set_theme(theme)
 
     def _build(self) -> None:
-        purpose = label(_PURPOSE, "small")
+        purpose = label(tr(_PURPOSE), "small")
         purpose.setWordWrap(True)
         said = QVBoxLayout()
         said.setSpacing(1)
@@ -124,7 +125,7 @@ class VerifyDialog(QDialog):
         self._mark.show_mark(self._theme, shown.color, shown.picture)
         self.headline.setText(shown.headline)
         self.detail.setText(shown.detail)
-        self.python.set_text(f"With {shown.python}")
+        self.python.set_text(tr("With {python}").format(python=shown.python))
         self.python.setVisible(bool(shown.python))
         self.table.show_rows(shown.rows)
         self.doubts.setText("\n".join(shown.doubts))
@@ -132,7 +133,7 @@ class VerifyDialog(QDialog):
         self._progress.set_busy(shown.is_busy)
         self.copy.setEnabled(bool(shown.copied))
         self.copy.setText(shown.copy_label)
-        self.end.setText("Cancel" if shown.is_busy else "Close")
+        self.end.setText(tr("Cancel") if shown.is_busy else tr("Close"))
         self.setAccessibleDescription(f"{shown.headline} {shown.detail}")
         self._make_room()
 
@@ -146,7 +147,7 @@ class VerifyDialog(QDialog):
         self.resize(width, height)
 
     def _on_choose(self) -> None:
-        dialog = QFileDialog(self, "Choose a Python")
+        dialog = QFileDialog(self, tr("Choose a Python"))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         # A virtual environment's Python is a link; what it points to lacks the environment.
         dialog.setOption(QFileDialog.Option.DontResolveSymlinks)

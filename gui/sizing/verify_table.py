@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.words import tr
 from gui.sizing.verify_words import HEADINGS
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class VerifyTable(QTableWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(0, len(HEADINGS), parent)
         self.setObjectName("verified classes")
-        self.setAccessibleName("Parameters by class: counted here and built")
+        self.setAccessibleName(tr("Parameters by class: counted here and built"))
         self._theme: Theme | None = None
         self._delegate = _RowDelegate(self)
         self.setItemDelegate(self._delegate)
@@ -91,7 +92,7 @@ class VerifyTable(QTableWidget):
             f"QHeaderView::section:last {{ padding-right: {_EDGE}px; }}"
         )
         for place, heading in enumerate(HEADINGS):
-            item = QTableWidgetItem(heading)
+            item = QTableWidgetItem(tr(heading))
             item.setTextAlignment(_RIGHT if place else _LEFT)
             self.setHorizontalHeaderItem(place, item)
 
@@ -135,7 +136,7 @@ class VerifyTable(QTableWidget):
         metrics = QFontMetrics(self._theme.font("table.strong.num"))
         head = QFontMetrics(self._theme.font("small.strong"))
         texts = [row.cells[1] for row in rows] + [row.cells[2] for row in rows]
-        least = max(head.horizontalAdvance(heading) for heading in HEADINGS)
+        least = max(head.horizontalAdvance(tr(heading)) for heading in HEADINGS)
         width = max(least, *(metrics.horizontalAdvance(text) for text in texts)) + 4 * _GAP
         for place in range(1, len(HEADINGS)):
             self.horizontalHeader().resizeSection(place, width)

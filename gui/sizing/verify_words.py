@@ -9,6 +9,7 @@ from engine.architecture.spec import ModuleClass, Subject
 from engine.contract.verify import outcome, remark
 from engine.errors import VerifyError
 from engine.text import printable
+from engine.words import tr, tr_later
 from gui.kit import format as fmt
 from gui.kit.messages import details, sentence
 from gui.sizing.markdown import escaped
@@ -19,9 +20,27 @@ if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.verify.meta import Verification
 
-HEADINGS = ("Module class", "Counted here", "Built", "Difference")
+HEADINGS = (
+    tr_later("Module class"),
+    tr_later("Counted here"),
+    tr_later("Built"),
+    tr_later("Difference"),
+)
 INSTALL = "pip install torch transformers"
-_WORDS = {ModuleClass.LM_HEAD: "LM head", ModuleClass.MLP: "MLP", ModuleClass.MTP: "MTP"}
+_CLASSES = {
+    ModuleClass.EMBEDDING: tr_later("Embedding"),
+    ModuleClass.LM_HEAD: tr_later("LM head"),
+    ModuleClass.ATTENTION: tr_later("Attention"),
+    ModuleClass.MLP: tr_later("MLP"),
+    ModuleClass.EXPERTS: tr_later("Experts"),
+    ModuleClass.SHARED_EXPERTS: tr_later("Shared experts"),
+    ModuleClass.ROUTER: tr_later("Router"),
+    ModuleClass.NORM: tr_later("Norm"),
+    ModuleClass.VISION: tr_later("Vision"),
+    ModuleClass.AUDIO: tr_later("Audio"),
+    ModuleClass.MTP: tr_later("MTP"),
+    ModuleClass.OTHER: tr_later("Other"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +76,25 @@ class Shown:
     python: str = ""
     """The Python that builds."""
     copied: str = ""
-    copy_label: str = "Copy table"
+    copy_label: str = ""
     is_busy: bool = False
 
 
 def looking(model: Model, python: str) -> Shown:
     """Before a Python is found; ``python`` was chosen, or is empty."""
     ours = model.spec.parameters_by_class()
+    where = tr("In the Pythons of this computer.")
+    if python:
+        where = tr("In {python}.").format(python=printable(python))
     return Shown(
-        title=f"Verify {_title(model)}",
+        title=tr("Verify {model}").format(model=_title(model)),
         color="accent",
         picture="search",
-        headline="Looking for PyTorch and transformers…",
-        detail=f"In {printable(python)}." if python else "In the Pythons of this computer.",
+        headline=tr("Looking for PyTorch and transformers…"),
+        detail=where,
         rows=_rows(ours, None),
         doubts=_doubts(tuple(d.reason for d in model.spec.doubts if d.subject is Subject.WEIGHTS)),
+        copy_label=tr("Copy table"),
         is_busy=True,
     )
 
@@ -81,26 +104,29 @@ def building(before: Shown, python: str) -> Shown:
     return replace(
         before,
         picture="activity",
-        headline="Building the model without weights…",
-        detail="Importing PyTorch and transformers alone takes some seconds.",
+        headline=tr("Building the model without weights…"),
+        detail=tr("Importing PyTorch and transformers alone takes some seconds."),
         python=printable(python),
     )
 
 
 def verified(before: Shown, found: Verification) -> Shown:
     """Both counts side by side."""
+    built = tr("Built as {name} by transformers {transformers} and torch {torch}. {remark}").format(
+        name=found.model_class,
+        transformers=found.transformers,
+        torch=found.torch,
+        remark=remark(found),
+    )
     shown = replace(
         before,
         color="fits" if found.agrees else "over",
         picture="check" if found.agrees else "triangle-alert",
         headline=outcome(found),
-        detail=printable(
-            f"Built as {found.model_class} by transformers {found.transformers} "
-            f"and torch {found.torch}. {remark(found)}".rstrip()
-        ),
+        detail=printable(built.rstrip()),
         rows=_rows(found.ours, found.built),
         doubts=_doubts(found.doubts),
-        copy_label="Copy table",
+        copy_label=tr("Copy table"),
         is_busy=False,
     )
     return replace(shown, copied=_markdown(shown, found.model))
@@ -112,21 +138,23 @@ def trouble(before: Shown, error: BaseException, python: str) -> Shown:
         before,
         color="tight",
         picture="triangle-alert",
-        headline="The model could not be built.",
+        headline=tr("The model could not be built."),
         detail=sentence(error),
         copied=details(error),
-        copy_label="Copy details",
+        copy_label=tr("Copy details"),
         is_busy=False,
     )
     if not isinstance(error, VerifyError) or error.field != "python":
         return shown
-    shown = replace(shown, copied=INSTALL, copy_label="Copy command")
+    shown = replace(shown, copied=INSTALL, copy_label=tr("Copy command"))
     if python:
-        return replace(shown, headline="This Python cannot build it.")
+        return replace(shown, headline=tr("This Python cannot build it."))
     return replace(
         shown,
-        headline="PyTorch and transformers are needed for this.",
-        detail=f"No Python found here has both: {INSTALL}, then choose that Python.",
+        headline=tr("PyTorch and transformers are needed for this."),
+        detail=tr("No Python found here has both: {command}, then choose that Python.").format(
+            command=INSTALL
+        ),
     )
 
 
@@ -134,10 +162,10 @@ def _rows(
     ours: Mapping[ModuleClass, int], built: Mapping[ModuleClass, int] | None
 ) -> tuple[Row, ...]:
     sides = (ours, built or {})
-    total = _row("All", sum(ours.values()), None if built is None else sum(built.values()))
+    total = _row(tr("All"), sum(ours.values()), None if built is None else sum(built.values()))
     rows = [
         _row(
-            _WORDS.get(module, module.value.replace("_", " ").capitalize()),
+            tr(_CLASSES[module]),
             ours.get(module, 0),
             None if built is None else built.get(module, 0),
         )
@@ -158,7 +186,8 @@ def _row(label: str, ours: int, built: int | None) -> Row:
 
 
 def _doubts(reasons: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"Counted here is a bound: {printable(r).rstrip('.')}." for r in reasons)
+    text = tr("Counted here is a bound: {reason}.")
+    return tuple(text.format(reason=printable(tr(r)).rstrip(".")) for r in reasons)
 
 
 def _title(model: Model) -> str:
@@ -172,7 +201,7 @@ def _markdown(shown: Shown, model: str) -> str:
         f"{escaped(printable(model))}. {escaped(shown.detail)}",
         "",
     ]
-    lines += [f"| {' | '.join(HEADINGS)} |", "|---|---:|---:|---:|"]
+    lines += [f"| {' | '.join(tr(heading) for heading in HEADINGS)} |", "|---|---:|---:|---:|"]
     lines += [f"| {' | '.join(row.cells)} |" for row in shown.rows]
     if shown.doubts:
         lines += ["", *(escaped(doubt) for doubt in shown.doubts)]

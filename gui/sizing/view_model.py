@@ -14,6 +14,7 @@ from engine.fit.changes import changes
 from engine.fit.solve import limits
 from engine.runtimes.registry import RUNTIMES
 from engine.units import UnitSystem
+from engine.words import tr, tr_later
 from gui.kit.latest import LatestOnly
 from gui.kit.messages import sentence
 from gui.kit.throttle import Debounce
@@ -316,13 +317,13 @@ class SizingViewModel(QObject):
 def _as_labelled(words: str, field: str) -> str:
     """``words`` about a setting with the label of its control in place of its own name."""
     name = f"{field} = "
-    label = _LABELS.get(field)
+    label = tr(_LABELS.get(field, ""))
     return f"{label}: {words.removeprefix(name)}" if label and words.startswith(name) else words
 
 
 _LABELS = {
-    "max_model_len": "Context",
-    "concurrency": "At once",
-    "tensor_parallel_size": "Tensor parallel",
-    "pipeline_parallel_size": "Pipeline parallel",
+    "max_model_len": tr_later("Context"),
+    "concurrency": tr_later("At once"),
+    "tensor_parallel_size": tr_later("Tensor parallel"),
+    "pipeline_parallel_size": tr_later("Pipeline parallel"),
 }
