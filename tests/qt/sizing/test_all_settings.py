@@ -46,6 +46,7 @@ def test_that_a_runtime_offers_no_foreign_ones():
     [
         ("vllm", "max_num_batched_tokens", "32k", 32_768),
         ("vllm", "gpu_memory_utilization", "0.85", 0.85),
+        ("vllm", "gpu_memory_utilization", "0,85", 0.85),
         ("vllm", "enforce_eager", "on", True),
         ("vllm", "kv_cache_memory_bytes", "4 GiB", 4 * 2**30),
         ("llama.cpp", "n_gpu_layers", "-2", -2),
