@@ -15,6 +15,7 @@ from gui.browser import filters as f
 from gui.browser.arranged import Arranged
 from gui.browser.filters import ANY, UNKNOWN, Group, Span
 from gui.browser.listing import Sort
+from gui.browser.quants import quant_name
 from gui.browser.rows import Place, Row, Source
 
 if TYPE_CHECKING:
@@ -36,10 +37,11 @@ _WORDS: dict[Group, tuple[str, ...]] = {
     Group.FIT: f.FITS,
     Group.FORMAT: f.FORMATS,
     Group.ACCESS: f.ACCESS,
+    Group.QUANT: (UNKNOWN,),
     Group.AUTHOR: (UNKNOWN,),
     Group.LICENCE: (UNKNOWN,),
 }
-"""Groups of which a row has one choice; those of authors and licences grow as they are met."""
+"""Groups of which a row has one choice; those of the last three grow as they are met."""
 _BITS = {word: 1 << n for n, word in enumerate(f.TAKES)}
 _PLACES = {place: 1 << n for n, place in enumerate(Place)}
 _SORTED_BY = {
@@ -51,8 +53,8 @@ _SORTED_BY = {
     Sort.UPDATED: "updated",
     Sort.MARGIN: "margin",
 }
-_CODED = {Group.FORMAT: "format", Group.ACCESS: "access", Group.AUTHOR: "author",
-          Group.LICENCE: "licence", Group.FIT: "fit"}  # fmt: skip
+_CODED = {Group.FORMAT: "format", Group.QUANT: "quant", Group.ACCESS: "access",
+          Group.AUTHOR: "author", Group.LICENCE: "licence", Group.FIT: "fit"}  # fmt: skip
 _MEASURED = {
     Group.PARAMETERS: "parameters",
     Group.WEIGHTS: "weights",
@@ -166,6 +168,7 @@ class Columns:
         access = {None: UNKNOWN, False: f.OPEN, True: f.GATED}
         words: dict[Group, list[str]] = {
             Group.FORMAT: [f.format_class(r.weight_format) for r in rows],
+            Group.QUANT: [quant_name(r.weight_format) or UNKNOWN for r in rows],
             Group.ACCESS: [access[r.gated] for r in rows],
             Group.AUTHOR: [r.owner or UNKNOWN for r in rows],
             Group.LICENCE: [r.licence or UNKNOWN for r in rows],

@@ -128,6 +128,7 @@ class FilterColumn(Ground):
         self._unit = UnitSystem.BINARY
         self.parameters = RangeSlider(Group.PARAMETERS.value, f.PARAMETER_LIMITS, _parameters)
         self.weights = RangeSlider(Group.WEIGHTS.value, f.WEIGHT_LIMITS, self._bytes)
+        self.quant = Choice("quantisation")
         self.context = Choice("least context")
         self.updated = Choice("last change")
         self.author = Choice("author")
@@ -135,6 +136,7 @@ class FilterColumn(Ground):
         controls: dict[Group, QWidget] = {
             Group.PARAMETERS: self.parameters,
             Group.WEIGHTS: self.weights,
+            Group.QUANT: self.quant,
             Group.CONTEXT: self.context,
             Group.UPDATED: self.updated,
             Group.AUTHOR: self.author,
@@ -146,6 +148,7 @@ class FilterColumn(Ground):
         self._build()
         self.parameters.moved.connect(self._on_parameters)
         self.weights.moved.connect(self._on_weights)
+        self.quant.picked.connect(self._on_quant)
         self.context.picked.connect(self._on_context)
         self.updated.picked.connect(self._on_updated)
         self.author.picked.connect(self._on_author)
@@ -189,7 +192,7 @@ class FilterColumn(Ground):
             section.heading.setFont(theme.font("small"))
             for row in section.boxes:
                 row.set_theme(theme)
-        for choice in (self.context, self.updated, self.author, self.licence):
+        for choice in (self.quant, self.context, self.updated, self.author, self.licence):
             choice.setFont(theme.font("table"))
             choice.set_widths(80, WIDTH - 48)
             choice.setFixedHeight(theme.size("control"))
@@ -232,6 +235,9 @@ class FilterColumn(Ground):
                 section.heading.set_text(_span(group, filters.parameters, _parameters))
             case Group.WEIGHTS:
                 section.heading.set_text(_span(group, filters.weights, self._bytes))
+            case Group.QUANT:
+                offered = _offered(counts, filters.quant, tr("Any quantisation"))
+                self.quant.set_items(offered, filters.quant)
             case Group.CONTEXT:
                 tokens = tr("{number} tokens")
                 spans = ((tokens.format(number=tokens_short(n)), n) for n in f.CONTEXTS)
@@ -263,6 +269,9 @@ class FilterColumn(Ground):
 
     def _on_weights(self, span: Span) -> None:
         self._tell(self._filters.with_(weights=span))
+
+    def _on_quant(self, quant: object) -> None:
+        self._tell(self._filters.with_(quant=quant))
 
     def _on_context(self, least: object) -> None:
         self._tell(self._filters.with_(context=least))

@@ -26,6 +26,7 @@ class Group(StrEnum):
     PARAMETERS = tr_later("Parameters")
     WEIGHTS = tr_later("Stored weights")
     FORMAT = tr_later("Weight format")
+    QUANT = tr_later("Quantisation")
     CONTEXT = tr_later("Context at least")
     TAKES = tr_later("Takes in")
     ACCESS = tr_later("Access")
@@ -92,6 +93,8 @@ class Filters:
     """The day of the last change at least, as ``moment`` counts; 0 for any."""
     takes: frozenset[str] = frozenset()
     """What a model has to take in; all of it."""
+    quant: str = ""
+    """Name of the quantisation, as ``quant_name`` has it."""
     author: str = ""
     licence: str = ""
 
@@ -141,6 +144,7 @@ _FIELDS = {
     Group.CONTEXT: "context",
     Group.UPDATED: "since",
     Group.TAKES: "takes",
+    Group.QUANT: "quant",
     Group.AUTHOR: "author",
     Group.LICENCE: "licence",
 }

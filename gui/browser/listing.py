@@ -205,6 +205,7 @@ def _far(group: Group, row: Row, unit: UnitSystem) -> str:
         if row.context
         else "",
         Group.FORMAT: row.weight_format,
+        Group.QUANT: row.weight_format,
         Group.AUTHOR: row.owner,
         Group.LICENCE: row.licence,
         Group.ACCESS: tr("gated") if row.gated else "",

@@ -29,6 +29,7 @@ LOOSEN = {
     Group.PARAMETERS: tr_later("Any number of parameters"),
     Group.WEIGHTS: tr_later("Any stored size"),
     Group.FORMAT: tr_later("Any weight format"),
+    Group.QUANT: tr_later("Any quantisation"),
     Group.CONTEXT: tr_later("Any context"),
     Group.TAKES: tr_later("Whatever it takes in"),
     Group.ACCESS: tr_later("Open and gated"),

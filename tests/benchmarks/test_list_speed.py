@@ -35,7 +35,7 @@ def columns() -> Columns:
         return Row(
             f"{owner}/{name}", name, owner, lambda _token: None,
             parameters=chance.choice([None, chance.randrange(10**8, 10**12)]),
-            weight_format=chance.choice(["BF16", "FP8", "GGUF", "AWQ", ""]),
+            weight_format=chance.choice(["BF16", "FP8", "GGUF", "AWQ", "Q4_K_M", "MXFP4", ""]),
             context=chance.choice([None, 8192, 131072]),
             downloads=chance.randrange(10**7),
             gated=chance.choice([None, True, False]),
@@ -73,6 +73,7 @@ def test_that_100000_rows_are_filtered_and_sorted_within_50_ms(columns, note):
     strict = Filters(
         parameters=Span(10**9, 10**11), weights=Span(1, 10**11), context=8192,
         takes=frozenset({"Images"}), author="org1", licence="mit",
+        quant="AWQ",
     )  # fmt: skip
     orders = [quickest(columns, Wanted(ALL, sort), "") for sort in Sort]
     filters = [quickest(columns, Wanted(wanted), "") for wanted in (Filters(), strict)]

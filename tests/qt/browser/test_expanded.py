@@ -192,6 +192,9 @@ def test_that_author_licence_and_context_are_chosen_from_lists(view):
     toggle(view, "Licence: Unknown")
     assert {catalogue.find(k).licence for k in shown(view)} == {"mit"}
     pick(view, "licence", "Any licence")
+    pick(view, "quantisation", "MXFP4,")
+    assert {catalogue.find(k).weight_format for k in shown(view)} == {"mxfp4"}
+    pick(view, "quantisation", "Any quantisation")
     pick(view, "least context", "1M tokens")
     contexts = [catalogue.find(k).max_position_embeddings for k in shown(view)]
     assert contexts

@@ -11,6 +11,7 @@ from gui.browser.badges import badge_for
 from gui.browser.columns import Columns
 from gui.browser.filters import ALL, FORMATS, Filters, Group, Span, format_class
 from gui.browser.listing import Sort, Wanted
+from gui.browser.quants import quant_name
 from gui.browser.rows import BADGE_ROLE, Badge, Row, RowModel, parameters_short
 from gui.browser.sources import catalogue_row
 
@@ -197,6 +198,7 @@ UNKNOWN_IN = (
     (ALL.with_(parameters=Span(1, 4 * 10**9)), Group.PARAMETERS, ["a/small", "c/odd"]),
     (ALL.with_(weights=Span(1, 50 * GIB)), Group.WEIGHTS, ["b/Large", "c/odd"]),
     (ALL.with_only(Group.FORMAT, ["FP8"], FORMATS), Group.FORMAT, ["b/Large", "c/odd"]),
+    (ALL.with_(quant="FP8"), Group.QUANT, ["b/Large", "c/odd"]),
     (ALL.with_(context=100_000), Group.CONTEXT, ["b/Large", "c/odd"]),
     (ALL.with_(since=202501010000), Group.UPDATED, ["a/small", "b/Large"]),
     (ALL.with_(takes=frozenset({"Images"})), Group.TAKES, ["b/Large", "c/odd"]),
@@ -227,6 +229,7 @@ def test_that_each_choice_is_counted_among_what_the_other_filters_leave():
     }  # fmt: skip
     assert everything.counts(Group.TAKES) == {"Text": 2, "Images": 1, "Sound": 0, "Unknown": 1}
     assert everything.counts(Group.PARAMETERS) == {"Unknown": 1}
+    assert everything.counts(Group.QUANT) == {"Unknown": 1, "BF16": 1, "FP8": 1}
     assert everything.counts(Group.AUTHOR) == {"Unknown": 0, "a": 1, "b": 1, "c": 1}
     # What doesn't fit is hidden, and its own count says how many that are; the gated one is it.
     fitting = arranged()
@@ -276,6 +279,28 @@ def test_that_filters_which_only_together_keep_all_out_are_said_to_do_so():
 )  # fmt: skip
 def test_that_a_weight_format_is_of_one_class(label, kind):
     assert format_class(label) == kind
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("BF16", "BF16"), ("F16", "F16"), ("FP16", "F16"), ("F32", "F32"), ("FP8", "FP8"),
+        ("F8_E4M3", "FP8"), ("FBGEMM_FP8", "FP8"), ("MXFP8", "MXFP8"), ("MXFP4", "MXFP4"),
+        ("NVFP4", "NVFP4"), ("AWQ int4", "AWQ"), ("AWQ", "AWQ"), ("GPTQ int4-g32", "GPTQ"),
+        ("NF4 plain", "bitsandbytes"), ("BITSANDBYTES", "bitsandbytes"), ("INT8", "INT8"),
+        ("MLX 4bit-g32", "MLX 4 bit"), ("MLX mxfp4", "MLX MXFP4"), ("W4A16 g32", "W4A16"),
+        ("COMPRESSED-TENSORS", "compressed-tensors"), ("Q4_K_M", "Q4_K_M"), ("Q8_0", "Q8_0"),
+        ("IQ2_XXS", "IQ2_XXS"), ("MXFP4_MOE", "MXFP4_MOE"), ("SOMETHING-NEW", "SOMETHING-NEW"),
+    ],
+)  # fmt: skip
+def test_that_a_quantisation_goes_by_its_usual_name(label, name):
+    assert quant_name(label) == name
+
+
+@pytest.mark.parametrize("label", ["", "GGUF", "I8", "I32", "U32", "MIXED"])
+def test_that_what_does_not_tell_the_quantisation_is_not_taken_for_one(label):
+    # Several mixes lie in one GGUF repository, and 4-bit experts in bytes that are called I8.
+    assert quant_name(label) == ""
 
 
 @pytest.mark.parametrize(
