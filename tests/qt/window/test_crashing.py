@@ -125,7 +125,10 @@ def test_that_a_kill_and_an_orderly_end_leave_nothing_to_tell(begin, folder):
 def test_that_an_error_at_start_is_one_sentence_and_a_report_without_secrets(begin, folder):
     failed = begin("raise at start")
     assert failed.returncode == 70
-    assert failed.stderr.startswith("plimsoll: Something went wrong inside Plimsoll")
+    # Qt's offscreen platform may have said something of its own before.
+    ours = [line for line in failed.stderr.splitlines() if line.startswith("plimsoll: ")]
+    assert len(ours) == 1
+    assert ours[0].startswith("plimsoll: Something went wrong inside Plimsoll")
     assert "Traceback" not in failed.stderr
     assert "crash: True" in begin("close").stdout
     (text,) = _reports(folder)

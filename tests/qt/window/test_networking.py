@@ -159,8 +159,8 @@ def test_that_a_proxy_typed_by_hand_is_used(online, page, hub, qtbot):
         assert address.hasFocus()
         _type(qtbot, page, "proxy address", proxy.address)
         assert _try(qtbot, page)[0] == "The Hub can be reached"
-        _open(qtbot, online, "org/model")
-    assert online.model.state.model.id == "org/model"
+        online.browser.open("org/model")
+        qtbot.waitUntil(lambda: online.model.state.model.id == "org/model", timeout=20_000)
     assert ("GET", "http://hub.example/api/models?limit=1") in proxy.asked
 
 
