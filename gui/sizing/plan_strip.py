@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.runtimes import registry
-from engine.words import tr
+from engine.words import tr, tr_later
 from gui.kit import terms
 from gui.kit.controls import Choice, ElidedLabel, Ground
 from gui.kit.fields import TOKENS, NumberField, NumberKind
@@ -85,9 +85,9 @@ class PlanStrip(Ground):
         self.context.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
         self.slider.setObjectName("context slider")
         self.assumed = ContextChip(model)
-        self.at_once = _count_field("At once", 100_000, "at once")
-        self.tp = _count_field("Tensor parallel", 1024, "tensor parallel")
-        self.pp = _count_field("Pipeline parallel", 1024, "pipeline parallel")
+        self.at_once = _count_field(tr_later("At once"), 100_000, "at once")
+        self.tp = _count_field(tr_later("Tensor parallel"), 1024, "tensor parallel")
+        self.pp = _count_field(tr_later("Pipeline parallel"), 1024, "pipeline parallel")
         self.device = DeviceBox()
         self.device.setObjectName("device")
         self.device.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -97,10 +97,10 @@ class PlanStrip(Ground):
         self._connect()
 
     def _build(self) -> None:
-        self._add("Model", self.model_button)
-        self._add("Runtime", self.runtime)
-        self._add("Weights", self.weights)
-        self._add("KV cache", self.kv)
+        self._add(tr("Model"), self.model_button)
+        self._add(tr("Runtime"), self.runtime)
+        self._add(tr("Weights"), self.weights)
+        self._add(tr("KV cache"), self.kv)
         pair = QWidget()
         row = QHBoxLayout(pair)
         row.setContentsMargins(0, 0, 0, 0)
@@ -109,8 +109,8 @@ class PlanStrip(Ground):
         row.addWidget(self.context)
         row.addSpacing(4 - row.spacing())
         row.addWidget(self.assumed)
-        self._add("Context, tokens per request", pair, self.context)
-        self._add("At once", self.at_once)
+        self._add(tr("Context, tokens per request"), pair, self.context)
+        self._add(tr("At once"), self.at_once)
         pair = QWidget()
         row = QHBoxLayout(pair)
         row.setContentsMargins(0, 0, 0, 0)
@@ -122,10 +122,10 @@ class PlanStrip(Ground):
         row.addWidget(self.pp)
         self._parallel = pair
         self._add(f"TP {TIMES} PP", pair, self.tp)
-        self._add("Device", self.device)
-        self.slider.setAccessibleName("Context, tokens per request")
-        self.pp.setAccessibleName("Pipeline parallel size")
-        self.tp.setAccessibleName("Tensor parallel size")
+        self._add(tr("Device"), self.device)
+        self.slider.setAccessibleName(tr("Context, tokens per request"))
+        self.pp.setAccessibleName(tr("Pipeline parallel size"))
+        self.tp.setAccessibleName(tr("Tensor parallel size"))
         self.set_simple(simple=False)
 
     def _add(self, caption: str, control: QWidget, buddy: QWidget | None = None) -> None:
@@ -214,7 +214,8 @@ class PlanStrip(Ground):
         self.kv.set_widths(*self._widths("BF16", "BF16"))
         self.weights.set_widths(*self._widths("BF16", "MXFP4_MOE GGUF" if is_wide else "MXFP4_MOE"))
         device = "H100 SXM 80GB" if is_wide else "RTX 4090"
-        self.device.set_widths(*self._widths("RTX 409", f"{device}, not this computer", icon=26))
+        device = tr("{device}, {where}").format(device=device, where=tr("not this computer"))
+        self.device.set_widths(*self._widths("RTX 409", device, icon=26))
         self.slider.want_width(150 if is_wide else 76)
         self.assumed.set_bare(bare=not is_wide)
 

@@ -178,7 +178,7 @@ def where(state: State) -> str:
     here = tr("this computer") if machine.is_here else tr("not this computer")
     if machine.slots[0].device.source.startswith("recording "):
         here = tr("recorded")
-    return f"{device_name(state)}, {here}"
+    return tr("{device}, {where}").format(device=device_name(state), where=here)
 
 
 def device_name(state: State) -> str:

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.budget.model import Region
+from engine.words import tr
 from gui.kit.charts import inks
 from gui.kit.controls import ElidedLabel, Ground, Hairline, label, running_text
 from gui.sizing import explain, present
@@ -92,7 +93,7 @@ class RegionTable(QTableView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("regions")
-        self.setAccessibleName("Regions of memory")
+        self.setAccessibleName(tr("Regions of memory"))
         self._rows = RegionsModel(self)
         self._delegate = _RowDelegate(self)
         self._formula_wanted = True

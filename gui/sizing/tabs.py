@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.words import tr
 from gui.kit.controls import Ground, Hairline
 from gui.kit.icons import icon
 
@@ -123,7 +124,7 @@ class TabPanel(QWidget):
         super().__init__(parent)
         self.tabs = RoomTabs()
         self.tabs.setObjectName("tabs")
-        self.tabs.setAccessibleName("Explanations of the picture")
+        self.tabs.setAccessibleName(tr("Explanations of the picture"))
         self.stack = QStackedWidget()
         self.stack.setObjectName("pages")
         self._edge = Hairline()
@@ -253,7 +254,7 @@ class TabPanel(QWidget):
         self.setMinimumHeight(self.strip_height if only_strip else self.strip_height + 96)
 
     def _paint_fold(self) -> None:
-        name = "Open the tabs" if self._is_folded else "Fold the tabs"
+        name = tr("Open the tabs") if self._is_folded else tr("Fold the tabs")
         self._fold.setAccessibleName(name)
         self._fold.setToolTip(name)
         if self._theme is not None:

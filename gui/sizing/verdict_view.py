@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 from typing_extensions import override
 
 from engine.fit.verdict import Fit
+from engine.words import tr, tr_later
 from gui.kit.controls import ElidedLabel, Ground, Hairline, Segments, label
 from gui.kit.verdict_parts import MarginButton, VerdictMark
 from gui.kit.wrap import WrapRow
@@ -25,8 +26,10 @@ _NARROW = 950
 _BASELINE, _SAID = 132, 300
 _MOST_SAID = 700
 """What the words of the verdict have beside a rail in the smallest window."""
-_CAPTION = "What would fit"
-_HOPELESS = "No single change makes it fit: pick a larger device, more of them, or a smaller model"
+_CAPTION = tr_later("What would fit")
+_HOPELESS = tr_later(
+    "No single change makes it fit: pick a larger device, more of them, or a smaller model"
+)
 
 
 class FactView(QWidget):
@@ -82,7 +85,7 @@ class ChangesRow(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("changes")
-        self._caption = label(_CAPTION, "secondary")
+        self._caption = label(tr(_CAPTION), "secondary")
         self._buttons: list[ChangeButton] = []
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(44, 0, 0, 0)
@@ -110,7 +113,7 @@ class ChangesRow(QWidget):
             self._buttons.append(button)
             self._row.insertWidget(self._row.count() - 1, button)
         hopeless = state.limits is not None and not state.changes
-        self._caption.setText(_HOPELESS if hopeless else _CAPTION)
+        self._caption.setText(tr(_HOPELESS if hopeless else _CAPTION))
         self._fit()
 
     @override
@@ -148,10 +151,12 @@ class VerdictView(Ground):
         self.longest = FactView("longest context")
         self.most = FactView("most at once")
         self._between = Hairline(upright=True)
-        self.baseline = Segments("baseline", (("Now", False), ("Emptied", True)))
+        self.baseline = Segments("baseline", ((tr("Now"), False), (tr("Emptied"), True)))
         self.baseline.setToolTip(
-            "Now: beside what other programs hold on this computer. "
-            "Emptied: as if they were all closed."
+            tr(
+                "Now: beside what other programs hold on this computer. "
+                "Emptied: as if they were all closed."
+            )
         )
         self.baseline.picked.connect(self._on_baseline)
         self.changes = ChangesRow()

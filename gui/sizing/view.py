@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, Signal
 from PySide6.QtWidgets import QGraphicsOpacityEffect, QSplitter, QVBoxLayout, QWidget
 from typing_extensions import override
 
+from engine.words import tr
 from gui.kit.charts.picture import MemoryPicture
 from gui.kit.charts.scene import scene_for
 from gui.kit.controls import Choice, ElidedLabel, Ground, Hairline, set_role
@@ -64,11 +65,11 @@ class SizingView(Ground):
         self.regions = RegionsView()
         self._fades = tuple(_fade(part) for part in (self.picture, self.regions))
         self.tabs = TabPanel()
-        self.tabs.add_page("Regions", self.regions)
+        self.tabs.add_page(tr("Regions"), self.regions)
         self.fit_map = FitMapView(FitMapModel(model, model.runner, self), theme)
-        self.tabs.add_page("Fit map", self.fit_map)
+        self.tabs.add_page(tr("Fit map"), self.fit_map)
         self.rank = Choice("rank")
-        self.rank.setAccessibleName("Rank that is explained")
+        self.rank.setAccessibleName(tr("Rank that is explained"))
         self.rank.setVisible(False)
         self.tabs.add_tool(self.rank)
         self.tabs.add_tool(self.fit_map.tools)
@@ -149,7 +150,7 @@ class SizingView(Ground):
         self.regions.set_theme(theme)
         self.fit_map.set_theme(theme)
         self.tabs.set_theme(theme)
-        width = self.fontMetrics().horizontalAdvance("Rank 88") + 40
+        width = self.fontMetrics().horizontalAdvance(tr("Rank {rank}").format(rank=88)) + 40
         self.rank.set_widths(width, width)
 
     def show_state(self, state: State) -> None:
