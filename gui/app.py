@@ -18,6 +18,7 @@ from engine.devices import catalogue
 from engine.errors import PlimsollError, TelemetryError
 from engine.source.access import Access
 from engine.source.hub import HubClient
+from engine.words import tr
 from gui import example
 from gui.access import HubAccess
 from gui.adjoining import Adjoining
@@ -122,9 +123,9 @@ class App(QObject):
         self.view = SizingView(self.model, self.themes.current)
         self.compare = CompareViewModel(self.runner, here, self)
         self.compare_view = CompareView(self.compare)
-        self.view.tabs.add_page("Compare", self.compare_view, alone=True)
+        self.view.tabs.add_page(tr("Compare"), self.compare_view, alone=True)
         self.holds = HoldsView()
-        self.view.tabs.add_page("What holds it", self.holds)
+        self.view.tabs.add_page(tr("What holds it"), self.holds)
         self.browser = BrowserView(self.runner, self.hub, self.themes.current)
         self.window = MainWindow(application, self.browser, self.view, self._undo_actions())
         self._add_notices()

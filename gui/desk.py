@@ -113,8 +113,10 @@ class Desk(QObject):
         aside = self._app.store.set_aside
         if aside is not None:
             self._app.trouble.report_sentence(
-                f"The settings could not be read: they are as at the first start, and the old "
-                f"file is kept as {aside.name}."
+                tr(
+                    "The settings could not be read: they are as at the first "
+                    "start, and the old file is kept as {name}."
+                ).format(name=aside.name)
             )
         if not self._app.settings.welcome_closed and self._app.watch.replay is None:
             self._tell_found()
@@ -126,11 +128,13 @@ class Desk(QObject):
         slot = app.model.state.here.slots[0]
         count = len(catalogue.entries())
         is_host = slot.device.kind is DeviceKind.HOST
-        hint = " Pick a device to plan for a GPU." if is_host else ""
+        hint = tr(" Pick a device to plan for a GPU.") if is_host else ""
         app.welcome.tell(
             _found(slot, app.model.state.unit),
-            f"From {slot.device.source}. Nothing has been sent; "
-            f"the catalogue of {count} models came with the app.{hint}",
+            tr(
+                "From {source}. Nothing has been sent; the catalogue of "
+                "{count} models came with the app.{hint}"
+            ).format(source=tr(slot.device.source), count=count, hint=hint),
         )
 
     @Slot(object)
@@ -138,7 +142,11 @@ class Desk(QObject):
         """Say of the state what belongs to no room."""
         app, window = self._app, self._app.window
         name = present.title(state.model) if state.model else state.awaited or "Plimsoll"
-        on = f" on {present.device_name(state)}" if state.model else ""
+        on = (
+            tr(" on {device_name}").format(device_name=present.device_name(state))
+            if state.model
+            else ""
+        )
         if not window.is_covered:
             window.set_heading(f"{name}{on}")
         window.status_line.unit.set_current(state.unit)
@@ -220,7 +228,7 @@ class Desk(QObject):
 
     def _on_aged(self, age: str) -> None:
         if age:
-            self._app.window.status_line.sampling.tell(f"Last sample {age}")
+            self._app.window.status_line.sampling.tell(tr("Last sample {age}").format(age=age))
 
     def _stop_picking(self) -> bool:
         return self._app.adjoining.give_up()
@@ -293,8 +301,10 @@ def _found(slot: DeviceSlot, unit: UnitSystem) -> str:
     total, line = size(device.total_bytes, unit), size(device.allocatable.likely_bytes, unit)
     held = size(slot.foreign.likely_bytes, unit)
     if device.kind is DeviceKind.HOST:
-        return (
-            f"No GPU found: the plan is for this computer’s memory, {total}, {line} for programs, "
-            f"{held} in use."
-        )
-    return f"Found: {device.name}, {total} by the driver, {line} for programs, {held} in use."
+        return tr(
+            "No GPU found: the plan is for this computer’s memory, "
+            "{total}, {line} for programs, {held} in use."
+        ).format(total=total, line=line, held=held)
+    return tr("Found: {name}, {total} by the driver, {line} for programs, {held} in use.").format(
+        name=device.name, total=total, line=line, held=held
+    )

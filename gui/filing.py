@@ -36,7 +36,7 @@ _MODEL_FILES = tr_later(
     "Models and workspaces (*.json *.safetensors *.gguf *.plimsoll);;All files (*)"
 )
 _RECORDED = (".jsonl", ".jsonl.gz")
-_RECORDINGS = "Recordings (*.jsonl);;All files (*)"
+_RECORDINGS = tr_later("Recordings (*.jsonl);;All files (*)")
 
 
 class Filing(QObject):
@@ -52,8 +52,8 @@ class Filing(QObject):
     def _connect(self) -> None:
         app, commands = self._app, self._app.window.commands
         header = app.view.header
-        header.add_action_button(commands["record"], "circle-dot", "Record")
-        header.add_action_button(commands["report"], "file-text", "Report")
+        header.add_action_button(commands["record"], "circle-dot", tr("Record"))
+        header.add_action_button(commands["report"], "file-text", tr("Report"))
         commands["open"].triggered.connect(self._on_open)
         commands["open folder"].triggered.connect(self._on_open_folder)
         commands["by hand"].triggered.connect(self._on_by_hand)
@@ -65,9 +65,9 @@ class Filing(QObject):
         commands["about"].triggered.connect(self._on_about)
         app.watch.recording_changed.connect(self._on_recording_changed)
         app.watch.ended.connect(self._on_replay_ended)
-        self._open_button = app.note.add_button("Open")
+        self._open_button = app.note.add_button(tr("Open it"))
         self._open_button.clicked.connect(self._on_open_written)
-        app.welcome.add_button("Copy hardware report").clicked.connect(self._on_copy_hardware)
+        app.welcome.add_button(tr("Copy hardware report")).clicked.connect(self._on_copy_hardware)
         commands["measure"].triggered.connect(self._on_measure)
 
     def _ask(self, title: str, filters: str, taken: Callable[[str], None]) -> QFileDialog:
@@ -104,7 +104,7 @@ class Filing(QObject):
         self._ask(tr("Open a model or a workspace"), tr(_MODEL_FILES), self._on_selected).open()
 
     def _on_open_folder(self) -> None:
-        dialog = self._ask("Open a model's folder", "", self._on_selected)
+        dialog = self._ask(tr("Open a model's folder"), "", self._on_selected)
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.open()
 
@@ -133,7 +133,7 @@ class Filing(QObject):
         self._app.loader.load(lambda _: by_hand(measures), measures)
 
     def _on_open_recording(self) -> None:
-        self._ask("Open a recording", _RECORDINGS, self._on_recording_selected).open()
+        self._ask(tr("Open a recording"), tr(_RECORDINGS), self._on_recording_selected).open()
 
     def _on_recording_selected(self, name: str) -> None:
         self.play(Path(name))
@@ -147,20 +147,20 @@ class Filing(QObject):
             app.trouble.report(error)
             return
         self._take_machine()
-        self.tell(f"Playing {path.name}", "F5 returns to this computer.")
+        self.tell(tr("Playing {name}").format(name=path.name), tr("F5 returns to this computer."))
 
     def _on_replay_ended(self) -> None:
-        self.tell("The recording is over", "F5 returns to this computer.")
+        self.tell(tr("The recording is over"), tr("F5 returns to this computer."))
 
     def _on_record(self) -> None:
         app = self._app
         if app.watch.is_recording:
             path = app.watch.stop_recording()
             if path is not None:
-                self.tell(f"Recorded to {path}", written=path)
+                self.tell(tr("Recorded to {path}").format(path=path), written=path)
             return
         app.window.commands["record"].setChecked(False)
-        self.ask_where("Record to", _RECORDINGS, "memory.jsonl", self._on_record_to)
+        self.ask_where(tr("Record to"), tr(_RECORDINGS), "memory.jsonl", self._on_record_to)
 
     def _on_record_to(self, name: str) -> None:
         try:
@@ -171,16 +171,16 @@ class Filing(QObject):
     def _on_recording_changed(self) -> None:
         action = self._app.window.commands["record"]
         action.setChecked(self._app.watch.is_recording)
-        action.setText("Stop &recording" if self._app.watch.is_recording else "&Record")
+        action.setText(tr("Stop &recording") if self._app.watch.is_recording else tr("&Record"))
 
     def _on_report(self) -> None:
         state = self._app.model.state
         if state.model is None:
             return
         papers = sorted(PAGES, key=lambda page: page != self.paper)
-        filters = ";;".join(f"PDF, {page} (*.pdf)" for page in papers)
+        filters = ";;".join(tr("PDF, {page} (*.pdf)").format(page=page) for page in papers)
         suggested = f"{present.title(state.model)}.pdf"
-        self.ask_where("Export the report", filters, suggested, self._on_report_to)
+        self.ask_where(tr("Export the report"), filters, suggested, self._on_report_to)
 
     @property
     def paper(self) -> str:
@@ -198,7 +198,7 @@ class Filing(QObject):
         except (PlimsollError, OSError) as error:
             self._app.trouble.report(error)
             return
-        self.tell(f"Report written to {path}", written=path)
+        self.tell(tr("Report written to {path}").format(path=path), written=path)
 
     def write_report(self, path: Path) -> None:
         """Write the report on the plan in force.
@@ -213,7 +213,7 @@ class Filing(QObject):
 
         state = self._app.model.state
         if state.sizing is None or state.is_stale:
-            raise UsageError("There is no plan to report on yet: pick a model first.")
+            raise UsageError(tr("There is no plan to report on yet: pick a model first."))
         budget = state.sizing.budget
         deployment = state.plan.deployment
         found = state.limits or limits(budget.model, deployment, budget.machine)
@@ -245,7 +245,7 @@ class Filing(QObject):
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(markdown(self._app.model.state))
-        self.tell("Copied as Markdown")
+        self.tell(tr("Copied as Markdown"))
 
     def _on_copy_hardware(self) -> None:
         report = plain.to_dict(self._app.model.state.here)

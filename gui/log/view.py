@@ -132,7 +132,7 @@ class LogView(Ground):
         head.addWidget(self._about, 1)
         for text, picture, name in (
             (tr("Paste"), "clipboard", "paste a log"),
-            (tr("Open"), "folder", "open a log"),
+            (tr("Open…"), "folder", "open a log"),
         ):
             button = self._button(text, picture, name)
             button.setProperty("role", "flat")
