@@ -23,6 +23,8 @@ class AbsenceNotice(Notice):
 
     def __init__(self) -> None:
         super().__init__("absent models", "cloud", "accent")
+        # Without it there would be no way left to what the plan waits for.
+        self._cross.hide()
         self._button = self.add_button("")
         self._button.clicked.connect(self.wanted)
 

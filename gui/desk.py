@@ -142,13 +142,11 @@ class Desk(QObject):
         """Say of the state what belongs to no room."""
         app, window = self._app, self._app.window
         name = present.title(state.model) if state.model else state.awaited or "Plimsoll"
-        on = (
-            tr(" on {device_name}").format(device_name=present.device_name(state))
-            if state.model
-            else ""
-        )
+        if state.model or state.awaited:
+            words = tr("{model} on {device}")
+            name = words.format(model=name, device=present.device_name(state))
         if not window.is_covered:
-            window.set_heading(f"{name}{on}")
+            window.set_heading(name)
         window.status_line.unit.set_current(state.unit)
         window.commands[f"unit {state.unit.value}"].setChecked(True)
         window.commands["emptied" if state.plan.emptied else "now"].setChecked(True)

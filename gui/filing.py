@@ -79,6 +79,10 @@ class Filing(QObject):
         self._dialog = dialog
         return dialog
 
+    def ask_file(self, title: str, filters: str, taken: Callable[[str], None]) -> None:
+        """Ask for a file to read; ``taken`` is called with its name."""
+        self._ask(title, filters, taken).open()
+
     def ask_where(
         self, title: str, filters: str, suggested: str, taken: Callable[[str], None]
     ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
@@ -10,10 +11,14 @@ from PySide6.QtWidgets import QFileDialog
 from typing_extensions import override
 
 from engine.words import tr
+from gui.browser import shelf_file
 from gui.browser.rows import Source
 from gui.browser.shelf import Shelf
+from gui.kit.latest import LatestOnly
+from gui.kit.whole_file import write_whole
 
 if TYPE_CHECKING:
+    from engine.cancel import CancelToken
     from gui.app import App
     from gui.browser.view_model import BrowserViewModel
 
@@ -53,6 +58,11 @@ class Shelving(QObject):
         self._favourite = app.window.commands["favourite"]
         self._favourite.triggered.connect(self._on_favourite)
         app.window.commands["search folder"].triggered.connect(self._on_search_folder)
+        app.window.commands["export shelf"].triggered.connect(self._on_export)
+        app.window.commands["import shelf"].triggered.connect(self._on_import)
+        self._files = LatestOnly(app.runner, self)
+        self._files.succeeded.connect(self._on_file_done)
+        self._files.failed.connect(app.trouble.report)
         self._model.edited.connect(self._on_edited)
         self._model.changed.connect(self._on_changed)
         self._on_changed()
@@ -86,6 +96,43 @@ class Shelving(QObject):
         row = self._model.chosen_row
         if row is not None:
             self._model.set_favourite(row, not row.is_among(self._model.state.shelf.favourites))
+
+    def _on_export(self) -> None:
+        filters = tr("Favourites (*.json)")
+        self._app.filing.ask_where(
+            tr("Export favourites"), filters, "favourites.json", self._on_export_to
+        )
+
+    @Slot(str)
+    def _on_export_to(self, name: str) -> None:
+        path, text = Path(name), shelf_file.written(self._model.state.shelf)
+
+        def job(_token: CancelToken) -> tuple[Path, Shelf | None]:
+            write_whole(path, text)
+            return path, None
+
+        self._files.submit(job)
+
+    def _on_import(self) -> None:
+        filters = tr("Favourites (*.json);;All files (*)")
+        self._app.filing.ask_file(tr("Import favourites"), filters, self._on_import_from)
+
+    @Slot(str)
+    def _on_import_from(self, name: str) -> None:
+        path = Path(name)
+        self._files.submit(lambda _token: (path, shelf_file.read(path)))
+
+    @Slot(object)
+    def _on_file_done(self, done: tuple[Path, Shelf | None]) -> None:
+        path, found = done
+        if found is None:
+            self._app.filing.tell(tr("Favourites written to {name}").format(name=path.name))
+            return
+        near, far = shelf_file.near(found)
+        words = tr("import of {name}").format(name=path.name)
+        self._model.edit_shelf(words, shelf_file.merged(self._model.state.shelf, near))
+        hint = tr("Folders on other computers are left out: search them yourself.") if far else ""
+        self._app.filing.tell(tr("Favourites of {name} added").format(name=path.name), hint)
 
     def _on_search_folder(self) -> None:
         app = self._app

@@ -227,9 +227,9 @@ class Workspaces(QObject):
         words = tr("opening of {name}").format(name=path.name)
         self._app.model.undo_stack.push(_Replace(self, words, contents))
         self._show_looks(workspace)
-        self._app.filing.tell(
-            tr("Opened {name}").format(name=path.name), tr("Undo brings back what was here.")
-        )
+        if not found.absent:
+            opened = tr("Opened {name}").format(name=path.name)
+            self._app.filing.tell(opened, tr("Undo brings back what was here."))
 
     @Slot()
     def _on_new(self) -> None:

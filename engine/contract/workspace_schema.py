@@ -27,12 +27,15 @@ def schema(property_of: Callable[[Field], Schema]) -> Schema:
     settings = {name: property_of(BY_NAME[name]) for name in names}
     follows = "whether nobody chose the context, so that it follows the runtime"
     neighbour: dict[str, Schema] = {
-        "model": said(or_null({"anyOf": _models()}), "null where none was picked"),
-        "plan": _open(**settings),
+        "model": {"$ref": "#/$defs/model"},
+        "plan": {"$ref": "#/$defs/settings"},
         "context_assumed": said({"type": ["boolean", "null"]}, follows),
     }
-    other = _open(**neighbour) | {"required": ["plan"]}
-    others: Schema = {"type": "array", "items": other, "maxItems": workspace.MOST_BESIDE}
+    others: Schema = {
+        "type": "array",
+        "items": {"$ref": "#/$defs/neighbour"},
+        "maxItems": workspace.MOST_BESIDE,
+    }
     asked: dict[str, Schema] = neighbour | {
         "machine": _open(
             gpu=said(or_null(TEXT), "as in a request; null is the computer that opens the file"),
@@ -40,8 +43,11 @@ def schema(property_of: Callable[[Field], Schema]) -> Schema:
         ),
     }
     asked["with"] = said(or_null(others), "on the same machine, in order of start")
-    plan = _open(**asked) | {"required": ["plan"]}
-    compared: Schema = {"type": "array", "items": plan, "maxItems": workspace.MOST_COMPARED}
+    compared: Schema = {
+        "type": "array",
+        "items": {"$ref": "#/$defs/plan"},
+        "maxItems": workspace.MOST_COMPARED,
+    }
     units = [unit.value for unit in UnitSystem]
     body = _open(
         schema={"const": workspace.SCHEMA},
@@ -52,7 +58,13 @@ def schema(property_of: Callable[[Field], Schema]) -> Schema:
     )
     about = "What was asked, never what came out: a .plimsoll file. A null counts as not given."
     head: Schema = {"$schema": DIALECT, "title": workspace.SCHEMA, "description": about}
-    return {**head, **body, "required": ["schema", "plan", "unit"]}
+    parts: Schema = {
+        "settings": _open(**settings),
+        "model": said(or_null({"anyOf": _models()}), "null where none was picked"),
+        "neighbour": _open(**neighbour) | {"required": ["plan"]},
+        "plan": _open(**asked) | {"required": ["plan"]},
+    }
+    return {**head, **body, "required": ["schema", "plan", "unit"], "$defs": parts}
 
 
 def _models() -> list[Schema]:

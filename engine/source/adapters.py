@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import HubError, SourceError
 from engine.source import catalogue, local
-from engine.source.reference import is_hub_name
+from engine.source.reference import is_elsewhere, is_hub_name
 from engine.text import printable
 from engine.words import tr
 
@@ -72,7 +72,8 @@ def _found(name: str, place: Path | None, read: Read) -> RawModel | None:
     """The base on this computer; a path before the catalogue, and the Hub cache last."""
     if not name:
         return None
-    if place is not None:
+    # A name that leads to another computer is not looked up there.
+    if place is not None and not is_elsewhere(name):
         for path in (place / name, place.parent / name):
             with suppress(SourceError, OSError):
                 if path.is_dir() and not path.samefile(place):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from pathlib import PurePath
+from typing import TypeGuard
 
 from engine.errors import SourceError
 from engine.source.by_hand import Measures
@@ -63,11 +65,16 @@ def named(name: str, revision: str | None = None, file: str = "") -> Named:
     raise SourceError(tr("“{name}” is no name of a model.").format(name=printable(origin.text, 80)))
 
 
+def _is_commit(revision: str | None) -> TypeGuard[str]:
+    return bool(revision and re.fullmatch(r"[0-9a-f]{40}", revision))
+
+
 def label(origin: Origin) -> str:
     """What to call the model before it is read."""
     match origin:
         case Named():
-            return printable(origin.text, 200)
+            short = origin.revision[:7] if _is_commit(origin.revision) else origin.revision
+            return printable(replace(origin, revision=short).text, 200)
         case Located():
             return printable(origin.name or PurePath(origin.path).name or origin.path, 200)
         case Pasted():

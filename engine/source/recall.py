@@ -20,7 +20,7 @@ from engine.errors import SourceError
 from engine.source import catalogue, files
 from engine.source.by_hand import Measures, by_hand
 from engine.source.origin import Located, Named, Origin, Pasted
-from engine.source.reference import OllamaReference, PathReference, parse
+from engine.source.reference import OllamaReference, PathReference, is_elsewhere, parse
 from engine.source.resolve import resolve
 from engine.text import printable
 from engine.words import tr
@@ -110,7 +110,7 @@ def refuse_elsewhere(path: str) -> None:
         SourceError: it could, or it is no whole path here.
     """
     shown = printable(path, 80)
-    if re.match(r"[\\/]{2}", path):
+    if is_elsewhere(path):
         words = tr("{path} is on another computer: it is read only when you ask for it.")
         raise SourceError(words.format(path=shown))
     if not Path(path).is_absolute():

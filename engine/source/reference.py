@@ -101,6 +101,11 @@ def is_web_address(text: str) -> bool:
         return False
 
 
+def is_elsewhere(path: str) -> bool:
+    r"""Whether ``path`` leads to another computer (``\\host\share``) or a device."""
+    return path[:1] in {"/", "\\"} and path[1:2] in {"/", "\\"}
+
+
 def is_hub_name(text: str) -> bool:
     """Whether the Hub could have a model of this name, with or without an organisation."""
     return bool(_REPO.fullmatch(text)) and "--" not in text and ".." not in text

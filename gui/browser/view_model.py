@@ -122,17 +122,18 @@ class BrowserViewModel(QObject):
 
     def set_favourite(self, row: Row, kept: bool) -> None:  # noqa: FBT001 - a signal's argument
         """Keep ``row`` among the favourites, or no longer."""
-        self._edit(*favourite_turned(self.state.shelf, row, kept=kept))
+        self.edit_shelf(*favourite_turned(self.state.shelf, row, kept=kept))
 
     def forget(self, row: Row) -> None:
         """Take ``row`` out of what was opened last."""
-        self._edit(*forgotten(self.state.shelf, row))
+        self.edit_shelf(*forgotten(self.state.shelf, row))
 
     def set_folder(self, folder: str, *, searched: bool) -> None:
         """Search ``folder`` for models, or no longer."""
-        self._edit(*folder_turned(self.state.shelf, folder, searched=searched))
+        self.edit_shelf(*folder_turned(self.state.shelf, folder, searched=searched))
 
-    def _edit(self, words: str, shelf: Shelf) -> None:
+    def edit_shelf(self, words: str, shelf: Shelf) -> None:
+        """Keep ``shelf`` as the user's doing, which ``words`` name."""
         before = self.state.shelf
         if shelf != before:
             self.set_shelf(shelf)

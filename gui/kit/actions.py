@@ -125,6 +125,20 @@ COMMANDS = (
         tr_later("List the models of a folder under This computer"),
     ),
     Command(
+        "import shelf",
+        "&File",
+        tr_later("I&mport favourites…"),
+        "",
+        tr_later("Add the favourites, recents and folders of a file to your own"),
+    ),
+    Command(
+        "export shelf",
+        "&File",
+        tr_later("Export &favourites…"),
+        "",
+        tr_later("Write favourites, recents and folders to a file"),
+    ),
+    Command(
         "report",
         "&File",
         tr_later("Export &report…"),

@@ -75,8 +75,8 @@ class HeaderBar(Ground):
         """Name the model in force."""
         if state.model is None:
             self._title.set_text(state.awaited or tr("No model yet"))
-            hint = tr("not sized yet") if state.awaited else ""
-            self._subtitle.set_text(hint or tr("Pick one on the left, or drop a file anywhere"))
+            hint = tr("Pick one on the left, or drop a file anywhere")
+            self._subtitle.set_text("" if state.awaited else hint)
             return
         self._title.set_text(present.title(state.model))
         self._subtitle.set_text(

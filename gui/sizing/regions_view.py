@@ -351,6 +351,7 @@ class RegionsView(Ground):
     def show_state(self, state: State) -> None:
         """Show the budget of ``state``."""
         self._state = state
+        self.detail.setVisible(state.sizing is not None)
         if state.sizing is None:
             self.table.show_rows((), state.unit.value)
             return

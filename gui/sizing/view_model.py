@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from gui.sizing.plan import (
     adapted,
     assuming_context,
     first_plan,
+    machine_for,
     with_runtime,
 )
 from gui.sizing.plan_edit import ADDED, REMOVED, EditPlan, Laid, LayOut, Planned
@@ -259,7 +261,7 @@ class SizingViewModel(QObject):
     def _answer(self, state: State) -> None:
         state = replace(state, problem="", problem_field="", limits=None, changes=())
         if state.model is None:
-            self._publish(state)
+            self._publish(replace(state, machine=self._planned_machine(state)))
             return
         try:
             found = beside.answer(state.model, state.plan, state.here)
@@ -285,6 +287,14 @@ class SizingViewModel(QObject):
         before the stack, and the halves take the commands along: the stack then dies of them.
         """
         self.undo_stack.clear()
+
+    def _planned_machine(self, state: State) -> Machine | None:
+        """Where the plan runs that waits for its model; None where it names no such machine."""
+        if not state.awaited:
+            return state.machine
+        with suppress(PlimsollError):
+            return machine_for(state.plan, state.here)
+        return None
 
     def _start_search(self) -> None:
         state = self.state

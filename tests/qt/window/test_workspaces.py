@@ -18,6 +18,7 @@ from engine.deployment.spec import Deployment
 from engine.source.by_hand import Measures
 from engine.source.origin import Located, Named, Pasted
 from engine.units import UnitSystem
+from gui.browser.shelf import Shelf
 from gui.session import FILE_NAME
 
 TINY = {
@@ -169,8 +170,8 @@ def test_that_a_model_of_the_hub_waits_for_a_click_and_keeps_its_plan(
     assert app.model.state.model is None
     assert app.model.state.plan.deployment == PLAN
     assert app.workspaces.notice.isVisible()
-    assert app.workspaces.notice.line.text() == f"{FAR.text} needs the Hub"
-    assert FAR.text in app.window.windowTitle()
+    assert app.workspaces.notice.line.text() == "someone/nowhere-7B@0e9e39f needs the Hub"
+    assert "nowhere-7B@0e9e39f on 2 × RTX 4090" in app.window.windowTitle()
     assert [entry.pinned.model.id for entry in app.compare.entries] == [QWEN.name]
     # What waits is still saved, in its place.
     assert app.workspaces.now() == workspace
@@ -426,6 +427,38 @@ def test_that_a_removed_compared_plan_comes_back_with_undo(app):
     app.compare.move(0, 1)
     undo.trigger()
     assert app.compare.pinned == plans
+
+
+def test_that_a_removed_favourite_and_folder_come_back_with_undo(app, tmp_path):
+    shelf = app.browser.model
+    app.window.commands["favourite"].trigger()
+    shelf.set_folder(str(tmp_path), searched=True)
+    kept = shelf.state.shelf
+    app.window.commands["favourite"].trigger()
+    shelf.set_folder(str(tmp_path), searched=False)
+    assert shelf.state.shelf.favourites == shelf.state.shelf.folders == ()
+    for _ in range(2):
+        app.window.edit_actions[0].trigger()
+    assert shelf.state.shelf == kept
+
+
+def test_that_favourites_are_carried_to_another_computer_and_added_undoably(start, qtbot, tmp_path):
+    first = start()
+    qtbot.waitUntil(lambda: first.model.state.fit is not None, timeout=20_000)
+    first.browser.model.set_shelf(Shelf(("a/b",), ("c/d",), (str(tmp_path),)))
+    first.window.commands["export shelf"].trigger()
+    choose(first, tmp_path / "mine.json")
+    qtbot.waitUntil((tmp_path / "mine.json").exists)
+    second = start(settings_folder=tmp_path / "elsewhere")
+    second.browser.model.set_shelf(Shelf(("x/y",)))
+    second.window.commands["import shelf"].trigger()
+    choose(second, tmp_path / "mine.json")
+    shelf = second.browser.model
+    qtbot.waitUntil(lambda: shelf.state.shelf.favourites == ("x/y", "a/b"))
+    assert "c/d" in shelf.state.shelf.recents
+    assert shelf.state.shelf.folders == (str(tmp_path),)
+    second.window.edit_actions[0].trigger()
+    assert shelf.state.shelf.favourites == ("x/y",)
 
 
 def test_that_a_kept_plan_of_another_model_can_be_undone(app, qtbot):

@@ -136,7 +136,8 @@ def test_that_a_name_out_of_a_file_means_a_model_and_no_path():
 @pytest.mark.parametrize(
     ("origin", "words"),
     [
-        (Named("a/b", "main", "Q4"), "a/b@main:Q4"),
+        (Named("a/b", "v1", "Q4"), "a/b@v1:Q4"),
+        (Named("a/b", COMMIT), "a/b@0e9e39f"),
         (Located("/models/x.gguf"), "x.gguf"),
         (Located("/models/x.gguf", "llama3.2:3b"), "llama3.2:3b"),
         (Pasted("{}"), "pasted config"),
