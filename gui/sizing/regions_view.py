@@ -233,7 +233,7 @@ class DetailPane(QScrollArea):
         self._swatch = _Swatch()
         self._title = label("", "strong")
         self._exact = ElidedLabel("small", name="exact bytes")
-        body = Ground()
+        self._body = body = Ground()
         head = QHBoxLayout()
         head.setSpacing(8)
         head.addWidget(self._swatch)
@@ -262,6 +262,10 @@ class DetailPane(QScrollArea):
         if self._detail is not None:
             shown, self._detail = self._detail, None
             self.show_detail(shown)
+
+    def set_blank(self, *, blank: bool) -> None:
+        """Explain nothing for a while, or again what is shown next."""
+        self._body.setVisible(not blank)
 
     def show_detail(self, detail: explain.Detail) -> None:
         """Explain one region."""
@@ -351,7 +355,7 @@ class RegionsView(Ground):
     def show_state(self, state: State) -> None:
         """Show the budget of ``state``."""
         self._state = state
-        self.detail.setVisible(state.sizing is not None)
+        self.detail.set_blank(blank=state.sizing is None)
         if state.sizing is None:
             self.table.show_rows((), state.unit.value)
             return

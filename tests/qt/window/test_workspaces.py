@@ -173,6 +173,9 @@ def test_that_a_model_of_the_hub_waits_for_a_click_and_keeps_its_plan(
     assert app.workspaces.notice.line.text() == "someone/nowhere-7B@0e9e39f needs the Hub"
     assert "nowhere-7B@0e9e39f on 2 × RTX 4090" in app.window.windowTitle()
     assert [entry.pinned.model.id for entry in app.compare.entries] == [QWEN.name]
+    # Nothing of the model before passes for this one's.
+    assert not app.view.regions.detail._title.isVisible()
+    assert app.view.regions.table.model().rowCount() == 0
     # What waits is still saved, in its place.
     assert app.workspaces.now() == workspace
     assert not app.window.isWindowModified()
