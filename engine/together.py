@@ -15,7 +15,7 @@ from engine.errors import DeploymentError
 from engine.evidence import total
 from engine.fit.verdict import Fit
 from engine.sizing import Sizing, size
-from engine.words import tr, tr_count
+from engine.words import tr, tr_count, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from engine.evidence import Estimate
 
 _OUTSIDE = (Region.HEADROOM, Region.FOREIGN)
-_BEFORE = "others"
+_BEFORE = tr_later("others")
 _MOST_TRIED = 64
 """Sets of devices tried for one model: beyond that they are all alike."""
 _ORDER = (Fit.FITS, Fit.TIGHT, Fit.UNKNOWN, Fit.DOES_NOT_FIT)

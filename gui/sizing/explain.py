@@ -91,7 +91,7 @@ def _formula(estimate: Estimate, unit: UnitSystem) -> Iterator[Passage]:
             yield Passage(head, text + equals, is_formula=True)
     shown = [p for p in estimate.parts if p.high_bytes]
     for part in shown[:_PARTS_SHOWN]:
-        head = f"{part.label or tr('Part')}, {fmt.size(part.likely_bytes, unit)}"
+        head = f"{tr(part.label) or tr('Part')}, {fmt.size(part.likely_bytes, unit)}"
         yield Passage(head, part.formula or fmt.exact_bytes(part.likely_bytes), is_formula=True)
     if len(shown) > _PARTS_SHOWN:
         rest = sum(p.likely_bytes for p in shown[_PARTS_SHOWN:])

@@ -100,11 +100,11 @@ def drafted(target: Model, draft: Model, split: Split) -> Drafted:
     is_read = bool(draft.spec.draft)
     direction = None if is_read and found.direction is Direction.UPPER else found.direction
     size = stage.size_bytes - dropped
-    parts = [counted(size, direction, found.basis, found.source, label=_LABEL)]
+    parts = [counted(size, direction, found.basis, found.source, label=tr(_LABEL))]
     table = buffers.rotary_tables(draft, split)
     if table is not None and table != buffers.rotary_tables(target, split):
         parts.append(table)
-    held = total(parts).named(_LABEL)
+    held = total(parts).named(tr(_LABEL))
     if not dropped:
         return Drafted(held, ())
     # Files that hold no tables, too: they are made empty.

@@ -91,7 +91,7 @@ def draft_weights(
     own = 0 if draft.stored is None else shared
     size = stage.size_bytes - shared
     direction = None if _reads(draft) and found.direction is Direction.UPPER else found.direction
-    parts = [counted(size, direction, found.basis, found.source, label=_LABEL)]
+    parts = [counted(size, direction, found.basis, found.source, label=tr(_LABEL))]
     if shared:
         source = tr("{source}: kept where they differ from the target's").format(source=_SOURCE)
         parts.append(
@@ -100,4 +100,4 @@ def draft_weights(
     table = rotary_table(draft, element_bytes)
     if table is not None and table != rotary_table(target, element_bytes):
         parts.append(table)
-    return total(parts).named(_LABEL)
+    return total(parts).named(tr(_LABEL))

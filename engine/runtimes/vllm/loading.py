@@ -69,7 +69,7 @@ def _input_buffer(model: Model, loading: Loading) -> Estimate | None:
     )
     low = 0 if loading.version >= _UNBUFFERED else size
     source = "vLLM gpu_model_runner.py (inputs_embeds)"
-    return Estimate(low, size, size, Basis.FITTED, source, formula, _BUFFER)
+    return Estimate(low, size, size, Basis.FITTED, source, formula, tr(_BUFFER))
 
 
 def _untied_head(model: Model, layers: range, loading: Loading) -> Estimate | None:
@@ -86,7 +86,7 @@ def _untied_head(model: Model, layers: range, loading: Loading) -> Estimate | No
     )
     source = "vLLM models/*.py (tie_weights)"
     likely = 0 if at_once else size
-    return Estimate(0, likely, size, Basis.FITTED, source, formula, _HEAD)
+    return Estimate(0, likely, size, Basis.FITTED, source, formula, tr(_HEAD))
 
 
 def _unquantised(model: Model, layers: range, fmt: str, loading: Loading) -> Estimate | None:
@@ -100,10 +100,10 @@ def _unquantised(model: Model, layers: range, fmt: str, loading: Loading) -> Est
     if kind == "matrix":
         # The last one: its own packed form lies beside it, what follows does not yet.
         size = max(plain - packed, 0)
-        return Estimate(0, size, plain + packed, Basis.FITTED, source, "", _MATRIX)
+        return Estimate(0, size, plain + packed, Basis.FITTED, source, "", tr(_MATRIX))
     whole, rest = (_matrices(model, layers, loading, name) for name in ("bf16", fmt))
     size = whole if kind == "twice" else max(whole - rest, 0) + packed
-    return Estimate(0, size, size + plain, Basis.FITTED, source, "", _WHOLE)
+    return Estimate(0, size, size + plain, Basis.FITTED, source, "", tr(_WHOLE))
 
 
 def _laid_out(model: Model, layers: range, fmt: str, loading: Loading) -> Estimate | None:

@@ -61,7 +61,7 @@ def _inside(
 
 
 def _label(tp: int, pp: int) -> str:
-    return "workspaces" if tp * pp == 1 else tr("collectives, workspaces")
+    return tr("workspaces") if tp * pp == 1 else tr("collectives, workspaces")
 
 
 def libraries(room_bytes: int) -> Estimate:

@@ -255,7 +255,7 @@ def _kv_region(
             gib=_gib(blocks), gib_2=_gib(minimum)
         )
     if transients.compiles(stage.step) and not _is_given(settings):
-        gap += f" {transients.COLD_COMPILE}"
+        gap += f" {tr(transients.COLD_COMPILE)}"
     known = least(minimum, stage.state_in_doubt)
     return RegionBudget(Region.KV_CACHE, pool, known, note, gap)
 

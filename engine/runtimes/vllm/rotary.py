@@ -78,7 +78,7 @@ def rotary_table(model: Model, element_bytes: int) -> Estimate | None:
         formula = tr("2 tables × {positions} positions × {width} × 4 B").format(
             positions=grouped(stated.positions), width=width
         )
-        return exactly(stated.positions * width * 8, Basis.EXACT, _SOURCE, formula, _LABEL)
+        return exactly(stated.positions * width * 8, Basis.EXACT, _SOURCE, formula, tr(_LABEL))
     if attention.kind is not AttentionKind.LATENT:
         part = stated.part or next((p for k, p in _PARTS.items() if kind.startswith(k)), 1.0)
         width = round(width * part)
@@ -94,9 +94,9 @@ def rotary_table(model: Model, element_bytes: int) -> Estimate | None:
             Basis.ASSUMED,
             _SOURCE,
             tr("up to {formula}").format(formula=formula),
-            _LABEL,
+            tr(_LABEL),
         )
-    return exactly(size, Basis.EXACT, _SOURCE, formula, _LABEL)
+    return exactly(size, Basis.EXACT, _SOURCE, formula, tr(_LABEL))
 
 
 def _two_tables(spec: ArchitectureSpec, positions: int, element_bytes: int) -> Estimate:
@@ -115,7 +115,7 @@ def _two_tables(spec: ArchitectureSpec, positions: int, element_bytes: int) -> E
         full=full,
         element_bytes=element_bytes,
     )
-    return exactly(size, Basis.EXACT, _SOURCE, formula, _LABEL)
+    return exactly(size, Basis.EXACT, _SOURCE, formula, tr(_LABEL))
 
 
 def _stated(model: Model) -> _Turning | None:
