@@ -255,7 +255,7 @@ def _product(attention: AttentionSpec, where: str, per_token: int) -> str:
     some = tr_count("{heads} head", "{heads} heads", heads).format(heads=heads)
     if per_token % (heads * (key + value)):
         each = (
-            f"{per_token:,}"
+            grouped(per_token)
             if per_token % heads
             else tr("{some} × {per_token}").format(some=some, per_token=grouped(per_token // heads))
         )

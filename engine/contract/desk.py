@@ -22,6 +22,7 @@ from engine.source.raw import RawModel
 from engine.source.resolve import resolve
 from engine.text import printable
 from engine.units import GIB
+from engine.words import figures, grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,7 +171,9 @@ class Desk:
         if request.gpu is None and request.gpu_total_bytes is None:
             return self._this_machine(request, count)
         if request.instead_of or request.empty:
-            message = f"{request.gpu or 'The device'} isn't this machine: nothing runs there."
+            message = tr("{device} isn't this machine: nothing runs there.").format(
+                device=request.gpu or tr("The device")
+            )
             raise DeviceError(message, field="instead_of" if request.instead_of else "baseline")
         if request.gpu is not None and catalogue.lists(request.gpu):
             return self._mixed(request, request.gpu), Notes()
@@ -179,7 +182,11 @@ class Desk:
             plans = [each.deployment for each in (request, *request.others)]
             stated = [max(each.devices or (0,)) + 1 for each in (request, *request.others)]
             count = max(*map(_devices, plans), *stated)
-            assumed = (f"gpu_count {count}: as many devices as the parallel sizes need.",)
+            assumed = (
+                tr("gpu_count {count}: as many devices as the parallel sizes need.").format(
+                    count=count
+                ),
+            )
         try:
             device = _named(request.gpu, request.gpu_total_bytes)
         except DeviceError as exc:
@@ -187,7 +194,11 @@ class Desk:
                 raise
             # The pool's arithmetic needs no device: answer it, and say what isn't known.
             device = catalogue.custom(_UNNAMED_GPU_BYTES, printable(request.gpu.strip(), 80))
-            told = (f"{exc.message} Without the device only the pool's arithmetic is known.",)
+            told = (
+                tr("{trouble} Without the device only the pool's arithmetic is known.").format(
+                    trouble=exc.message
+                ),
+            )
             return catalogue.machine(device, count), Notes(assumed, told, capacity_known=False)
         return catalogue.machine(device, count), Notes(assumptions=assumed)
 
@@ -196,7 +207,9 @@ class Desk:
         """A machine of listed devices; each of them says its own count and size."""
         for field in ("gpu_count", "gpu_total_bytes"):
             if field in request.given:
-                message = f"gpu names every device of {names[:80]!r}: leave out {field}."
+                message = tr("gpu names every device of {names}: leave out {field}.").format(
+                    names=repr(names[:80]), field=field
+                )
                 raise DeviceError(message, field=field)
         return catalogue.mixed(catalogue.named(names))
 
@@ -206,15 +219,21 @@ class Desk:
             here = here.emptied()
         gpus = [slot for slot in here.slots if slot.device.kind is not DeviceKind.HOST]
         if count is None or count == len(gpus):
-            return here, Notes(assumptions=(f"Device: {here.name}.",))
+            return here, Notes(assumptions=(tr("Device: {device}.").format(device=here.name),))
         if count < len(gpus):
-            note = f"Device: the first {count} of {len(gpus)} GPUs of this machine."
+            note = tr("Device: the first {count} of {all} GPUs of this machine.").format(
+                count=count, all=len(gpus)
+            )
             return replace(here, slots=tuple(gpus[:count])), Notes(assumptions=(note,))
         if gpus:
-            message = f"This machine has {len(gpus)} GPUs, not {count}: name another with gpu."
+            message = tr(
+                "This machine has {there} GPUs, not {count}: name another with gpu."
+            ).format(there=len(gpus), count=count)
             raise DeviceError(message, field="gpu_count")
         unnamed = catalogue.custom(_UNNAMED_GPU_BYTES, "GPU (not named)")
-        warning = "No device is named and this machine has no GPU: whether it fits is not known."
+        warning = tr(
+            "No device is named and this machine has no GPU: whether it fits is not known."
+        )
         return catalogue.machine(unnamed, count), Notes(warnings=(warning,), capacity_known=False)
 
     def _cpu_alone(self) -> Machine:
@@ -234,7 +253,11 @@ def _about_source(model: Model) -> tuple[str, ...]:
     """A model that is known by its name alone."""
     if not model.source.startswith(catalogue_of_models.MIRRORED):
         return ()
-    return (f"{model.id} could not be read; sized by the {model.source}.",)
+    return (
+        tr("{model} could not be read; sized by the {source}.").format(
+            model=model.id, source=model.source
+        ),
+    )
 
 
 def _devices(plan: Deployment) -> int:
@@ -259,10 +282,10 @@ def _complete(
     if "runtime" not in request.given:
         name = default_runtime(model, machine)
         deployment = deployment.with_(runtime=name)
-        notes.append(f"runtime {name}: {_why(name, model)}.")
+        notes.append(tr("runtime {name}: {why}.").format(name=name, why=_why(name, model)))
     at_once = {"concurrency", "n_parallel", "batch_size", "live_tokens", "arrival_rate"}
     if not request.given & at_once:
-        notes.append("concurrency 1: one request at a time.")
+        notes.append(tr("concurrency 1: one request at a time."))
     return deployment, tuple(notes)
 
 
@@ -273,9 +296,14 @@ def _sustained(traffic: Traffic, deployment: Deployment) -> tuple[Flow, Deployme
     found = flow(traffic)
     paged = foreign.has(deployment.runtime, "live_tokens")
     note = (
-        f"sustained: {found.requests.mean:,.1f} requests run at once on average, "
-        f"{found.requests.p99:,} or fewer 99 % of the time, with "
-        f"{found.live_tokens.p99:,} live tokens (arrivals at random, each running at once)."
+        tr(
+            "sustained: {mean} requests run at once on average, {most} or fewer 99 % of the time, "
+            "with {tokens} live tokens (arrivals at random, each running at once)."
+        )
+    ).format(
+        mean=figures(f"{found.requests.mean:,.1f}"),
+        most=grouped(found.requests.p99),
+        tokens=grouped(found.live_tokens.p99),
     )
     return found, under(deployment, found, counts_live_tokens=paged), note
 
@@ -290,5 +318,5 @@ def default_runtime(model: Model, machine: Machine) -> str:
 def _why(name: str, model: Model) -> str:
     label = registry.get(name).label
     if model.is_gguf:
-        return f"{label} reads GGUF files"
-    return f"{label} is our default for this device"
+        return tr("{runtime} reads GGUF files").format(runtime=label)
+    return tr("{runtime} is our default for this device").format(runtime=label)

@@ -155,7 +155,9 @@ def _allocatable(reading: DeviceReading, total: int, known: Device | None) -> Es
     reserved = reading.reserved_bytes
     if not isinstance(reserved, Missing):
         size = total - reserved
-        formula = f"{total:,} total − {reserved:,} reserved by the driver"
+        formula = tr("{total} total − {reserved} reserved by the driver").format(
+            total=grouped(total), reserved=grouped(reserved)
+        )
         source = tr("{source}, total minus the reserve it states").format(source=reading.source)
         low = size - _STATED_RESERVE_SLACK_BYTES
         return Estimate(low, size, size, Basis.MEASURED, source, formula)

@@ -8,7 +8,7 @@ from engine.budget.model import Region
 from engine.logs.buffers import is_host
 from engine.logs.diagnosis import Cause, Kind, Uneven
 from engine.units import UnitSystem, format_gib
-from engine.words import tr, tr_later
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -127,9 +127,9 @@ def happened(cause: Cause | None, reading: LogReading, unit: UnitSystem) -> tupl
             "{unused} lay reserved and unused. {setting} lets the allocator join such pieces."
         )
         found.append(words.format(unused=format_gib(unused, unit), setting=_FREE_PIECES))
-    if failure is not None and failure.bytes_of("longest"):
+    if failure is not None and (longest := failure.bytes_of("longest")):
         words = tr("By its own figures a context of {tokens} tokens fits.")
-        found.append(words.format(tokens=f"{failure.bytes_of('longest'):,}"))
+        found.append(words.format(tokens=grouped(longest)))
     return tuple(sentence for sentence in found if sentence)
 
 

@@ -9,7 +9,7 @@ from engine.logs.diagnosis import Cause, Kind
 from engine.logs.reading import Phase
 from engine.runtimes import registry
 from engine.units import UnitSystem, format_bytes, format_gib
-from engine.words import tr, tr_count, tr_later
+from engine.words import grouped, tr, tr_count, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,8 +114,8 @@ def balance(cause: Cause, unit: UnitSystem) -> str:
 def about(reading: LogReading) -> str:
     """``vLLM 0.33.0, 27 lines, 9 understood``."""
     lines = tr_count("{lines} line", "{lines} lines", reading.line_count)
-    parts = [lines.format(lines=f"{reading.line_count:,}")]
-    understood = tr("{lines} understood").format(lines=f"{reading.understood:,}")
+    parts = [lines.format(lines=grouped(reading.line_count))]
+    understood = tr("{lines} understood").format(lines=grouped(reading.understood))
     name = runtime_name(reading.runtime)
     if name:
         parts.insert(0, tr("{name} {release}").format(name=name, release=release(reading)).rstrip())

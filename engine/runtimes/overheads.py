@@ -43,7 +43,7 @@ def _context(vendor: Vendor, kind: DeviceKind, sm_count: int) -> Estimate:
         return exactly(0, Basis.EXACT, tr("no device context"), label=tr("context"))
     if vendor is Vendor.NVIDIA and sm_count:
         likely = round((36 + 2.8 * sm_count) * MIB)
-        formula = f"36 + 2.8 × {sm_count} SM = {likely / MIB:,.0f} MiB"
+        formula = f"36 + {figures('2.8')} × {sm_count} SM = {grouped(round(likely / MIB))} MiB"
         return Estimate(
             likely * 4 // 5,
             likely,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import ConfigError
 from engine.source.raw import RawModel
-from engine.words import grouped, tr, tr_later
+from engine.words import figures, grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,12 +110,12 @@ def _likely_width(known: Measures, vocab: int) -> int:
 
 def _note(known: Measures, config: Mapping[str, object]) -> str:
     chosen = [
-        f"{words} {config[key]:,}"
+        f"{words} {figures(f'{config[key]:,}')}"
         for key, words, given in (
             ("hidden_size", tr("hidden size"), known.hidden_size),
             ("intermediate_size", tr("feed-forward width"), None),
-            ("vocab_size", "vocabulary", known.vocab_size),
-            ("max_position_embeddings", "context", known.max_position_embeddings),
+            ("vocab_size", tr("vocabulary"), known.vocab_size),
+            ("max_position_embeddings", tr("context"), known.max_position_embeddings),
         )
         if given is None
     ]

@@ -465,5 +465,9 @@ class PlansAxis(QWidget):
         align = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
         roomy = self.width() >= 900
         heads = (tr("To spare"), tr("Longest context") if roomy else tr("Longest"), tr("At once"))
+        metrics, left = QFontMetrics(painter.font()), columns.bar[1]
         for right, words in zip((columns.spare, columns.longest, columns.most), heads, strict=True):
-            painter.drawText(QRect(0, 0, right, self.height()), align, words)
+            place = QRect(left + 8, 0, right - left - 8, self.height())
+            shown = metrics.elidedText(words, Qt.TextElideMode.ElideRight, place.width())
+            painter.drawText(place, align, shown)
+            left = right

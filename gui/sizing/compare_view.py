@@ -179,6 +179,7 @@ class CompareView(Ground):
             item = QTableWidgetItem(head)
             side = Qt.AlignmentFlag.AlignRight if place else Qt.AlignmentFlag.AlignLeft
             item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
+            item.setToolTip(head)
             table.setHorizontalHeaderItem(place, item)
         strong, plain = theme.font("table.strong.num"), theme.font("table.num")
         for row, line in enumerate(lines):
@@ -243,6 +244,7 @@ def _dress_table(table: QTableWidget) -> None:
     head = table.horizontalHeader()
     head.setStyleSheet("QHeaderView::section:first { padding-left: 3px; }")
     head.setHighlightSections(False)
+    head.setTextElideMode(Qt.TextElideMode.ElideRight)
     head.setSectionsClickable(False)
     head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
 

@@ -97,7 +97,7 @@ class KvLayer(NamedTuple):
                 tr("{entries_bytes} B of entries").format(entries_bytes=grouped(self.entries_bytes))
             )
         if self.padding_bytes:
-            parts.append(f"{self.padding_bytes:,} B")
+            parts.append(f"{grouped(self.padding_bytes)} B")
         return f"({' + '.join(parts)})" if len(parts) > 1 else parts[0]
 
 

@@ -219,22 +219,33 @@ def _assumptions(
     if planned.is_fitted_context:
         notes.insert(
             0,
-            f"Context {settings.n_ctx:,}: llama.cpp's default is the model's trained "
-            f"{shape.context_length:,} tokens, which --fit lowers until 1 GiB stays free "
-            "(never under 4,096). It counts its own buffers at their likely size against "
-            f"{'free device memory' if slots else 'all of the RAM'}; program, others and the high "
-            "estimates come on top here, so less is to spare.",
+            tr(
+                "Context {tokens}: llama.cpp's default is the model's trained {trained} tokens, "
+                "which --fit lowers until 1 GiB stays free (never under {least}). It counts its "
+                "own buffers at their likely size against {memory}; program, others and the high "
+                "estimates come on top here, so less is to spare."
+            ).format(
+                tokens=grouped(settings.n_ctx),
+                trained=grouped(shape.context_length),
+                least=grouped(4096),
+                memory=tr("free device memory") if slots else tr("all of the RAM"),
+            ),
         )
     elif deployment.max_model_len is None and not deployment.n_ctx:
         notes.insert(
-            0, f"Context {settings.n_ctx:,}: llama.cpp's default, the model's trained length."
+            0,
+            tr("Context {tokens}: llama.cpp's default, the model's trained length.").format(
+                tokens=grouped(settings.n_ctx)
+            ),
         )
     if deployment.weight_format == "auto" and not shape.is_read:
         notes.append(conversion(model))
     elif not shape.is_read:
         notes.append(
-            f"Converted and quantised to {shape.file_type} by llama.cpp's own tools without an "
-            "importance matrix; published files may choose other types."
+            tr(
+                "Converted and quantised to {file_type} by llama.cpp's own tools without an "
+                "importance matrix; published files may choose other types."
+            ).format(file_type=shape.file_type)
         )
     notes.append(note(settings.build, is_default=deployment.runtime_version is None))
     if slots and deployment.n_gpu_layers is None:

@@ -73,7 +73,7 @@ def kv_formula(spec: ArchitectureSpec, settings: Settings, layers: range, tp: in
         if requests > 1
         else ""
     )
-    return " + ".join(parts) + many + f" = {one * requests:,} B"
+    return " + ".join(parts) + many + f" = {grouped(one * requests)} B"
 
 
 def growth_bytes(spec: ArchitectureSpec, settings: Settings, layers: range, tp: int) -> int:

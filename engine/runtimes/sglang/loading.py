@@ -156,7 +156,7 @@ def _region(
         draft if layers.stop == len(spec.layers) else None,
     )
     parts = [stored, *(part for part in further if part is not None)]
-    formula = " + ".join(f"{part.likely_bytes:,} B ({part.label})" for part in parts)
+    formula = " + ".join(f"{grouped(part.likely_bytes)} B ({part.label})" for part in parts)
     estimate = total(parts, formula=formula)
     extra = format_gib(estimate.likely_bytes - stage.size_bytes)
     names = ", ".join(part.label for part in parts[1:])

@@ -184,7 +184,7 @@ def pool_of(
         part = rest[1] / raw[1]
         rest = [int(size * part) for size in raw]
     tokens = [_tokens(settings, found, size) for size in rest]
-    names = f"{share:.3g} × {free[1] / GIB:.2f} − {(free[1] - left[1]) / GIB:.2f}"
+    names = figures(f"{share:.3g} × {free[1] / GIB:.2f} − {(free[1] - left[1]) / GIB:.2f}")
     if counted:
         names += tr(" − {counted} of states").format(counted=figures(format(counted / GIB, ".2f")))
     device = rooms[0][1]

@@ -195,7 +195,7 @@ def _formula(found: Counter[tuple[int, int]], batch: int, size: int) -> str:
         )
         for (tokens, each), count in found.items()
     ]
-    return " + ".join(parts) + f" = {size:,} B" if parts else ""
+    return " + ".join(parts) + f" = {grouped(size)} B" if parts else ""
 
 
 def _kept(tokens: int, size_bytes: int) -> str:
@@ -203,4 +203,4 @@ def _kept(tokens: int, size_bytes: int) -> str:
         return tr("{tokens} tokens × {size_bytes} B").format(
             tokens=grouped(tokens), size_bytes=grouped(size_bytes // tokens)
         )
-    return f"{size_bytes:,} B"
+    return f"{grouped(size_bytes)} B"

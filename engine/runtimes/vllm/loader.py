@@ -56,7 +56,9 @@ def resident(model: Model, found: Weights, stage: StageWeights, loading: Loading
         stage.size_bytes, found.direction, found.basis, found.source, label=tr("tensors")
     )
     parts = [stored, *_additions(model, found, stage, loading)]
-    formula = " + ".join(f"{p.likely_bytes:,} B ({p.label})" for p in parts if p.likely_bytes)
+    formula = " + ".join(
+        f"{grouped(p.likely_bytes)} B ({p.label})" for p in parts if p.likely_bytes
+    )
     return total(parts, formula=formula)
 
 

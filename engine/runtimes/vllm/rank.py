@@ -319,4 +319,4 @@ def _headroom(settings: Settings, beside: _Beside, runtime: Estimate) -> RegionB
 
 def _gib(size_bytes: int) -> str:
     sign = "−" if size_bytes < 0 else ""
-    return f"{sign}{abs(size_bytes) / GIB:.2f}"
+    return sign + figures(f"{abs(size_bytes) / GIB:.2f}")

@@ -9,10 +9,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QPushButton, QTableView
 
+from engine import words
 from engine.budget.model import Region
+from engine.logs.remedies import Remedy
 from engine.units import UnitSystem
 from gui.kit.tasks import TaskRunner
 from gui.kit.theme import load_theme
+from gui.log import present
 from gui.log.run_verdict import RunVerdict
 from gui.log.view import LogView
 from gui.log.view_model import LogViewModel
@@ -227,3 +230,11 @@ def test_that_the_verdict_is_of_the_run_and_offers_what_would_have_helped(qtbot,
     assert caught.args[0].deployment.gpu_memory_utilization < 0.92
     with qtbot.waitSignal(verdict.close_wanted):
         qtbot.mouseClick(verdict.close_button, Qt.MouseButton.LeftButton)
+
+
+def test_that_a_margin_has_the_separators_of_its_language(request):
+    request.addfinalizer(lambda: words.choose("en"))
+    words.choose("de")
+    # 4.5 GiB.
+    remedy = Remedy("Without the others", 4_831_838_208)
+    assert present.remedy_margin(remedy, UnitSystem.BINARY) == "+4,5 GiB"
