@@ -76,7 +76,7 @@ def _device_dict(device: DeviceReading) -> dict[str, Any]:
         "reserved_bytes": value(device.reserved_bytes),
         "processes": {"missing": held.reason}
         if isinstance(held, Missing)
-        else [_process_dict(process) for process in held],
+        else [process_dict(process) for process in held],
         "source": device.source,
         "note": device.note,
         "sm_count": device.sm_count,
@@ -84,7 +84,8 @@ def _device_dict(device: DeviceReading) -> dict[str, Any]:
     }
 
 
-def _process_dict(process: ProcessReading) -> dict[str, Any]:
+def process_dict(process: ProcessReading) -> dict[str, Any]:
+    """One process of ``to_dict``."""
     return {
         "pid": process.pid,
         "name": process.name,
@@ -103,7 +104,7 @@ def _device(fields: Mapping[str, object]) -> DeviceReading:
     held = fields.get("processes")
     if isinstance(held, list):
         rows = _list(fields, "processes", MAX_PROCESSES)
-        processes = tuple(_process(_mapping(row, "a process")) for row in rows)
+        processes = tuple(process(_mapping(row, "a process")) for row in rows)
     else:
         processes = _missing(held, "processes")
     return DeviceReading(
@@ -122,7 +123,12 @@ def _device(fields: Mapping[str, object]) -> DeviceReading:
     )
 
 
-def _process(fields: Mapping[str, object]) -> ProcessReading:
+def process(fields: Mapping[str, object]) -> ProcessReading:
+    """The process that ``process_dict`` wrote.
+
+    Raises:
+        TelemetryError: a field is absent, of the wrong type or out of bounds.
+    """
     return ProcessReading(
         pid=_count(fields, "pid"),
         name=_text(fields, "name"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _NO_LIMIT = 2**62
@@ -26,26 +26,35 @@ class GroupMemory:
     used_bytes: int
 
 
-def read(root: Path) -> GroupMemory | None:
+def text_of(path: Path) -> str:
+    """What a file says; empty where it can't be read."""
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+
+
+def read(root: Path, text: Callable[[Path], str] = text_of) -> GroupMemory | None:
     """Limit and use of the group this process is in; None where nothing limits it.
 
     Args:
         root: ``/``, or a made tree in tests.
+        text: reads a file.
     """
     tightest: GroupMemory | None = None
-    for folder, is_v2 in _folders(root):
-        limit = _number(folder / ("memory.max" if is_v2 else "memory.limit_in_bytes"))
+    for folder, is_v2 in _folders(root, text):
+        limit = _number(text(folder / ("memory.max" if is_v2 else "memory.limit_in_bytes")))
         if limit is None or limit >= _NO_LIMIT:
             continue
-        used = _used(folder, is_v2=is_v2)
+        used = _used(folder, text, is_v2=is_v2)
         if used is not None and (tightest is None or limit < tightest.limit_bytes):
             tightest = GroupMemory(limit, used)
     return tightest
 
 
-def _folders(root: Path) -> Iterator[tuple[Path, bool]]:
+def _folders(root: Path, text: Callable[[Path], str]) -> Iterator[tuple[Path, bool]]:
     """Memory group folders of this process, innermost first, each with whether it is version 2."""
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for line in text(root / "proc/self/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")
         is_v2 = number == "0" and not controllers
@@ -57,27 +66,20 @@ def _folders(root: Path) -> Iterator[tuple[Path, bool]]:
             yield top.joinpath(*parts[:depth]), is_v2
 
 
-def _used(folder: Path, *, is_v2: bool) -> int | None:
-    current = _number(folder / ("memory.current" if is_v2 else "memory.usage_in_bytes"))
+def _used(folder: Path, text: Callable[[Path], str], *, is_v2: bool) -> int | None:
+    current = _number(text(folder / ("memory.current" if is_v2 else "memory.usage_in_bytes")))
     if current is None:
         return None
     prefix = "" if is_v2 else "total_"
     wanted = {f"{prefix}inactive_file", f"{prefix}active_file"}
     cached = 0
-    for line in _text(folder / "memory.stat").splitlines():
+    for line in text(folder / "memory.stat").splitlines():
         key, _, value = line.partition(" ")
         if key in wanted and value.isdigit():
             cached += int(value)
     return max(current - cached, 0)
 
 
-def _number(path: Path) -> int | None:
-    text = _text(path).strip()
-    return int(text) if text.isdigit() else None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""
+def _number(text: str) -> int | None:
+    digits = text.strip()
+    return int(digits) if digits.isdigit() else None

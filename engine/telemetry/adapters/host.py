@@ -44,9 +44,25 @@ class HostAdapter:
 
     def sample(self) -> tuple[DeviceReading, ...]:
         """One reading of the host."""
+        return (reading(*self.figures_and_files()[0]),)
+
+    def figures_and_files(
+        self,
+    ) -> tuple[
+        tuple[Memory, cgroup.GroupMemory | None, tuple[ProcessReading, ...]], dict[str, str]
+    ]:
+        """What ``reading`` takes, and the texts of the files that say so, by path."""
+        files: dict[str, str] = {}
+
+        def text(path: Path) -> str:
+            found = cgroup.text_of(path)
+            if found:
+                files[path.relative_to(self._root).as_posix()] = found
+            return found
+
         memory = _virtual_memory()
-        group = cgroup.read(self._root) if sys.platform == "linux" else None
-        return (reading(memory, group, tuple(self._processes())),)
+        group = cgroup.read(self._root, text) if sys.platform == "linux" else None
+        return (memory, group, tuple(self._processes())), files
 
     def close(self) -> None:
         """Nothing is held."""
@@ -67,7 +83,7 @@ def reading(
     whatever the system calls them.
     """
     total, free = memory.total, memory.available
-    rows = _folded(held)
+    rows = folded(held)
     used, note = total - free, ""
     reserved = max(used - sum(_size(p.used_bytes) for p in rows), 0) if rows else 0
     used -= reserved
@@ -118,8 +134,8 @@ def processes(proc: Path) -> Iterator[ProcessReading]:
         )
 
 
-def _folded(held: tuple[ProcessReading, ...]) -> tuple[ProcessReading, ...]:
-    """The largest rows; the rest as one row without a PID (0)."""
+def folded(held: tuple[ProcessReading, ...]) -> tuple[ProcessReading, ...]:
+    """The largest processes; the rest as one row without a PID (0)."""
     ordered = sorted(held, key=lambda p: _size(p.used_bytes) + _size(p.file_bytes), reverse=True)
     rows = [
         p

@@ -57,13 +57,33 @@ class _Card:
     """Why there is no handle, where there is none."""
 
 
+def binding() -> Any:
+    """NVIDIA's own binding, loaded when it is first needed."""
+    import pynvml
+
+    return pynvml
+
+
 class NvidiaAdapter:
     """All NVIDIA devices that the driver lists; a device once seen stays listed."""
 
     name = "NVIDIA"
 
-    def __init__(self, root: Path = Path("/"), clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        root: Path = Path("/"),
+        clock: Callable[[], float] = time.monotonic,
+        binding: Callable[[], Any] = binding,
+    ) -> None:
+        """Nothing is opened before the first sample.
+
+        Args:
+            root: ``/``, or a made tree in tests.
+            clock: tells seconds.
+            binding: gives ``pynvml``, or what stands for it.
+        """
         self._root = root
+        self._binding = binding
         self._clock = clock
         self._cards: dict[str, _Card] = {}
         self._driver = ""
@@ -81,7 +101,7 @@ class NvidiaAdapter:
         if sleeper:
             message = f"The GPU at {sleeper} is asleep and is not woken to be measured."
             raise TelemetryError(message)
-        nvml = _binding()
+        nvml = self._binding()
         try:
             nvml.nvmlInit()
         except nvml.NVMLError as error:
@@ -110,7 +130,7 @@ class NvidiaAdapter:
                 raise self._failure
             reason = self._failure.message.rpartition(": ")[2].rstrip(".")
             return tuple(self._missing(card, reason) for card in self._cards.values())
-        nvml = _binding()
+        nvml = self._binding()
         readings = tuple(self._read(nvml, card) for card in self._cards.values())
         if readings and all(r.note == _REASONS[1] for r in readings):
             self._is_open = False
@@ -120,7 +140,7 @@ class NvidiaAdapter:
         """Let go of the driver."""
         if self._is_open:
             self._is_open = False
-            nvml = _binding()
+            nvml = self._binding()
             try:
                 nvml.nvmlShutdown()
             except nvml.NVMLError:
@@ -198,12 +218,6 @@ class NvidiaAdapter:
             compute_capability=card.compute_capability,
             **fields,
         )
-
-
-def _binding() -> Any:
-    import pynvml
-
-    return pynvml
 
 
 def _reason(error: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -18,13 +19,22 @@ def sleeping(root: Path, vendor: str) -> str:
         root: ``/``, or a made tree in tests.
         vendor: PCI vendor as sysfs writes it, ``0x10de``.
     """
-    for folder in sorted((root / "sys/bus/pci/devices").glob("*")):
-        try:
-            is_vendors = (folder / "vendor").read_text(encoding="ascii").strip() == vendor
-            is_display = (folder / "class").read_text(encoding="ascii").startswith("0x03")
-            status = (folder / "power/runtime_status").read_text(encoding="ascii").strip()
-        except OSError:
-            continue
-        if is_vendors and is_display and status in {"suspended", "suspending"}:
-            return folder.name
+    for address, maker, _, status in displays(root):
+        if maker == vendor and status in {"suspended", "suspending"}:
+            return address
     return ""
+
+
+def displays(root: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Address, vendor, device and power status of each display device, as sysfs writes them."""
+    for folder in sorted((root / "sys/bus/pci/devices").glob("*")):
+        if _text(folder / "class").startswith("0x03"):
+            status = _text(folder / "power/runtime_status")
+            yield folder.name, _text(folder / "vendor"), _text(folder / "device"), status
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
