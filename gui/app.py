@@ -14,7 +14,6 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QApplication
 
 from engine.contract.desk import default_runtime
-from engine.devices import catalogue
 from engine.errors import PlimsollError, TelemetryError
 from engine.source.access import Access
 from engine.source.hub import HubClient
@@ -24,6 +23,7 @@ from gui.access import HubAccess
 from gui.adjoining import Adjoining
 from gui.browser.view import BrowserView
 from gui.comparing import Comparing
+from gui.correcting import Correcting
 from gui.crashing import Crashing
 from gui.desk import Desk
 from gui.diagnosing import Diagnosing
@@ -116,6 +116,7 @@ class App(QObject):
         self.hub.access = Access(self.hub.endpoint)
         self.loader = ModelLoader(self.runner, self, self.hub)
         self.watch = Watch(options.replay, self, asks_drivers=not self.is_safe)
+        self.watch.corrections = self.settings.corrections
         here = self.watch.machine()
         self.model = SizingViewModel(self.runner, here, default_runtime, self)
         self.model.set_unit(self.settings.unit)
@@ -161,6 +162,7 @@ class App(QObject):
         self.diagnosing = Diagnosing(self)
         self.workspaces = Workspaces(self)
         self.session = Session(self, self._options.settings_folder)
+        self.correcting = Correcting(self)
 
     def _undo_actions(self) -> tuple[QAction, QAction]:
         stack = self.model.undo_stack
@@ -194,7 +196,7 @@ class App(QObject):
     def start(self) -> None:
         """Show the window, then begin to sample and load the worked example."""
         self.faults.install()
-        self.view.strip.set_devices(self.desk.here_name(), catalogue.devices())
+        self.desk.offer_devices()
         self.window.restore(self.settings.geometry, self.settings.splitters)
         self._on_narrow_changed()
         self.shelving.restore()

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Slot
 
-from engine.devices.device import DeviceKind
+from engine.devices.catalogue import devices
 from engine.source import catalogue
 from engine.units import UnitSystem
 from engine.words import tr
 from gui import watch
 from gui.kit.command_palette import CommandPalette
-from gui.kit.format import size
 from gui.kit.throttle import Debounce
 from gui.sizing import present
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from PySide6.QtWidgets import QWidget
 
-    from engine.devices.device import Slot as DeviceSlot
     from engine.telemetry.snapshot import TelemetrySnapshot
     from gui.app import App
     from gui.browser.rows import Choice
@@ -87,9 +85,18 @@ class Desk(QObject):
             )
         )
 
-    def here_name(self) -> str:
-        """This computer's first device, for the device box."""
-        return self._app.model.state.here.slots[0].device.name
+    def take_machine(self) -> None:
+        """Plan for the watched computer as it is now."""
+        app = self._app
+        app.model.set_here(app.watch.machine())
+        self.offer_devices()
+        app.view.strip.show_state(app.model.state)
+
+    def offer_devices(self) -> None:
+        """Fill the device box: this computer first, then the catalogue."""
+        here = self._app.model.state.here
+        name = here.slots[0].device.name
+        self._app.view.strip.set_devices(name, devices(), corrected=here.is_corrected)
 
     def settings_now(self) -> Settings:
         """What to remember."""
@@ -118,24 +125,13 @@ class Desk(QObject):
                     "start, and the old file is kept as {name}."
                 ).format(name=aside.name)
             )
-        if not self._app.settings.welcome_closed and self._app.watch.replay is None:
-            self._tell_found()
+        app = self._app
+        app.correcting.show_state(app.model.state)
+        is_found = app.watch.replay is None and not app.model.state.here.is_corrected
+        if is_found and not app.settings.welcome_closed:
+            self._app.correcting.tell_found()
             self._app.view.picture.explain(explains=True)
             self._app.model.undo_stack.indexChanged.connect(self._stop_explaining)
-
-    def _tell_found(self) -> None:
-        app = self._app
-        slot = app.model.state.here.slots[0]
-        count = len(catalogue.entries())
-        is_host = slot.device.kind is DeviceKind.HOST
-        hint = tr(" Pick a device to plan for a GPU.") if is_host else ""
-        app.welcome.tell(
-            _found(slot, app.model.state.unit),
-            tr(
-                "From {source}. Nothing has been sent; the catalogue of "
-                "{count} models came with the app.{hint}"
-            ).format(source=tr(slot.device.source), count=count, hint=hint),
-        )
 
     @Slot(object)
     def on_state_changed(self, state: State) -> None:
@@ -143,7 +139,10 @@ class Desk(QObject):
         app, window = self._app, self._app.window
         name = present.title(state.model) if state.model else state.awaited or "Plimsoll"
         if state.model or state.awaited:
-            words = tr("{model} on {device}")
+            is_corrected = state.machine is not None and state.machine.is_corrected
+            words = (
+                tr("{model} on {device}, corrected") if is_corrected else tr("{model} on {device}")
+            )
             name = words.format(model=name, device=present.device_name(state))
         if not window.is_covered:
             window.set_heading(name)
@@ -186,7 +185,7 @@ class Desk(QObject):
         app.holds.set_unit(state.unit)
         app.browser.set_unit(state.unit)
         if app.welcome.isVisible():
-            self._tell_found()
+            app.correcting.tell_found()
 
     def _tell_plan(self) -> None:
         state = self._app.model.state
@@ -221,7 +220,8 @@ class Desk(QObject):
 
     def _device_words(self, state: State) -> str:
         here = state.here.slots[0].device
-        note = f", {here.source.split(',')[0]}" if here.source else ""
+        source = here.source.split(",")[0].split(";")[0]
+        note = f", {source}" if source else ""
         return f"{here.name}{note}"
 
     def _on_aged(self, age: str) -> None:
@@ -292,17 +292,3 @@ class Desk(QObject):
 
     def _on_emptied(self) -> None:
         self._app.model.set_emptied(emptied=True)
-
-
-def _found(slot: DeviceSlot, unit: UnitSystem) -> str:
-    device = slot.device
-    total, line = size(device.total_bytes, unit), size(device.allocatable.likely_bytes, unit)
-    held = size(slot.foreign.likely_bytes, unit)
-    if device.kind is DeviceKind.HOST:
-        return tr(
-            "No GPU found: the plan is for this computer’s memory, "
-            "{total}, {line} for programs, {held} in use."
-        ).format(total=total, line=line, held=held)
-    return tr("Found: {name}, {total} by the driver, {line} for programs, {held} in use.").format(
-        name=device.name, total=total, line=line, held=held
-    )

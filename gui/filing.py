@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,6 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
 from engine.contract.workspace import SUFFIX
-from engine.devices import catalogue, plain
 from engine.errors import PlimsollError, UsageError
 from engine.fit.solve import limits
 from engine.source.by_hand import by_hand
@@ -67,7 +65,6 @@ class Filing(QObject):
         app.watch.ended.connect(self._on_replay_ended)
         self._open_button = app.note.add_button(tr("Open it"))
         self._open_button.clicked.connect(self._on_open_written)
-        app.welcome.add_button(tr("Copy hardware report")).clicked.connect(self._on_copy_hardware)
         commands["measure"].triggered.connect(self._on_measure)
 
     def _ask(self, title: str, filters: str, taken: Callable[[str], None]) -> QFileDialog:
@@ -150,7 +147,7 @@ class Filing(QObject):
         except PlimsollError as error:
             app.trouble.report(error)
             return
-        self._take_machine()
+        self._app.desk.take_machine()
         self.tell(tr("Playing {name}").format(name=path.name), tr("F5 returns to this computer."))
 
     def _on_replay_ended(self) -> None:
@@ -251,10 +248,6 @@ class Filing(QObject):
         QGuiApplication.clipboard().setText(markdown(self._app.model.state))
         self.tell(tr("Copied as Markdown"))
 
-    def _on_copy_hardware(self) -> None:
-        report = plain.to_dict(self._app.model.state.here)
-        QGuiApplication.clipboard().setText(json.dumps(report, indent=1, ensure_ascii=False))
-
     def _on_measure(self) -> None:
         app = self._app
         if app.watch.replay is not None:
@@ -264,13 +257,7 @@ class Filing(QObject):
                 app.trouble.report(error)
                 return
             app.note.dismiss()
-        self._take_machine()
-
-    def _take_machine(self) -> None:
-        app = self._app
-        app.model.set_here(app.watch.machine())
-        app.view.strip.set_devices(app.model.state.here.slots[0].device.name, catalogue.devices())
-        app.view.strip.show_state(app.model.state)
+        self._app.desk.take_machine()
 
 
 def _about_others(state: State) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal, Slot
 
 from engine.devices import plain
+from engine.devices.corrected import corrected
 from engine.devices.here import this_machine
-from engine.errors import TelemetryError
+from engine.errors import DeviceError, TelemetryError
 from engine.telemetry.probe import host_sampler, open_sampler
 from engine.telemetry.record import Recorder, RecordingEndedError, Replay
 from engine.telemetry.snapshot import Missing, PoolKind
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from engine.devices.corrected import Correction
     from engine.devices.device import Machine
     from engine.telemetry.snapshot import TelemetrySnapshot
 
@@ -57,6 +59,8 @@ class Watch(QObject):
         """
         super().__init__(parent)
         self.replay = replay
+        self.corrections: tuple[Correction, ...] = ()
+        """What its user says of this computer's devices."""
         self._open_sampler = open_sampler if asks_drivers else host_sampler
         self._recorder: Recorder | None = None
         self._recording_path: Path | None = None
@@ -114,7 +118,23 @@ class Watch(QObject):
         self.start()
 
     def machine(self, instead_of: frozenset[int] = frozenset()) -> Machine:
-        """The watched computer as the last sample found it.
+        """The watched computer as the last sample found it, and as its user corrected it.
+
+        Args:
+            instead_of: processes whose memory counts as free.
+
+        Raises:
+            DeviceError: such a process holds nothing any more.
+        """
+        found = self.detected(instead_of)
+        try:
+            return found if self.replay else corrected(found, self.corrections)
+        except DeviceError:
+            # It was right when it was made: another computer's settings, or other cards.
+            return found
+
+    def detected(self, instead_of: frozenset[int] = frozenset()) -> Machine:
+        """The watched computer as its drivers describe it.
 
         Args:
             instead_of: processes whose memory counts as free.
@@ -146,7 +166,7 @@ class Watch(QObject):
             TelemetryError: the file can't be written.
         """
         self.stop_recording()
-        self._recorder = Recorder(path, plain.to_dict(self.machine()))
+        self._recorder = Recorder(path, plain.to_dict(self.detected()))
         self._recording_path = path
         self.recording_changed.emit()
 

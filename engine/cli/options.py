@@ -216,7 +216,10 @@ def _kv(parser: _Parser, _asked: Asked) -> None:
 
 
 def _machine(parser: _Parser, _asked: Asked) -> None:
-    parser.description = "This machine's devices: capacities, what is free now, how we know."
+    parser.description = (
+        "This machine's devices as they are detected: capacities, what is free now, how we know.\n"
+        "What is corrected in the window counts in the window alone."
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object")
 
 

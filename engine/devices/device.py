@@ -77,6 +77,8 @@ class Machine:
     """Whether this is the computer we run on (live data may be shown)."""
     platform: str = ""
     """``linux``, ``windows``, ``wsl`` or ``macos`` where it is known."""
+    is_corrected: bool = False
+    """Whether its user says otherwise than its drivers."""
 
     def emptied(self) -> Machine:
         """The same machine with nothing else running."""

@@ -114,10 +114,13 @@ def _is_like(run: MeasuredRun, device: Device) -> bool:
 
 def _where(budget: Budget) -> str:
     counts = Counter(printable(rank.slot.device.name, 80) for rank in budget.ranks)
-    return tr(" and ").join(
+    names = tr(" and ").join(
         n if count == 1 else tr("{count} × {n}").format(count=count, n=n)
         for n, count in counts.items()
     )
+    if budget.machine.is_corrected:
+        return tr("{devices}, corrected by hand").format(devices=names)
+    return names
 
 
 def _runtime(budget: Budget) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from engine.deployment.spec import Deployment
+from engine.devices import catalogue
 from engine.devices.device import Device, DeviceKind, Vendor
+from engine.errors import DeviceError
 from engine.evidence import Basis, Estimate
 from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
@@ -165,6 +168,12 @@ def command(model_id: str, plan: Deployment, budget: Budget) -> str:
     device = slots[0].device
     if not budget.machine.is_here:
         parts += ["--gpu", device.name, "--gpu-count", str(len(slots))]
+    elif budget.machine.is_corrected and device.kind is not DeviceKind.HOST:
+        # The terminal knows of no correction: it is told what programs can get.
+        size = device.allocatable.likely_bytes
+        with suppress(DeviceError):
+            parts += ["--gpu", catalogue.find(device.name).name]
+        parts += ["--gpu-total-bytes", str(size), "--gpu-count", str(len(slots))]
     return " ".join(f'"{p}"' if " " in p else p for p in parts)
 
 

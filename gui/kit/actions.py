@@ -336,6 +336,12 @@ COMMANDS = (
     Command("verify", "&Plan", tr_later("&Verify the parameters…"), section=True),
     Command("measure", "&Plan", tr_later("&Measure this computer again"), "F5", section=True),
     Command(
+        "hardware",
+        "&Plan",
+        tr_later("Hard&ware of this computer…"),
+        tip=tr_later("Correct what was detected"),
+    ),
+    Command(
         "terms",
         "&Help",
         tr_later("&What the words mean"),
@@ -356,6 +362,13 @@ COMMANDS = (
         tr_later("&Commands…"),
         "Ctrl+K",
         tr_later("Find a command by its name"),
+    ),
+    Command(
+        "hardware report",
+        "&Help",
+        tr_later("Copy hardware &report"),
+        tip=tr_later("What the sources say of this computer, without names and serial numbers"),
+        section=True,
     ),
     Command("about", "&Help", tr_later("&About Plimsoll"), role=QAction.MenuRole.AboutRole),
 )

@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
+from engine.devices import corrected
+from engine.devices.corrected import Correction
 from engine.errors import UsageError
 from engine.source.reach import ProxyChoice, Reach
 from engine.units import UnitSystem
@@ -38,7 +40,16 @@ _SWITCHES = (
 
 SCHEMES: Final = ("system", "light", "dark", "contrast-light", "contrast-dark")
 PAGES: Final = ("A4", "Letter")
-_KEPT_IN_SAFETY = ("scheme", "patterns", "text_percent", "still", "language", "unit", "offline")
+_KEPT_IN_SAFETY = (
+    "scheme",
+    "patterns",
+    "text_percent",
+    "still",
+    "language",
+    "unit",
+    "offline",
+    "reach",
+)
 TEXT_PERCENTS: Final = (100, 125, 150, 175, 200, 250, 300)
 
 
@@ -79,6 +90,8 @@ class Settings:
     """Searched for models."""
     workspace: str = ""
     """Path of the open workspace; empty where none was saved."""
+    corrections: tuple[Correction, ...] = ()
+    """What this computer's hardware is where detection is wrong."""
     offline: bool = False
     """Whether the Hub is never asked."""
     reach: Reach = field(default_factory=Reach)
@@ -157,7 +170,9 @@ def _plain(value: object) -> object:
     if isinstance(value, dict):
         pairs = cast("dict[str, object]", value)
         return {name: _plain(one) for name, one in pairs.items()}
-    return asdict(value) if isinstance(value, Reach) else value
+    if isinstance(value, tuple):
+        return [_plain(one) for one in cast("tuple[object, ...]", value)]
+    return asdict(value) if isinstance(value, (Correction, Reach)) else value
 
 
 def _settings(values: Mapping[str, object]) -> Settings:
@@ -177,6 +192,7 @@ def _settings(values: Mapping[str, object]) -> Settings:
             found[name] = text
     for name, most in _MOST_TEXTS.items():
         found[name] = _texts(values.get(name), most)
+    found["corrections"] = corrected.from_plain(values.get("corrections"))
     found["geometry"] = _blob(values.get("geometry"))
     blobs = values.get("splitters")
     if isinstance(blobs, dict):

@@ -145,6 +145,8 @@ def _machine(entry: Entry) -> str:
         return entry.sizing.budget.machine.name if entry.sizing else plan.device
     name = entry.sizing.budget.machine.slots[0].device.name if entry.sizing else tr("this computer")
     shown = f"{count} {fmt.TIMES} {name}" if count > 1 else name
+    if entry.sizing and entry.sizing.budget.machine.is_corrected:
+        shown = tr("{device} (corrected)").format(device=shown)
     return tr("{device}, emptied").format(device=shown) if plan.emptied else shown
 
 

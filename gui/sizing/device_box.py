@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from engine.devices import catalogue
 from engine.errors import DeviceError
-from engine.words import tr
+from engine.words import tr, tr_later
 from gui.kit.controls import SizedCombo
 from gui.kit.icons import icon
 from gui.kit.shortcuts import leave_to_window
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from gui.kit.theme import Theme
 
 _NAME_ROLE = Qt.ItemDataRole.UserRole + 1
+_HERE = tr_later("{device}, this computer")
+_CORRECTED = tr_later("{device} (corrected), this computer")
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _TABS = (Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
 _STEPS = (Qt.Key.Key_Down, Qt.Key.Key_Up, Qt.Key.Key_PageDown, Qt.Key.Key_PageUp)
@@ -74,13 +76,13 @@ class DeviceBox(SizedCombo):
         self._edit.editingFinished.connect(self._on_editing_finished)
         self._edit.installEventFilter(self)
 
-    def set_devices(self, here: str, devices: Sequence[Device]) -> None:
-        """Offer this computer (called ``here``) and ``devices``."""
+    def set_devices(self, here: str, devices: Sequence[Device], *, corrected: bool = False) -> None:
+        """Offer this computer (called ``here``, perhaps ``corrected`` by hand) and ``devices``."""
         self._items.clear()
-        named = tr("{device}, this computer").format(device=here)
-        first = QStandardItem(named)
+        text = tr(_CORRECTED if corrected else _HERE).format(device=here)
+        first = QStandardItem(text)
         first.setData(None, _NAME_ROLE)
-        first.setData((named, tr("this computer")), SPELLINGS_ROLE)
+        first.setData((text, tr("this computer")), SPELLINGS_ROLE)
         self._items.appendRow(first)
         for device in devices:
             item = QStandardItem(device.name)

@@ -175,10 +175,12 @@ def subtitle_details(model: Model) -> str:
 def where(state: State) -> str:
     """``RTX 4090, this computer``."""
     machine = state.machine or state.here
-    here = tr("this computer") if machine.is_here else tr("not this computer")
+    text = tr("{device}, this computer") if machine.is_here else tr("{device}, not this computer")
+    if machine.is_corrected:
+        text = tr("{device} (corrected), this computer")
     if machine.slots[0].device.source.startswith("recording "):
-        here = tr("recorded")
-    return tr("{device}, {where}").format(device=device_name(state), where=here)
+        text = tr("{device}, recorded")
+    return text.format(device=device_name(state))
 
 
 def device_name(state: State) -> str:

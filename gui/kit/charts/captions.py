@@ -25,6 +25,7 @@ _LOAD_LINES = {
     Vendor.APPLE: tr_later("Load line: {size} that Metal lets the GPU use"),
     Vendor.CPU: tr_later("Load line: {size} of memory for programs"),
 }
+_LOAD_LINE_SET = tr_later("Load line: {size} by your setting")
 _LONGEST_NOTE = 60
 
 
@@ -61,8 +62,10 @@ def bound_sign(budget: Budget, region: Region, estimate: Estimate) -> str:
 def load_texts(device: Device, unit: UnitSystem) -> tuple[str, ...]:
     """What stands at the load line, longest wording first."""
     size = format_gib(device.allocatable.likely_bytes, unit)
+    is_set = device.allocatable.basis is Basis.SETTING
+    longest = _LOAD_LINE_SET if is_set else _LOAD_LINES[device.vendor]
     return (
-        tr(_LOAD_LINES[device.vendor]).format(size=size),
+        tr(longest).format(size=size),
         tr("Load line: {size}").format(size=size),
         tr("Load line"),
     )

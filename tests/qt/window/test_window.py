@@ -44,14 +44,6 @@ def test_that_the_first_second_is_useful_without_network(app):
     assert "Off-line" in app.window.status_line.hub.words.full_text
 
 
-def test_that_the_hardware_report_is_what_the_machine_command_says(app):
-    button = next(b for b in app.welcome.findChildren(QPushButton) if "hardware" in b.text())
-    button.click()
-    report = json.loads(QApplication.clipboard().text())
-    line = app.model.state.here.slots[0].device.allocatable.likely_bytes
-    assert report["devices"][0]["allocatable"]["likely"] == line
-
-
 def test_that_samples_arrive_and_add_up_in_the_status_line(app, qtbot):
     qtbot.waitUntil(lambda: bool(app.watch.recorded), timeout=5000)
     assert "psutil" in app.window.status_line.sampling.words.full_text

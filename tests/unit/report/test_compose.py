@@ -11,6 +11,7 @@ from engine.architecture.read import read
 from engine.budget.model import Region
 from engine.deployment.spec import Deployment
 from engine.devices import catalogue
+from engine.devices.corrected import Correction, corrected
 from engine.fit.solve import Limits, limits
 from engine.report.compose import About, compose
 from engine.report.document import (
@@ -292,6 +293,17 @@ def test_that_the_command_repeats_the_plan_as_asked() -> None:
         "plimsoll size meta-llama/Llama-3.1-8B-Instruct --runtime vllm --max-model-len 8192 "
         '--concurrency 4 --enforce-eager --gpu "RTX 4090" --gpu-count 1'
     )
+
+
+def test_that_a_corrected_computer_is_named_as_such_and_told_to_the_terminal() -> None:
+    made, limits = _real(Deployment(max_model_len=8192))
+    slots = tuple(replace(slot, uuid="gpu") for slot in made.budget.machine.slots)
+    here = replace(made.budget.machine, is_here=True, slots=slots)
+    machine = corrected(here, [Correction("gpu", allocatable_bytes=20 * GIB)])
+    document = compose(replace(made, budget=replace(made.budget, machine=machine)), limits, ABOUT)
+    assert "corrected by hand" in document.title + document.subject
+    text = getattr(document.blocks[-1], "text", "")
+    assert text.endswith('--gpu "RTX 4090" --gpu-total-bytes 21474836480 --gpu-count 1')
 
 
 @pytest.mark.parametrize(
