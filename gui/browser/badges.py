@@ -35,6 +35,8 @@ _log = logging.getLogger("plimsoll.gui")
 
 SLICE_MS = 8
 """Half a frame; the longest single sizing comes on top of it."""
+REST_MS = 200
+"""How often the list may change while badges are worked out; more often is a flicker."""
 _AS_STORED = WeightLayout(with_mtp=True)
 _GGUF_RUNTIME = "llama.cpp"
 _ALL_ON_GPU = {"vllm", "transformers"}
@@ -47,11 +49,14 @@ class BadgeQueue(QObject):
     ready = Signal(object)
     """``dict`` of badges by row key, those of one slice."""
     finished = Signal()
+    rested = Signal()
+    """Sent every ``REST_MS`` while more is to come."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._waiting: list[Row] = []
         self._plan: tuple[Deployment, Machine] | None = None
+        self._since_rest = QElapsedTimer()
         self._timer = QTimer(self)
         self._timer.setInterval(0)
         self._timer.timeout.connect(self._work)
@@ -65,12 +70,14 @@ class BadgeQueue(QObject):
         """Work out ``rows`` in their order; what was waiting is dropped."""
         self._waiting = list(reversed(rows))
         self._plan = (deployment, machine)
+        self._since_rest.start()
         self._timer.start()
 
     def add(self, rows: Sequence[Row]) -> None:
         """Work out ``rows`` too, after those that wait."""
         if self._plan is not None:
             self._waiting = [*reversed(rows), *self._waiting]
+            self._since_rest.start()
             self._timer.start()
 
     def stop(self) -> None:
@@ -92,6 +99,9 @@ class BadgeQueue(QObject):
             self.ready.emit(made)
         if is_last:
             self.finished.emit()
+        elif self._since_rest.elapsed() >= REST_MS:
+            self._since_rest.start()
+            self.rested.emit()
 
 
 def badge_for(row: Row, deployment: Deployment, machine: Machine) -> Badge:

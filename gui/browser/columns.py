@@ -195,6 +195,8 @@ class Columns:
         wanted: Wanted,
         source: Source = Source.ALL,
         after: Arranged | None = None,
+        *,
+        lets_in: bool = True,
     ) -> Arranged:
         """The rows of ``source`` that answer to ``query`` and the filters, in order.
 
@@ -206,6 +208,7 @@ class Columns:
             wanted: filters and order.
             source: what the list is narrowed to.
             after: an earlier answer to the same; its rows keep their order, and new ones follow.
+            lets_in: whether they do, or only leave.
         """
         asked = self._in_source(query, source)
         masks = {group: self._mask(group, wanted.filters) for group in Group}
@@ -219,6 +222,9 @@ class Columns:
         if after is not None:
             kept = self._kept(after, passing)
             passing[kept] = False
+            if not lets_in:
+                order = order[~passing[order]]
+                passing[:] = False
             grown = np.concatenate([kept, self._order(np.flatnonzero(passing), wanted)])
             order, is_sorted = grown, np.array_equal(order, grown)
         return Arranged(self, order, asked, masks, is_sorted=is_sorted)

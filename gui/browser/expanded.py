@@ -158,6 +158,7 @@ class ExpandedBrowser(Ground):
         self.detail.page_wanted.connect(self.page_wanted)
         self.model.changed.connect(self._on_changed)
         self.model.badges_changed.connect(self._on_badges)
+        self.model.rested.connect(self._on_rested)
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours and sizes of ``theme``."""
@@ -214,20 +215,20 @@ class ExpandedBrowser(Ground):
         self.end.show_message(None if state.message else state.end)
 
     def _show_rows(self, state: State) -> None:
-        rows = self.table.rows
-        wanted = state.wanted
+        rows, wanted = self.table.rows, state.wanted
         rows.set_look(state.unit, wanted, state.shelf.favourites)
-        if state.rows is not rows.rows:
+        before = rows.rows
+        if state.rows is not before:
             is_same = state.arrangement == self._arrangement
             held = scrolling.hold(self.table) if is_same else None
             self._arrangement = state.arrangement
-            key = self.table.current_key()
+            key, place = self.table.current_key(), self.table.currentIndex().row()
             rows.set_badges(self.model.badges, ())
             rows.set_rows(state.rows, has_more=state.has_more)
-            self.table.look_at(key or wanted.chosen)
-            place = rows.place(held.key) if held else None
-            if held is not None and place is not None:
-                scrolling.put_back(self.table, rows.index(place, 0), held.top)
+            kept = scrolling.still_there(before, place, state.rows) if is_same else None
+            self.table.look_at(state.rows[kept].key if kept is not None else key or wanted.chosen)
+            if is_same:
+                scrolling.put_back(self.table, held, before, state.rows)
         if not self.table.currentIndex().isValid() and rows.rowCount():
             self.table.setCurrentIndex(rows.index(0, 0))
         self.detail.files.panel.set_look(state.unit, wanted.chosen)
@@ -248,6 +249,11 @@ class ExpandedBrowser(Ground):
             self.table.rows.set_badges(self.model.badges, keys)
             if self.table.current_key() in keys:
                 self._tell_detail()
+
+    @Slot()
+    def _on_rested(self) -> None:
+        if self.isVisible() and not scrolling.is_pointed_at(self.table):
+            self.model.let_go()
 
     # --- what the user does
 

@@ -201,6 +201,7 @@ class BrowserView(Ground):
         self.end.acted.connect(self.model.act_at_end)
         self.model.changed.connect(self._on_changed)
         self.model.badges_changed.connect(self._on_badges)
+        self.model.rested.connect(self._on_rested)
         self.model.chosen.connect(self.chosen)
 
     # --- what the rest of the window tells
@@ -313,17 +314,21 @@ class BrowserView(Ground):
 
         The list stays where it is unless the user asked for other rows.
         """
-        if state.rows is self.rows.rows:
+        before = self.rows.rows
+        if state.rows is before:
             return
         is_same = state.arrangement == self._arrangement
         held = scrolling.hold(self.list) if is_same else None
         self._arrangement = state.arrangement
-        current = cast("Row | None", self.list.currentIndex().data(ROW_ROLE))
+        current = self.list.currentIndex()
+        row, place = cast("Row | None", current.data(ROW_ROLE)), current.row()
         self.rows.set_badges(self.model.badges, {})
         self.rows.set_rows(state.rows, has_more=state.has_more)
-        if not is_same:
+        if is_same:
+            kept = scrolling.still_there(before, place, state.rows)
+        else:
             self.list.scrollToTop()
-        kept = self.rows.place(current.key) if current else None
+            kept = self.rows.place(row.key) if row else None
         if kept is not None and not self.list.currentIndex().isValid():
             if is_same:
                 self.list.selectionModel().setCurrentIndex(
@@ -331,13 +336,17 @@ class BrowserView(Ground):
                 )
             else:
                 self.list.setCurrentIndex(self.rows.index(kept))
-        place = self.rows.place(held.key) if held else None
-        if held is not None and place is not None:
-            scrolling.put_back(self.list, self.rows.index(place), held.top)
+        if is_same:
+            scrolling.put_back(self.list, held, before, state.rows)
 
     @Slot(object)
     def _on_badges(self, made: object) -> None:
         self.rows.set_badges(self.model.badges, cast("dict[str, object]", made).keys())
+
+    @Slot()
+    def _on_rested(self) -> None:
+        if self.isVisible() and not scrolling.is_pointed_at(self.list):
+            self.model.let_go()
 
     # --- what the user does
 

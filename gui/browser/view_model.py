@@ -18,6 +18,7 @@ from gui.browser.hub_search import HubSearch
 from gui.browser.known import Known
 from gui.browser.learning import Learning
 from gui.browser.listing import Orders, Sort, Wanted
+from gui.browser.opened import Opened
 from gui.browser.repository_files import RepositoryFiles
 from gui.browser.rows import Badge, Choice, Row, Source
 from gui.browser.shelf import favourite_turned, folder_turned, forgotten
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from gui.browser.shelf import Shelf
     from gui.kit.tasks import TaskRunner
 
-_LONGEST_REFERENCE = 500
-
 
 class BrowserViewModel(QObject):
     """The room's state and its only way to change."""
@@ -50,6 +49,8 @@ class BrowserViewModel(QObject):
     """The badges of all rows are worked out."""
     badges_changed = Signal(object)
     """``dict`` of the badges that are new."""
+    rested = Signal()
+    """Some badges of many are worked out: a moment to ``let_go``, unless somebody is pointing."""
     chosen = Signal(object)
     """A ``Choice``."""
     commanded = Signal(str)
@@ -72,12 +73,11 @@ class BrowserViewModel(QObject):
         """Whether the badges that are worked out are those of another plan."""
         self._arrived: tuple[Row, ...] = ()
         self._fruitless: int | None = None
-        self._opening = ""
-        self._opened = ""
-        self._reference = ""
+        self._opened = Opened()
         self._queue = BadgeQueue(self)
         self._queue.ready.connect(self._on_badges)
         self._queue.finished.connect(self._on_all_badges)
+        self._queue.rested.connect(self.rested)
         self._arriving = BadgeQueue(self)
         """Rows of the Hub get their badges before they are shown, so that none goes again."""
         self._arriving.ready.connect(self._on_badges)
@@ -263,12 +263,9 @@ class BrowserViewModel(QObject):
             turned: those of the orders that were turned round.
         """
         self._orders.restore(turned)
-        known = sort if sort in set(Sort) else self.state.wanted.sort
-        self._want(
-            replace(
-                self.state.wanted, sort=Sort(known), descending=self._orders.descends(Sort(known))
-            )
-        )
+        known = Sort(sort) if sort in set(Sort) else self.state.wanted.sort
+        descends = self._orders.descends(known)
+        self._want(replace(self.state.wanted, sort=known, descending=descends))
 
     @property
     def turned_orders(self) -> tuple[str, ...]:
@@ -280,18 +277,16 @@ class BrowserViewModel(QObject):
 
     def choose(self, key: str, *, beside: bool = False) -> None:
         """Open a row, or add it ``beside`` the model in the window."""
-        self._opening = ""
         row = self.columns.get(key)
         if row is not None:
-            self._reference = row.reference
+            self._opened.wait_for(row.reference)
             self.set_chosen(key)
             is_hub = self.state.source is Source.HUB
             self.chosen.emit(row.choice(afresh=is_hub, beside=beside))
 
     def choose_file(self, row: Row) -> None:
         """Open one file of a repository."""
-        self._opening = ""
-        self._reference = row.key
+        self._opened.wait_for(row.key)
         self.chosen.emit(row.choice())
 
     @property
@@ -305,8 +300,7 @@ class BrowserViewModel(QObject):
         if isinstance(what, str) and looks_like_one(what):
             self.commanded.emit(what)
             return
-        self._opening = what.strip() if isinstance(what, str) else ""
-        self._reference = str(what).strip()
+        self._opened.wait_for(str(what).strip(), what.strip() if isinstance(what, str) else "")
         if isinstance(what, str):
             self.chosen.emit(
                 Choice(what[:200], partial(sources.resolved, what, self._hub), said=what)
@@ -369,10 +363,8 @@ class BrowserViewModel(QObject):
 
     def note_opened(self) -> None:
         """What was asked for last is in the window now."""
-        self._opened, self._opening = self._opening, ""
-        reference, self._reference = self._reference, ""
-        # A pasted config has no name under which it could be found again.
-        if reference and reference[0] != "{" and len(reference) <= _LONGEST_REFERENCE:
+        reference = self._opened.arrive()
+        if reference:
             self.set_shelf(self.state.shelf.with_recent(reference))
         self._publish()
 
@@ -424,6 +416,11 @@ class BrowserViewModel(QObject):
         self._known.set_badges(made)
         self.badges_changed.emit(made)
 
+    def let_go(self) -> None:
+        """Take out of the list what by now doesn't fit; what fits now comes in with the last."""
+        if self.state.wanted.filters.narrows(Group.FIT):
+            self._publish(lets_in=False)
+
     @Slot()
     def _on_all_badges(self) -> None:
         if self._is_new:
@@ -467,14 +464,18 @@ class BrowserViewModel(QObject):
     # --- the state
 
     @Slot()
-    def _publish(self) -> None:
+    def _publish(self, *, lets_in: bool = True) -> None:
         state = self.state
         wanted = state.wanted
         query = state.query.strip()
         asked_for = (state.source, query, wanted.filters, wanted.sort, wanted.descending)
         is_same = asked_for == self._arranged_for
         # What a person looks at keeps its place until they ask for something else.
-        rows = self.columns.arranged(query, wanted, state.source, state.rows if is_same else None)
+        after = state.rows if is_same else None
+        rows = self.columns.arranged(query, wanted, state.source, after, lets_in=lets_in)
+        if not (rows or lets_in):
+            # That nothing fits cannot be said before all is worked out.
+            return
         changed = self._asked_for != asked_for
         self._arranged_for = self._asked_for = asked_for
         asks = state.source in ASKS
@@ -492,7 +493,7 @@ class BrowserViewModel(QObject):
             summary=self._teller.summary(
                 state, rows, self._plan, has_more=has_more, is_counting=self._queue.is_busy
             ),
-            message=self._teller.message(state, rows, self._opened) if is_empty else None,
+            message=self._teller.message(state, rows, self._opened.words) if is_empty else None,
             end=self._teller.end(state, is_asking=is_asking, last_page=self._fruitless),
             sends_to=self._search.host if self._search.is_wanted and self._can_ask else "",
         )
