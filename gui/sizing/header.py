@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
+from typing_extensions import override
 
 from engine.words import tr
 from gui.kit.controls import ElidedLabel, Ground
@@ -14,7 +15,7 @@ from gui.kit.wrap import WrapRow
 from gui.sizing import present
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QAction
+    from PySide6.QtGui import QAction, QResizeEvent
 
     from gui.kit.theme import Theme
     from gui.sizing.view_model import State
@@ -36,6 +37,8 @@ class HeaderBar(Ground):
         self._title = ElidedLabel("title", name="model title")
         self._subtitle = ElidedLabel("small", name="model facts")
         self._buttons: list[tuple[QPushButton, QAction, str]] = []
+        self._words: dict[QPushButton, str] = {}
+        """Words of the flat buttons, which give them up before the model's name is cut."""
         self._row = WrapRow(self)
         self._row.setContentsMargins(16, 12, 16, 0)
         self._row.add(self._title)
@@ -58,6 +61,8 @@ class HeaderBar(Ground):
         button = QPushButton(text)
         if beside_facts or flat:
             button.setProperty("role", "flat")
+            button.setAccessibleName(text)
+            self._words[button] = text
         button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         button.setObjectName(f"{action.objectName()} button")
         button.setCheckable(action.isCheckable())
@@ -71,6 +76,25 @@ class HeaderBar(Ground):
         self._on_action_changed()
         return button
 
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Leave the flat buttons their words where the model's name has room beside them."""
+        for button, text in self._words.items():
+            button.setText(text)
+        if self._theme is None or self._theme.text_scale > 1:
+            return
+        shown = [button for button, action, _ in self._buttons if action.isVisible()]
+        name = self._title.fontMetrics().horizontalAdvance(self._title.full_text)
+        wanted = name + sum(b.sizeHint().width() + self._row.spacing() for b in shown)
+        margins = self._row.contentsMargins()
+        if wanted > self.width() - margins.left() - margins.right():
+            for button in self._words:
+                button.setText("")
+
     def show_state(self, state: State) -> None:
         """Name the model in force."""
         if state.model is None:
@@ -83,12 +107,14 @@ class HeaderBar(Ground):
             present.subtitle(state.model), present.subtitle_details(state.model)
         )
         self._bound_title()
+        self._make_room()
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
         self._theme = theme
         self._bound_title()
         self._on_action_changed()
+        self._make_room()
 
     def _bound_title(self) -> None:
         """With large text it has room of its own: it may be cut, but not to nothing."""

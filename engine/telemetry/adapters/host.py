@@ -17,6 +17,7 @@ from engine.telemetry.adapters import cgroup
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, ProcessReading
 from engine.text import printable
 from engine.units import MIB, format_gib
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 UUID = "host"
 _ROWS = 48
 _SMALLEST_ROW_BYTES = 4 * MIB
-_NO_FILE_SPLIT = Missing("this system does not tell mapped files from other memory")
+_NO_FILE_SPLIT = Missing(tr_later("this system does not tell mapped files from other memory"))
 
 
 class Memory(Protocol):
@@ -88,9 +89,8 @@ def reading(
     reserved = max(used - sum(_size(p.used_bytes) for p in rows), 0) if rows else 0
     used -= reserved
     if group is not None and group.limit_bytes < total:
-        note = (
-            f"This container may use {format_gib(group.limit_bytes)} "
-            f"of the machine's {format_gib(total)}."
+        note = tr("This container may use {limit_bytes} of the machine's {total}.").format(
+            limit_bytes=format_gib(group.limit_bytes), total=format_gib(total)
         )
         total, used = group.limit_bytes, min(group.used_bytes, group.limit_bytes)
         free = min(total - used, memory.available)
@@ -147,7 +147,9 @@ def folded(held: tuple[ProcessReading, ...]) -> tuple[ProcessReading, ...]:
         rows.append(
             ProcessReading(
                 pid=0,
-                name=f"{len(rest)} smaller processes" if len(rest) > 1 else rest[0].name,
+                name=tr("{rest} smaller processes").format(rest=len(rest))
+                if len(rest) > 1
+                else rest[0].name,
                 used_bytes=sum(_size(p.used_bytes) for p in rest),
                 file_bytes=sum(_size(p.file_bytes) for p in rest),
             )

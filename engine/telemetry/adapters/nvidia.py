@@ -17,6 +17,7 @@ from engine.telemetry import commands
 from engine.telemetry.adapters import pci
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, ProcessReading
 from engine.text import printable
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,16 +31,16 @@ _CORES_PER_SM_A100 = 64
 
 # Codes of nvmlReturn_t (nvml.h); the binding has them as constants of the same meaning.
 _REASONS = {
-    1: "the driver was unloaded",
-    2: "the driver did not understand the question",
-    3: "not supported by this device or driver",
-    4: "no permission to read it",
-    9: "the NVIDIA driver is not loaded",
-    12: "no NVIDIA driver here (libnvidia-ml was not found)",
-    13: "this driver is too old to tell",
-    15: "the GPU fell off the bus",
-    16: "the GPU needs a reset",
-    18: "the driver was updated; restart the computer",
+    1: tr_later("the driver was unloaded"),
+    2: tr_later("the driver did not understand the question"),
+    3: tr_later("not supported by this device or driver"),
+    4: tr_later("no permission to read it"),
+    9: tr_later("the NVIDIA driver is not loaded"),
+    12: tr_later("no NVIDIA driver here (libnvidia-ml was not found)"),
+    13: tr_later("this driver is too old to tell"),
+    15: tr_later("the GPU fell off the bus"),
+    16: tr_later("the GPU needs a reset"),
+    18: tr_later("the driver was updated; restart the computer"),
 }
 _DRIVER_GONE = frozenset({1, 9, 18})
 
@@ -89,7 +90,7 @@ class NvidiaAdapter:
         self._driver = ""
         self._is_open = False
         self._failed_at: float | None = None
-        self._failure = TelemetryError("NVML was not opened.")
+        self._failure = TelemetryError(tr("NVML was not opened."))
 
     def open(self) -> None:
         """Load the library and list the cards.
@@ -99,22 +100,24 @@ class NvidiaAdapter:
         """
         sleeper = pci.sleeping(self._root, _PCI_VENDOR)
         if sleeper:
-            message = f"The GPU at {sleeper} is asleep and is not woken to be measured."
+            message = tr("The GPU at {sleeper} is asleep and is not woken to be measured.").format(
+                sleeper=sleeper
+            )
             raise TelemetryError(message)
         nvml = self._binding()
         try:
             nvml.nvmlInit()
         except nvml.NVMLError as error:
-            message = f"NVIDIA devices cannot be read: {_reason(error)}."
+            message = tr("NVIDIA devices cannot be read: {reason}.").format(reason=_reason(error))
             raise TelemetryError(message) from error
         try:
             self._driver = printable(str(nvml.nvmlSystemGetDriverVersion()), 32)
             listed = [_card(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
         except nvml.NVMLError as error:
             nvml.nvmlShutdown()
-            message = f"NVIDIA devices cannot be listed: {_reason(error)}."
+            message = tr("NVIDIA devices cannot be listed: {reason}.").format(reason=_reason(error))
             raise TelemetryError(message) from error
-        gone = "the driver no longer lists this GPU"
+        gone = tr("the driver no longer lists this GPU")
         before = {u: replace(c, handle=None, fault=gone) for u, c in self._cards.items()}
         self._cards = before | {card.uuid: card for card in listed}
         self._is_open = True
@@ -132,7 +135,7 @@ class NvidiaAdapter:
             return tuple(self._missing(card, reason) for card in self._cards.values())
         nvml = self._binding()
         readings = tuple(self._read(nvml, card) for card in self._cards.values())
-        if readings and all(r.note == _REASONS[1] for r in readings):
+        if readings and all(r.note == tr(_REASONS[1]) for r in readings):
             self._is_open = False
         return readings
 
@@ -169,7 +172,7 @@ class NvidiaAdapter:
                 return self._shared(nvml, card)
             return self._missing(card, _reason(error))
         if total == 0:
-            return self._missing(card, "the driver states a total of 0")
+            return self._missing(card, tr("the driver states a total of 0"))
         return self._reading(
             card,
             pool=PoolKind.VRAM,
@@ -193,7 +196,7 @@ class NvidiaAdapter:
             free_bytes=memory.available,
             reserved_bytes=0,
             processes=_processes(nvml, card),
-            note="This GPU shares the computer's memory; its driver has no figure of its own.",
+            note=tr("This GPU shares the computer's memory; its driver has no figure of its own."),
         )
 
     def _missing(self, card: _Card, reason: str) -> DeviceReading:
@@ -221,7 +224,9 @@ class NvidiaAdapter:
 
 
 def _reason(error: Any) -> str:
-    return _REASONS.get(error.value, f"the driver answered: {printable(str(error), 80)}")
+    known = _REASONS.get(error.value)
+    said = printable(str(error), 80)
+    return tr(known) if known else tr("the driver answered: {error}").format(error=said)
 
 
 def _card(nvml: Any, index: int) -> _Card:
@@ -260,7 +265,7 @@ def _memory(nvml: Any, card: _Card) -> tuple[int, int, int, int | Missing]:
         if error.value in {15, 16, *_DRIVER_GONE}:
             raise
         info = nvml.nvmlDeviceGetMemoryInfo(card.handle)
-        reserved = Missing("this driver counts its reserve as used")
+        reserved = Missing(tr("this driver counts its reserve as used"))
         return info.total, info.total - info.free, info.free, reserved
     return info.total, info.total - info.free - info.reserved, info.free, info.reserved
 
@@ -298,7 +303,7 @@ def _order(process: ProcessReading) -> tuple[int, int]:
 def _process(pid: int, used: int | None) -> ProcessReading:
     import psutil
 
-    name, command = "outside this container", ""
+    name, command = tr("outside this container"), ""
     try:
         process = psutil.Process(pid)
         name = printable(process.name(), 64)
@@ -306,7 +311,7 @@ def _process(pid: int, used: int | None) -> ProcessReading:
     except psutil.NoSuchProcess:
         pass
     except psutil.Error:
-        name = name if not psutil.pid_exists(pid) else "another user's process"
-    missing = Missing("the driver doesn't say how much this process holds")
+        name = name if not psutil.pid_exists(pid) else tr("another user's process")
+    missing = Missing(tr("the driver doesn't say how much this process holds"))
     reading = ProcessReading(pid=pid, name=name, used_bytes=missing, command=command)
     return reading if used is None else replace(reading, used_bytes=used)
