@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gui.sizing.view_model import State
 
 
-_TITLE, _PICTURE = 160, 15
+_TITLE, _PICTURE = 200, 15
 _GAP = 3
 """More room between icon and words than the style leaves."""
 _INKS = {"circle-dot": "over"} | dict.fromkeys(
@@ -117,12 +117,10 @@ class HeaderBar(Ground):
         self._make_room()
 
     def _bound_title(self) -> None:
-        """With large text it has room of its own: it may be cut, but not to nothing."""
-        if self._theme is not None and self._theme.text_scale > 1:
-            wanted = self._title.sizeHint().width()
+        """It may be cut, but the facts beside it are cut first."""
+        if self._theme is not None:
+            wanted = self._title.fontMetrics().horizontalAdvance(self._title.full_text) + 1
             self._title.setMinimumWidth(min(wanted, self._theme.grown(_TITLE)))
-        else:
-            self._title.setMinimumWidth(0)
 
     def _on_action_changed(self) -> None:
         for button, action, picture in self._buttons:
