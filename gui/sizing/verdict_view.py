@@ -232,6 +232,18 @@ class VerdictView(Ground):
         self.changes.setVisible(offered)
         if offered:
             self.changes.show_changes(state, self._theme)
+        self._give_room()
+
+    def _give_room(self) -> None:
+        """Lay out the facts, from the inside out, before anything is painted.
+
+        Qt would do so a moment later, and until then show a number cut to the room that the one
+        before had.
+        """
+        for part in (self.longest, self.most, self._facts, self):
+            layout = part.layout()
+            if layout is not None:
+                layout.activate()
 
     @override
     def sizeHint(self) -> QSize:

@@ -6,8 +6,9 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QLabel
+from typing_extensions import override
 
 from engine.budget.model import Region
 from engine.devices import catalogue as devices
@@ -248,6 +249,34 @@ def test_that_no_control_of_the_strip_is_cut_or_overlaps(view, qtbot, width):
     )
     qtbot.waitUntil(lambda: edges()[-1][1] <= width - 16)
     assert view.width() == width
+
+
+class _CutNumbers(QObject):
+    """Notes every label that is painted with less room than its text takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    @override
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Paint and isinstance(watched, QLabel):
+            if watched.width() < watched.fontMetrics().horizontalAdvance(watched.text()):
+                self.seen.append(watched.text())
+        return False
+
+
+def test_that_no_number_beside_the_verdict_is_ever_painted_cut(view, loaded, qtbot):
+    cut = _CutNumbers()
+    for fact in (view.verdict.longest, view.verdict.most):
+        for part in fact.findChildren(QLabel):
+            part.installEventFilter(cut)
+    # Painted while the limits are searched, and again as soon as they are there.
+    loaded.changed.connect(lambda _: view.verdict.repaint())
+    for context in (1024, 8192, 512):
+        loaded.edit("context", max_model_len=context)
+        qtbot.waitUntil(lambda: loaded.state.limits is not None, timeout=20_000)
+    assert cut.seen == []
 
 
 def test_that_the_formula_column_goes_into_the_pane_on_narrow_windows(view):
