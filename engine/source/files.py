@@ -17,6 +17,7 @@ from engine.source import adapters, companions, gguf, safetensors, shards
 from engine.source.bounded_json import parse_object
 from engine.source.gguf_cursor import FileSource
 from engine.source.raw import RawAdapter, RawModel
+from engine.text import printable
 from engine.units import format_bytes
 from engine.words import tr, tr_later
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 MAX_CONFIG_BYTES = 16 * 2**20
 """The largest published ones (with long lists of unquantised modules) take some 1 MB."""
 MAX_INDEX_BYTES = 64 * 2**20
+MAX_NAME = 300
+"""Characters of a name; no file system allows longer ones, and the Hub far shorter."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _CONFIG_OF_FOLDER = tr_later("config.json of a folder")
 _LFS = b"version https://git-lfs"
@@ -367,7 +370,10 @@ def _gguf(path: Path, token: CancelToken) -> RawModel:
 
 
 def _named(path: Path) -> tuple[str, str | None]:
-    """Name and revision that a model gets from its place; a Hub cache knows both."""
+    """Name and revision that a model gets from its place; a Hub cache knows both.
+
+    A folder may be called anything; what could reorder a line of text is written out.
+    """
     place = path.absolute()
     folder = place if place.is_dir() else place.parent
     for parent in folder.parents:
@@ -375,6 +381,7 @@ def _named(path: Path) -> tuple[str, str | None]:
             inside = folder.relative_to(parent).parts
             commit = inside[1] if len(inside) > 1 else ""
             name = parent.name.removeprefix("models--").replace("--", "/")
-            return name, commit if _COMMIT.fullmatch(commit) else None
+            return printable(name, MAX_NAME), commit if _COMMIT.fullmatch(commit) else None
     is_named_by_folder = place.is_dir() or place.name == "config.json"
-    return (folder.name if is_named_by_folder else gguf.model_name(place.name)) or path.name, None
+    name = (folder.name if is_named_by_folder else gguf.model_name(place.name)) or path.name
+    return printable(name, MAX_NAME), None

@@ -53,8 +53,13 @@ class AboutDialog(QDialog):
         line = label(purpose, "secondary")
         line.setWordWrap(True)
         words.addWidget(line)
-        promise = tr("Apache License 2.0. Nothing you do here is sent anywhere.")
-        words.addWidget(label(promise, "small"))
+        promise = tr(
+            "Apache License 2.0. Nothing is sent anywhere by itself: no telemetry, and no look for "
+            "a newer version. The Hub is asked only when you search it or open a model of it."
+        )
+        told = label(promise, "small")
+        told.setWordWrap(True)
+        words.addWidget(told)
         head = QHBoxLayout()
         head.setSpacing(16)
         head.addWidget(mark, 0, Qt.AlignmentFlag.AlignTop)

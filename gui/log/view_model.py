@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -13,12 +14,13 @@ from engine.contract.run import Run, explain
 from engine.errors import UsageError
 from engine.logs.read import read
 from engine.logs.why import happened
+from engine.source import files
 from engine.units import UnitSystem
 from engine.words import tr
 from gui.kit.latest import LatestOnly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -67,7 +69,7 @@ class LogViewModel(QObject):
 
     def read_file(self, path: Path) -> None:
         """Read the log at ``path``."""
-        self._submit(path.name, lambda: path.open("rb"))
+        self._submit(path.name, lambda: _opened(path))
 
     def read_text(self, text: str) -> None:
         """Read a log that was pasted or dropped as text."""
@@ -133,6 +135,13 @@ class LogViewModel(QObject):
         if state is not self.state:
             self.state = state
             self.changed.emit(state)
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[BinaryIO]:
+    """The file, if it is one: a pipe might never answer."""
+    with files.opened(path) as (file, _):
+        yield file
 
 
 def _telling(run: Run) -> int:

@@ -62,6 +62,8 @@ def asked(root: Path) -> list[str]:
     ("arguments", "settings", "need"),
     [
         (["size", "model"], {}, "terminal"),
+        (["launch", "model"], {"DISPLAY": ":0"}, "terminal"),
+        (["parse-log", "-"], {"DISPLAY": ":0"}, "terminal"),
         (["--version"], {}, "terminal"),
         ([], {}, "terminal"),
         ([], {"DISPLAY": ":0"}, "window"),

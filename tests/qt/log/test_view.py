@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -209,7 +210,15 @@ def test_that_a_closed_log_leaves_nothing(model, open_log):
 def test_that_a_file_that_is_not_there_is_a_failure(qtbot, model, tmp_path):
     with qtbot.waitSignal(model.failed, timeout=20_000) as caught:
         model.read_file(Path(tmp_path / "no.log"))
-    assert isinstance(caught.args[0], FileNotFoundError)
+    assert caught.args[0].message.endswith("no.log.")
+
+
+def test_that_a_pipe_is_refused_and_not_waited_for(qtbot, model, tmp_path):
+    os.mkfifo(tmp_path / "pipe.log")
+    with qtbot.waitSignal(model.failed, timeout=20_000) as caught:
+        model.read_file(tmp_path / "pipe.log")
+    assert caught.args[0].message.endswith("pipe.log is not a file.")
+    assert not model.is_busy
 
 
 def test_that_the_verdict_is_of_the_run_and_offers_what_would_have_helped(qtbot, model, open_log):

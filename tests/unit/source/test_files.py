@@ -52,6 +52,14 @@ def test_that_a_config_is_read_under_the_name_of_its_folder(tmp_path):
     assert read(folder).config == CONFIG
 
 
+@pytest.mark.parametrize("config", ["", "config.json"])
+def test_that_no_name_of_a_folder_can_reorder_or_steer_what_is_said(tmp_path, config):
+    folder = tmp_path / "tiny\u202egnp\x1b[31m"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    assert read(folder / config).id == "tiny\\u202egnp\\x1b[31m"
+
+
 def test_that_a_config_with_another_name_goes_by_that_name(tmp_path):
     path = tmp_path / "my-model.json"
     path.write_text("\ufeff" + json.dumps(CONFIG), encoding="utf-8")
