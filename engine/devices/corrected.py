@@ -27,7 +27,6 @@ MOST_OF_ONE = 64
 _LEAST_BYTES = 64 * MIB
 _MOST_BYTES = 64 * TIB
 _LONGEST_NAME = 80
-_CORRECTED, _ADDED = "your correction", "added by you"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +70,6 @@ def corrected(here: Machine, corrections: Sequence[Correction]) -> Machine:
     )
 
 
-def is_said(device: Device) -> bool:
-    """Whether ``device`` is as its user says, and not as a driver does."""
-    return device.source.startswith((_CORRECTED, _ADDED))
-
-
 def from_plain(items: object) -> tuple[Correction, ...]:
     """Corrections that were kept; one that cannot be meant is left out."""
     kept = cast("list[object]", items)[:MOST_CORRECTIONS] if isinstance(items, list) else []
@@ -106,9 +100,11 @@ def _several(slot: Slot, correction: Correction | None) -> Iterator[Slot]:
         yield slot
         return
     first = _changed(slot, correction)
-    nothing = exactly(0, Basis.ASSUMED, "counted by your correction: nothing is known of its use")
+    nothing = exactly(
+        0, Basis.ASSUMED, tr("counted by your correction: nothing is known of its use")
+    )
     for at in range(correction.count):
-        yield first if at == 0 else Slot(first.device, nothing)
+        yield first if at == 0 else Slot(first.device, nothing, is_said=True)
 
 
 def _changed(slot: Slot, correction: Correction) -> Slot:
@@ -117,7 +113,7 @@ def _changed(slot: Slot, correction: Correction) -> Slot:
     _check(correction, total)
     allocatable = was.allocatable
     if correction.allocatable_bytes:
-        allocatable = exactly(correction.allocatable_bytes, Basis.SETTING, "your correction")
+        allocatable = exactly(correction.allocatable_bytes, Basis.SETTING, tr("your correction"))
     elif total != was.total_bytes:
         allocatable = _moved(allocatable, total - was.total_bytes)
     device = replace(was, total_bytes=total, allocatable=allocatable)
@@ -125,8 +121,10 @@ def _changed(slot: Slot, correction: Correction) -> Slot:
         device = _named(device, correction.name)
     if device == was:
         return slot
-    said = f"{_CORRECTED}; {was.source} says {was.name}, {format_gib(was.total_bytes)}"
-    return replace(slot, device=replace(device, source=said))
+    said = tr("your correction; {source} says {name}, {size}").format(
+        source=tr(was.source), name=was.name, size=format_gib(was.total_bytes)
+    )
+    return replace(slot, device=replace(device, source=said), is_said=True)
 
 
 def _moved(there: Estimate, shift: int) -> Estimate:
@@ -134,7 +132,7 @@ def _moved(there: Estimate, shift: int) -> Estimate:
     low, likely, high = (
         max(size + shift, 1) for size in (there.low_bytes, there.likely_bytes, there.high_bytes)
     )
-    source = "your correction of the total, less what the driver keeps of what it says"
+    source = tr("your correction of the total, less what the driver keeps of what it says")
     return Estimate(low, likely, high, Basis.SETTING, source)
 
 
@@ -165,12 +163,13 @@ def _added(correction: Correction) -> Iterator[Slot]:
     else:
         device = like
     if correction.allocatable_bytes:
-        allocatable = exactly(correction.allocatable_bytes, Basis.SETTING, "your correction")
+        allocatable = exactly(correction.allocatable_bytes, Basis.SETTING, tr("your correction"))
         device = replace(device, allocatable=allocatable)
-    device = replace(device, source=f"{_ADDED}; {device.source}")
-    nothing = exactly(0, Basis.ASSUMED, "added by you: nothing is known of its use")
+    said = tr("added by you; {source}").format(source=tr(device.source))
+    device = replace(device, source=said)
+    nothing = exactly(0, Basis.ASSUMED, tr("added by you: nothing is known of its use"))
     for _ in range(correction.count):
-        yield Slot(device, nothing)
+        yield Slot(device, nothing, is_said=True)
 
 
 def _check(correction: Correction, total: int) -> None:

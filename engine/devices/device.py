@@ -62,6 +62,8 @@ class Slot:
     """Other processes and the display; 0 with basis ``assumed`` for a device that isn't here."""
     uuid: str = ""
     """Key into telemetry; empty for a device that isn't here."""
+    is_said: bool = False
+    """Whether its user says what it is, and no driver does."""
 
 
 @dataclass(frozen=True, slots=True)

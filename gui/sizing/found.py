@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.devices.corrected import is_said
 from engine.devices.device import DeviceKind
 from engine.words import tr
 from gui.kit import format as fmt
@@ -85,7 +84,7 @@ def _found_text(slots: Sequence[Slot], unit: UnitSystem) -> str:
         )
     else:
         text = tr("{name}, {total} by {whom}, {line} for programs, {held} in use.")
-    whom = tr("your word") if is_said(device) else tr("the driver")
+    whom = tr("your word") if slots[0].is_said else tr("the driver")
     return text.format(count=count, name=device.name, whom=whom, **_sizes(slots, unit))
 
 
@@ -99,4 +98,4 @@ def _sizes(slots: Sequence[Slot], unit: UnitSystem) -> dict[str, str]:
 
 
 def _source(device: Device, unit: UnitSystem) -> str:
-    return ", ".join(filter(None, (device.source, doubt(device, unit))))
+    return ", ".join(filter(None, (tr(device.source), doubt(device, unit))))

@@ -251,7 +251,7 @@ class DeviceRow(QObject):
         self.name.setEnabled(not self._is_host)
         self.total.setPlaceholderText(fmt.size(device.total_bytes, self._unit))
         self.line.setPlaceholderText(fmt.size(device.allocatable.likely_bytes, self._unit))
-        parts = (device.source, doubt(device, self._unit))
+        parts = (tr(device.source), doubt(device, self._unit))
         text = tr("Detected by {source}").format(source=", ".join(filter(None, parts)))
         self.source.setText(text)
 

@@ -260,9 +260,9 @@ class _CutNumbers(QObject):
 
     @override
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Paint and isinstance(watched, QLabel):
-            if watched.width() < watched.fontMetrics().horizontalAdvance(watched.text()):
-                self.seen.append(watched.text())
+        is_painted = event.type() == QEvent.Type.Paint and isinstance(watched, QLabel)
+        if is_painted and watched.width() < watched.fontMetrics().horizontalAdvance(watched.text()):
+            self.seen.append(watched.text())
         return False
 
 
