@@ -35,6 +35,7 @@ from gui.kit import crashes, fonts
 from gui.kit.collector import Collector
 from gui.kit.crashes import CrashLog
 from gui.kit.faults import Faults
+from gui.kit.focus import FocusRings
 from gui.kit.icons import app_icon
 from gui.kit.language import speak
 from gui.kit.loader import ModelLoader
@@ -129,6 +130,7 @@ class App(QObject):
         self.view.tabs.add_page(tr("What holds it"), self.holds)
         self.browser = BrowserView(self.runner, self.hub, self.themes.current)
         self.window = MainWindow(application, self.browser, self.view, self._undo_actions())
+        self.rings = FocusRings(application, self)
         self._add_notices()
         self._add_commands()
         self._connect()

@@ -22,6 +22,7 @@ from typing_extensions import override
 
 from gui.kit.actions import Actions
 from gui.kit.controls import Ground, Hairline
+from gui.kit.focus import go_on, reading_order
 from gui.kit.icons import app_icon, icon
 from gui.kit.placing import on_screen
 from gui.kit.progress import ProgressLine
@@ -351,15 +352,22 @@ class MainWindow(QMainWindow):
         target = shown[(current + 1) % len(shown)]
         first = target if target.focusPolicy() != Qt.FocusPolicy.NoFocus else None
         if first is None:
-            first = next(
-                (
-                    w
-                    for w in target.findChildren(QWidget)
-                    if w.isVisible() and w.isEnabled() and w.focusPolicy() & Qt.FocusPolicy.TabFocus
-                ),
-                target,
-            )
-        first.setFocus(Qt.FocusReason.TabFocusReason)
+            first = next(iter(reading_order(target)), target)
+        first.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self._leave_browser()
+
+    @override
+    def focusNextPrevChild(self, next: bool) -> bool:
+        gone_on = go_on(self, forwards=next)
+        self._leave_browser()
+        return gone_on
+
+    def _leave_browser(self) -> None:
+        """Where it lies over the centre it goes with the keyboard, as with a click beside it."""
+        focus = QApplication.focusWidget()
+        floats = self.is_narrow and self._browser_wanted
+        if floats and focus is not None and not self.browser.isAncestorOf(focus):
+            self.show_browser(shown=False)
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -110,6 +110,8 @@ class _Section(QWidget):
         if control is not None:
             column.addWidget(control)
             self.heading.setBuddy(control)
+            if isinstance(control, Choice):
+                control.setAccessibleName(tr(group.value))
         for box in self.boxes:
             column.addWidget(box)
 

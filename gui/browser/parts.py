@@ -171,6 +171,7 @@ class OrderButton(QToolButton):
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
         self.setFont(theme.font("caption"))
+        self.setMinimumHeight(theme.size("hit.min"))
         color = theme.colors["text.secondary"]
         self.setStyleSheet(f"QToolButton {{ color: {color}; border: none; }}")
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
-    QDialog,
     QHBoxLayout,
     QListWidget,
     QListWidgetItem,
@@ -24,6 +23,7 @@ from typing_extensions import override
 
 from engine.words import tr
 from gui.kit.controls import Ground, Hairline, label
+from gui.kit.focus import Dialog
 from gui.kit.icons import icon
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _WIDTH, _HEIGHT = 760, 560
 _TITLE_BAR = 40
 
 
-class SettingsDialog(QDialog):
+class SettingsDialog(Dialog):
     """Opened with ``open_page`` or ``open()``; keeps its pages between two openings."""
 
     opening = Signal()
@@ -133,6 +133,7 @@ def _rolled(title: str, page: QWidget) -> QScrollArea:
     made = QScrollArea()
     made.setFrameShape(QScrollArea.Shape.NoFrame)
     made.setWidgetResizable(True)
+    made.setAccessibleName(title)
     made.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
     made.setWidget(body)
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSortFilterProxyModel, Qt
-from PySide6.QtGui import QKeySequence, QStandardItem, QStandardItemModel
+from PySide6.QtGui import QAccessible, QKeySequence, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from engine.words import tr
 from gui.kit.controls import label, running_text, set_role
+from gui.kit.spoken import speak_as
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QModelIndex
@@ -53,6 +54,7 @@ class ShortcutsPage(QWidget):
         self.field = QKeySequenceEdit()
         self.field.setObjectName("new shortcut")
         self.field.setMaximumSequenceLength(1)
+        speak_as(self.field, QAccessible.Role.HotkeyField)
         self.none = QPushButton(tr("None"))
         self.none.setAutoDefault(False)
         self._name = label("", "strong")

@@ -107,7 +107,7 @@ class StatusLine(QStatusBar):
             widest = max(metrics.horizontalAdvance(button.text()) for button in choice.buttons)
             width = max(theme.grown(44), widest + 20)
             for button in choice.buttons:
-                button.setFixedSize(width, theme.grown(20))
+                button.setFixedSize(width, theme.size("hit.min"))
         self.setFixedHeight(theme.size("status"))
 
     @override

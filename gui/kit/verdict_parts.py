@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetrics, QPainter, QPainterPath, QPaintEvent, QPen
+from PySide6.QtGui import QFontMetrics, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 from typing_extensions import override
 
@@ -95,8 +95,7 @@ class MarginButton(QAbstractButton):
             split, 0, self.width() - split, self.height(), theme.color(f"{color}.soft")
         )
         painter.restore()
-        width = 2 if self.hasFocus() else 1
-        painter.setPen(QPen(theme.color("line.focus" if self.hasFocus() else "accent"), width))
+        painter.setPen(theme.color("accent"))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRoundedRect(outline, 4, 4)
         painter.setFont(self.font())

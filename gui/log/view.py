@@ -187,6 +187,7 @@ class LogView(Ground):
         column.addStretch(1)
         area = QScrollArea()
         area.setObjectName("run explained")
+        area.setAccessibleName(tr("The run explained"))
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

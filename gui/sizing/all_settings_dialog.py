@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtWidgets import (
-    QDialog,
     QGridLayout,
     QHBoxLayout,
     QLineEdit,
@@ -23,6 +22,7 @@ from engine.errors import UsageError
 from engine.runtimes import registry
 from engine.words import tr
 from gui.kit.controls import Choice, Ground, label, running_text
+from gui.kit.focus import Dialog
 from gui.sizing import all_settings
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _TITLE_BAR = 40
 _FIELD = 132
 
 
-class AllSettingsDialog(QDialog):
+class AllSettingsDialog(Dialog):
     """Stays open beside the window; shows the runtime's own value where none is chosen."""
 
     def __init__(self, model: SizingViewModel, parent: QWidget) -> None:
@@ -57,6 +57,7 @@ class AllSettingsDialog(QDialog):
         leave.clicked.connect(self.reject)
         self._roll = QScrollArea()
         self._roll.setFrameShape(QScrollArea.Shape.NoFrame)
+        self._roll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._roll.setWidgetResizable(True)
         self._roll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         buttons = QHBoxLayout()
@@ -140,7 +141,9 @@ class SettingRow:
         self.control = self._choice() if setting.choices else self._field()
         self.control.setFixedWidth(_FIELD)
         self.control.setAccessibleName(setting.name)
+        self.control.setAccessibleDescription(tr(setting.field.help))
         self.control.setToolTip(tr(setting.field.help))
+        name.setBuddy(self.control)
         self.slider = self._made_slider(setting.slider) if setting.slider else None
 
     def _choice(self) -> Choice:

@@ -108,10 +108,6 @@ class RoomTabs(QTabBar):
         if on:
             line = QRectF(place.left() + 8, place.bottom() - 1, place.width() - 16, 2)
             painter.fillRect(line, self.palette().color(QPalette.ColorRole.Accent))
-        if index == self.currentIndex() and self.hasFocus():
-            painter.setPen(theme.color("line.focus"))
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.drawRoundedRect(QRectF(place).adjusted(4.5, 4.5, -4.5, -5.5), 4, 4)
 
 
 class TabPanel(QWidget):

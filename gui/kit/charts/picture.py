@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QElapsedTimer, QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QHelpEvent, QPainter, QPen, QPixmap
+from PySide6.QtGui import QAccessible, QHelpEvent, QPainter, QPixmap
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
@@ -23,11 +23,12 @@ from gui.kit.charts.layout import PictureLayout, Style, lay_out
 from gui.kit.charts.measured import Live
 from gui.kit.charts.plan_share import plan_bytes
 from gui.kit.charts.series import Sample, Series
+from gui.kit.spoken import speak_as
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
+    from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 
     from engine.budget.model import Region
     from engine.telemetry.snapshot import DeviceReading, TelemetrySnapshot
@@ -75,10 +76,10 @@ class MemoryPicture(QWidget):
         self._silence.timeout.connect(self._on_silence)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._is_ringed = True
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setAccessibleName(tr("Memory picture"))
+        speak_as(self, QAccessible.Role.Chart)
 
     def set_scene(self, scene: PictureScene | None) -> None:
         """Show another plan; None shows an empty ground. Samples are kept."""
@@ -179,8 +180,6 @@ class MemoryPicture(QWidget):
             self._plan = self._painted_plan(ratio)
         painter.drawPixmap(0, 0, self._plan)
         paints.paint_live(painter, self._scene, self._places, self._style, self._seen())
-        if self.hasFocus() and self._is_ringed:
-            self._paint_focus(painter)
         self._since_repaint.start()
 
     def _painted_plan(self, ratio: float) -> QPixmap:
@@ -192,13 +191,6 @@ class MemoryPicture(QWidget):
             paints.paint_plan(painter, self._scene, self._places, self._style)
         painter.end()
         return pixmap
-
-    def _paint_focus(self, painter: QPainter) -> None:
-        pen = QPen(self._style.theme.color("line.focus"), 2)
-        pen.setJoinStyle(Qt.PenJoinStyle.MiterJoin)
-        painter.setPen(pen)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawRect(QRectF(self.rect()).adjusted(1, 1, -1, -1))
 
     def _seen(self) -> Live:
         region = self._hovered if self._hovered is not None else self._selected
@@ -263,18 +255,7 @@ class MemoryPicture(QWidget):
             self._choose(self._region_at(event.position()))
 
     @override
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        # Who clicks knows where; who came by keyboard, or goes on by it, is shown.
-        self._is_ringed = event.reason() is not Qt.FocusReason.MouseFocusReason
-        self.update()
-
-    @override
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        self.update()
-
-    @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        self._is_ringed = True
         actions = {
             Qt.Key.Key_Up: lambda: self._step_region(1),
             Qt.Key.Key_Down: lambda: self._step_region(-1),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QHelpEvent, QPainter, QPen, QPixmap
+from PySide6.QtGui import QAccessible, QHelpEvent, QPainter, QPixmap
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
@@ -16,11 +16,12 @@ from gui.kit.charts.fit_scene import CurveScene, MapScene
 from gui.kit.charts.layout import Style
 from gui.kit.charts.log_axis import stepped
 from gui.kit.charts.pens import Canvas
+from gui.kit.spoken import speak_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
+    from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 
     from gui.kit.charts.fit_scene import PlanPoint
     from gui.kit.theme import Theme
@@ -55,11 +56,11 @@ class PlanPicture(QWidget, Generic[SceneT]):
         self._ground: QPixmap | None = None
         self._is_pale = False
         self._is_dragging = False
-        self._is_ringed = True
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        speak_as(self, QAccessible.Role.Chart)
 
     def set_theme(self, theme: Theme) -> None:
         """Paint in another scheme or text size."""
@@ -138,11 +139,6 @@ class PlanPicture(QWidget, Generic[SceneT]):
             painter.setOpacity(_PALE if self._is_pale else 1)
             painter.drawPixmap(0, 0, self._painted_ground())
             self.paint_over(Canvas(painter, self._style))
-        if self.hasFocus() and self._is_ringed:
-            painter.setOpacity(1)
-            painter.setPen(QPen(theme.color("line.focus"), 2, j=Qt.PenJoinStyle.MiterJoin))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(QRectF(self.rect()).adjusted(1, 1, -1, -1))
 
     def _painted_ground(self) -> QPixmap:
         ratio = self.devicePixelRatioF()
@@ -166,21 +162,11 @@ class PlanPicture(QWidget, Generic[SceneT]):
         self.forget_ground()
 
     @override
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        self._is_ringed = event.reason() is not Qt.FocusReason.MouseFocusReason
-        self.update()
-
-    @override
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        self.update()
-
-    @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
         arrow, point = _ARROWS.get(Qt.Key(event.key())), self.point()
         if arrow is None or point is None:
             super().keyPressEvent(event)
             return
-        self._is_ringed = True
         fine = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         least, most, most_requests = self.limits()
         context, requests = point.context, point.requests

@@ -202,24 +202,3 @@ def test_that_a_picture_without_a_plan_is_an_empty_ground(qtbot) -> None:
     made.resize(300, 200)
     image = made.grab().toImage()
     assert image.pixelColor(150, 100) == load_theme("dark").color("surface.base")
-
-
-def test_that_the_focus_is_outlined_for_the_keyboard_and_not_for_a_click(
-    picture: MemoryPicture, qtbot
-) -> None:
-    ink = load_theme("light").color("line.focus")
-
-    def has_outline() -> bool:
-        return picture.grab().toImage().pixelColor(1, 100) == ink
-
-    picture.activateWindow()
-    qtbot.waitUntil(picture.isActiveWindow)
-    picture.clearFocus()
-    picture.setFocus(Qt.FocusReason.MouseFocusReason)
-    assert picture.hasFocus()
-    assert not has_outline()
-    QTest.keyClick(picture, Qt.Key.Key_Up)
-    assert has_outline()
-    picture.clearFocus()
-    picture.setFocus(Qt.FocusReason.TabFocusReason)
-    assert has_outline()
