@@ -14,7 +14,7 @@ from engine.errors import DeviceError
 from engine.evidence import Basis, Estimate, exactly
 from engine.text import printable
 from engine.units import GIB, TIB, format_gib, parse_bytes
-from engine.words import tr
+from engine.words import grouped, tr
 from resources import data
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_DEVICES = 1024
 _MEMORY = re.compile(r"\d{1,6}(?:\.\d{1,3})? ?(?:GB|GiB)")
-_COUNTED = re.compile(r"(\d{1,4}) ?[x×] ?(.*\S)")
+_COUNTED = re.compile(r"(\d{1,12}) ?[x×] ?(.*\S)")
 _MAX_TOTAL_BYTES = 1024 * TIB
 
 
@@ -147,11 +147,7 @@ def machine(device: Device, count: int = 1, host_total_bytes: int | None = None)
     Raises:
         DeviceError: an impossible count.
     """
-    if not 1 <= count <= MAX_DEVICES:
-        message = tr(
-            "A machine of {count} devices cannot be planned: give 1 to {max_devices}."
-        ).format(count=count, max_devices=MAX_DEVICES)
-        raise DeviceError(message, field="gpu_count")
+    _check(count, "gpu_count")
     nothing = exactly(0, Basis.ASSUMED, tr("not this computer: nothing else is assumed to run"))
     slot = Slot(device, nothing)
     return Machine(
@@ -170,11 +166,7 @@ def mixed(devices: Sequence[Device]) -> Machine:
     """
     if len(set(devices)) == 1:
         return machine(devices[0], len(devices))
-    if len(devices) > MAX_DEVICES:
-        message = tr("A machine of {devices} devices cannot be planned: give up to 1024.").format(
-            devices=len(devices)
-        )
-        raise DeviceError(message, field="gpu")
+    _check(len(devices), "gpu")
     shared = next((d for d in devices if d.kind is DeviceKind.UNIFIED), None)
     if shared is not None:
         message = tr("{name} shares the computer's memory: it takes no cards beside it.").format(
@@ -199,11 +191,12 @@ def named(text: str) -> tuple[Device, ...]:
     Each is a name of the catalogue, or memory alone (``24 GB``).
 
     Raises:
-        DeviceError: a name is in no catalogue, or fits several sizes.
+        DeviceError: a name is in no catalogue, or fits several sizes; or an impossible count.
     """
     found: list[Device] = []
     for part in text.split(" + "):
         count, name = _counted(part.strip())
+        _check(count, "gpu")
         size_bytes = _memory_alone(name)
         found += [
             custom(size_bytes, tr("{name} device").format(name=name)) if size_bytes else find(name)
@@ -238,9 +231,14 @@ def lists(text: str) -> bool:
 def _counted(text: str) -> tuple[int, str]:
     """``2 x RTX 3060`` as 2 and ``RTX 3060``; 1 and the text where it says no count."""
     said = _COUNTED.fullmatch(text.strip())
-    if said is None or not 1 <= int(said[1]) <= MAX_DEVICES:
-        return 1, text
-    return int(said[1]), said[2]
+    return (1, text) if said is None else (int(said[1]), said[2])
+
+
+def _check(count: int, field: str) -> None:
+    if not 1 <= count <= MAX_DEVICES:
+        message = tr("A machine of {count} devices cannot be planned: give 1 to {max_devices}.")
+        message = message.format(count=grouped(count), max_devices=grouped(MAX_DEVICES))
+        raise DeviceError(message, field=field)
 
 
 def _device(row: _Row) -> Device:

@@ -248,18 +248,19 @@ class DeviceBox(SizedCombo):
     def _take(self, text: str) -> bool:
         """Pick the one device that is meant, a list of devices with counts, or memory alone."""
         meant = self._found.meant()
-        if meant is not None:
-            self._pick(self._found_at(meant))
-            return True
-        try:
-            catalogue.named(text)
-        except DeviceError:
+        name = text if meant is None else self._found_at(meant)
+        if name is not None and _wrong_with(name):
             return False
-        self._pick(text)
+        self._pick(name)
         return True
 
     def _refuse(self) -> None:
-        text = self._edit.text().strip()[:40]
+        text = self._edit.text().strip()
+        meant = self._found.meant()
+        if meant is not None:
+            # The name is known: it is the count, or what stands beside it, that cannot be.
+            self.refused.emit(_wrong_with(self._found_at(meant) or ""))
+            return
         if self._found.rows():
             why = tr("Several devices match “{text}”: pick one from the list.")
         else:
@@ -267,4 +268,13 @@ class DeviceBox(SizedCombo):
                 "No device is called “{text}”: pick one from the list, or type its memory (24 GB) "
                 "or several cards (RTX 4090 + 2 x RTX 3060 12GB)."
             )
-        self.refused.emit(why.format(text=text))
+        self.refused.emit(why.format(text=text[:40]))
+
+
+def _wrong_with(text: str) -> str:
+    """Why ``text`` names no machine; empty where it does."""
+    try:
+        catalogue.mixed(catalogue.named(text))
+    except DeviceError as error:
+        return error.message
+    return ""

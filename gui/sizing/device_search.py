@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SPELLINGS_ROLE = Qt.ItemDataRole.UserRole + 2
 _NAME, _ALIAS, _BEGINS, _HAS_WORD, _CONTAINS = range(5)
-_BEFORE = re.compile(r"(?:.* \+ )?\s*(?:\d{1,4} ?[x×] ?)?")
+_BEFORE = re.compile(r"(?:.* \+ )?\s*(?:\d{1,12} ?[x×] ?)?")
 _WORDS = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole)
 
 

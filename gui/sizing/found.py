@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.devices.device import DeviceKind
+from engine.evidence import Basis
 from engine.words import tr
 from gui.kit import format as fmt
 
@@ -78,7 +79,12 @@ def _groups(machine: Machine) -> list[list[Slot]]:
 
 def _found_text(slots: Sequence[Slot], unit: UnitSystem) -> str:
     device, count = slots[0].device, len(slots)
-    if count > 1:
+    if slots[0].foreign.basis is Basis.ASSUMED:
+        # Nothing unknown is shown as 0.
+        text = tr("{count} × {name}, each {total} by {whom}, {line} for programs, use not known.")
+        if count == 1:
+            text = tr("{name}, {total} by {whom}, {line} for programs, use not known.")
+    elif count > 1:
         text = tr(
             "{count} × {name}, each {total} by {whom}, {line} for programs, {held} in use on all."
         )

@@ -224,8 +224,8 @@ def unified() -> Sizing:
     return sizing(rank, verdict=verdict, deployment=plan)
 
 
-def many_ranks(count: int = 4) -> Sizing:
-    """A model over ``count`` L40S cards; rank 0 is the fullest."""
+def many_ranks(count: int = 4, *names: str) -> Sizing:
+    """A model over ``count`` cards as large as an L40S, of ``names`` in turn; rank 0 is fullest."""
     ranks: list[RankBudget] = []
     for number in range(count):
         first = number == 0
@@ -240,7 +240,8 @@ def many_ranks(count: int = 4) -> Sizing:
             Region.HEADROOM: (estimate(2.18 if first else 2.86), 0, "What the others leave"),
             Region.FOREIGN: (estimate(0.58 if first else 0.02), 0.58, "Xorg and a browser"),
         }
-        device = card("L40S", gib(44.99), 44.52)
+        name = names[number % len(names)] if names else "L40S"
+        device = card(name, gib(44.99), 44.52)
         ranks.append(rank_budget(number, regions, device, needed=20.0, uuid=f"GPU-{number}"))
     plan = Deployment(
         runtime="vllm", max_model_len=32768, concurrency=8, tensor_parallel_size=count

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _LEAST_ROW = 20
 _MOST_ROW = 30
 _COLUMN_GAP = 32
+_BESIDE_BAR = 8
+_LEAST_BAR = 48
 
 
 def rows(scene: PictureScene, size: QRectF, text_scale: float, pad: float) -> list[QRectF]:
@@ -42,22 +44,36 @@ def rows(scene: PictureScene, size: QRectF, text_scale: float, pad: float) -> li
 def paint(canvas: Canvas, scene: PictureScene, size: QRectF) -> None:
     """All ranks."""
     places = rows(scene, size, canvas.theme.text_scale, canvas.style.pad)
+    width = QFontMetricsF(canvas.theme.font("small.strong.num")).horizontalAdvance
+    # As wide on every line, so that all bars begin and end alike.
+    text_width = max(width(panel.summary) for panel in scene.panels) + _BESIDE_BAR
+    room = places[0].width() - text_width - _LEAST_BAR
+    names = (max(map(width, _names(panel))) for panel in scene.panels)
+    name_width = min(max(names) + _BESIDE_BAR, max(room, width("000") + _BESIDE_BAR))
     for panel, row in zip(scene.panels, places, strict=True):
-        _row(canvas, scene, panel, row)
+        high = row.height() * 0.2
+        bar = row.adjusted(name_width, high, -text_width, -high)
+        _write(canvas, panel, row, name_width - _BESIDE_BAR)
+        _draw(canvas, scene, panel, bar)
 
 
-def _row(canvas: Canvas, scene: PictureScene, panel: Panel, row: QRectF) -> None:
+def _names(panel: Panel) -> tuple[str, ...]:
+    """What a rank is called, longest wording first."""
+    return panel.title, tr("Rank {rank}").format(rank=panel.rank), str(panel.rank)
+
+
+def _write(canvas: Canvas, panel: Panel, row: QRectF, name_room: float) -> None:
     theme = canvas.theme
-    bold, plain = theme.font("small.strong.num"), theme.font("small.num")
-    font = bold if panel.is_fullest else plain
-    metrics = QFontMetricsF(bold)
-    name_width = metrics.horizontalAdvance(tr("Rank {rank}").format(rank="000")) + 4
-    text_width = metrics.horizontalAdvance(panel.summary) + 8
-    canvas.text(row, panel.title, font, theme.color("text.primary"), LEFT)
+    font = theme.font("small.strong.num" if panel.is_fullest else "small.num")
+    name = canvas.fitting(_names(panel), font, name_room)
+    canvas.text(row, name, font, theme.color("text.primary"), LEFT)
     canvas.text(row, panel.summary, font, theme.color("text.secondary"), RIGHT)
-    bar = row.adjusted(name_width, row.height() * 0.2, -text_width, -row.height() * 0.2)
-    if bar.width() < 24:
+
+
+def _draw(canvas: Canvas, scene: PictureScene, panel: Panel, bar: QRectF) -> None:
+    if bar.width() < _LEAST_BAR / 2:
         return
+    theme = canvas.theme
     scale = bar.width() / scene.axis_max_bytes
     for segment in panel.segments:
         left, right = segment.bottom_bytes * scale, segment.top_bytes * scale

@@ -75,6 +75,24 @@ def test_that_large_text_stays_apart_too(plan: str, scale: float) -> None:
     assert not _clashes(words, SIZES[0])
 
 
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+def test_that_no_bar_of_many_ranks_begins_within_a_name(
+    size: tuple[int, int], scale: float
+) -> None:
+    image, _, words = draw(
+        sizings.many_ranks(32, "RTX PRO 6000 Blackwell", "L40S"), size, text_scale=scale
+    )
+    theme = load_theme("light", scale)
+    inks = {theme.color(name).rgb() for name in ("region.weights", "region.kv", "chart.loadline")}
+    names = words[::2]
+    assert all(text.endswith(str(rank)) for rank, (_, text) in enumerate(names))
+    for rect, _ in names:
+        y = round(rect.center().y())
+        row = {image.pixel(x, y) for x in range(round(rect.left()), round(rect.right()) + 4)}
+        assert not row & inks
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_that_the_load_line_lies_at_its_bytes_in_its_colour(scheme: str) -> None:
     image, places, _ = draw(sizings.sizing(), scheme=scheme)

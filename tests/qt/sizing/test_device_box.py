@@ -193,6 +193,16 @@ def test_that_memory_alone_and_lists_are_taken_as_typed(box, picked, refusals, q
     assert not any(refusals)
 
 
+@pytest.mark.parametrize("count", ["0", "1025", "1000000000"])
+def test_that_a_count_that_cannot_be_is_said_and_not_taken(box, picked, refusals, qtbot, count):
+    _click(qtbot, box)
+    _type(qtbot, box, f"{count} x RTX 4090")
+    _press(qtbot, box, Qt.Key.Key_Return)
+    assert not picked
+    said = f"A machine of {int(count):,} devices cannot be planned: give 1 to 1,024."
+    assert refusals[-1] == said
+
+
 def test_that_a_new_sample_leaves_what_is_being_typed_alone(box, picked, qtbot):
     _click(qtbot, box)
     _type(qtbot, box, "40")

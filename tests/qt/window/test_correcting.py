@@ -137,7 +137,8 @@ def test_that_a_missing_device_is_added_by_its_name(app, qtbot):
     dialog.add.click()
     assert not dialog.confirm.isEnabled() or dialog.words.text().startswith("No GPU")
     _type(dialog, "name of added", "RTX 4090")
-    assert "RTX 4090" in dialog.words.text()
+    said = "RTX 4090, 23.99 GiB by your word, 23.63 GiB for programs, use not known."
+    assert dialog.words.text().startswith(said)
     dialog.confirm.click()
     here = app.model.state.here
     assert [slot.device.name for slot in here.slots] == ["RTX 4090"]

@@ -311,6 +311,22 @@ def test_that_memory_alone_is_a_device_too():
     assert [slot.device.total_bytes // 2**30 for slot in both.slots] == [23, 16, 16]
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("0 x RTX 4090", "0"),
+        ("1025 x RTX 4090", "1,025"),
+        ("RTX 3060 12GB + 1000000000x24 GB", "1,000,000,000"),
+    ],
+)
+def test_that_an_impossible_count_of_a_list_is_named_as_such(text: str, count: str):
+    with pytest.raises(DeviceError) as caught:
+        catalogue.mixed(catalogue.named(text))
+    said = f"A machine of {count} devices cannot be planned: give 1 to 1,024."
+    assert caught.value.message == said
+    assert caught.value.field == "gpu"
+
+
 def test_that_a_count_alone_is_a_list_too():
     assert catalogue.lists("2 x RTX 3090")
     assert not catalogue.lists("RTX 3090")
