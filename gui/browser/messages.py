@@ -130,7 +130,13 @@ def end_of_list(search: HubSearch, *, is_asking: bool, last_page: int | None) ->
     if is_asking or not search.is_settled:
         return Message(tr("Asking the Hub…"), picture="cloud")
     if search.is_offline or isinstance(trouble, HubOfflineError):
-        return Message(tr("Off-line: the Hub was not asked"), picture="cloud-off")
+        was_asked = search.page is not None
+        words = (
+            tr("Off-line: the Hub is asked no further")
+            if was_asked
+            else tr("Off-line: the Hub was not asked")
+        )
+        return Message(words, picture="cloud-off")
     if trouble is not None:
         return Message(sentence(trouble), "", AGAIN, "triangle-alert")
     if search.asked is None:

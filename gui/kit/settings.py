@@ -121,6 +121,7 @@ class SettingsStore:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._file = (folder or default_folder()) / FILE_NAME
+        self._loaded: Settings | None = None
         self.set_aside: Path | None = None
         """Where a file went that could not be understood; a newer version's, perhaps."""
 
@@ -129,18 +130,25 @@ class SettingsStore:
 
         A file that makes no sense is set aside, and everything is as at the first start.
         """
+        if not self._file.exists():
+            self._loaded = Settings()
+        else:
+            self._loaded = self._read()
+            if self._loaded is None:
+                self._set_aside()
+        return self._loaded or Settings()
+
+    def _read(self) -> Settings | None:
+        """What the file holds; None where that makes no sense."""
         try:
             is_huge = self._file.stat().st_size > _SIZE_LIMIT_BYTES
             kept: object = None if is_huge else json.loads(self._file.read_text(encoding="utf-8"))
         except OSError:
             return Settings()
         except (ValueError, RecursionError):
-            kept = None
+            return None
         values = cast("dict[str, object]", kept) if isinstance(kept, dict) else {}
-        if values.get("schema_version") != SCHEMA_VERSION:
-            self._set_aside()
-            return Settings()
-        return _settings(values)
+        return _settings(values) if values.get("schema_version") == SCHEMA_VERSION else None
 
     def _set_aside(self) -> None:
         target = self._file.with_suffix(".unread.json")
@@ -149,7 +157,13 @@ class SettingsStore:
             self.set_aside = target
 
     def save(self, settings: Settings) -> bool:
-        """Replace the file as a whole. Returns whether that was possible."""
+        """Replace the file as a whole. Returns whether that was possible.
+
+        What another window wrote since ``load`` stays, but for what was changed here too.
+        """
+        theirs = self._read() if self._loaded is not None and self._file.exists() else None
+        if self._loaded is not None and theirs is not None:
+            settings = _merged(self._loaded, settings, theirs)
         values: dict[str, object] = {"schema_version": SCHEMA_VERSION}
         for item in fields(settings):
             values[item.name] = _plain(getattr(settings, item.name))
@@ -162,6 +176,21 @@ class SettingsStore:
         except OSError:
             return False
         return True
+
+
+def _merged(before: Settings, mine: Settings, theirs: Settings) -> Settings:
+    """``theirs`` with what ``mine`` changed since ``before``; of lists, entry by entry."""
+    changes: dict[str, Any] = {}
+    for item in fields(mine):
+        was, now, there = (getattr(one, item.name) for one in (before, mine, theirs))
+        if now == was:
+            continue
+        if item.name in _MOST_TEXTS and there != was:
+            kept = (text for text in now if text not in was or text in there)
+            added = (text for text in there if text not in was)
+            now = tuple(dict.fromkeys((*kept, *added)))[: _MOST_TEXTS[item.name]]
+        changes[item.name] = now
+    return theirs.with_(**changes)
 
 
 def _plain(value: object) -> object:

@@ -298,6 +298,18 @@ def test_that_off_line_is_said_below_the_hits_and_nothing_is_sent(open_browser, 
     assert hub.requests == []
 
 
+def test_that_hits_that_came_before_are_not_said_to_be_unasked(open_browser, qtbot, hub):
+    view = open_browser()
+    type_words(qtbot, view, "model")
+    settle(qtbot, view)
+    qtbot.keyClick(view.search, Qt.Key.Key_Return)
+    settle(qtbot, view)
+    assert hub.requests
+    view.model._hub.offline = True
+    view.model.note_access()
+    assert end(view) == "Off-line: the Hub is asked no further"
+
+
 def test_that_going_off_line_takes_back_that_words_are_sent(open_browser, qtbot, hub):
     view = open_browser()
     click(qtbot, segment(view, "Hub"))

@@ -130,6 +130,34 @@ def test_that_a_file_that_cannot_be_understood_is_set_aside_whole(tmp_path):
     assert SettingsStore(tmp_path).load() == KEPT
 
 
+def test_that_two_windows_lose_nothing_of_each_other(tmp_path):
+    begun = Settings(favourites=("a", "b", "c"), recents=("x", "y"), scheme="dark", page="A4")
+    SettingsStore(tmp_path).save(begun)
+    one, two = SettingsStore(tmp_path), SettingsStore(tmp_path)
+    assert one.load() == two.load() == begun
+    one.save(begun.with_(favourites=("new", "b", "c"), scheme="light", welcome_closed=True))
+    two.save(begun.with_(favourites=("late", "a", "b"), recents=("y", "x"), page="Letter"))
+    # The first added one and removed "a", the second added one and removed "c".
+    assert SettingsStore(tmp_path).load() == Settings(
+        favourites=("late", "b", "new"), recents=("y", "x"), scheme="light", page="Letter",
+        welcome_closed=True,
+    )  # fmt: skip
+
+
+def test_that_what_was_put_back_to_its_default_is_put_back(tmp_path):
+    SettingsStore(tmp_path).save(KEPT)
+    store = SettingsStore(tmp_path)
+    kept = store.load()
+    store.save(kept.with_(scheme="system", favourites=()))
+    assert SettingsStore(tmp_path).load() == KEPT.with_(scheme="system", favourites=())
+
+
+def test_that_a_reset_keeps_nothing_of_before(tmp_path):
+    SettingsStore(tmp_path).save(KEPT)
+    SettingsStore(tmp_path).save(Settings())
+    assert SettingsStore(tmp_path).load() == Settings()
+
+
 def test_that_a_first_start_sets_nothing_aside(tmp_path):
     store = SettingsStore(tmp_path)
     store.load()
