@@ -12,6 +12,7 @@ from engine.launch.read import read
 from engine.launch.weights import of_model
 from engine.words import tr
 from gui.browser.sources import resolved
+from gui.kit.dialogs import Companion
 from gui.sizing.command_dialog import CommandDialog, left_of
 from gui.sizing.launch_dialog import LaunchDialog
 from gui.sizing.plan import adapted
@@ -47,9 +48,9 @@ class Launching(QObject):
         super().__init__(app)
         self._app = app
         self._awaited: _Awaited | None = None
-        self.dialog: LaunchDialog | None = None
+        self._panel = Companion(self._made_dialog, self)
         self._action = app.window.commands["launch"]
-        self._action.triggered.connect(self._on_open)
+        self._action.triggered.connect(self._panel.open)
         app.window.commands["from command"].triggered.connect(self._on_paste)
         app.view.header.add_action_button(self._action, "terminal", tr("Launch"), flat=True)
         app.browser.model.commanded.connect(self.take)
@@ -59,22 +60,16 @@ class Launching(QObject):
 
     # --- a plan's command
 
-    @Slot()
-    def _on_open(self) -> None:
-        if self.dialog is None:
-            self.dialog = LaunchDialog(self._app.themes.current, self._app.window)
-            self.dialog.finished.connect(self._on_finished)
-            self.dialog.copied.connect(self._on_copied)
-            self.dialog.show_state(self._app.model.state, self._path())
-        self.dialog.show()
-        self.dialog.raise_()
-        self.dialog.activateWindow()
+    @property
+    def dialog(self) -> LaunchDialog | None:
+        """The panel with the command; None while it is closed."""
+        return self._panel.dialog
 
-    @Slot()
-    def _on_finished(self) -> None:
-        if self.dialog is not None:
-            self.dialog.deleteLater()
-            self.dialog = None
+    def _made_dialog(self) -> LaunchDialog:
+        made = LaunchDialog(self._app.themes.current, self._app.window)
+        made.copied.connect(self._on_copied)
+        made.show_state(self._app.model.state, self._path())
+        return made
 
     @Slot(str)
     def _on_copied(self, title: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.contract.shapes import DIALECT, TEXT, TEXTS, closed, said
+from engine.contract.shapes import TEXT, TEXTS, closed, published, said
 from engine.launch.launch import Kind
 
 if TYPE_CHECKING:
@@ -45,4 +45,4 @@ def schema() -> Schema:
         unsaid=said(texts, "settings that the runtime has no word for, and what to know of each"),
     )
     about = "How a plan is started: plimsoll launch --json."
-    return {"$schema": DIALECT, "title": SCHEMA, "description": about, **body}
+    return published(SCHEMA, about, body)

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from engine.contract import machine
 from engine.contract.shapes import (
-    DIALECT,
     SIZE,
     TEXT,
     TEXTS,
     closed,
     estimate,
+    one_of,
     or_missing,
+    published,
     said,
 )
 from engine.telemetry import record
@@ -35,13 +36,13 @@ def _machine() -> Schema:
         schema={"const": machine.MACHINE_SCHEMA}, **_machine_facts(), now=closed(**_moment())
     )
     about = f"This machine's devices and one sample: plimsoll machine --json. {_MISSING}"
-    return {"$schema": DIALECT, "title": machine.MACHINE_SCHEMA, "description": about, **body}
+    return published(machine.MACHINE_SCHEMA, about, body)
 
 
 def _sample() -> Schema:
     body = closed(schema={"const": machine.SAMPLE_SCHEMA}, **_moment())
     about = f"One line of plimsoll watch --jsonl. {_MISSING}"
-    return {"$schema": DIALECT, "title": machine.SAMPLE_SCHEMA, "description": about, **body}
+    return published(machine.SAMPLE_SCHEMA, about, body)
 
 
 def _recording() -> Schema:
@@ -50,13 +51,11 @@ def _recording() -> Schema:
         started=said(_NUMBER, "seconds since 1970, UTC"),
         machine=said(closed(**_machine_facts()), "the machine that was recorded"),
     )
-    return {
-        "$schema": DIALECT,
-        "title": record.SCHEMA,
-        "description": "One line of a recording (JSON Lines): the first is the header, every "
-        f"further one a sample. {_MISSING}",
-        "oneOf": [header, closed(**_moment())],
-    }
+    about = (
+        "One line of a recording (JSON Lines): the first is the header, every further one a "
+        f"sample. {_MISSING}"
+    )
+    return published(record.SCHEMA, about, {"oneOf": [header, closed(**_moment())]})
 
 
 def _machine_facts() -> dict[str, Schema]:
@@ -104,7 +103,7 @@ def _reading() -> Schema:
     return closed(
         uuid=TEXT,
         name=TEXT,
-        pool={"enum": [kind.value for kind in PoolKind]},
+        pool=one_of(PoolKind),
         total_bytes=or_missing(SIZE),
         used_bytes=or_missing(SIZE),
         free_bytes=or_missing(SIZE),

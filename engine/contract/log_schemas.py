@@ -9,12 +9,13 @@ from engine.contract import log
 from engine.contract.shapes import (
     BASIS,
     BYTES,
-    DIALECT,
     SIZE,
     TEXT,
     TEXTS,
     closed,
+    one_of,
     or_null,
+    published,
     said,
 )
 from engine.fit.verdict import Fit
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _VALUE: Schema = {"type": ["integer", "number", "string", "boolean"]}
 _LINES: Schema = {"type": "array", "items": SIZE}
-_REGION: Schema = {"enum": [region.value for region in Region]}
+_REGION: Schema = one_of(Region)
 
 
 def schema() -> Schema:
@@ -40,7 +41,7 @@ def schema() -> Schema:
         lines=SIZE,
         understood=SIZE,
         runs=said(SIZE, "starts in the log; the last one is read"),
-        phase=said({"enum": [phase.value for phase in Phase]}, "how far the run came"),
+        phase=said(one_of(Phase), "how far the run came"),
         headline=TEXT,
         model=said(or_null(TEXT), "the model of the prediction"),
         settings=said(
@@ -60,7 +61,7 @@ def schema() -> Schema:
         assumptions=TEXTS,
     )
     about = "What a runtime’s log states, against the prediction: plimsoll parse-log --json."
-    return {"$schema": DIALECT, "title": log.SCHEMA, "description": about, **body}
+    return published(log.SCHEMA, about, body)
 
 
 def _rank() -> Schema:
@@ -77,11 +78,11 @@ def _rank() -> Schema:
 
 def _failure() -> Schema:
     return closed(
-        kind={"enum": [kind.value for kind in Kind]},
+        kind=one_of(Kind),
         region=or_null(_REGION),
         rank=or_null(TEXT),
         line=SIZE,
-        phase={"enum": [phase.value for phase in Phase]},
+        phase=one_of(Phase),
         goes_on=said({"type": "boolean"}, "whether the run lived on"),
         short_bytes=or_null(SIZE),
         others_bytes=or_null(SIZE),
@@ -94,5 +95,5 @@ def _remedy() -> Schema:
     return closed(
         label=TEXT,
         margin_bytes=or_null(BYTES),
-        verdict=or_null({"enum": [fit.value for fit in Fit]}),
+        verdict=or_null(one_of(Fit)),
     )

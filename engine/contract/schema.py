@@ -22,12 +22,13 @@ from engine.contract.fields import FIELDS, Field, Kind
 from engine.contract.shapes import (
     BASIS,
     BYTES,
-    DIALECT,
     SIZE,
     TEXT,
     TEXTS,
     closed,
+    one_of,
     or_null,
+    published,
     said,
 )
 from engine.evidence import Basis
@@ -66,16 +67,15 @@ def schemas() -> dict[str, Schema]:
 
 def _request() -> Schema:
     properties = {"id": _ID} | {field.name: property_of(field) for field in FIELDS}
-    return {
-        "$schema": DIALECT,
-        "title": "plimsoll.request/1",
-        "description": "One line of plimsoll size --batch. A null counts as not given.",
+    body: Schema = {
         "type": "object",
         "properties": properties,
         "additionalProperties": False,
         "anyOf": [{"required": [name]} for name in ("model", "config", "from_command")],
         "dependentRequired": {"tensors": ["config"]},
     }
+    about = "One line of plimsoll size --batch. A null counts as not given."
+    return published("plimsoll.request/1", about, body)
 
 
 def property_of(field: Field) -> Schema:
@@ -134,8 +134,8 @@ def _answer() -> Schema:
                 output_buffer=SIZE,
             )
         ),
-        verdict={"enum": [fit.value for fit in Fit]},
-        binding=closed(rank=SIZE, region={"enum": [region.value for region in Region]}),
+        verdict=one_of(Fit),
+        binding=closed(rank=SIZE, region=one_of(Region)),
         starts=said(
             or_null({"type": "boolean"}),
             "whether the runtime starts with it; null where that is not known",
@@ -156,12 +156,8 @@ def _answer() -> Schema:
         id=_ID,
         error=closed(code=TEXT, message=TEXT, field=or_null(TEXT)),
     )
-    return {
-        "$schema": DIALECT,
-        "title": answer.SCHEMA,
-        "description": "The answer to one request: a budget, or what is wrong with the request.",
-        "oneOf": [full, failed],
-    }
+    about = "The answer to one request: a budget, or what is wrong with the request."
+    return published(answer.SCHEMA, about, {"oneOf": [full, failed]})
 
 
 def _peak() -> Schema:
@@ -194,7 +190,7 @@ def _together() -> Schema:
     return closed(
         models=said({"type": "array", "items": lies}, "in the order of start"),
         devices={"type": "array", "items": device},
-        verdict=said({"enum": [fit.value for fit in Fit]}, "the worst of the models'"),
+        verdict=said(one_of(Fit), "the worst of the models'"),
     )
 
 
@@ -212,7 +208,7 @@ def _inverse() -> Schema:
     found = closed(
         value=said(or_null({"type": ["integer", "string"]}), "null where nothing fits"),
         settings=said({"type": "object"}, "keys of a request that give it"),
-        binding=or_null(closed(rank=SIZE, region={"enum": [region.value for region in Region]})),
+        binding=or_null(closed(rank=SIZE, region=one_of(Region))),
         reason=said(TEXT, "what stops it there"),
     )
     return {"type": "object", "additionalProperties": found}
@@ -254,7 +250,7 @@ def _verify() -> Schema:
         warnings=TEXTS,
     )
     about = "Our parameters beside those of the built model: plimsoll verify --json."
-    return {"$schema": DIALECT, "title": verify.SCHEMA, "description": about, **body}
+    return published(verify.SCHEMA, about, body)
 
 
 def _kv() -> Schema:
@@ -281,4 +277,4 @@ def _kv() -> Schema:
         warnings=said(TEXTS, "which way the figures are bounds, and why"),
     )
     about = "The KV cache of one request by the architecture alone: plimsoll kv --json."
-    return {"$schema": DIALECT, "title": kv.SCHEMA, "description": about, **body}
+    return published(kv.SCHEMA, about, body)

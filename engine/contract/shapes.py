@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from engine.evidence import Basis
 
 if TYPE_CHECKING:
+    from enum import StrEnum
+
     Schema = dict[str, object]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -14,7 +16,14 @@ BYTES: Schema = {"type": "integer"}
 SIZE: Schema = {"type": "integer", "minimum": 0}
 TEXT: Schema = {"type": "string"}
 TEXTS: Schema = {"type": "array", "items": TEXT}
-BASIS: Schema = {"enum": [basis.value for basis in Basis]}
+
+
+def one_of(kinds: type[StrEnum]) -> Schema:
+    """One of the names of ``kinds``."""
+    return {"enum": [kind.value for kind in kinds]}
+
+
+BASIS: Schema = one_of(Basis)
 
 
 def closed(**properties: Schema) -> Schema:
@@ -40,6 +49,11 @@ def or_missing(schema: Schema) -> Schema:
 def said(schema: Schema, text: str) -> Schema:
     """The same with what it means."""
     return schema | {"description": text}
+
+
+def published(title: str, about: str, body: Schema) -> Schema:
+    """A whole schema: its head, then ``body``."""
+    return {"$schema": DIALECT, "title": title, "description": about, **body}
 
 
 def estimate() -> Schema:

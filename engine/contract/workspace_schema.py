@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.contract import workspace
 from engine.contract.fields import BY_NAME
-from engine.contract.shapes import DIALECT, TEXT, closed, or_null, said
+from engine.contract.shapes import TEXT, closed, one_of, or_null, published, said
 from engine.deployment.spec import Deployment
 from engine.units import UnitSystem
 
@@ -48,23 +48,22 @@ def schema(property_of: Callable[[Field], Schema]) -> Schema:
         "items": {"$ref": "#/$defs/plan"},
         "maxItems": workspace.MOST_COMPARED,
     }
-    units = [unit.value for unit in UnitSystem]
     body = _open(
         schema={"const": workspace.SCHEMA},
         **asked,
         compared=said(or_null(compared), "in their order; the first is what others differ from"),
-        unit={"enum": units},
+        unit=one_of(UnitSystem),
         tab=said(or_null(TEXT), "which page is open: regions, map, compare, holds …"),
     )
     about = "What was asked, never what came out: a .plimsoll file. A null counts as not given."
-    head: Schema = {"$schema": DIALECT, "title": workspace.SCHEMA, "description": about}
     parts: Schema = {
         "settings": _open(**settings),
         "model": said(or_null({"anyOf": _models()}), "null where none was picked"),
         "neighbour": _open(**neighbour) | {"required": ["plan"]},
         "plan": _open(**asked) | {"required": ["plan"]},
     }
-    return {**head, **body, "required": ["schema", "plan", "unit"], "$defs": parts}
+    whole = body | {"required": ["schema", "plan", "unit"], "$defs": parts}
+    return published(workspace.SCHEMA, about, whole)
 
 
 def _models() -> list[Schema]:

@@ -3,21 +3,58 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.fit.verdict import Fit
 from engine.source import by_hand, catalogue
 from engine.text import printable
 from engine.units import format_gib
-from engine.words import tr, tr_count
+from engine.words import tr, tr_count, tr_later
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from engine.architecture.model import Model
     from engine.budget.model import Budget
     from engine.deployment.spec import Deployment
     from engine.sizing import Sizing
+
+
+@dataclass(frozen=True, slots=True)
+class _Margin:
+    """A setting that is a share of the device, and what is said of it."""
+
+    share: Callable[[Deployment], float | None]
+    stated: str
+    own: str
+    """Where the plan leaves it to the runtime."""
+
+
+_MARGINS = {
+    "vllm": _Margin(
+        lambda plan: plan.gpu_memory_utilization,
+        stated=tr_later(
+            "--gpu-memory-utilization {share} is a margin: vLLM takes up to {taken} of {total} "
+            "and leaves {left} to others."
+        ),
+        own=tr_later(
+            "vLLM’s own --gpu-memory-utilization is {share}: it takes up to {taken} of {total} "
+            "and leaves {left} to others."
+        ),
+    ),
+    "sglang": _Margin(
+        lambda plan: plan.mem_fraction_static,
+        stated=tr_later(
+            "--mem-fraction-static {share} is a margin: weights and pool take up to {taken} of "
+            "{total}, {left} is left for activations and graphs."
+        ),
+        own=tr_later(
+            "SGLang’s own --mem-fraction-static is {share} here: weights and pool take up to "
+            "{taken} of {total}, {left} is left for activations and graphs."
+        ),
+    ),
+}
 
 
 def of(sizing: Sizing, plan: Deployment, *, capacity_known: bool = True) -> tuple[str, ...]:
@@ -70,34 +107,13 @@ def _devices(budget: Budget) -> str:
 
 def _margin(budget: Budget, plan: Deployment) -> Iterator[str]:
     """What a share of the device leaves: it looks like a speed knob and is a margin."""
-    device = budget.ranks[0].slot.device
-    filled = budget.deployment
-    if plan.runtime == "vllm" and plan.kv_cache_memory_bytes is None:
-        share = filled.gpu_memory_utilization or 0
-        taken = int(device.total_bytes * share)
-        words = tr(
-            "--gpu-memory-utilization {share} is a margin: vLLM takes up to {taken} of {total} "
-            "and leaves {left} to others."
-        )
-        if plan.gpu_memory_utilization is None:
-            words = tr(
-                "vLLM’s own --gpu-memory-utilization is {share}: it takes up to {taken} of {total} "
-                "and leaves {left} to others."
-            )
-    elif plan.runtime == "sglang":
-        share = filled.mem_fraction_static or 0
-        taken = int(device.total_bytes * share)
-        words = tr(
-            "--mem-fraction-static {share} is a margin: weights and pool take up to {taken} of "
-            "{total}, {left} is left for activations and graphs."
-        )
-        if plan.mem_fraction_static is None:
-            words = tr(
-                "SGLang’s own --mem-fraction-static is {share} here: weights and pool take up to "
-                "{taken} of {total}, {left} is left for activations and graphs."
-            )
-    else:
+    margin = _MARGINS.get(plan.runtime)
+    if margin is None or (plan.runtime == "vllm" and plan.kv_cache_memory_bytes is not None):
         return
+    device = budget.ranks[0].slot.device
+    share = margin.share(budget.deployment) or 0
+    taken = int(device.total_bytes * share)
+    words = tr(margin.own if margin.share(plan) is None else margin.stated)
     yield words.format(
         share=f"{share:.3g}",
         taken=format_gib(taken, digits=1),

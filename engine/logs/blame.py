@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.logs.reading import Failure, Phase
@@ -50,7 +51,7 @@ class Blame:
         elif len(self._found) < _NEAR:
             doing = self._doing(line, phase)
             found = Failure(
-                pattern.fails, line, rank, doing, pattern.region, pattern.soft, dict(facts)
+                pattern.fails, line, rank, doing, pattern.region, pattern.soft, facts=dict(facts)
             )
             self._found.append(found)
         return not pattern.soft
@@ -67,12 +68,4 @@ class Blame:
 
 def _with(failure: Failure, region: Region | None, facts: dict[str, Fact]) -> Failure:
     """``failure`` with what a further line says; what the first said stays."""
-    return Failure(
-        failure.code,
-        failure.line,
-        failure.rank,
-        failure.phase,
-        region,
-        failure.is_soft,
-        facts | dict(failure.facts),
-    )
+    return replace(failure, region=region, facts=facts | dict(failure.facts))

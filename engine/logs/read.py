@@ -203,7 +203,7 @@ class _Scan:
         size = settings.get("tensor_parallel_size", 1)
         tensor = size if isinstance(size, int) else 1
         ranks = tuple(
-            RankReading(name, index_of(name, tensor, place), facts)
+            RankReading(name, index_of(name, tensor, place), facts=facts)
             for place, (name, facts) in enumerate(
                 # The computer's own memory is no rank: it comes last.
                 sorted(self._ranks.items(), key=lambda item: is_host(item[0]))

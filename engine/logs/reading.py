@@ -55,14 +55,11 @@ class Line:
     fails: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RankReading:
-    """What one process or device states."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stating:
+    """Whatever states facts."""
 
-    name: str
-    """``TP1``, ``pid 12897``, ``CUDA0``; empty where lines name none."""
-    index: int
-    facts: Mapping[str, Fact]
+    facts: Mapping[str, Fact] = field(default_factory=dict["str", "Fact"])
 
     def bytes_of(self, name: str) -> int | None:
         """The fact ``name``; None where it is not stated."""
@@ -71,7 +68,16 @@ class RankReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RankReading(_Stating):
+    """What one process or device states."""
+
+    name: str
+    """``TP1``, ``pid 12897``, ``CUDA0``; empty where lines name none."""
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure(_Stating):
     """The line that tells of a failure, and the figures in it."""
 
     code: str
@@ -81,12 +87,6 @@ class Failure:
     phase: Phase
     region: Region | None
     is_soft: bool
-    facts: Mapping[str, Fact] = field(default_factory=dict["str", "Fact"])
-
-    def bytes_of(self, name: str) -> int | None:
-        """The fact ``name`` of the failing line; None where it is not stated."""
-        found = self.facts.get(name)
-        return None if found is None else found.size_bytes
 
 
 @dataclass(frozen=True, slots=True)

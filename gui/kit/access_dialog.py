@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from engine.source.access import Access, Origin
 from engine.words import tr, tr_later
 from gui.kit.controls import label, running_text, set_role
+from gui.kit.dialogs import closing_row, leave_button, primary_button
 from gui.kit.latest import LatestOnly
 from gui.kit.messages import sentence
 from gui.kit.progress import ProgressLine
@@ -73,9 +74,7 @@ class AccessDialog(QDialog):
         self.field.setEchoMode(QLineEdit.EchoMode.Password)
         self.status = running_text("small")
         self.status.setObjectName("access status")
-        self.keep = QPushButton(tr("Test and keep"))
-        self.keep.setProperty("role", "primary")
-        self.keep.setDefault(True)
+        self.keep = primary_button(tr("Test and keep"))
         self.forget = QPushButton(tr("Forget the token"))
         self._progress = ProgressLine()
         self._asked.busy_changed.connect(self._progress.set_busy)
@@ -96,16 +95,9 @@ class AccessDialog(QDialog):
             steps.addWidget(self._link(tr("Open terms"), self._page))
         steps.addWidget(self._link(tr("Make a token"), f"{self._hub.endpoint}/settings/tokens"))
         steps.addStretch(1)
-        leave = QPushButton(tr("Close"))
-        leave.setAutoDefault(False)
-        leave.clicked.connect(self.reject)
+        leave = leave_button(self, tr("Close"))
         self.forget.setAutoDefault(False)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(8)
-        buttons.addWidget(self.forget)
-        buttons.addStretch(1)
-        buttons.addWidget(leave)
-        buttons.addWidget(self.keep)
+        buttons = closing_row(leave, self.keep, first=(self.forget,))
         self.status.setMinimumHeight(2 * self.status.fontMetrics().lineSpacing())
         column = QVBoxLayout(self)
         column.setContentsMargins(24, 20, 24, 16)

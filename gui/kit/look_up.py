@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
     QDialog,
-    QHBoxLayout,
     QLineEdit,
-    QPushButton,
     QTextBrowser,
     QVBoxLayout,
 )
 
 from engine.words import tr
 from gui.kit.controls import label
+from gui.kit.dialogs import closing_row, leave_button
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,19 +63,13 @@ class LookUp(QDialog):
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
-        leave = QPushButton(tr("Close"))
-        leave.setAutoDefault(False)
-        leave.clicked.connect(self.reject)
-        buttons = QHBoxLayout()
-        buttons.addStretch(1)
-        buttons.addWidget(leave)
         column = QVBoxLayout(self)
         column.setContentsMargins(24, 20, 24, 16)
         column.setSpacing(12)
         column.addWidget(label(title, "title"))
         column.addWidget(self.field)
         column.addWidget(self.text, 1)
-        column.addLayout(buttons)
+        column.addLayout(closing_row(leave_button(self, tr("Close"))))
         self.field.textChanged.connect(self._show)
         self._show("")
 

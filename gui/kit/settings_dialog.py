@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QListWidget,
     QListWidgetItem,
-    QPushButton,
     QScrollArea,
     QStackedWidget,
     QVBoxLayout,
@@ -23,6 +22,7 @@ from typing_extensions import override
 
 from engine.words import tr
 from gui.kit.controls import Ground, Hairline, label
+from gui.kit.dialogs import closing_row, leave_button
 from gui.kit.focus import Dialog
 from gui.kit.icons import icon
 
@@ -57,13 +57,8 @@ class SettingsDialog(Dialog):
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.stack = QStackedWidget()
         self.list.currentRowChanged.connect(self.stack.setCurrentIndex)
-        leave = QPushButton(tr("Close"))
-        leave.setAutoDefault(False)
-        leave.clicked.connect(self.reject)
-        buttons = QHBoxLayout()
+        buttons = closing_row(leave_button(self, tr("Close")))
         buttons.setContentsMargins(24, 12, 24, 16)
-        buttons.addStretch(1)
-        buttons.addWidget(leave)
         right = QVBoxLayout()
         right.setSpacing(0)
         right.addWidget(self.stack, 1)

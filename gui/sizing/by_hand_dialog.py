@@ -8,9 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QDialog,
     QFormLayout,
-    QHBoxLayout,
     QLineEdit,
-    QPushButton,
     QVBoxLayout,
     QWidget,
 )
@@ -21,6 +19,7 @@ from engine.units import parse_parameters, parse_tokens
 from engine.words import tr, tr_later
 from gui.kit import format as fmt
 from gui.kit.controls import label, running_text, set_role
+from gui.kit.dialogs import closing_row, leave_button, primary_button
 from gui.kit.fields import parse_count
 
 if TYPE_CHECKING:
@@ -60,9 +59,7 @@ class ByHandDialog(QDialog):
         self.fields = {key: QLineEdit() for key, *_ in _FIELDS}
         self.words = running_text("small")
         self.words.setObjectName("by hand words")
-        self.confirm = QPushButton(tr("Size this model"))
-        self.confirm.setProperty("role", "primary")
-        self.confirm.setDefault(True)
+        self.confirm = primary_button(tr("Size this model"))
         self._known: Measures | None = None
         self._build()
         self.confirm.clicked.connect(self._on_size)
@@ -82,14 +79,7 @@ class ByHandDialog(QDialog):
             field.setObjectName(key)
             field.setPlaceholderText(example if needed else tr("chosen"))
             form.addRow(tr(text), field)
-        leave = QPushButton(tr("Cancel"))
-        leave.setAutoDefault(False)
-        leave.clicked.connect(self.reject)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(8)
-        buttons.addStretch(1)
-        buttons.addWidget(leave)
-        buttons.addWidget(self.confirm)
+        leave = leave_button(self, tr("Cancel"))
         self.words.setMinimumHeight(3 * self.words.fontMetrics().lineSpacing())
         column = QVBoxLayout(self)
         column.setContentsMargins(24, 20, 24, 16)
@@ -99,7 +89,7 @@ class ByHandDialog(QDialog):
         column.addLayout(form)
         column.addWidget(self.words)
         column.addStretch(1)
-        column.addLayout(buttons)
+        column.addLayout(closing_row(leave, self.confirm))
 
     def _on_typed(self) -> None:
         self._known = None

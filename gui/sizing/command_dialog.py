@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QDialog,
-    QHBoxLayout,
     QPlainTextEdit,
-    QPushButton,
     QVBoxLayout,
     QWidget,
 )
@@ -21,6 +19,7 @@ from engine.text import printable
 from engine.words import tr, tr_count
 from gui.kit import format as fmt
 from gui.kit.controls import label, running_text, set_role
+from gui.kit.dialogs import closing_row, leave_button, primary_button
 from gui.kit.messages import sentence
 
 if TYPE_CHECKING:
@@ -57,9 +56,7 @@ class CommandDialog(QDialog):
         self.meaning.setObjectName("command meaning")
         self.rest = running_text("small")
         self.rest.setObjectName("command rest")
-        self.confirm = QPushButton(tr("Open this plan"))
-        self.confirm.setProperty("role", "primary")
-        self.confirm.setDefault(True)
+        self.confirm = primary_button(tr("Open this plan"))
         self._build()
         self.text.textChanged.connect(self._on_typed)
         self.confirm.clicked.connect(self._on_confirm)
@@ -77,14 +74,7 @@ class CommandDialog(QDialog):
         self.text.setMinimumHeight(7 * line)
         for words, lines in ((self.meaning, 1), (self.rest, 3)):
             words.setMinimumHeight(lines * words.fontMetrics().lineSpacing())
-        leave = QPushButton(tr("Cancel"))
-        leave.setAutoDefault(False)
-        leave.clicked.connect(self.reject)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(8)
-        buttons.addStretch(1)
-        buttons.addWidget(leave)
-        buttons.addWidget(self.confirm)
+        leave = leave_button(self, tr("Cancel"))
         column = QVBoxLayout(self)
         column.setContentsMargins(24, 20, 24, 16)
         column.setSpacing(12)
@@ -94,7 +84,7 @@ class CommandDialog(QDialog):
         column.addWidget(self.meaning)
         column.addWidget(self.rest)
         self.rest.setAlignment(Qt.AlignmentFlag.AlignTop)
-        column.addLayout(buttons)
+        column.addLayout(closing_row(leave, self.confirm))
 
     @Slot()
     def _on_typed(self) -> None:

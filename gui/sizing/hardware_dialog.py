@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QFrame,
     QGridLayout,
-    QHBoxLayout,
     QLineEdit,
     QPushButton,
     QScrollArea,
@@ -27,6 +26,7 @@ from engine.units import parse_bytes
 from engine.words import tr
 from gui.kit import format as fmt
 from gui.kit.controls import label, running_text, set_role
+from gui.kit.dialogs import closing_row, leave_button, primary_button
 from gui.kit.fields import NumberField, NumberKind
 from gui.sizing.found import doubt, found
 
@@ -70,9 +70,7 @@ class HardwareDialog(QDialog):
         self.back = QPushButton(tr("As detected"))
         self.back.setAutoDefault(False)
         self.back.setEnabled(bool(corrections))
-        self.confirm = QPushButton(tr("Use this hardware"))
-        self.confirm.setProperty("role", "primary")
-        self.confirm.setDefault(True)
+        self.confirm = primary_button(tr("Use this hardware"))
         self._build()
         for slot in _found_slots(detected):
             kept = next((c for c in corrections if c.uuid == slot.uuid), None)
@@ -95,16 +93,8 @@ class HardwareDialog(QDialog):
                 "shown as before."
             )
         )
-        leave = self._leave = QPushButton(tr("Cancel"))
-        leave.setAutoDefault(False)
-        leave.clicked.connect(self.reject)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(8)
-        buttons.addWidget(self.add)
-        buttons.addWidget(self.back)
-        buttons.addStretch(1)
-        buttons.addWidget(leave)
-        buttons.addWidget(self.confirm)
+        self._leave = leave_button(self, tr("Cancel"))
+        buttons = closing_row(self._leave, self.confirm, first=(self.add, self.back))
         self.words.setMinimumHeight(3 * self.words.fontMetrics().lineSpacing())
         whole = QVBoxLayout(self)
         whole.setContentsMargins(24, 20, 24, 16)

@@ -8,9 +8,7 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QGuiApplication, QSyntaxHighlighter, QTextCharFormat
 from PySide6.QtWidgets import (
     QDialog,
-    QHBoxLayout,
     QPlainTextEdit,
-    QPushButton,
     QTabBar,
     QVBoxLayout,
     QWidget,
@@ -22,6 +20,7 @@ from engine.launch.launch import TITLES, Kind
 from engine.launch.write import launch
 from engine.words import tr
 from gui.kit.controls import label, running_text
+from gui.kit.dialogs import closing_row, leave_button, primary_button
 from gui.kit.messages import sentence
 from gui.sizing import present
 
@@ -83,23 +82,14 @@ class LaunchDialog(QDialog):
         self.text.document().setDocumentMargin(_MARGIN)
         self._remarks = _Remarks(self.text)
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.copy = QPushButton(tr("Copy"))
-        self.copy.setProperty("role", "primary")
-        self.copy.setDefault(True)
+        self.copy = primary_button(tr("Copy"))
         self._build()
         self.copy.clicked.connect(self._on_copy)
         self.tabs.currentChanged.connect(self._on_tab)
         self.set_theme(theme)
 
     def _build(self) -> None:
-        leave = QPushButton(tr("Close"))
-        leave.setAutoDefault(False)
-        leave.clicked.connect(self.reject)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(8)
-        buttons.addStretch(1)
-        buttons.addWidget(leave)
-        buttons.addWidget(self.copy)
+        leave = leave_button(self, tr("Close"))
         column = QVBoxLayout(self)
         column.setContentsMargins(24, 20, 24, 16)
         column.setSpacing(8)
@@ -108,7 +98,7 @@ class LaunchDialog(QDialog):
         column.addWidget(self.tabs)
         column.addWidget(self.text, 1)
         column.addSpacing(4)
-        column.addLayout(buttons)
+        column.addLayout(closing_row(leave, self.copy))
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours and fonts of ``theme``."""

@@ -11,6 +11,12 @@ from engine.source.hub import HubClient
 from tests.helpers.fake_hub import Repo
 
 CONFIG = {"model_type": "llama", "hidden_size": 64}
+SIZEABLE = {
+    "model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 256,
+    "intermediate_size": 512, "vocab_size": 1024, "max_position_embeddings": 2048,
+    "torch_dtype": "bfloat16",
+}  # fmt: skip
+"""A small model that can be sized."""
 
 
 def client(hub, *, access_token=None, **settings):

@@ -11,18 +11,15 @@ from PySide6.QtWidgets import QPushButton
 from gui.kit.access_dialog import AccessDialog
 from tests.helpers import fake_hub
 from tests.helpers.fake_hub import GOOD_TOKEN, UNGRANTED_TOKEN, Repo
-
-CONFIG = {
-    "model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 256,
-    "intermediate_size": 512, "vocab_size": 1024, "max_position_embeddings": 2048,
-    "torch_dtype": "bfloat16",
-}  # fmt: skip
+from tests.helpers.hub_models import SIZEABLE
 
 
 @pytest.fixture
 def hub():
     with fake_hub.serving() as running:
-        running.add(Repo("org/model", {"config.json": json.dumps(CONFIG).encode()}, gated="manual"))
+        running.add(
+            Repo("org/model", {"config.json": json.dumps(SIZEABLE).encode()}, gated="manual")
+        )
         yield running
 
 

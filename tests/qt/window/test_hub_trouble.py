@@ -9,13 +9,8 @@ import pytest
 from engine.source.local import hub_cache
 from tests.helpers import fake_hub
 from tests.helpers.fake_hub import COMMIT, Repo
-from tests.helpers.hub_models import safetensors
+from tests.helpers.hub_models import SIZEABLE, safetensors
 
-CONFIG = {
-    "model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 256,
-    "intermediate_size": 512, "vocab_size": 1024, "max_position_embeddings": 2048,
-    "torch_dtype": "bfloat16",
-}  # fmt: skip
 TROUBLES = {
     "long-wait": "127.0.0.1 asks for a pause; try again in 86400 s.",
     "limited": "127.0.0.1 asks for a pause; try again in 55 s.",
@@ -51,7 +46,7 @@ FILES = {
 
 
 def good(**more):
-    files = {"config.json": json.dumps(CONFIG).encode()}
+    files = {"config.json": json.dumps(SIZEABLE).encode()}
     return Repo(**{"id": "org/next", "files": files} | more)
 
 
@@ -117,7 +112,7 @@ def test_that_every_trouble_of_a_repository_is_one_sentence_and_blocks_nothing(a
 
 def test_that_a_config_of_3_mb_is_a_config(app, hub, qtbot):
     words = {f"<{n}>": n for n in range(200_000)}
-    config = json.dumps(CONFIG | {"hidden_size": 512, "added_tokens": words}).encode()
+    config = json.dumps(SIZEABLE | {"hidden_size": 512, "added_tokens": words}).encode()
     assert len(config) > 3 * 10**6
     hub.add(good(files={"config.json": config}))
     _opened(app, qtbot, size=512)
@@ -130,7 +125,7 @@ def test_that_what_is_here_is_opened_while_the_hub_has_trouble(
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     folder = hub_cache() / "models--org--next" / "snapshots" / COMMIT
     folder.mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "config.json").write_text(json.dumps(SIZEABLE))
     (folder.parents[1] / "refs").mkdir()
     (folder.parents[1] / "refs" / "main").write_text(COMMIT)
     hub.trouble = trouble

@@ -14,18 +14,13 @@ from tests.helpers.certificates import Authority
 from tests.helpers.controls import pick
 from tests.helpers.fake_hub import GOOD_TOKEN, Repo
 from tests.helpers.forward_proxy import proxying
-
-CONFIG = {
-    "model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 256,
-    "intermediate_size": 512, "vocab_size": 1024, "max_position_embeddings": 2048,
-    "torch_dtype": "bfloat16",
-}  # fmt: skip
+from tests.helpers.hub_models import SIZEABLE
 
 
 @pytest.fixture
 def hub():
     with fake_hub.serving() as running:
-        running.add(Repo("org/model", {"config.json": json.dumps(CONFIG).encode()}))
+        running.add(Repo("org/model", {"config.json": json.dumps(SIZEABLE).encode()}))
         yield running
 
 
@@ -225,7 +220,7 @@ def test_that_each_request_is_listed_newest_first_and_can_be_copied(online, page
     ]
     assert {row[2] for row in asked} == {"200"}
     config = next(row for row in asked if row[1].endswith("config.json"))
-    assert config[3] == str(len(json.dumps(CONFIG)))
+    assert config[3] == str(len(json.dumps(SIZEABLE)))
     _click(qtbot, shown, "copy the list")
     assert f"127.0.0.1:{port}\t/api/models/org/model\t200" in QApplication.clipboard().text()
     promise = shown.findChild(QLabel, "promise").text()

@@ -12,20 +12,15 @@ from engine.source.local import hub_cache
 from gui.browser.rows import Source
 from gui.kit.access_dialog import AccessDialog
 from tests.helpers.fake_hub import COMMIT, GOOD_TOKEN
+from tests.helpers.hub_models import SIZEABLE
 from tests.helpers.socket_guard import REACHED
-
-CONFIG = {
-    "model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 256,
-    "intermediate_size": 512, "vocab_size": 1024, "max_position_embeddings": 2048,
-    "torch_dtype": "bfloat16",
-}  # fmt: skip
 
 
 def _store(name):
     """A model in the Hub cache of this computer."""
     folder = hub_cache() / f"models--{name.replace('/', '--')}" / "snapshots" / COMMIT
     folder.mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "config.json").write_text(json.dumps(SIZEABLE))
     (folder.parents[1] / "refs").mkdir()
     (folder.parents[1] / "refs" / "main").write_text(COMMIT)
 
