@@ -20,6 +20,7 @@ from typing_extensions import override
 from engine.source import activity
 from engine.words import figures, tr, tr_count, tr_later
 from gui.kit.controls import label, running_text
+from gui.kit.figures_table import set_heights
 from gui.kit.format import count
 
 if TYPE_CHECKING:
@@ -172,11 +173,7 @@ class ActivityPage(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Take the fonts and heights of ``theme``."""
         table = self.table
-        height = theme.size("row.table")
-        table.verticalHeader().setMinimumSectionSize(height)
-        table.verticalHeader().setDefaultSectionSize(height)
-        table.horizontalHeader().setFixedHeight(theme.size("header.table"))
-        table.horizontalHeader().setFont(theme.font("caption.medium"))
+        set_heights(table, theme)
         table.setFont(theme.font("small.num"))
         cells, head = table.fontMetrics(), table.horizontalHeader().fontMetrics()
         for column, (title, widest) in enumerate(zip(_COLUMNS, _WIDEST, strict=True)):

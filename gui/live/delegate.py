@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtCore import QRectF
 from typing_extensions import override
 
-from gui.live.holds_model import COLUMNS, ROW_ROLE, Index
+from gui.kit.figures_table import EDGE, ROW_ROLE, Index, RowDelegate
+from gui.live.holds_model import COLUMNS
 from gui.live.present import Kind, Row
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QRect
     from PySide6.QtGui import QPainter
-    from PySide6.QtWidgets import QWidget
+    from PySide6.QtWidgets import QStyleOptionViewItem
 
     from gui.kit.theme import Theme
 
@@ -29,36 +29,25 @@ _INKS = {
 }
 
 
-class HoldsDelegate(QStyledItemDelegate):
+class HoldsDelegate(RowDelegate):
     """Paints cells from the theme; the selection is the whole row."""
 
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.theme: Theme | None = None
+    @override
+    def is_ruled(self, index: Index) -> bool:
+        row: Row = index.data(ROW_ROLE)
+        return row.kind is not Kind.TOTAL
 
     @override
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        theme = self.theme
-        if theme is None:
-            return
-        shown = QStyleOptionViewItem(option)
-        self.initStyleOption(shown, index)
+    def paint_cell(
+        self, painter: QPainter, shown: QStyleOptionViewItem, index: Index, theme: Theme
+    ) -> None:
         row: Row = index.data(ROW_ROLE)
-        if shown.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(shown.rect, theme.color("surface.selected"))
-        if row.kind is not Kind.TOTAL:
-            painter.setPen(theme.color("line.hair"))
-            painter.drawLine(shown.rect.bottomLeft(), shown.rect.bottomRight())
-        inside = shown.rect.adjusted(16 if index.column() == 0 else 8, 0, -8, -1)
-        if COLUMNS[index.column()].key == "share":
+        column = COLUMNS[index.column()]
+        inside = shown.rect.adjusted(EDGE if index.column() == 0 else 8, 0, -8, -1)
+        if column.key == "share":
             self._paint_bar(painter, inside, row, theme)
-            return
-        painter.setFont(shown.font)
-        painter.setPen(shown.palette.color(shown.palette.ColorRole.Text))
-        text = shown.text
-        if not COLUMNS[index.column()].is_number:
-            text = shown.fontMetrics.elidedText(text, Qt.TextElideMode.ElideRight, inside.width())
-        painter.drawText(inside, shown.displayAlignment, text)
+        else:
+            self.paint_text(painter, shown, inside, elided=not column.is_number)
 
     @staticmethod
     def _paint_bar(painter: QPainter, inside: QRect, row: Row, theme: Theme) -> None:

@@ -5,25 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
-from PySide6.QtGui import QBrush, QFont
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QBrush
 from typing_extensions import override
 
 from engine.words import tr, tr_later
 from gui.kit import format as fmt
+from gui.kit.figures_table import ROW_ROLE, FiguresModel, Index, alignment
 from gui.live.present import HoldsState, Kind, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from gui.kit.theme import Theme
-
-Index = QModelIndex | QPersistentModelIndex
-NO_PARENT = QModelIndex()
-ROW_ROLE = Qt.ItemDataRole.UserRole + 1
-
-_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +46,12 @@ COLUMNS = (
 )
 
 
-class HoldsModel(QAbstractTableModel):
+class HoldsModel(FiguresModel[Row, Column]):
     """Rows in, text, fonts and colours out."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(COLUMNS, parent)
         self._state: HoldsState | None = None
-        self._theme: Theme | None = None
-        self._fonts: dict[str, QFont] = {}
         self._text: dict[str, Callable[[Row], str]] = {
             "process": lambda row: row.label,
             "pid": lambda row: str(row.pid) if row.pid else "",
@@ -70,20 +60,13 @@ class HoldsModel(QAbstractTableModel):
             "share": lambda _row: "",
         }
 
-    def set_theme(self, theme: Theme) -> None:
-        """Take fonts and colours of ``theme``."""
-        self._theme = theme
-        names = ("table", "table.strong", "table.num", "table.strong.num")
-        self._fonts = {name: theme.font(name) for name in names}
-        self._tell_all()
-
     def show_state(self, state: HoldsState | None) -> None:
         """Show the rows of ``state``, in place where their number is the same."""
         before, after = self._rows, state.rows if state else ()
         is_same = len(before) == len(after)
         if not is_same:
             self.beginResetModel()
-        self._state = state
+        self._state, self._rows = state, after
         if is_same:
             self._tell_all()
         else:
@@ -95,27 +78,10 @@ class HoldsModel(QAbstractTableModel):
             (i for i, r in enumerate(self._rows) if r.pid == pid and (pid or r.label == label)), -1
         )
 
-    def row_at(self, index: int) -> Row | None:
-        """The row number ``index``."""
-        return self._rows[index] if 0 <= index < len(self._rows) else None
-
-    @property
-    def _rows(self) -> tuple[Row, ...]:
-        return self._state.rows if self._state else ()
-
+    @override
     def _tell_all(self) -> None:
-        if self._rows:
-            last = self.index(len(self._rows) - 1, len(COLUMNS) - 1)
-            self.dataChanged.emit(self.index(0, 0), last)
+        super()._tell_all()
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(COLUMNS) - 1)
-
-    @override
-    def rowCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(self._rows)
-
-    @override
-    def columnCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(COLUMNS)
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
@@ -131,7 +97,7 @@ class HoldsModel(QAbstractTableModel):
             return self._look(row, column, role)
         plain = {
             ROW_ROLE: row,
-            Qt.ItemDataRole.TextAlignmentRole: _RIGHT if column.is_number else _LEFT,
+            Qt.ItemDataRole.TextAlignmentRole: alignment(column),
             Qt.ItemDataRole.ToolTipRole: row.tooltip,
         }
         return plain.get(role)
@@ -154,8 +120,7 @@ class HoldsModel(QAbstractTableModel):
         is_whole = row.kind is Kind.TOTAL
         if role == Qt.ItemDataRole.FontRole:
             is_strong = column.key == "size" or is_whole
-            name = f"table{'.strong' if is_strong else ''}{'.num' if column.is_number else ''}"
-            return self._fonts[name]
+            return self._fonts[column.is_number, is_strong]
         color = column.color
         if row.kind in (Kind.FREE, Kind.DRIVER, Kind.REST) and column.key == "process":
             color = "text.secondary"
@@ -164,21 +129,11 @@ class HoldsModel(QAbstractTableModel):
         return QBrush(self._theme.color(color))
 
     @override
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> object:
-        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(COLUMNS):
-            return None
-        column = COLUMNS[section]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return self._heading(column)
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _RIGHT if column.is_number else _LEFT
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return tr(column.tip)
-        return None
+    def tip(self, column: Column) -> str:
+        return tr(column.tip)
 
-    def _heading(self, column: Column) -> str:
+    @override
+    def heading(self, column: Column) -> str:
         state = self._state
         unit = state.unit.value if state else "GiB"
         if column.key == "share":

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QHBoxLayout,
-    QHeaderView,
     QLabel,
     QPushButton,
     QScrollArea,
@@ -21,6 +19,7 @@ from typing_extensions import override
 
 from engine.words import tr
 from gui.kit.controls import Choice, Ground, Hairline, label, running_text
+from gui.kit.figures_table import dress, set_heights
 from gui.live.delegate import HoldsDelegate
 from gui.live.holds_model import COLUMNS, HoldsModel
 from gui.live.view_model import HoldsViewModel
@@ -56,20 +55,7 @@ class HoldsTable(QTableView):
         self._delegate = HoldsDelegate(self)
         self.setModel(self._rows)
         self.setItemDelegate(self._delegate)
-        self.setShowGrid(False)
-        self.setFrameShape(QTableView.Shape.NoFrame)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setTabKeyNavigation(False)
-        self.setWordWrap(False)
-        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.verticalHeader().hide()
-        head = self.horizontalHeader()
-        head.setHighlightSections(False)
-        head.setSectionsClickable(False)
-        head.setStyleSheet("QHeaderView::section:first { padding-left: 16px; }")
-        head.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        dress(self)
 
     @property
     def rows(self) -> HoldsModel:
@@ -80,11 +66,7 @@ class HoldsTable(QTableView):
         """Take colours, fonts and row height of ``theme``."""
         self._delegate.theme = theme
         self._rows.set_theme(theme)
-        height = theme.size("row.table") * 5 // 4
-        self.verticalHeader().setMinimumSectionSize(height)
-        self.verticalHeader().setDefaultSectionSize(height)
-        self.horizontalHeader().setFixedHeight(theme.size("header.table"))
-        self.horizontalHeader().setFont(theme.font("caption.medium"))
+        set_heights(self, theme, row=theme.size("row.table") * 5 // 4)
         self._lay_out()
         self.viewport().update()
 

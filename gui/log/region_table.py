@@ -5,47 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import (
-    QAbstractTableModel,
-    QItemSelectionModel,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    QRectF,
-    QSize,
-    Qt,
-    Signal,
-)
-from PySide6.QtGui import QBrush, QFont, QPainter
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHeaderView,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QTableView,
-    QWidget,
-)
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QObject, QSize, Qt, Signal
+from PySide6.QtGui import QBrush
+from PySide6.QtWidgets import QStyleOptionViewItem, QTableView, QWidget
 from typing_extensions import override
 
 from engine.words import tr, tr_later
-from gui.kit.charts import inks
+from gui.kit.figures_table import (
+    EDGE,
+    LAST_PADDED,
+    ROW_ROLE,
+    FiguresModel,
+    Index,
+    RowDelegate,
+    alignment,
+    dress,
+    paint_swatch,
+    set_heights,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from PySide6.QtGui import QResizeEvent
+    from PySide6.QtGui import QPainter, QResizeEvent
 
     from engine.budget.model import Region
     from gui.kit.theme import Theme
     from gui.log.present import RegionLine
 
-Index = QModelIndex | QPersistentModelIndex
-NO_PARENT = QModelIndex()
-ROW_ROLE = Qt.ItemDataRole.UserRole + 1
-_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_SWATCH = 12
 _SHARES = (0.34, 0.17, 0.18, 0.18, 0.13)
 """Of the width, by column."""
 
@@ -57,17 +44,17 @@ class Column:
     heading: str
     text: Callable[[RegionLine], str]
     is_number: bool = True
-    font: str = "table.num"
+    is_strong: bool = False
     color: str = "text.primary"
     tip: str = ""
 
 
 COLUMNS = (
-    Column(tr_later("Region, {unit}"), lambda r: r.region.label, is_number=False, font="table"),
+    Column(tr_later("Region, {unit}"), lambda r: r.region.label, is_number=False),
     Column(
         tr_later("Stated"),
         lambda r: r.stated,
-        font="table.strong.num",
+        is_strong=True,
         tip=tr_later("What the log says"),
     ),
     Column(
@@ -90,22 +77,12 @@ COLUMNS = (
 _DIFFERENCE = 3
 
 
-class RunRegions(QAbstractTableModel):
+class RunRegions(FiguresModel["RegionLine", Column]):
     """Rows in, text, fonts and colours out."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._rows: tuple[RegionLine, ...] = ()
+        super().__init__(COLUMNS, parent)
         self._unit = "GiB"
-        self._theme: Theme | None = None
-        self._fonts: dict[str, QFont] = {}
-
-    def set_theme(self, theme: Theme) -> None:
-        """Take fonts and colours of ``theme``."""
-        self._theme = theme
-        names = {column.font for column in COLUMNS}
-        self._fonts = {name: theme.font(name) for name in names}
-        self.show_rows(self._rows, self._unit)
 
     def show_rows(self, rows: tuple[RegionLine, ...], unit: str) -> None:
         """Show ``rows``."""
@@ -113,21 +90,17 @@ class RunRegions(QAbstractTableModel):
         self._rows, self._unit = rows, unit
         self.endResetModel()
 
-    def row_at(self, index: int) -> RegionLine | None:
-        """The row number ``index``."""
-        return self._rows[index] if 0 <= index < len(self._rows) else None
-
     def index_of(self, region: Region | None) -> int:
         """The row of ``region``; -1 where there is none."""
         return next((i for i, row in enumerate(self._rows) if row.region is region), -1)
 
     @override
-    def rowCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(self._rows)
+    def heading(self, column: Column) -> str:
+        return tr(column.heading).format(unit=self._unit)
 
     @override
-    def columnCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(COLUMNS)
+    def tip(self, column: Column) -> str:
+        return tr(column.tip)
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
@@ -138,65 +111,32 @@ class RunRegions(QAbstractTableModel):
         plain: dict[int, object] = {
             Qt.ItemDataRole.DisplayRole: column.text(row),
             Qt.ItemDataRole.ToolTipRole: row.tooltip,
-            Qt.ItemDataRole.TextAlignmentRole: _RIGHT if column.is_number else _LEFT,
+            Qt.ItemDataRole.TextAlignmentRole: alignment(column),
             ROW_ROLE: row,
         }
         if role in plain or self._theme is None:
             return plain.get(role)
         stands_out = index.column() == _DIFFERENCE and row.stands_out
         if role == Qt.ItemDataRole.FontRole:
-            return self._fonts["table.strong.num" if stands_out else column.font]
+            return self._fonts[column.is_number, column.is_strong or stands_out]
         if role == Qt.ItemDataRole.ForegroundRole:
             return QBrush(self._theme.color("over" if stands_out else column.color))
         return None
 
-    @override
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> object:
-        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(COLUMNS):
-            return None
-        column = COLUMNS[section]
-        known: dict[int, object] = {
-            Qt.ItemDataRole.DisplayRole: tr(column.heading).format(unit=self._unit),
-            Qt.ItemDataRole.TextAlignmentRole: _RIGHT if column.is_number else _LEFT,
-            Qt.ItemDataRole.ToolTipRole: tr(column.tip),
-        }
-        return known.get(role)
 
-
-class _Delegate(QStyledItemDelegate):
-    """Hairlines and swatches; the row is what is selected."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.theme: Theme | None = None
+class _Delegate(RowDelegate):
+    """Hairlines and swatches."""
 
     @override
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        theme = self.theme
-        if theme is None:
-            return
-        shown = QStyleOptionViewItem(option)
-        self.initStyleOption(shown, index)
+    def paint_cell(
+        self, painter: QPainter, shown: QStyleOptionViewItem, index: Index, theme: Theme
+    ) -> None:
         row: RegionLine = index.data(ROW_ROLE)
-        if shown.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(shown.rect, theme.color("surface.selected"))
-        painter.setPen(theme.color("line.hair"))
-        painter.drawLine(shown.rect.bottomLeft(), shown.rect.bottomRight())
-        last = index.column() == len(COLUMNS) - 1
-        inside = shown.rect.adjusted(16 if index.column() == 0 else 4, 0, -16 if last else -4, -1)
-        if index.column() == 0:
-            top = inside.top() + (inside.height() - _SWATCH) / 2
-            square = QRectF(inside.left(), top, _SWATCH, _SWATCH)
-            inks.rounded_swatch(painter, square, row.region, theme)
-            inside.adjust(_SWATCH + 8, 0, 0, 0)
-        painter.setFont(shown.font)
-        painter.setPen(shown.palette.color(shown.palette.ColorRole.Text))
-        text = shown.text
-        if index.column() in (0, len(COLUMNS) - 1):
-            text = shown.fontMetrics.elidedText(text, Qt.TextElideMode.ElideRight, inside.width())
-        painter.drawText(inside, shown.displayAlignment, text)
+        is_first, is_last = index.column() == 0, index.column() == len(COLUMNS) - 1
+        inside = shown.rect.adjusted(EDGE if is_first else 4, 0, -EDGE if is_last else -4, -1)
+        if is_first:
+            paint_swatch(painter, inside, row.region, theme)
+        self.paint_text(painter, shown, inside, elided=is_first or is_last)
 
 
 class RunRegionTable(QTableView):
@@ -213,35 +153,16 @@ class RunRegionTable(QTableView):
         self._delegate = _Delegate(self)
         self.setModel(self._rows)
         self.setItemDelegate(self._delegate)
-        self.setShowGrid(False)
-        self.setFrameShape(QTableView.Shape.NoFrame)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setTabKeyNavigation(False)
-        self.setWordWrap(False)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        dress(self, "QHeaderView::section { padding: 0 4px; }" + LAST_PADDED)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.verticalHeader().hide()
-        head = self.horizontalHeader()
-        head.setHighlightSections(False)
-        head.setSectionsClickable(False)
-        head.setStyleSheet(
-            "QHeaderView::section { padding: 0 4px; }"
-            "QHeaderView::section:first { padding-left: 16px; }"
-            "QHeaderView::section:last { padding-right: 16px; }"
-        )
-        head.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self.selectionModel().currentRowChanged.connect(self._on_current_changed)
 
     def set_theme(self, theme: Theme) -> None:
         """Take colours, fonts and row height of ``theme``."""
         self._delegate.theme = theme
         self._rows.set_theme(theme)
-        height = theme.size("row.table") * 5 // 4
-        self.verticalHeader().setMinimumSectionSize(height)
-        self.verticalHeader().setDefaultSectionSize(height)
-        self.horizontalHeader().setFixedHeight(theme.size("header.table") * 3 // 2)
-        self.horizontalHeader().setFont(theme.font("caption.medium"))
+        row, head = theme.size("row.table") * 5 // 4, theme.size("header.table") * 3 // 2
+        set_heights(self, theme, row, head)
         self._fit()
 
     def show_rows(self, rows: tuple[RegionLine, ...], unit: str, region: Region | None) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
 from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
 from typing_extensions import override
 
+from gui.kit.figures_table import set_heights
 from gui.sizing.fit_map_words import Grid
 
 if TYPE_CHECKING:
@@ -96,11 +97,7 @@ class FitTable(QTableView):
 
     def set_theme(self, theme: Theme) -> None:
         """Take the fonts and heights of ``theme``."""
-        height = theme.size("row.table")
-        self.verticalHeader().setMinimumSectionSize(height)
-        self.verticalHeader().setDefaultSectionSize(height)
-        self.horizontalHeader().setFixedHeight(theme.size("header.table"))
-        self.horizontalHeader().setFont(theme.font("caption.medium"))
+        set_heights(self, theme)
         self.setFont(theme.font("table.num"))
 
     def show_grid(self, grid: Grid | None, name: str) -> None:

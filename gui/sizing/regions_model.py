@@ -5,25 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QBrush, QColor, QFont
 from typing_extensions import override
 
 from engine.words import tr, tr_later
 from gui.kit import terms
+from gui.kit.figures_table import ROW_ROLE, FiguresModel, Index, alignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gui.kit.theme import Theme
     from gui.sizing.present import RegionRow
-
-Index = QModelIndex | QPersistentModelIndex
-NO_PARENT = QModelIndex()
-ROW_ROLE = Qt.ItemDataRole.UserRole + 1
-
-_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +28,6 @@ class Column:
     text: Callable[[RegionRow], str]
     is_number: bool = False
     is_strong: bool = False
-
-    @property
-    def alignment(self) -> Qt.AlignmentFlag:
-        """Numbers stand at the right, words at the left."""
-        return _RIGHT if self.is_number else _LEFT
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,34 +76,18 @@ def _rank_column(rank: int, name: str) -> Column:
     return Column("rank", name, text, is_number=True, is_strong=rank == 0)
 
 
-class RegionsModel(QAbstractTableModel):
+class RegionsModel(FiguresModel["RegionRow", Column]):
     """Rows in, text, fonts and colours out."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._rows: tuple[RegionRow, ...] = ()
-        self._columns = columns("GiB", ())
+        super().__init__(columns("GiB", ()), parent)
         self._ranks: tuple[str, ...] = ()
         self._unit = "GiB"
-        self._theme: Theme | None = None
-        self._fonts: dict[tuple[bool, bool], QFont] = {}
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns in force."""
         return self._columns
-
-    def set_theme(self, theme: Theme) -> None:
-        """Take fonts and colours of ``theme``."""
-        self._theme = theme
-        self._fonts = {
-            (number, strong): theme.font(
-                f"table{'.strong' if strong else ''}{'.num' if number else ''}"
-            )
-            for number in (False, True)
-            for strong in (False, True)
-        }
-        self._tell_all()
 
     def set_rows(self, rows: tuple[RegionRow, ...], unit: str, ranks: tuple[str, ...]) -> bool:
         """Show ``rows``; ``ranks`` names the columns where each rank has its own.
@@ -133,10 +105,6 @@ class RegionsModel(QAbstractTableModel):
         self._tell_changed(before)
         return False
 
-    def row_at(self, index: int) -> RegionRow | None:
-        """The row number ``index``."""
-        return self._rows[index] if 0 <= index < len(self._rows) else None
-
     def index_of(self, region: object) -> int:
         """The row number of ``region``; -1 where there is none."""
         return next((i for i, row in enumerate(self._rows) if row.region == region), -1)
@@ -150,19 +118,6 @@ class RegionsModel(QAbstractTableModel):
                 if old.is_absent != new.is_absent or column.text(old) != column.text(new):
                     cell = self.index(number, place)
                     self.dataChanged.emit(cell, cell)
-
-    def _tell_all(self) -> None:
-        if self._rows:
-            last = self.index(len(self._rows) - 1, len(self._columns) - 1)
-            self.dataChanged.emit(self.index(0, 0), last)
-
-    @override
-    def rowCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(self._rows)
-
-    @override
-    def columnCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(self._columns)
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
@@ -186,7 +141,7 @@ class RegionsModel(QAbstractTableModel):
         totals = row.region is None and column.key in _TOTALS
         font = self._fonts[column.is_number, column.is_strong or totals]
         color = self._theme.color(self._color(row, column))
-        return Cell(row, column.text(row), font, color, column.alignment)
+        return Cell(row, column.text(row), font, color, alignment(column))
 
     @staticmethod
     def _tooltip(row: RegionRow, column: Column) -> str:
@@ -209,19 +164,12 @@ class RegionsModel(QAbstractTableModel):
         return "text.secondary"
 
     @override
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> object:
-        if orientation != Qt.Orientation.Horizontal or section >= len(self._columns):
-            return None
-        column = self._columns[section]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return column.heading
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return column.alignment
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return tr(_EXPLAINED.get(column.key, ""))
-        return None
+    def heading(self, column: Column) -> str:
+        return column.heading
+
+    @override
+    def tip(self, column: Column) -> str:
+        return tr(_EXPLAINED.get(column.key, ""))
 
 
 _TOTALS = frozenset({"region", "size", "least", "rank"})

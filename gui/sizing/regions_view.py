@@ -9,11 +9,9 @@ from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QPen, QResizeEven
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
-    QHeaderView,
     QLabel,
     QScrollArea,
     QStyle,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
     QVBoxLayout,
@@ -25,14 +23,14 @@ from engine.budget.model import Region
 from engine.words import tr
 from gui.kit.charts import inks
 from gui.kit.controls import ElidedLabel, Ground, Hairline, label, running_text
+from gui.kit.figures_table import EDGE, SWATCH, Index, RowDelegate, dress, paint_swatch, set_heights
 from gui.sizing import explain, present
-from gui.sizing.regions_model import Index, RegionsModel
+from gui.sizing.regions_model import RegionsModel
 
 if TYPE_CHECKING:
     from gui.kit.theme import Theme
     from gui.sizing.view_model import State
 
-_SWATCH = 12
 _FORMULA_FROM = 1100
 """Width of the whole room from which the table has room for how each figure is worked out."""
 _LEAST_FORMULA = 160
@@ -43,12 +41,8 @@ _MOST_COLUMNS = 8
 _WIDTHS = {"region": 144, "size": 72, "rank": 72, "span": 104, "least": 76, "basis": 100}
 
 
-class _RowDelegate(QStyledItemDelegate):
-    """Hairlines, swatches, and no focus box: the row is what is selected."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.theme: Theme | None = None
+class _Delegate(RowDelegate):
+    """Hairlines and swatches."""
 
     @override
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -61,20 +55,15 @@ class _RowDelegate(QStyledItemDelegate):
         row, theme = cell.row, self.theme
         place: QRect = option.rect  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]  # public in Qt, absent from the stubs
         state = option.state  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]  # public in Qt, absent from the stubs
-        if state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(place, theme.color("surface.selected"))
-        if row.region is not None:
-            painter.setPen(theme.color("line.hair"))
-            painter.drawLine(place.bottomLeft(), place.bottomRight())
-        inside = place.adjusted(16 if index.column() == 0 else 8, 0, -8, -1)
+        is_selected = bool(state & QStyle.StateFlag.State_Selected)
+        is_region = row.region is not None
+        self.paint_ground(painter, place, theme, selected=is_selected, ruled=is_region)
+        inside = place.adjusted(EDGE if index.column() == 0 else 8, 0, -8, -1)
         if index.column() == 0 and row.region is not None:
-            top = inside.top() + (inside.height() - _SWATCH) / 2
-            square = QRectF(inside.left(), top, _SWATCH, _SWATCH)
             painter.save()
             painter.setOpacity(0.55 if row.is_absent else 1.0)
-            inks.rounded_swatch(painter, square, row.region, theme)
+            paint_swatch(painter, inside, row.region, theme)
             painter.restore()
-            inside.adjust(_SWATCH + 8, 0, 0, 0)
         painter.setFont(cell.font)
         painter.setPen(cell.color)
         text = cell.text
@@ -95,26 +84,14 @@ class RegionTable(QTableView):
         self.setObjectName("regions")
         self.setAccessibleName(tr("Regions of memory"))
         self._rows = RegionsModel(self)
-        self._delegate = _RowDelegate(self)
+        self._delegate = _Delegate(self)
         self._formula_wanted = True
         self.setModel(self._rows)
         self.setItemDelegate(self._delegate)
-        self.setShowGrid(False)
-        self.setFrameShape(QTableView.Shape.NoFrame)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setTabKeyNavigation(False)
-        self.setWordWrap(False)
+        dress(self)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.verticalHeader().hide()
-        head = self.horizontalHeader()
-        head.setHighlightSections(False)
-        head.setSectionsClickable(False)
-        head.setTextElideMode(Qt.TextElideMode.ElideRight)
-        head.setStyleSheet("QHeaderView::section:first { padding-left: 16px; }")
-        head.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.horizontalHeader().setTextElideMode(Qt.TextElideMode.ElideRight)
         self.selectionModel().currentRowChanged.connect(self._on_current_changed)
 
     @property
@@ -126,11 +103,7 @@ class RegionTable(QTableView):
         """Take colours, fonts and row height of ``theme``."""
         self._delegate.theme = theme
         self._rows.set_theme(theme)
-        height = theme.size("row.table")
-        self.verticalHeader().setMinimumSectionSize(height)
-        self.verticalHeader().setDefaultSectionSize(height)
-        self.horizontalHeader().setFixedHeight(theme.size("header.table"))
-        self.horizontalHeader().setFont(theme.font("caption.medium"))
+        set_heights(self, theme)
         self._lay_out()
 
     def show_rows(
@@ -188,7 +161,7 @@ class RegionTable(QTableView):
     def _least_name_width(self) -> int:
         metrics = QFontMetrics(self.font())
         names = (metrics.horizontalAdvance(region.label) for region in Region)
-        return max(names) + 16 + _SWATCH + 16
+        return max(names) + 16 + SWATCH + 16
 
     def _on_current_changed(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if current.isValid():
@@ -200,7 +173,7 @@ class _Swatch(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setFixedSize(_SWATCH, _SWATCH)
+        self.setFixedSize(SWATCH, SWATCH)
         self.region: Region | None = None
         self.theme: Theme | None = None
 
@@ -213,7 +186,7 @@ class _Swatch(QWidget):
             inks.rounded_swatch(painter, QRectF(self.rect()), self.region, self.theme)
             return
         painter.setPen(QPen(self.theme.color("chart.loadline"), 2))
-        painter.drawLine(0, _SWATCH // 2, _SWATCH, _SWATCH // 2)
+        painter.drawLine(0, SWATCH // 2, SWATCH, SWATCH // 2)
 
 
 class DetailPane(QScrollArea):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QBrush, QFontMetrics
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
-    QStyle,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableWidget,
     QTableWidgetItem,
@@ -19,6 +17,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.words import tr
+from gui.kit.figures_table import EDGE, LAST_PADDED, Index, RowDelegate, dress, set_heights
 from gui.sizing.verify_words import HEADINGS
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from gui.kit.theme import Theme
     from gui.sizing.verify_words import Row
 
-Index = QModelIndex | QPersistentModelIndex
-_EDGE = 16
 _GAP = 8
 _LAST = len(HEADINGS) - 1
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
@@ -36,30 +33,20 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _LEAST_ROWS = 4
 
 
-class _RowDelegate(QStyledItemDelegate):
-    """Hairlines between the classes; the selection is the whole row."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.theme: Theme | None = None
+class _Delegate(RowDelegate):
+    """Hairlines between the classes."""
 
     @override
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        if self.theme is None:
-            return
-        shown = QStyleOptionViewItem(option)
-        self.initStyleOption(shown, index)
-        if shown.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(shown.rect, self.theme.color("surface.selected"))
-        if index.row() < index.model().rowCount() - 1:
-            painter.setPen(self.theme.color("line.hair"))
-            painter.drawLine(shown.rect.bottomLeft(), shown.rect.bottomRight())
-        left = _EDGE if index.column() == 0 else _GAP
-        right = _EDGE if index.column() == _LAST else _GAP
-        painter.setFont(shown.font)
-        painter.setPen(shown.palette.color(shown.palette.ColorRole.Text))
-        inside = shown.rect.adjusted(left, 0, -right, -1)
-        painter.drawText(inside, shown.displayAlignment, shown.text)
+    def is_ruled(self, index: Index) -> bool:
+        return index.row() < index.model().rowCount() - 1
+
+    @override
+    def paint_cell(
+        self, painter: QPainter, shown: QStyleOptionViewItem, index: Index, theme: Theme
+    ) -> None:
+        left = EDGE if index.column() == 0 else _GAP
+        right = EDGE if index.column() == _LAST else _GAP
+        self.paint_text(painter, shown, shown.rect.adjusted(left, 0, -right, -1))
 
 
 class VerifyTable(QTableWidget):
@@ -70,27 +57,11 @@ class VerifyTable(QTableWidget):
         self.setObjectName("verified classes")
         self.setAccessibleName(tr("Parameters by class: counted here and built"))
         self._theme: Theme | None = None
-        self._delegate = _RowDelegate(self)
+        self._delegate = _Delegate(self)
         self.setItemDelegate(self._delegate)
-        self.setShowGrid(False)
-        self.setFrameShape(QTableWidget.Shape.NoFrame)
+        dress(self, LAST_PADDED)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setTabKeyNavigation(False)
-        self.setWordWrap(False)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.verticalHeader().hide()
-        head = self.horizontalHeader()
-        head.setHighlightSections(False)
-        head.setSectionsClickable(False)
-        head.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        head.setStyleSheet(
-            f"QHeaderView::section:first {{ padding-left: {_EDGE}px; }}"
-            f"QHeaderView::section:last {{ padding-right: {_EDGE}px; }}"
-        )
+        self.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         for place, heading in enumerate(HEADINGS):
             item = QTableWidgetItem(tr(heading))
             item.setTextAlignment(_RIGHT if place else _LEFT)
@@ -100,11 +71,7 @@ class VerifyTable(QTableWidget):
         """Take fonts, colours and heights of ``theme``."""
         self._theme = theme
         self._delegate.theme = theme
-        height = theme.size("row.table")
-        self.verticalHeader().setMinimumSectionSize(height)
-        self.verticalHeader().setDefaultSectionSize(height)
-        self.horizontalHeader().setFixedHeight(theme.size("header.table"))
-        self.horizontalHeader().setFont(theme.font("caption.medium"))
+        set_heights(self, theme)
 
     def show_rows(self, rows: tuple[Row, ...]) -> None:
         """Show ``rows``, the selected one kept where it still is."""
