@@ -140,6 +140,11 @@ class _Body(httpx2.SyncByteStream):
         self._note.end(self._total_bytes)
 
 
+_CLOSED_MEANWHILE = "Server disconnected without sending a response."
+"""What httpcore says of a connection that ends before a byte of the answer."""
+_ONLY_READ = (b"GET", b"HEAD")
+
+
 class Transport(httpx2.BaseTransport):
     """Sends one request under the policy in force."""
 
@@ -195,7 +200,7 @@ class Transport(httpx2.BaseTransport):
         )
         with our_errors(url.host, proxy):
             try:
-                answer = pool.handle_request(sent)
+                answer = _asked(pool, sent)
             except httpcore2.ProxyError as exc:
                 if proxy is not None and is_beyond_proxy(exc):
                     tell_passage(policy, proxy)
@@ -228,6 +233,20 @@ class Transport(httpx2.BaseTransport):
             pools, self._pools = self._pools, {}
         for pool in pools.values():
             pool.close()
+
+
+def _asked(pool: httpcore2.ConnectionPool, sent: httpcore2.Request) -> httpcore2.Response:
+    """The answer; asked twice where a kept connection was closed as the question went out.
+
+    Servers and proxies close what they kept open whenever they like. The question was then never
+    read, and one that only reads may be asked again.
+    """
+    try:
+        return pool.handle_request(sent)
+    except httpcore2.RemoteProtocolError as exc:
+        if str(exc) != _CLOSED_MEANWHILE or sent.method not in _ONLY_READ:
+            raise
+        return pool.handle_request(sent)
 
 
 def _new_pool(proxy: Proxy | None, context: ssl.SSLContext) -> httpcore2.ConnectionPool:

@@ -66,6 +66,10 @@ def _try(qtbot, page):
     return page.findChild(QLabel, "outcome").text(), steps
 
 
+def _said(notice):
+    return [label.text() for label in notice.findChildren(QLabel)]
+
+
 def _open(qtbot, app, name):
     app.browser.open(name)
     qtbot.waitUntil(
@@ -154,8 +158,9 @@ def test_that_a_proxy_typed_by_hand_is_used(online, page, hub, qtbot):
         assert address.hasFocus()
         _type(qtbot, page, "proxy address", proxy.address)
         assert _try(qtbot, page)[0] == "The Hub can be reached"
-        online.browser.open("org/model")
-        qtbot.waitUntil(lambda: online.model.state.model.id == "org/model", timeout=20_000)
+        _open(qtbot, online, "org/model")
+    assert not online.trouble.isVisible(), _said(online.trouble)
+    assert online.model.state.model.id == "org/model"
     assert ("GET", "http://hub.example/api/models?limit=1") in proxy.asked
 
 

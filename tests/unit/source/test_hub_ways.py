@@ -2,6 +2,10 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -69,3 +73,53 @@ def test_that_a_server_is_asked_by_tls_and_only_with_a_certificate_that_is_trust
             said.append(done.stdout.strip())
     assert said[0] == "2"
     assert "certificate" in said[1]
+
+
+@contextmanager
+def closing_server(answers: list[int]) -> Iterator[tuple[str, list[int]]]:
+    """A server that answers ``answers[n]`` questions of its nth connection and closes the next."""
+    questions: list[int] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            self.number = len(questions)
+            questions.append(0)
+
+        def do_GET(self) -> None:
+            questions[self.number] += 1
+            if questions[self.number] > answers[min(self.number, len(answers) - 1)]:
+                self.close_connection = True
+                return
+            body = b'{"name": "somebody"}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", questions
+        server.shutdown()
+        thread.join(5)
+
+
+def test_that_a_question_is_asked_again_where_a_kept_connection_was_closed():
+    with closing_server([1, 5]) as (url, questions):
+        client = HubClient(url)
+        assert client.whoami(CancelToken())[0] == "somebody"
+        assert client.whoami(CancelToken())[0] == "somebody"
+    # The second question was read and dropped on the first connection, answered on the next.
+    assert questions == [2, 1]
+
+
+def test_that_a_server_that_never_answers_is_not_asked_for_ever():
+    with closing_server([0]) as (url, questions), pytest.raises(HubError, match="broke off"):
+        HubClient(url).whoami(CancelToken())
+    assert questions == [1, 1]
