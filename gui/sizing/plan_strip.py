@@ -88,6 +88,12 @@ class PlanStrip(Ground):
         self.at_once = _count_field(tr_later("At once"), 100_000, "at once")
         self.tp = _count_field(tr_later("Tensor parallel"), 1024, "tensor parallel")
         self.pp = _count_field(tr_later("Pipeline parallel"), 1024, "pipeline parallel")
+        self._samples = {
+            self.context: "1,048,576",
+            self.at_once: "1,024",
+            self.tp: "88",
+            self.pp: "88",
+        }
         self.device = DeviceBox()
         self.device.setObjectName("device")
         self.device.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -192,20 +198,21 @@ class PlanStrip(Ground):
         self._theme = theme
         self.device.set_theme(theme)
         self.assumed.set_theme(theme)
-        for field, sample in (
-            (self.context, "1,048,576"),
-            (self.at_once, "1,024"),
-            (self.tp, "88"),
-            (self.pp, "88"),
-        ):
+        for field in self._samples:
             field.setFont(theme.font("body"))
             field.ensurePolished()
-            field.setFixedWidth(field.text_width(sample))
-        if self._is_simple:
-            # There is room for all of the caption.
-            caption = self._captions[self.at_once.objectName()].sizeHint().width()
-            self.at_once.setFixedWidth(max(self.at_once.width(), caption))
+        self._fit_fields()
         self._want_widths()
+
+    def _fit_fields(self) -> None:
+        """Room for the usual number, and for a longer one too: none is ever cut."""
+        for field, sample in self._samples.items():
+            wanted = field.text_width(max(sample, field.text(), key=len))
+            if field is self.at_once and self._is_simple:
+                # There is room for all of the caption.
+                caption = self._captions[field.objectName()].sizeHint().width()
+                wanted = max(wanted, caption)
+            field.setFixedWidth(wanted)
 
     def _want_widths(self) -> None:
         """Give the controls with long words the room they want where there is room."""
@@ -255,6 +262,7 @@ class PlanStrip(Ground):
         self.at_once.set_value(deployment.concurrency)
         self.tp.set_value(deployment.tensor_parallel_size)
         self.pp.set_value(deployment.pipeline_parallel_size)
+        self._fit_fields()
         self.device.show_choice(state.plan.device, present.where(state))
         for control in (self.weights, self.kv):
             control.setEnabled(state.model is not None)

@@ -147,6 +147,15 @@ def change_margin(change: Change, unit: UnitSystem) -> str:
     return fmt.margin(change.verdict.margin_bytes, unit)
 
 
+def remarks(state: State) -> str:
+    """What is to be known of the plan beside its answer: what counts for less than one may think.
+
+    The terminal and the report say the same.
+    """
+    warnings = state.sizing.budget.warnings if state.sizing and not state.is_stale else ()
+    return " ".join((*state.notes, *warnings))
+
+
 def title(model: Model) -> str:
     """The model's own name, without its organisation."""
     return model.id.rsplit("/", 1)[-1]

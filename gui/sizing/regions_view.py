@@ -35,6 +35,7 @@ _FORMULA_FROM = 1100
 """Width of the whole room from which the table has room for how each figure is worked out."""
 _LEAST_FORMULA = 160
 _LEAST_COLUMN = 40
+_BESIDE_NUMBER = 8
 _DETAIL = 337
 _MOST_COLUMNS = 8
 """Ranks side by side; more are shown one at a time."""
@@ -58,7 +59,9 @@ class _Delegate(RowDelegate):
         is_selected = bool(state & QStyle.StateFlag.State_Selected)
         is_region = row.region is not None
         self.paint_ground(painter, place, theme, selected=is_selected, ruled=is_region)
-        inside = place.adjusted(EDGE if index.column() == 0 else 8, 0, -8, -1)
+        inside = place.adjusted(
+            EDGE if index.column() == 0 else _BESIDE_NUMBER, 0, -_BESIDE_NUMBER, -1
+        )
         if index.column() == 0 and row.region is not None:
             painter.save()
             painter.setOpacity(0.55 if row.is_absent else 1.0)
@@ -86,6 +89,7 @@ class RegionTable(QTableView):
         self._rows = RegionsModel(self)
         self._delegate = _Delegate(self)
         self._formula_wanted = True
+        self._given: dict[int, int] = {}
         self.setModel(self._rows)
         self.setItemDelegate(self._delegate)
         dress(self)
@@ -112,10 +116,11 @@ class RegionTable(QTableView):
         """Show ``rows`` and keep the region that was selected."""
         kept = self.current_region
         had_any = self.currentIndex().isValid()
-        if self._rows.set_rows(rows, unit, ranks):
+        is_other = self._rows.set_rows(rows, unit, ranks)
+        if is_other or self._least_widths() != self._given:
             self._lay_out()
-            if had_any:
-                self.select(kept)
+        if is_other and had_any:
+            self.select(kept)
 
     @property
     def current_region(self) -> Region | None:
@@ -144,6 +149,8 @@ class RegionTable(QTableView):
         head = self.horizontalHeader()
         grown = self._delegate.theme.grown if self._delegate.theme else round
         widths = {i: grown(_WIDTHS[c.key]) for i, c in enumerate(columns) if c.key != "note"}
+        self._given = self._least_widths()
+        widths |= {i: max(width, widths[i]) for i, width in self._given.items()}
         left = self.viewport().width() - sum(widths.values())
         last = len(columns) - 1
         hidden = not self._formula_wanted or left < grown(_LEAST_FORMULA)
@@ -157,6 +164,17 @@ class RegionTable(QTableView):
         for i in range(len(columns)):
             self.setColumnHidden(i, hidden and i == last)
         head.resizeSection(last, max(grown(_LEAST_FORMULA), left))
+
+    def _least_widths(self) -> dict[int, int]:
+        """What the numbers of each column take: they are never cut."""
+        found: dict[int, int] = {}
+        for place, column in enumerate(self._rows.columns):
+            if column.is_number:
+                indexes = (self._rows.index(row, place) for row in range(self._rows.rowCount()))
+                cells = filter(None, map(self._rows.cell, indexes))
+                widths = (QFontMetrics(c.font).horizontalAdvance(c.text) for c in cells)
+                found[place] = max(widths, default=0) + 2 * _BESIDE_NUMBER
+        return found
 
     def _least_name_width(self) -> int:
         metrics = QFontMetrics(self.font())

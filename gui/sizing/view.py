@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, Signal
-from PySide6.QtWidgets import QGraphicsOpacityEffect, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from engine.words import tr
 from gui.kit.charts.picture import MemoryPicture
 from gui.kit.charts.scene import scene_for
 from gui.kit.controls import Choice, ElidedLabel, Ground, Hairline, set_role
+from gui.kit.veil import Veil
 from gui.sizing import present
 from gui.sizing.beside_row import BesideRow
 from gui.sizing.fit_map_model import FitMapModel
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from gui.kit.theme import Theme
     from gui.sizing.view_model import SizingViewModel, State
 
-_STALE_OPACITY = 0.35
 _TABS_HEIGHT = 37 + 26 + 10 * 24 + 2
 """Strip, heading and the ten rows of the table."""
 _MAP_HEIGHT = 37 + 420
@@ -58,12 +58,13 @@ class SizingView(Ground):
         self.beside = BesideRow(model)
         self.remark = ElidedLabel("small", name="remark")
         self.remark.setContentsMargins(16, 0, 16, 8)
+        self.remark.set_wraps(wraps=True)
         self.remark.hide()
         self.verdict = VerdictView(model)
         self.picture = MemoryPicture(theme)
         self.picture.setObjectName("picture")
         self.regions = RegionsView()
-        self._fades = tuple(_fade(part) for part in (self.picture, self.regions))
+        self._veils = (Veil(self.picture), Veil(self.regions))
         self.tabs = TabPanel()
         self.tabs.add_page(tr("Regions"), self.regions)
         self.fit_map = FitMapView(FitMapModel(model, model.runner, self), theme)
@@ -169,16 +170,16 @@ class SizingView(Ground):
             self._show_tools()
         elif state.model is None:
             self.picture.set_scene(None)
-        for fade in self._fades:
-            fade.setEnabled(state.is_stale)
-        self._say(" ".join(state.notes), wrong=False)
+        for veil in self._veils:
+            veil.lay(laid=state.is_stale)
+        self._say(present.remarks(state), wrong=False)
 
     def _on_picture_selected(self, region: Region | None) -> None:
         if region is not None:
             self.regions.select(region)
 
     def _on_refused(self, sentence: str) -> None:
-        self._say(sentence or " ".join(self._model.state.notes), wrong=bool(sentence))
+        self._say(sentence or present.remarks(self._model.state), wrong=bool(sentence))
 
     def _say(self, text: str, *, wrong: bool) -> None:
         set_role(self.remark, "trouble" if wrong else "small")
@@ -308,12 +309,3 @@ class SizingView(Ground):
             self._share_height()
         self._place_pages()
         self._show_tools()
-
-
-def _fade(part: QWidget) -> QGraphicsOpacityEffect:
-    """What makes ``part`` pale while it shows an earlier plan."""
-    effect = QGraphicsOpacityEffect(part)
-    effect.setOpacity(_STALE_OPACITY)
-    effect.setEnabled(False)
-    part.setGraphicsEffect(effect)
-    return effect

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtWidgets import QLabel
+from PySide6.QtGui import QFontMetrics
+from PySide6.QtWidgets import QApplication, QLabel
 from typing_extensions import override
 
 from engine.budget.model import Region
@@ -132,13 +133,29 @@ def test_that_typing_32k_changes_the_plan_and_nonsense_does_not(view, loaded, qt
     assert not view.remark.isVisible()
 
 
+def _lightness(part):
+    """Of every second pixel of what is drawn of ``part``."""
+    image = part.grab().toImage()
+    return [
+        image.pixelColor(x, y).lightness()
+        for y in range(0, image.height(), 2)
+        for x in range(0, image.width(), 2)
+    ]
+
+
 def test_that_an_impossible_plan_is_said_and_the_old_picture_pales(view, loaded):
+    parts = (view.picture, view.regions)
+    before = [_lightness(part) for part in parts]
     loaded.edit("tp", tensor_parallel_size=7)
     assert view.verdict.detail.full_text == loaded.state.problem
-    assert view.picture.graphicsEffect().isEnabled()
-    assert view.regions.graphicsEffect().isEnabled()
+    for part, was in zip(parts, before, strict=True):
+        now = _lightness(part)
+        assert all(pale >= dark - 2 for pale, dark in zip(now, was, strict=True))
+        # Black is seen at 0.35: 255 - 0.35 * 255 = 166 on white.
+        assert min(was) < 60
+        assert min(now) > 150
     loaded.undo_stack.undo()
-    assert not view.picture.graphicsEffect().isEnabled()
+    assert [_lightness(part) for part in parts] == before
 
 
 def test_that_one_click_takes_a_change(view, loaded, qtbot):
@@ -277,6 +294,57 @@ def test_that_no_number_beside_the_verdict_is_ever_painted_cut(view, loaded, qtb
         loaded.edit("context", max_model_len=context)
         qtbot.waitUntil(lambda: loaded.state.limits is not None, timeout=20_000)
     assert cut.seen == []
+
+
+@pytest.mark.parametrize("width", [844, 1144])
+def test_that_no_number_of_the_plan_is_cut_however_long(view, loaded, width):
+    view.resize(width, 700)
+    loaded.edit("context", max_model_len=100_000_000)
+    loaded.edit("concurrency", concurrency=100_000)
+    loaded.edit("tp", tensor_parallel_size=1024)
+    strip = view.strip
+    for field, text in (
+        (strip.context, "100,000,000"),
+        (strip.at_once, "100,000"),
+        (strip.tp, "1,024"),
+    ):
+        edit = field.lineEdit()
+        assert edit.text() == text
+        QApplication.sendPostedEvents()
+        assert edit.width() >= edit.fontMetrics().horizontalAdvance(text), text
+
+
+def test_that_no_number_of_the_table_is_cut_however_large(view, loaded):
+    loaded.choose_runtime("llama.cpp", None)
+    loaded.choose_device("RTX 3060 12GB + RTX 4090")
+    table = view.regions.table
+    for context in (8192, 50_000_000):
+        loaded.edit("context", max_model_len=context)
+        rows = table.model()
+        for row, column in itertools.product(
+            range(rows.rowCount()), range(1, rows.columnCount() - 2)
+        ):
+            index = rows.index(row, column)
+            text = index.data() or ""
+            font = index.data(Qt.ItemDataRole.FontRole)
+            # Eight pixels at either side.
+            assert table.columnWidth(column) >= QFontMetrics(font).horizontalAdvance(text) + 16, (
+                text
+            )
+    assert any(len(_cells(view, row)[1]) >= len("1,000.00") for row in range(rows.rowCount()))
+
+
+def test_that_what_the_runtime_makes_of_the_plan_is_said_below_it(view, loaded):
+    assert not view.remark.isVisible()
+    loaded.choose_runtime("llama.cpp", None)
+    loaded.edit("context", max_model_len=200_000)
+    loaded.edit("tp", tensor_parallel_size=4)
+    # Trained on 131,072 tokens, as its config.json says; llama.cpp knows no tensor parallelism.
+    said = view.remark.full_text
+    assert "200,000 tokens are more than the 131,072 that the model was trained on." in said
+    assert "llama.cpp has no tensor or pipeline parallel sizes" in said
+    assert view.remark.isVisible()
+    assert view.remark.text() == said
 
 
 def test_that_the_formula_column_goes_into_the_pane_on_narrow_windows(view):
