@@ -88,7 +88,7 @@ class Desk(QObject):
     def take_machine(self) -> None:
         """Plan for the watched computer as it is now."""
         app = self._app
-        app.model.set_here(app.watch.machine())
+        app.model.set_here(app.replacing.machine())
         self.offer_devices()
         app.view.strip.show_state(app.model.state)
 

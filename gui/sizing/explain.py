@@ -45,7 +45,7 @@ class Detail:
 def detail(budget: Budget, rank: RankBudget, region: Region | None, unit: UnitSystem) -> Detail:
     """The pane for ``region``, or for the load line with None."""
     if region is None:
-        return _line_detail(rank, unit)
+        return _line_detail(budget, rank, unit)
     found = rank.regions[region]
     estimate = found.estimate
     passages = list(_formula(estimate, unit))
@@ -114,7 +114,7 @@ def _steps(formula: str, head: str) -> list[tuple[str, str]]:
     return found
 
 
-def _line_detail(rank: RankBudget, unit: UnitSystem) -> Detail:
+def _line_detail(budget: Budget, rank: RankBudget, unit: UnitSystem) -> Detail:
     device = rank.slot.device
     line = device.allocatable
     kept = device.total_bytes - line.likely_bytes
@@ -130,6 +130,10 @@ def _line_detail(rank: RankBudget, unit: UnitSystem) -> Detail:
         held = fmt.size(peak.estimate.likely_bytes, unit)
         head = tr("Peak in {phase}, {size}").format(phase=begun_small(peak.phase.label), size=held)
         passages.append(Passage(head, peak.driver))
+    if budget.assumptions:
+        passages.append(
+            Passage(tr("Assumed, since the plan doesn’t say"), "\n".join(budget.assumptions))
+        )
     return Detail(None, tr("Load line"), fmt.exact_bytes(line.likely_bytes), tuple(passages))
 
 

@@ -44,6 +44,18 @@ def _number(text):
     return float(text.replace(",", ""))
 
 
+def test_that_the_load_line_tells_every_default_that_was_assumed(view, loaded):
+    view.regions.table.select(None)
+    told = {caption.text(): text.text() for caption, text in view.regions.detail.labels}
+    assumed = told["Assumed, since the plan doesn’t say"].splitlines()
+    # vLLM's own defaults for a server on an RTX 4090, as its documentation gives them.
+    assert any(line.startswith("gpu_memory_utilization 0.92") for line in assumed)
+    assert any(line.startswith("max_num_batched_tokens 2,048") for line in assumed)
+    loaded.edit("share", gpu_memory_utilization=0.5)
+    told = {caption.text(): text.text() for caption, text in view.regions.detail.labels}
+    assert "gpu_memory_utilization" not in told["Assumed, since the plan doesn’t say"]
+
+
 def test_that_header_verdict_and_facts_say_the_state(view, loaded):
     state = loaded.state
     assert view.header.findChild(QLabel, "model title").text() == "Llama-3.1-8B-Instruct"
