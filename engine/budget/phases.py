@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.budget.model import Region
 from engine.evidence import total
-from engine.units import format_gib
+from engine.units import UnitSystem, format_gib
 from engine.words import begun_small, tr, tr_later
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ _OF_THE_SHARE = (
 """Regions that a runtime with a pool takes out of one share of the device."""
 
 
-def peaks(rank: RankBudget) -> tuple[PhasePeak, ...]:
-    """The peak of every phase of ``rank``, in order of time."""
+def peaks(rank: RankBudget, unit: UnitSystem = UnitSystem.BINARY) -> tuple[PhasePeak, ...]:
+    """The peak of every phase of ``rank``, in order of time, in words with sizes in ``unit``."""
     moments, regions = rank.moments, rank.regions
     held = [region for region in Region if region not in _NEVER_HELD]
     steady = [region for region in held if region is not Region.ACTIVATIONS]
@@ -80,7 +80,7 @@ def peaks(rank: RankBudget) -> tuple[PhasePeak, ...]:
         PhasePeak(
             Phase.LOAD,
             total([*_named(rank, _WHILE_LOADING, shared=False), *moments.load]),
-            _load_driver(rank, moments.load),
+            _load_driver(rank, moments.load, unit),
         ),
         PhasePeak(
             Phase.PREFILL,
@@ -94,7 +94,7 @@ def peaks(rank: RankBudget) -> tuple[PhasePeak, ...]:
             total([*_named(rank, steady), decode.named(tr("Activations of one step"))]),
             _decode_driver(rank),
         ),
-        PhasePeak(Phase.SUSTAINED, total(after), _sustained_driver(moments.sustained)),
+        PhasePeak(Phase.SUSTAINED, total(after), _sustained_driver(moments.sustained, unit)),
     )
 
 
@@ -135,9 +135,9 @@ def _named(
         yield found
 
 
-def _load_driver(rank: RankBudget, transients: tuple[Estimate, ...]) -> str:
-    weights = format_gib(rank.regions[Region.WEIGHTS].estimate.likely_bytes)
-    worst = _worst(transients)
+def _load_driver(rank: RankBudget, transients: tuple[Estimate, ...], unit: UnitSystem) -> str:
+    weights = format_gib(rank.regions[Region.WEIGHTS].estimate.likely_bytes, unit)
+    worst = _worst(transients, unit)
     return tr("{weights} of weights").format(weights=weights) + (
         tr(", and for a moment {worst}").format(worst=worst) if worst else ""
     )
@@ -152,18 +152,18 @@ def _decode_driver(rank: RankBudget) -> str:
     return tr("the cache: {note}").format(note=begun_small(cache.note))
 
 
-def _sustained_driver(transients: tuple[Estimate, ...]) -> str:
-    worst = _worst(transients)
+def _sustained_driver(transients: tuple[Estimate, ...], unit: UnitSystem) -> str:
+    worst = _worst(transients, unit)
     if not worst:
         return tr("as the prefill: nothing is known to come on top")
     return tr("after the first requests {worst}").format(worst=worst)
 
 
-def _worst(transients: tuple[Estimate, ...]) -> str:
+def _worst(transients: tuple[Estimate, ...], unit: UnitSystem) -> str:
     """The largest of what comes on top, by name and size."""
     found = largest(transients)
     if found is None:
         return ""
-    size = format_gib(found.likely_bytes or found.high_bytes)
+    size = format_gib(found.likely_bytes or found.high_bytes, unit)
     taken = size if found.likely_bytes else tr("up to {size}").format(size=size)
     return f"{begun_small(found.label)} ({taken})"

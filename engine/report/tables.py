@@ -71,7 +71,7 @@ def phases(rank: RankBudget, unit: UnitSystem) -> Table:
             Cell("" if peak.estimate.is_point else words.span(peak.estimate, unit)),
             Cell(printable(peak.driver, _HOW)),
         )
-        for peak in peaks(rank)
+        for peak in peaks(rank, unit)
     )
     return Table(columns, rows)
 

@@ -126,7 +126,7 @@ def _line_detail(budget: Budget, rank: RankBudget, unit: UnitSystem) -> Detail:
         passages.insert(0, Passage(tr("The maker's label"), device.label))
     if line.source:
         passages.append(_basis(line))
-    for peak in peaks(rank):
+    for peak in peaks(rank, unit):
         held = fmt.size(peak.estimate.likely_bytes, unit)
         head = tr("Peak in {phase}, {size}").format(phase=begun_small(peak.phase.label), size=held)
         passages.append(Passage(head, peak.driver))

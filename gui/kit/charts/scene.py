@@ -14,6 +14,7 @@ from engine.architecture.spec import Direction
 from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.devices.device import DeviceKind
 from engine.evidence import Basis
+from engine.fit.judge import judge
 from engine.units import UnitSystem, format_gib
 from engine.words import tr
 from gui.kit.charts import captions
@@ -160,11 +161,17 @@ def scene_for(
             for p in panels
         ),
         is_here=budget.machine.is_here,
-        name=sizing.verdict.headline,
+        name=_headline(sizing, unit),
         planned=Planned(budget.deployment.runtime, budget.model.id),
         asides=asides,
         description=" ".join((_description(panels, unit), *asides[:1])),
     )
+
+
+def _headline(sizing: Sizing, unit: UnitSystem) -> str:
+    """The verdict's; the engine wrote it in GiB."""
+    is_same = unit is UnitSystem.BINARY
+    return sizing.verdict.headline if is_same else judge(sizing.budget, unit).headline
 
 
 def _left_bytes(rank: RankBudget) -> int:

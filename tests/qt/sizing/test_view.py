@@ -44,6 +44,20 @@ def _number(text):
     return float(text.replace(",", ""))
 
 
+def test_that_one_unit_counts_for_the_screen_reader_and_for_what_drives_a_peak(view, loaded):
+    loaded.set_unit(UnitSystem.DECIMAL)
+    view.regions.table.select(None)
+    told = [
+        text for pair in view.regions.detail.labels for text in (pair[0].text(), pair[1].text())
+    ]
+    load = next(told[at + 1] for at, text in enumerate(told) if text.startswith("Peak in load"))
+    # 8,030,261,248 parameters of 2 bytes are 16.06 GB; the buffers come on top.
+    assert 16.06 <= float(load.split()[0]) < 16.2
+    assert "GB of weights" in load
+    assert " GB to spare" in view.picture.accessibleName()
+    assert "GiB" not in view.picture.accessibleName()
+
+
 def test_that_the_load_line_tells_every_default_that_was_assumed(view, loaded):
     view.regions.table.select(None)
     told = {caption.text(): text.text() for caption, text in view.regions.detail.labels}
