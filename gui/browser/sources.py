@@ -174,7 +174,8 @@ def look_here(folders: tuple[str, ...], token: CancelToken) -> tuple[Row, ...]:
         row = _local_row(found, token)
         is_other = found.kind not in _NAMED_LIKE_THE_HUB and catalogue.find(row.key) is not None
         key = f"{row.key} ({found.kind})" if is_other or row.key in rows else row.key
-        rows[key] = row
+        # Files of one name in several folders are models of their own.
+        rows[f"{row.key} ({row.path})" if key in rows else key] = row
     return tuple(replace(row, key=key) for key, row in rows.items())
 
 

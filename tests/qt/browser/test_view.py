@@ -260,6 +260,20 @@ def test_that_a_gated_model_is_sized_by_the_catalogue(open_browser, qtbot, hub):
     assert "gated" in raw.notes[-1]
 
 
+def test_that_files_of_one_name_are_a_model_each_wherever_they_lie(open_browser, qtbot, home):
+    folders = [home / "models" / name for name in ("first", "second", "third")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "ggml-model-q4_0.gguf").write_bytes(b"GGUF")
+    view = open_browser()
+    shelf = view.model.state.shelf.with_folder(str(home / "models"), kept=True)
+    view.model.set_shelf(shelf)
+    view.model.set_source(Source.LOCAL)
+    settle(qtbot, view)
+    listed = {row.path for row in view.model.state.rows}
+    assert listed == {str(folder / "ggml-model-q4_0.gguf") for folder in folders}
+
+
 def test_that_models_of_this_computer_are_listed_with_their_fit(open_browser, qtbot, home, card):
     folder = home / "hub" / "models--org--tiny" / "snapshots" / "abc"
     folder.mkdir(parents=True)
