@@ -17,7 +17,7 @@ from engine.contract.shapes import (
     said,
 )
 from engine.telemetry import record
-from engine.telemetry.snapshot import PoolKind
+from engine.telemetry.snapshot import PoolKind, Quality
 
 if TYPE_CHECKING:
     from engine.contract.shapes import Schema
@@ -98,8 +98,11 @@ def _reading() -> Schema:
         file_bytes=said(
             or_missing(SIZE), "resident pages of mapped files: reclaimable, not in used_bytes"
         ),
+        spill_bytes=said(or_missing(SIZE), "of its work on the device, what lies in system memory"),
+        quality=one_of(Quality),
         command=TEXT,
     )
+    part = closed(name=TEXT, total_bytes=or_missing(SIZE), used_bytes=or_missing(SIZE))
     return closed(
         uuid=TEXT,
         name=TEXT,
@@ -108,8 +111,15 @@ def _reading() -> Schema:
         used_bytes=or_missing(SIZE),
         free_bytes=or_missing(SIZE),
         reserved_bytes=said(or_missing(SIZE), "what the driver keeps for itself"),
+        ceiling_bytes=said(or_missing(SIZE), "what one process may get when nothing else runs"),
+        available_bytes=said(
+            or_missing(SIZE), "what a new process could get now, where that is not free_bytes"
+        ),
+        spill_bytes=said(or_missing(SIZE), "of the device's work, what lies in system memory"),
+        parts=said({"type": "array", "items": part}, "the pools behind total_bytes, if several"),
         processes=or_missing({"type": "array", "items": process}),
         source=TEXT,
+        age_s=said(_NUMBER, "how old the figures are"),
         note=TEXT,
         sm_count=SIZE,
         compute_capability=_NUMBER,

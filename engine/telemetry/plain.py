@@ -6,14 +6,17 @@ nothing: a recording may come from anywhere.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from engine.errors import TelemetryError
 from engine.telemetry.snapshot import (
     DeviceReading,
     Missing,
+    Part,
     PoolKind,
     ProcessReading,
+    Quality,
     TelemetrySnapshot,
 )
 from engine.text import printable
@@ -21,19 +24,22 @@ from engine.text import printable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_Kind = TypeVar("_Kind", bound=StrEnum)
 MAX_DEVICES = 1024
 MAX_PROCESSES = 4096
 _LARGEST = 2**60
 _LONGEST_TEXT = 1000
+MAX_PARTS = 8
+_NEWER_SIZES = ("ceiling_bytes", "available_bytes", "spill_bytes")
 _SIZES = ("total_bytes", "used_bytes", "free_bytes", "reserved_bytes")
 
 
 def to_dict(snapshot: TelemetrySnapshot) -> dict[str, Any]:
     """``snapshot`` as JSON can hold it: ``monotonic_s``, ``wall_time_s``, ``devices``, ``notes``.
 
-    A device has ``uuid``, ``name``, ``pool``, the four sizes, ``processes`` (a list, or missing),
-    ``source``, ``note``, ``sm_count`` and ``compute_capability``; a process ``pid``, ``name``,
-    ``used_bytes``, ``file_bytes`` and ``command``.
+    A device has ``uuid``, ``name``, ``pool``, the sizes, ``parts``, ``processes`` (a list, or
+    missing), ``source``, ``age_s``, ``note``, ``sm_count`` and ``compute_capability``; a process
+    ``pid``, ``name``, ``used_bytes``, ``file_bytes``, ``spill_bytes``, ``quality`` and ``command``.
     """
     return {
         "monotonic_s": round(snapshot.monotonic_s, 6),
@@ -74,13 +80,26 @@ def _device_dict(device: DeviceReading) -> dict[str, Any]:
         "used_bytes": value(device.used_bytes),
         "free_bytes": value(device.free_bytes),
         "reserved_bytes": value(device.reserved_bytes),
+        "ceiling_bytes": value(device.ceiling_bytes),
+        "available_bytes": value(device.available_bytes),
+        "spill_bytes": value(device.spill_bytes),
+        "parts": [_part_dict(part) for part in device.parts],
         "processes": {"missing": held.reason}
         if isinstance(held, Missing)
         else [process_dict(process) for process in held],
         "source": device.source,
+        "age_s": round(device.age_s, 3),
         "note": device.note,
         "sm_count": device.sm_count,
         "compute_capability": device.compute_capability,
+    }
+
+
+def _part_dict(part: Part) -> dict[str, Any]:
+    return {
+        "name": part.name,
+        "total_bytes": value(part.total_bytes),
+        "used_bytes": value(part.used_bytes),
     }
 
 
@@ -91,15 +110,14 @@ def process_dict(process: ProcessReading) -> dict[str, Any]:
         "name": process.name,
         "used_bytes": value(process.used_bytes),
         "file_bytes": value(process.file_bytes),
+        "spill_bytes": value(process.spill_bytes),
+        "quality": process.quality.value,
         "command": process.command,
     }
 
 
 def _device(fields: Mapping[str, object]) -> DeviceReading:
-    try:
-        pool = PoolKind(fields.get("pool"))
-    except ValueError:
-        raise _wrong("pool", "one of vram, unified, host") from None
+    pool = _one_of(PoolKind, fields, "pool")
     total, used, free, reserved = (_size(fields, key) for key in _SIZES)
     held = fields.get("processes")
     if isinstance(held, list):
@@ -120,7 +138,25 @@ def _device(fields: Mapping[str, object]) -> DeviceReading:
         note=_clean(fields.get("note", "")),
         sm_count=_count(fields, "sm_count"),
         compute_capability=_seconds(fields, "compute_capability", 0.0),
+        age_s=_seconds(fields, "age_s", 0.0),
+        parts=tuple(
+            Part(_text(part, "name"), _size(part, "total_bytes"), _size(part, "used_bytes"))
+            for part in (_mapping(p, "a part") for p in _list(fields, "parts", MAX_PARTS, []))
+        ),
+        **_newer(fields, _NEWER_SIZES),
     )
+
+
+def _newer(fields: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, int | Missing]:
+    """The sizes that recordings of before did not have yet, as far as they are there."""
+    return {key: _size(fields, key) for key in keys if key in fields}
+
+
+def _one_of(kind: type[_Kind], fields: Mapping[str, object], key: str) -> _Kind:
+    try:
+        return kind(fields.get(key))
+    except ValueError:
+        raise _wrong(key, f"one of {', '.join(kind)}") from None
 
 
 def process(fields: Mapping[str, object]) -> ProcessReading:
@@ -135,6 +171,8 @@ def process(fields: Mapping[str, object]) -> ProcessReading:
         used_bytes=_size(fields, "used_bytes"),
         command=_clean(fields.get("command", "")),
         file_bytes=_size(fields, "file_bytes"),
+        quality=_one_of(Quality, {"quality": Quality.EXACT, **fields}, "quality"),
+        **_newer(fields, ("spill_bytes",)),
     )
 
 
@@ -148,8 +186,10 @@ def _mapping(record: object, what: str) -> Mapping[str, object]:
     return cast("dict[str, object]", record)
 
 
-def _list(fields: Mapping[str, object], key: str, most: int) -> list[object]:
-    items = fields.get(key)
+def _list(
+    fields: Mapping[str, object], key: str, most: int, otherwise: list[object] | None = None
+) -> list[object]:
+    items = fields.get(key, otherwise)
     if not isinstance(items, list) or len(cast("list[object]", items)) > most:
         raise _wrong(key, f"a list of at most {most}")
     return cast("list[object]", items)

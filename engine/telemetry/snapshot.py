@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from engine.words import tr_later
+
 
 @dataclass(frozen=True, slots=True)
 class Missing:
@@ -19,8 +21,48 @@ class PoolKind(StrEnum):
     """Which memory a reading is about."""
 
     VRAM = "vram"
+    """A card's own."""
     UNIFIED = "unified"
+    """The system's, shared with a GPU that has no limit of its own (GB10, Jetson)."""
+    WIRED = "unified-soft"
+    """The system's, of which the GPU may wire a part (Apple); above it nothing fails, it swaps."""
+    CARVE_OUT = "carve-out"
+    """An APU's: a part that the firmware set aside, and system memory mapped beside it (GTT)."""
+    WINDOW = "shared-window"
+    """The part of the system's memory that an integrated GPU may use (Intel, Windows)."""
     HOST = "host"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether these bytes are the computer's own memory."""
+        return self is not PoolKind.VRAM
+
+
+class Quality(StrEnum):
+    """How far a process's figure can be trusted."""
+
+    EXACT = "exact"
+    RESIDENT = "resident"
+    """What lies in memory now; more may be promised."""
+    COMMITTED = "committed"
+    """Promised, and not all of it in memory."""
+    OVER_COUNTS = "over-counts shared"
+    """Buffers shared with other processes are counted for each."""
+    NOT_REPORTED = "not reported"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the pools that a device's memory is made of: a carve-out, or GTT."""
+
+    name: str
+    total_bytes: int | Missing
+    used_bytes: int | Missing
+
+
+_NO_SPILL = Missing(tr_later("this source does not tell what lies in system memory"))
+_NO_CEILING = Missing(tr_later("this source states no limit of its own"))
+_NO_AVAILABLE = Missing(tr_later("what is free is all that can be had"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +76,9 @@ class ProcessReading:
     """The command line, cut to a sane length; tokens and keys in it are masked."""
     file_bytes: int | Missing = Missing("mapped files are told apart in host memory only")
     """Resident pages of mapped files (a GGUF opened with mmap): reclaimable, not in ``used``."""
+    quality: Quality = Quality.EXACT
+    spill_bytes: int | Missing = _NO_SPILL
+    """Of this process's work on the device, what lies in system memory; not in ``used``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +102,16 @@ class DeviceReading:
     """Streaming multiprocessors, where the driver tells; else 0."""
     compute_capability: float = 0.0
     """CUDA compute capability, where the driver tells; else 0."""
+    ceiling_bytes: int | Missing = _NO_CEILING
+    """What one process may get when nothing else runs: a wired limit, a GTT limit, a slice."""
+    available_bytes: int | Missing = _NO_AVAILABLE
+    """What a new process could get now, where that is not ``free`` (shared pools)."""
+    spill_bytes: int | Missing = _NO_SPILL
+    """Of the device's work, what lies in system memory (Windows shared memory, GTT of a card)."""
+    parts: tuple[Part, ...] = ()
+    """The pools behind ``total``, where there are several."""
+    age_s: float = 0.0
+    """How old the figures are: above 0 where the source answers less often than it is asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ from engine.telemetry.record import SCHEMA, Recorder, RecordingEndedError, Repla
 from engine.telemetry.snapshot import (
     DeviceReading,
     Missing,
+    Part,
     PoolKind,
     ProcessReading,
+    Quality,
     TelemetrySnapshot,
 )
 
@@ -62,6 +65,32 @@ def test_that_a_snapshot_survives_as_json_with_its_reasons():
     original = snapshot()
     text = json.dumps(plain.to_dict(original))
     assert plain.from_dict(json.loads(text)) == original
+
+
+def test_that_ceiling_parts_spill_and_quality_survive_as_json():
+    card = snapshot().devices[0]
+    apu = replace(
+        card,
+        pool=PoolKind.CARVE_OUT,
+        ceiling_bytes=120 * GIB,
+        available_bytes=Missing("not told"),
+        spill_bytes=2 * GIB,
+        parts=(Part("GTT", 124 * GIB, Missing("no right to read it")),),
+        age_s=4.5,
+        processes=(ProcessReading(1, "x", GIB, quality=Quality.OVER_COUNTS, spill_bytes=3 * GIB),),
+    )
+    before = replace(snapshot(), devices=(apu,))
+    assert plain.from_dict(json.loads(json.dumps(plain.to_dict(before)))) == before
+
+
+def test_that_a_sample_of_before_the_ceiling_was_written_is_still_read():
+    record = plain.to_dict(snapshot())
+    for device in record["devices"]:
+        for key in ("ceiling_bytes", "available_bytes", "spill_bytes", "parts", "age_s"):
+            del device[key]
+        for process in device["processes"] if isinstance(device["processes"], list) else ():
+            del process["quality"], process["spill_bytes"]
+    assert plain.from_dict(record) == snapshot()
 
 
 def test_that_a_missing_value_is_written_as_its_reason_and_never_as_zero():
