@@ -99,6 +99,7 @@ def _reading() -> Schema:
             or_missing(SIZE), "resident pages of mapped files: reclaimable, not in used_bytes"
         ),
         spill_bytes=said(or_missing(SIZE), "of its work on the device, what lies in system memory"),
+        system_bytes=said(or_missing(SIZE), "of used_bytes, what lies in the system's memory"),
         quality=one_of(Quality),
         command=TEXT,
     )
@@ -106,6 +107,7 @@ def _reading() -> Schema:
     return closed(
         uuid=TEXT,
         name=TEXT,
+        vendor=TEXT,
         pool=one_of(PoolKind),
         total_bytes=or_missing(SIZE),
         used_bytes=or_missing(SIZE),

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from engine.telemetry.snapshot import TelemetrySnapshot
 
+_NO_PLACE = frozenset({PoolKind.HOST, PoolKind.WINDOW})
+"""RAM has a slot of its own; processor graphics without memory of their own work in it too."""
+
 NAME = tr_later("this computer")
 
 _STATED_RESERVE_SLACK_BYTES = 64 * MIB
@@ -64,9 +67,9 @@ def this_machine(
         raise TelemetryError(message)
     host = _host(host_reading, host_reading.total_bytes, instead_of)
     gpus = tuple(
-        _gpu(device, device.total_bytes, instead_of)
-        for device in snapshot.devices
-        if device.pool is not PoolKind.HOST and not isinstance(device.total_bytes, Missing)
+        _place(device, device.total_bytes, host, instead_of)
+        for device in sorted(snapshot.devices, key=lambda d: d.pool is PoolKind.CARVE_OUT)
+        if device.pool not in _NO_PLACE and not isinstance(device.total_bytes, Missing)
     )
     if not gpus and (chip := _apple_chip()):
         gpus = (apple(chip, host),)
@@ -81,8 +84,14 @@ def _platform() -> str:
     return named
 
 
-def apple(chip: str, host: Slot) -> Slot:
-    """The GPU of an Apple chip: Metal's default share of the computer's memory.
+def _place(reading: DeviceReading, total: int, host: Slot, instead_of: frozenset[int]) -> Slot:
+    if reading.pool is PoolKind.WIRED:
+        return apple(reading.name, host, reading)
+    return _gpu(reading, total, instead_of)
+
+
+def apple(chip: str, host: Slot, reading: DeviceReading | None = None) -> Slot:
+    """The GPU of an Apple chip: what Metal states, else its default share of the memory.
 
     Other programs count only as far as they reach into that share.
     """
@@ -98,13 +107,16 @@ def apple(chip: str, host: Slot) -> Slot:
             kind=DeviceKind.UNIFIED,
             allocatable=Estimate(*share, Basis.ASSUMED, rule),
         )
+    if reading is not None and not isinstance(reading.ceiling_bytes, Missing):
+        rule = reading.note or tr("Metal's working set, as this computer states it")
+        known = replace(known, allocatable=exactly(reading.ceiling_bytes, Basis.MEASURED, rule))
     outside = known.total_bytes - known.allocatable.likely_bytes
     low, likely, high = (
         max(0, size - outside)
         for size in (host.foreign.low_bytes, host.foreign.likely_bytes, host.foreign.high_bytes)
     )
     foreign = Estimate(low, likely, high, Basis.MEASURED, host.foreign.source)
-    return Slot(known, foreign, host.uuid)
+    return Slot(known, foreign, host.uuid if reading is None else reading.uuid)
 
 
 def _check_processes(snapshot: TelemetrySnapshot, instead_of: frozenset[int]) -> None:
@@ -125,11 +137,11 @@ def _held_by(reading: DeviceReading, pids: AbstractSet[int]) -> int:
 
 def _gpu(reading: DeviceReading, total: int, instead_of: frozenset[int]) -> Slot:
     known = catalogue.match(reading.name, total)
-    is_unified = reading.pool is PoolKind.UNIFIED
+    is_unified = reading.pool.is_shared
     allocatable = _allocatable(reading, total, known)
     device = Device(
         name=known.name if known else reading.name.removeprefix("NVIDIA "),
-        vendor=Vendor.NVIDIA,
+        vendor=Vendor(reading.vendor) if reading.vendor in set(Vendor) else Vendor.NVIDIA,
         kind=DeviceKind.UNIFIED if is_unified else DeviceKind.DISCRETE,
         label=known.label if known else "",
         total_bytes=total,

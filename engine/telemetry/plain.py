@@ -37,9 +37,9 @@ _SIZES = ("total_bytes", "used_bytes", "free_bytes", "reserved_bytes")
 def to_dict(snapshot: TelemetrySnapshot) -> dict[str, Any]:
     """``snapshot`` as JSON can hold it: ``monotonic_s``, ``wall_time_s``, ``devices``, ``notes``.
 
-    A device has ``uuid``, ``name``, ``pool``, the sizes, ``parts``, ``processes`` (a list, or
-    missing), ``source``, ``age_s``, ``note``, ``sm_count`` and ``compute_capability``; a process
-    ``pid``, ``name``, ``used_bytes``, ``file_bytes``, ``spill_bytes``, ``quality`` and ``command``.
+    A device has ``uuid``, ``name``, ``vendor``, ``pool``, the sizes, ``parts``, ``processes``
+    (a list, or missing), ``source``, ``age_s``, ``note``, ``sm_count`` and
+    ``compute_capability``; a process ``pid``, ``name``, ``command``, ``quality`` and its sizes.
     """
     return {
         "monotonic_s": round(snapshot.monotonic_s, 6),
@@ -75,6 +75,7 @@ def _device_dict(device: DeviceReading) -> dict[str, Any]:
     return {
         "uuid": device.uuid,
         "name": device.name,
+        "vendor": device.vendor,
         "pool": device.pool.value,
         "total_bytes": value(device.total_bytes),
         "used_bytes": value(device.used_bytes),
@@ -111,6 +112,7 @@ def process_dict(process: ProcessReading) -> dict[str, Any]:
         "used_bytes": value(process.used_bytes),
         "file_bytes": value(process.file_bytes),
         "spill_bytes": value(process.spill_bytes),
+        "system_bytes": value(process.system_bytes),
         "quality": process.quality.value,
         "command": process.command,
     }
@@ -138,6 +140,7 @@ def _device(fields: Mapping[str, object]) -> DeviceReading:
         note=_clean(fields.get("note", "")),
         sm_count=_count(fields, "sm_count"),
         compute_capability=_seconds(fields, "compute_capability", 0.0),
+        vendor=_clean(fields.get("vendor", "")),
         age_s=_seconds(fields, "age_s", 0.0),
         parts=tuple(
             Part(_text(part, "name"), _size(part, "total_bytes"), _size(part, "used_bytes"))
@@ -172,7 +175,7 @@ def process(fields: Mapping[str, object]) -> ProcessReading:
         command=_clean(fields.get("command", "")),
         file_bytes=_size(fields, "file_bytes"),
         quality=_one_of(Quality, {"quality": Quality.EXACT, **fields}, "quality"),
-        **_newer(fields, ("spill_bytes",)),
+        **_newer(fields, ("spill_bytes", "system_bytes")),
     )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING
 
 from engine.errors import TelemetryError
+from engine.telemetry.adapters.amd import AmdAdapter
+from engine.telemetry.adapters.apple import AppleAdapter
 from engine.telemetry.adapters.host import HostAdapter
+from engine.telemetry.adapters.intel import IntelAdapter
 from engine.telemetry.adapters.nvidia import NvidiaAdapter
 from engine.telemetry.lane import Lane
 from engine.telemetry.snapshot import TelemetrySnapshot
@@ -30,7 +34,16 @@ def open_sampler(deadline_s: float = DEADLINE_S, opening_s: float = OPENING_S) -
     Nothing is asked here: a driver is opened on its own thread, by the first sample, and one that
     isn't there yet is looked for again every half a minute.
     """
-    return LiveSampler((NvidiaAdapter(), HostAdapter()), deadline_s, opening_s)
+    return LiveSampler((*_adapters(), HostAdapter()), deadline_s, opening_s)
+
+
+def _adapters() -> tuple[Adapter, ...]:
+    """The sources that this system can have."""
+    if sys.platform == "darwin":
+        return (AppleAdapter(),)
+    if sys.platform == "linux":
+        return (NvidiaAdapter(), AmdAdapter(), IntelAdapter())
+    return (NvidiaAdapter(),)
 
 
 def host_sampler() -> Sampler:

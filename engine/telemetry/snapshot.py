@@ -61,6 +61,7 @@ class Part:
 
 
 _NO_SPILL = Missing(tr_later("this source does not tell what lies in system memory"))
+_NO_SYSTEM = Missing(tr_later("this source does not tell where it lies"))
 _NO_CEILING = Missing(tr_later("this source states no limit of its own"))
 _NO_AVAILABLE = Missing(tr_later("what is free is all that can be had"))
 
@@ -79,6 +80,8 @@ class ProcessReading:
     quality: Quality = Quality.EXACT
     spill_bytes: int | Missing = _NO_SPILL
     """Of this process's work on the device, what lies in system memory; not in ``used``."""
+    system_bytes: int | Missing = _NO_SYSTEM
+    """Of ``used``, what lies in the system's memory (GTT of an APU)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,8 @@ class DeviceReading:
     """The pools behind ``total``, where there are several."""
     age_s: float = 0.0
     """How old the figures are: above 0 where the source answers less often than it is asked."""
+    vendor: str = ""
+    """Who makes it (``AMD``), as far as the source says."""
 
 
 @dataclass(frozen=True, slots=True)

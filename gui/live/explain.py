@@ -36,7 +36,9 @@ def why(reading: DeviceReading, unit: UnitSystem) -> Passage | None:
                 "as the system counts it."
             ),
         )
-    if isinstance(used, Missing):
+    if reading.pool is not PoolKind.VRAM:
+        return _why_shared(reading, unit)
+    if isinstance(used, Missing) or reading.vendor not in {"", "NVIDIA"}:
         return None
     shown = f"{grouped(round(used / MIB))} MiB"
     if isinstance(reserved, Missing):
@@ -61,6 +63,35 @@ def why(reading: DeviceReading, unit: UnitSystem) -> Passage | None:
         tr("Why does nvidia-smi say {shown}?").format(shown=shown),
         text.format(
             shown=shown, size=fmt.size(used, unit), reserved=grouped(round(reserved / MIB))
+        ),
+    )
+
+
+def _why_shared(reading: DeviceReading, unit: UnitSystem) -> Passage:
+    """A GPU that works in the computer's memory."""
+    if reading.pool is PoolKind.WIRED:
+        return Passage(
+            tr("Why does Activity Monitor say another number?"),
+            tr(
+                "It counts the whole computer. Here is what the GPU holds, and up to which line "
+                "macOS lets it; above that line it swaps."
+            ),
+        )
+    if reading.pool is PoolKind.CARVE_OUT and reading.parts:
+        carved = reading.parts[0].total_bytes
+        size = tr(carved.reason) if isinstance(carved, Missing) else fmt.size(carved, unit)
+        return Passage(
+            tr("Why do other tools say {size} of VRAM?").format(size=size),
+            tr(
+                "That is what the firmware set aside. Models live in system memory that is mapped "
+                "for the GPU, which counts here as far as it can be had."
+            ),
+        )
+    return Passage(
+        tr("Why is this the computer's memory?"),
+        tr(
+            "This GPU has no memory of its own. What is shown is the computer's memory, "
+            "as the system counts it."
         ),
     )
 

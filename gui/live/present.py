@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from engine.telemetry import mapped
 from engine.telemetry.commands import NOTHING, Recognised, recognise
-from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
+from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, Quality
 from engine.units import MIB, UnitSystem
 from engine.words import tr, tr_later
 from gui.kit import format as fmt
@@ -40,6 +40,11 @@ _RESERVED_WORDS = {
         tr_later("{size} outside"),
         tr_later("Held outside this container"),
         tr_later("Other programs of the machine"),
+    ),
+    "macos": (
+        tr_later("{size} macOS"),
+        tr_later("macOS"),
+        tr_later("Kept by macOS for itself and for apps"),
     ),
     "system": (
         tr_later("{size} system"),
@@ -77,6 +82,8 @@ class Row:
     share: float = 0.0
     """Of the device's total, 0 to 1."""
     tooltip: str = ""
+    adds_up: bool = True
+    """False where the figure counts memory that others are counted for too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +165,12 @@ def balance(reading: DeviceReading, unit: UnitSystem) -> str:
 
 
 def _rows(reading: DeviceReading, total: int, models: Mapping[str, str]) -> Iterable[Row]:
-    listed = [_process_row(p, total, models) for p in _processes(reading)]
+    listed = _without_doubles(reading, total, models)
     yield from _folded(listed, total)
     used, free, reserved = reading.used_bytes, reading.free_bytes, reading.reserved_bytes
     if isinstance(used, int):
         files = min(mapped.model_bytes(reading.processes), used)
-        rest = used - files - sum(row.size_bytes or 0 for row in listed)
+        rest = used - files - sum(row.size_bytes or 0 for row in listed if row.adds_up)
         if files:
             yield Row(Kind.REST, tr("Mapped model files"), size_bytes=files, share=files / total,
                       tooltip=f"{_exact(files)}\n{tr(_MAPPED)}")  # fmt: skip
@@ -183,10 +190,31 @@ def _rows(reading: DeviceReading, total: int, models: Mapping[str, str]) -> Iter
     yield Row(Kind.TOTAL, _whole(reading), size_bytes=total, share=1.0, tooltip=_exact(total))
 
 
+def _without_doubles(reading: DeviceReading, total: int, models: Mapping[str, str]) -> list[Row]:
+    """A row per process; where they hold more than the device, those that count doubly are told.
+
+    xpu-smi gave one browser 7,692 MiB on a card with 3,642 MiB in use (xpumanager issue 145).
+    """
+    held = _processes(reading)
+    rows = [_process_row(p, total, models) for p in held]
+    used = reading.used_bytes
+    if isinstance(used, Missing) or sum(row.size_bytes or 0 for row in rows) <= used:
+        return rows
+    words = tr("≥, shared memory counted more than once")
+    return [
+        replace(row, adds_up=False, runtime=", ".join(filter(None, (row.runtime, words))))
+        if process.quality is Quality.OVER_COUNTS
+        else row
+        for process, row in zip(held, rows, strict=True)
+    ]
+
+
 def _holder(reading: DeviceReading) -> str:
     """Who holds the reserved part: a key of ``_RESERVED_WORDS``."""
     if reading.pool is PoolKind.VRAM:
         return "driver"
+    if reading.pool is PoolKind.WIRED:
+        return "macos"
     return "outside" if reading.name == "Container" else "system"
 
 
@@ -238,7 +266,7 @@ def _folded(rows: list[Row], total: int) -> Iterable[Row]:
     if len(hidden) == 1:
         yield hidden[0]
     elif hidden:
-        size = sum(row.size_bytes or 0 for row in hidden)
+        size = sum(row.size_bytes or 0 for row in hidden if row.adds_up)
         names = ", ".join(dict.fromkeys(row.label for row in hidden[:12]))
         yield Row(Kind.PROCESS, tr("Other programs"), size_bytes=size, share=size / total,
                   tooltip=f"{_exact(size)}\n{names}")  # fmt: skip
@@ -260,7 +288,7 @@ def _rest_words(reading: DeviceReading, rest: int, listed: list[Row]) -> tuple[s
     elif reading.pool is PoolKind.HOST:
         label = tr("System")
         reason = tr("The kernel, its tables and memory shared between processes")
-    elif reading.pool is PoolKind.UNIFIED:
+    elif reading.pool in {PoolKind.UNIFIED, PoolKind.WINDOW}:
         label, reason = tr("System and other programs"), tr("In use, but not through the GPU")
     elif not listed and rest > _IDLE_CARD_BYTES:
         label = tr("Outside this container")

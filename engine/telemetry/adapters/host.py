@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from engine.telemetry import commands, mapped
-from engine.telemetry.adapters import cgroup
+from engine.telemetry.adapters import cgroup, macos
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, ProcessReading
 from engine.text import printable
 from engine.units import MIB, format_gib
@@ -129,7 +129,7 @@ def processes(proc: Path) -> Iterator[ProcessReading]:
             pid=int(folder.name),
             name=printable(fields.get("Name", "").strip(), 64),
             used_bytes=used,
-            command="" if is_small else _command(folder),
+            command="" if is_small else command_of(folder),
             file_bytes=files,
         )
 
@@ -166,7 +166,8 @@ def _kib(fields: dict[str, str], key: str) -> int:
     return int(number) * 1024 if number.isdigit() else 0
 
 
-def _command(folder: Path) -> str:
+def command_of(folder: Path) -> str:
+    """The command line of the process at ``/proc/<pid>``, fit to show; empty where hidden."""
     try:
         raw = (folder / "cmdline").read_bytes()[:8192]
     except OSError:
@@ -177,7 +178,7 @@ def _command(folder: Path) -> str:
 def _virtual_memory() -> Memory:
     import psutil
 
-    return psutil.virtual_memory()
+    return (macos.host_memory() if sys.platform == "darwin" else None) or psutil.virtual_memory()
 
 
 def _psutil_version() -> str:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, ProcessReading
+from engine.telemetry.snapshot import (
+    DeviceReading,
+    Missing,
+    Part,
+    PoolKind,
+    ProcessReading,
+    Quality,
+)
 from engine.units import UnitSystem
 from gui.live import explain, present
 from gui.live.present import HoldsState, Kind
@@ -205,3 +213,51 @@ def test_that_a_smaller_figure_of_other_tools_is_explained_by_mapped_files():
     assert passage is not None
     assert passage.heading == "Why does free say that less is used?"
     assert passage.text.startswith("It calls 11.00 GiB of mapped model files available")
+
+
+def shared_gpu(
+    pool: PoolKind, used: int, *held: ProcessReading, vendor: str = "Intel"
+) -> DeviceReading:
+    total = 16288 * MIB
+    return DeviceReading(
+        "pci-0", "Arc A770", pool, total, used, total - used, 0, held, "xe", vendor=vendor
+    )
+
+
+def test_that_a_process_counted_more_than_once_is_told_and_takes_nothing_from_the_others():
+    # xpumanager issue 145: 7,692 MiB for a browser on a card with 3,642 MiB in use
+    busy = shared_gpu(
+        PoolKind.VRAM,
+        3642 * MIB,
+        ProcessReading(1, "firefox", 7692 * MIB, quality=Quality.OVER_COUNTS),
+        ProcessReading(2, "compositor", 900 * MIB),
+        ProcessReading(3, "llama-server", 2500 * MIB, "llama-server -m a.gguf"),
+    )
+    state = shown(busy)
+    by_name = {row.label: row for row in state.rows}
+    assert "counted more than once" in by_name["firefox"].runtime
+    rest = by_name["In no process's name"].size_bytes
+    assert rest is not None
+    # other programs = 3,642 − 2,500: the compositor's 900 and what is left of the browser's
+    assert rest + 900 * MIB == (3642 - 2500) * MIB
+
+
+def test_that_a_mac_says_what_macos_keeps_and_names_no_tool_of_another_maker():
+    mac = shared_gpu(PoolKind.WIRED, 4 * GIB, vendor="Apple")
+    mac = replace(mac, free_bytes=8 * GIB, reserved_bytes=mac.total_bytes - 12 * GIB)
+    assert "macOS = 15.91 GiB" in shown(mac).balance
+    passage = explain.why(mac, BINARY)
+    assert passage is not None
+    assert "Activity Monitor" in passage.heading
+
+
+def test_that_an_apu_explains_what_the_firmware_set_aside():
+    apu = shared_gpu(PoolKind.CARVE_OUT, 4 * GIB, vendor="AMD")
+    apu = replace(apu, parts=(Part("set aside", 512 * MIB, 100 * MIB),))
+    passage = explain.why(apu, BINARY)
+    assert passage is not None
+    assert passage.heading == "Why do other tools say 0.50 GiB of VRAM?"
+
+
+def test_that_a_card_of_another_maker_is_not_explained_by_nvidias_tool():
+    assert explain.why(shared_gpu(PoolKind.VRAM, GIB, vendor="AMD"), BINARY) is None
