@@ -74,6 +74,12 @@ class TelemetryError(PlimsollError):
     code = "telemetry"
 
 
+class LessonError(PlimsollError):
+    """The file of runs that were learned from can't be read or written."""
+
+    code = "bad_lessons"
+
+
 class VerifyError(PlimsollError):
     """A model that cannot be built to be counted; ``field`` is ``python`` where that is missing."""
 

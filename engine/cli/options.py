@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Asked = frozenset[str] | None
-COMMANDS = ("size", "launch", "kv", "machine", "watch", "report", "verify", "parse-log")
+COMMANDS = ("size", "launch", "kv", "machine", "watch", "report", "verify", "parse-log", "learned")
 
 OVERVIEW = """\
 Will this model fit on this machine, where does every byte go, and is that what really happens?
@@ -31,6 +31,7 @@ Will this model fit on this machine, where does every byte go, and is that what 
   plimsoll watch                   follow the devices, record or replay
   plimsoll report MODEL -o FILE    the answer as a PDF
   plimsoll parse-log FILE|-        what a runtime's log states, and why the run failed
+  plimsoll learned                 the measured runs that plans for this machine follow
   plimsoll verify MODEL            our parameters beside those of the model built by transformers
 
 MODEL is a Hub id or address, a config.json, a model folder, a .gguf or .safetensors file, or a
@@ -256,9 +257,25 @@ def _parse_log(parser: _Parser, asked: Asked) -> None:
     parser.usage = "plimsoll parse-log FILE|- [--json] [--model MODEL] [options]"
     parser.add_argument("log", metavar="FILE", help="the log; - reads stdin")
     parser.add_argument("--model", metavar="MODEL", help="the model that ran")
+    parser.add_argument(
+        "--learn",
+        action="store_true",
+        help="keep what this run on this machine measured: plans of the same follow it",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object")
     _hub(parser)
     _contract(parser, asked)
+
+
+def _learned(parser: _Parser, _: Asked) -> None:
+    parser.description = (
+        "The measured runs of this machine, with what the rules had said. Plans with the same\n"
+        "devices, runtime, release, model and settings follow them and say so."
+    )
+    parser.usage = "plimsoll learned [--json] [-o FILE] [--forget ID|all …]"
+    parser.add_argument("--json", action="store_true", help="one JSON object a run")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write them to a new file")
+    parser.add_argument("--forget", nargs="+", metavar="ID", help="forget those runs, or all")
 
 
 def _hub(parser: _Parser) -> None:
@@ -335,6 +352,7 @@ _BUILDERS: dict[str, Callable[[_Parser, Asked], None]] = {
     "report": _report,
     "verify": _verify,
     "parse-log": _parse_log,
+    "learned": _learned,
 }
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine import lessons
 from engine.cancel import CancelToken
 from engine.cli import streams
 from engine.cli.encode import encode
 from engine.cli.hub import opener
 from engine.cli.look import Look, fitted, wrapped
 from engine.contract.desk import Desk
+from engine.contract.learn import lesson_of
 from engine.contract.log import log_answer
 from engine.contract.run import explain
 from engine.fit.verdict import Fit
@@ -41,6 +44,8 @@ def run(options: argparse.Namespace) -> int:
     reading = _read(options.log, token)
     desk = Desk(token, opener(options) if "model" in options.given else None)
     found = explain(reading, desk, options.given)
+    if options.learn:
+        _learn(found, options.log)
     output = streams.output()
     if options.json:
         output.write(encode(log_answer(found)) + "\n")
@@ -57,6 +62,16 @@ def _read(name: str, token: CancelToken) -> LogReading:
         return read(sys.stdin.buffer, token)
     with Path(name).open("rb") as stream:
         return read(stream, token)
+
+
+def _learn(found: Run, name: str) -> None:
+    """Keep what the run measured; what is wrong with that is said before the answer."""
+    from engine.devices.here import this_machine  # noqa: PLC0415 - loads drivers
+
+    path = lessons.default_file()
+    lesson = lesson_of(found, this_machine(), Path(name).name, time.time())
+    lessons.save(path, lessons.with_(lessons.read(path), [lesson]))
+    streams.notice(f"Learned from this run as {lesson.id}; plimsoll learned shows all.")
 
 
 def _describe(found: Run, look: Look) -> Iterator[str]:

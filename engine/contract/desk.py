@@ -10,11 +10,18 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from engine import lessons
 from engine.architecture.read import read
 from engine.contract.answer import Notes
 from engine.devices import catalogue
 from engine.devices.device import DeviceKind, Vendor
-from engine.errors import DeviceError, HubOfflineError, HubTimeoutError, SourceError
+from engine.errors import (
+    DeviceError,
+    HubOfflineError,
+    HubTimeoutError,
+    LessonError,
+    SourceError,
+)
 from engine.runtimes import foreign, registry
 from engine.source import catalogue as catalogue_of_models
 from engine.source.derived import derived
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     from engine.deployment.spec import Deployment
     from engine.devices.device import Device, Machine
     from engine.fit.traffic import Flow, Traffic
+    from engine.lessons import Lesson
     from engine.source.hub import HubClient
     from engine.together import Tenant
 
@@ -63,6 +71,8 @@ class Desk:
         self._hub: HubClient | None = None
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._here: dict[frozenset[int], Machine] = {}
+        self._unlearned = ""
+        """Why nothing of earlier runs is known."""
 
     def plan(self, request: Request) -> Plan:
         """Everything the arithmetic needs for ``request``.
@@ -218,13 +228,16 @@ class Desk:
         if request.empty:
             here = here.emptied()
         gpus = [slot for slot in here.slots if slot.device.kind is not DeviceKind.HOST]
+        told = (self._unlearned,) if self._unlearned else ()
         if count is None or count == len(gpus):
-            return here, Notes(assumptions=(tr("Device: {device}.").format(device=here.name),))
+            note = tr("Device: {device}.").format(device=here.name)
+            return here, Notes(assumptions=(note,), warnings=told)
         if count < len(gpus):
             note = tr("Device: the first {count} of {all} GPUs of this machine.").format(
                 count=count, all=len(gpus)
             )
-            return replace(here, slots=tuple(gpus[:count])), Notes(assumptions=(note,))
+            first = replace(here, slots=tuple(gpus[:count]))
+            return first, Notes(assumptions=(note,), warnings=told)
         if gpus:
             message = tr(
                 "This machine has {there} GPUs, not {count}: name another with gpu."
@@ -245,8 +258,17 @@ class Desk:
         if known is None:
             from engine.devices.here import this_machine  # noqa: PLC0415 - loads drivers
 
-            known = self._here[instead_of] = this_machine(instead_of=instead_of)
+            found = this_machine(instead_of=instead_of)
+            known = self._here[instead_of] = replace(found, lessons=self._lessons())
         return known
+
+    def _lessons(self) -> tuple[Lesson, ...]:
+        """What runs on this machine taught; none, and a warning, where they can't be read."""
+        try:
+            return lessons.read(lessons.default_file()).lessons
+        except LessonError as error:
+            self._unlearned = error.message
+            return ()
 
 
 def _about_source(model: Model) -> tuple[str, ...]:

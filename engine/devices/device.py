@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from engine.evidence import Basis, Estimate, exactly
 from engine.words import tr
+
+if TYPE_CHECKING:
+    from engine.lessons import Lesson
 
 
 class DeviceKind(StrEnum):
@@ -81,6 +85,8 @@ class Machine:
     """``linux``, ``windows``, ``wsl`` or ``macos`` where it is known."""
     is_corrected: bool = False
     """Whether its user says otherwise than its drivers."""
+    lessons: tuple[Lesson, ...] = ()
+    """What runs on it taught."""
 
     def emptied(self) -> Machine:
         """The same machine with nothing else running."""

@@ -16,6 +16,7 @@ from engine.errors import DeploymentError
 from engine.runtimes import beneath, bounded, ik_llama_cpp, registry
 from engine.runtimes.beneath import Beneath
 from engine.runtimes.loading import loaded
+from engine.runtimes.taught import taught
 from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
@@ -161,6 +162,7 @@ class FrontEnd:
         """What the runtime beneath loads."""
         return self._below.weight_formats(model)
 
+    @taught
     def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
         """The budget of the runtime beneath, with this program's defaults.
 

@@ -20,6 +20,7 @@ from engine.runtimes.llama_cpp.plan import Plan, gpu_slots, plan
 from engine.runtimes.llama_cpp.regions import Ranks
 from engine.runtimes.llama_cpp.transients import DEFAULT_CACHE_RAM_BYTES
 from engine.runtimes.loading import conversion, loaded
+from engine.runtimes.taught import taught
 from engine.units import format_bytes, format_gib
 from engine.words import grouped, tr
 
@@ -56,6 +57,7 @@ class LlamaCpp:
         left_out = FOR_FEW_BITS if has_experts else {*FOR_FEW_BITS, "MXFP4_MOE"}
         return ("auto", *(m for m in MIXES if m not in left_out))
 
+    @taught
     def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
         """The budget of every GPU and of the host.
 

@@ -25,6 +25,7 @@ from engine.runtimes.mlx import hardware, peaks
 from engine.runtimes.mlx.models import loader
 from engine.runtimes.mlx.rules import PROMPTS_KEPT, VERSIONS
 from engine.runtimes.mlx.settings import OFFERED, Settings, settle
+from engine.runtimes.taught import taught
 from engine.units import UnitSystem, format_bytes, format_gib
 from engine.words import grouped, tr
 
@@ -56,6 +57,7 @@ class Mlx:
         names = (n for n in OFFERED if n != model.spec.weight_format)
         return () if model.is_gguf else (AS_STORED, *names)
 
+    @taught
     def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
         """The budget of every rank.
 

@@ -13,6 +13,7 @@ from engine.runtimes.llama_cpp import LlamaCpp, shape_of
 from engine.runtimes.llama_cpp.shape import CacheKind
 from engine.runtimes.loading import loaded
 from engine.runtimes.ollama import launch
+from engine.runtimes.taught import taught
 from engine.units import format_gib
 from engine.words import grouped, tr
 
@@ -47,6 +48,7 @@ class Ollama:
         """``auto``, and every mix that the model can be made into."""
         return LlamaCpp().weight_formats(model)
 
+    @taught
     def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
         """The budget of every GPU that Ollama chooses and of the host.
 

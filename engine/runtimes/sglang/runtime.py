@@ -15,6 +15,7 @@ from engine.runtimes.sglang.kv_dtypes import KV_DTYPES, architectural
 from engine.runtimes.sglang.pool import pool_of, room_of, stages
 from engine.runtimes.sglang.rank import Need, Place, rank_budget
 from engine.runtimes.sglang.settings import Settings, settle
+from engine.runtimes.taught import taught
 from engine.units import align_up, ceil_div
 from engine.words import tr
 
@@ -39,6 +40,7 @@ class Sglang:
         names = (n for n in FORMATS if not n.startswith("mlx") and n != model.spec.weight_format)
         return () if model.is_gguf else (AS_STORED, *names)
 
+    @taught
     def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
         """The budget of every rank.
 

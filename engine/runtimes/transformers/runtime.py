@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from engine.budget import sequence_state as state
 from engine.budget.model import Budget, SequenceState
 from engine.budget.weights import AS_STORED
+from engine.runtimes.taught import taught
 from engine.runtimes.transformers import caches, releases
 from engine.runtimes.transformers.cache import growth_bytes, kinds
 from engine.runtimes.transformers.placement import NOT_SPREAD, Cut, Placement, kept_whole, place
@@ -37,6 +38,7 @@ class Transformers:
         names = (n for n in FORMATS_LOADED if n != model.spec.weight_format)
         return () if model.is_gguf else (AS_STORED, *names)
 
+    @taught
     def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
         """The budget of every device, and of the RAM where something lies in it.
 

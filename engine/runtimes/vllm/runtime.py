@@ -10,6 +10,7 @@ from engine.budget.weights import AS_STORED
 from engine.formats.kv import KV_DTYPES
 from engine.formats.weights import FORMATS
 from engine.runtimes.platforms import on_platform, platform_of
+from engine.runtimes.taught import taught
 from engine.runtimes.vllm import cache_rules, rules
 from engine.runtimes.vllm.evened import evened
 from engine.runtimes.vllm.hardware import device_warnings
@@ -44,6 +45,7 @@ class Vllm:
         names = (n for n in FORMATS if not n.startswith("mlx") and n != model.spec.weight_format)
         return () if model.is_gguf else (AS_STORED, *names)
 
+    @taught
     def plan(self, model: Model, deployment: Deployment, machine: Machine) -> Budget:
         """The budget of every rank.
 

@@ -1,0 +1,104 @@
+"""A run that a log tells of, as something to learn from."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.budget.learned import key_of
+from engine.budget.model import Region
+from engine.contract.run_plan import room_of
+from engine.devices.device import DeviceKind
+from engine.errors import LessonError
+from engine.lessons import Lesson, Measured
+from engine.logs.buffers import is_host
+from engine.runtimes import registry
+from engine.text import printable
+from engine.units import format_gib
+from engine.words import tr
+
+if TYPE_CHECKING:
+    from engine.budget.model import Budget, RankBudget
+    from engine.contract.run import Run
+    from engine.devices.device import Machine
+    from engine.logs.reconcile import RankRows
+
+_SAME_SIZE = 0.04
+"""A log states what a framework or a driver calls the device's size."""
+_NOT_OF_THE_RUN = frozenset({Region.FOREIGN, Region.HEADROOM})
+
+
+def lesson_of(run: Run, here: Machine, name: str, now_s: float) -> Lesson:
+    """What ``run`` taught of this machine.
+
+    Args:
+        run: a log explained.
+        here: this machine, on which it ran.
+        name: the log's name.
+        now_s: Unix time.
+
+    Raises:
+        LessonError: nothing can be learned from it; says why.
+    """
+    if run.plan is None:
+        raise LessonError(tr("Nothing to learn: {why}").format(why=run.unplanned))
+    if run.cause is not None:
+        message = tr("A run that failed is not learned from: what it would have held is not known.")
+        raise LessonError(message)
+    _check_size(run, here)
+    plan = run.plan.deployment.with_(kv_pool_bytes=None)
+    # Beside the rules' own figures, not beside what earlier runs made of them.
+    ruled = replace(here, lessons=())
+    budget = registry.get(plan.runtime).plan(run.plan.model, plan, ruled)
+    if not run.reading.version:
+        message = tr("Nothing to learn: the log does not say which release wrote it.")
+        raise LessonError(message)
+    ranks = tuple(_measured(run, rank, budget) for rank in budget.ranks)
+    if not any(ranks):
+        raise LessonError(tr("Nothing to learn: the log states no region of this plan."))
+    source = tr("log {name}").format(name=printable(name, 120))
+    return Lesson(uuid.uuid4().hex, now_s, key_of(budget), ranks, source)
+
+
+def _check_size(run: Run, here: Machine) -> None:
+    """A log of another machine teaches nothing of this one."""
+    room = room_of(run.reading)
+    sizes = [slot.device.total_bytes for slot in here.slots]
+    if room is None or any(abs(room - size) <= size * _SAME_SIZE for size in sizes):
+        return
+    message = tr(
+        "The log is of a device with {room}, this computer has {size}: it is not learned from."
+    )
+    listed = ", ".join(format_gib(size, digits=1) for size in dict.fromkeys(sizes))
+    raise LessonError(message.format(room=format_gib(room, digits=1), size=listed))
+
+
+def _measured(run: Run, rank: RankBudget, budget: Budget) -> dict[str, Measured]:
+    found: dict[str, Measured] = {}
+    for rows in run.rows:
+        if not _is_of(run, rows, rank, budget):
+            continue
+        for row in rows.rows:
+            stated = row.stated
+            if stated is None or row.region in _NOT_OF_THE_RUN:
+                continue
+            rule = rank.regions[row.region].estimate
+            found[row.region.value] = Measured(
+                max(stated.size_bytes, 0),
+                stated.half_bytes,
+                rule.low_bytes,
+                rule.likely_bytes,
+                rule.high_bytes,
+            )
+    return found
+
+
+def _is_of(run: Run, rows: RankRows, rank: RankBudget, budget: Budget) -> bool:
+    """Whether ``rows`` are those of ``rank``: by its number, and by where its memory is."""
+    if is_host(rows.name) != (rank.slot.device.kind is DeviceKind.HOST):
+        return False
+    if len(budget.ranks) == 1 or is_host(rows.name):
+        return True
+    numbers = {reading.name: reading.index for reading in run.reading.ranks}
+    return numbers.get(rows.name) == rank.rank
