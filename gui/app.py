@@ -45,6 +45,7 @@ from gui.kit.settings import Settings, SettingsStore
 from gui.kit.tasks import TaskRunner
 from gui.kit.theme import Theme, ThemeManager, palette, style_sheet
 from gui.launching import Launching
+from gui.learning import Learning
 from gui.live.view import HoldsView
 from gui.main_window import MainWindow
 from gui.networking import Networking
@@ -162,6 +163,7 @@ class App(QObject):
         self.adjoining = Adjoining(self)
         self.crashing = Crashing(self)
         self.diagnosing = Diagnosing(self)
+        self.learning = Learning(self, self._options.settings_folder)
         self.workspaces = Workspaces(self)
         self.session = Session(self, self._options.settings_folder)
         self.correcting = Correcting(self)
@@ -209,6 +211,7 @@ class App(QObject):
         self.view.setFocus()
         if not self.is_safe:
             self.watch.start()
+            self.learning.begin()
         self.crashing.begin()
         if self._options.smoke or self.is_safe:
             self._on_ready(restored=False)

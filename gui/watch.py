@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal, Slot
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from engine.devices.corrected import Correction
     from engine.devices.device import Machine
+    from engine.lessons import Lesson
     from engine.telemetry.snapshot import TelemetrySnapshot
 
 _MOST_KEPT = 3600
@@ -61,6 +64,8 @@ class Watch(QObject):
         self.replay = replay
         self.corrections: tuple[Correction, ...] = ()
         """What its user says of this computer's devices."""
+        self.lessons: tuple[Lesson, ...] = ()
+        """What runs on this computer taught."""
         self._open_sampler = open_sampler if asks_drivers else host_sampler
         self._recorder: Recorder | None = None
         self._recording_path: Path | None = None
@@ -127,11 +132,12 @@ class Watch(QObject):
             DeviceError: such a process holds nothing any more.
         """
         found = self.detected(instead_of)
-        try:
-            return found if self.replay else corrected(found, self.corrections)
-        except DeviceError:
-            # It was right when it was made: another computer's settings, or other cards.
+        if self.replay:
             return found
+        # It was right when it was made: another computer's settings, or other cards.
+        with suppress(DeviceError):
+            found = corrected(found, self.corrections)
+        return replace(found, lessons=self.lessons)
 
     def detected(self, instead_of: frozenset[int] = frozenset()) -> Machine:
         """The watched computer as its drivers describe it.

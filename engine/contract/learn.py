@@ -57,8 +57,8 @@ def lesson_of(run: Run, here: Machine, name: str, now_s: float) -> Lesson:
     ranks = tuple(_measured(run, rank, budget) for rank in budget.ranks)
     if not any(ranks):
         raise LessonError(tr("Nothing to learn: the log states no region of this plan."))
-    source = tr("log {name}").format(name=printable(name, 120))
-    return Lesson(uuid.uuid4().hex, now_s, key_of(budget), ranks, source)
+    source = tr("From the log {name}").format(name=printable(name, 120))
+    return Lesson(uuid.uuid4().hex, round(now_s, 3), key_of(budget), ranks, source)
 
 
 def _check_size(run: Run, here: Machine) -> None:

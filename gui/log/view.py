@@ -48,6 +48,8 @@ class LogView(Ground):
     """The run's own plan shall come into the window."""
     predict_wanted = Signal()
     """The run shall be predicted for the model in the window."""
+    learn_wanted = Signal()
+    """Plans for this computer shall follow what the run measured."""
     copy_wanted = Signal()
 
     def __init__(self, model: LogViewModel, parent: QWidget | None = None) -> None:
@@ -67,6 +69,7 @@ class LogView(Ground):
         self._balance.setWordWrap(True)
         self._passages = QVBoxLayout()
         self._plan = QPushButton(tr("Plan this run"))
+        self._learn = QPushButton(tr("Learn from this run"))
         self._copy = QPushButton(tr("Copy"))
         self._predict = QPushButton()
         self._model_in_window = ""
@@ -79,6 +82,7 @@ class LogView(Ground):
         self.table.region_selected.connect(self._on_region_selected)
         self.rank.picked.connect(self._on_rank_picked)
         self._plan.clicked.connect(self.plan_wanted)
+        self._learn.clicked.connect(self.learn_wanted)
         self._copy.clicked.connect(self.copy_wanted)
         self._predict.clicked.connect(self.predict_wanted)
 
@@ -170,20 +174,7 @@ class LogView(Ground):
         self._passages.setContentsMargins(16, 12, 16, 0)
         self._passages.setSpacing(0)
         column.addLayout(self._passages)
-        row = QHBoxLayout()
-        row.setContentsMargins(16, 4, 16, 14)
-        row.setSpacing(8)
-        self._plan.setObjectName("plan this run")
-        self._copy.setObjectName("copy the run")
-        self._plan.setToolTip(tr("Put model and settings of this run into the plan"))
-        self._copy.setToolTip(tr("Copy what is said of this run as Markdown"))
-        self._predict.setObjectName("predict the run")
-        self._predict.setToolTip(tr("Take the model in the window for the one that ran"))
-        row.addWidget(self._predict)
-        row.addWidget(self._plan)
-        row.addWidget(self._copy)
-        row.addStretch(1)
-        column.addLayout(row)
+        column.addLayout(self._actions())
         column.addStretch(1)
         area = QScrollArea()
         area.setObjectName("run explained")
@@ -193,6 +184,26 @@ class LogView(Ground):
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(body)
         return area
+
+    def _actions(self) -> QHBoxLayout:
+        """What can be done with the run."""
+        row = QHBoxLayout()
+        row.setContentsMargins(16, 4, 16, 14)
+        row.setSpacing(8)
+        self._plan.setObjectName("plan this run")
+        self._learn.setObjectName("learn from this run")
+        self._learn.setToolTip(tr("Let plans for this computer follow what this run measured"))
+        self._copy.setObjectName("copy the run")
+        self._plan.setToolTip(tr("Put model and settings of this run into the plan"))
+        self._copy.setToolTip(tr("Copy what is said of this run as Markdown"))
+        self._predict.setObjectName("predict the run")
+        self._predict.setToolTip(tr("Take the model in the window for the one that ran"))
+        row.addWidget(self._predict)
+        row.addWidget(self._plan)
+        row.addWidget(self._learn)
+        row.addWidget(self._copy)
+        row.addStretch(1)
+        return row
 
     def offer_model(self, name: str) -> None:
         """The model in the window, which a log that names none may be of; empty for none."""
@@ -244,6 +255,7 @@ class LogView(Ground):
         self._below.setVisible(bool(balance))
         self._show_passages(present.passages(state))
         self._plan.setVisible(state.run.plan is not None)
+        self._learn.setVisible(state.run.plan is not None and state.run.cause is None)
         self.offer_model(self._model_in_window)
 
     def _show_passages(self, passages: tuple[present.Passage, ...]) -> None:

@@ -13,7 +13,7 @@ from tests.helpers import logs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PAGES = ("General", "Appearance", "Shortcuts", "Network", "Network activity")
+_PAGES = ("General", "Appearance", "Shortcuts", "Network", "Network activity", "Learned runs")
 
 
 def _seen(qtbot, widget: QWidget) -> QWidget:

@@ -34,7 +34,7 @@ def test_that_a_start_teaches_what_it_states_and_later_plans_of_the_same_follow_
     assert stated.half_bytes == round(0.005 * GIB)
     assert lesson.key.devices == (f"RTX 4090 · {HERE.slots[0].device.total_bytes}",)
     assert (lesson.key.runtime, lesson.key.runtime_version) == ("vllm", "0.33.0")
-    assert lesson.source == "log server.log"
+    assert lesson.source == "From the log server.log"
     assert run.plan is not None
     plan = run.plan.deployment.with_(kv_pool_bytes=None)
     later = size(run.plan.model, plan, replace(HERE, lessons=(lesson,))).budget
