@@ -234,6 +234,14 @@ def _layers(
             layer = LayerSpec(tuple(tensors), attention, state, moe, width, gated)
             made[key] = layer
         found.append(layer)
+    bare = sum(layer.attention is None and layer.state is None for layer in found)
+    if bare and not _is_known(architecture):
+        reason = tr(
+            "not modelled: what {bare} of the {count} layers of {architecture} keep is not counted"
+        ).format(bare=bare, count=count, architecture=architecture)
+        if bare == count:
+            doubts.clear()  # no attention is assumed where none was found
+        doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER))
     if any(layer.state for layer in found):
         reason = tr("its recurrent layers keep a state that is read from the metadata as a bound")
         doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER))
@@ -300,12 +308,16 @@ def _windows(
     period = stated if isinstance(stated, int) and stated > 0 else _PERIODS.get(architecture, 0)
     if window and period:
         return [sliding if (i + 1) % period else full for i in range(count)]
-    if architecture not in _FULL and architecture not in _PERIODS:
+    if not _is_known(architecture):
         reason = tr(
             "the GGUF architecture {architecture} is not known: full attention is assumed"
         ).format(architecture=architecture)
         doubts.append(Doubt(Subject.SEQUENCE_STATE, reason, checks.direction_by_names(names)))
     return [full] * count
+
+
+def _is_known(architecture: str) -> bool:
+    return architecture in _FULL or architecture in _PERIODS or architecture in _CHUNKED
 
 
 def _state(facts: Facts, names: Iterable[str]) -> StateSpec | None:
