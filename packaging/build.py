@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import bill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLE = ROOT / "dist" / "plimsoll"
@@ -18,12 +26,16 @@ def main() -> int:
         "--noconfirm", "--clean", "--log-level", "WARN",
         "--distpath", str(BUNDLE.parent), "--workpath", str(ROOT / "build" / "pyinstaller"),
     ]  # fmt: skip
-    done = subprocess.run(command, cwd=ROOT, check=False)
+    # The order of a set must not decide what a file holds.
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
     if done.returncode:
         return done.returncode
-    _strip_python()
+    _strip()
     shutil.copytree(ROOT / "resources" / "licences", BUNDLE / "licences", dirs_exist_ok=True)
-    _collect_licences(BUNDLE / "licences" / "python")
+    packages = tuple(_packages())
+    _collect_licences(BUNDLE / "licences" / "python", packages)
+    bill.write(BUNDLE, packages, version("plimsoll"))
     print(f"{BUNDLE.relative_to(ROOT)}: {size_bytes(BUNDLE) / 1e6:.0f} MB")
     return 0
 
@@ -33,33 +45,46 @@ def size_bytes(folder: Path) -> int:
     return sum(f.lstat().st_size for f in folder.rglob("*") if not f.is_dir())
 
 
-def _strip_python() -> None:
-    """Python's own library carries its symbols in some builds; nothing else may be stripped."""
+def _strip() -> None:
+    """Python's own library carries its symbols in some builds, cryptography's in all.
+
+    Nothing else may be stripped: numpy's libraries would break.
+    """
     strip = shutil.which("strip")
     if strip is None:
         return
-    for library in (BUNDLE / "_internal").glob("libpython3*.so*"):
-        if not library.is_symlink():
-            subprocess.run([strip, "--strip-unneeded", str(library)], check=False)
+    inside = BUNDLE / "_internal"
+    for pattern in ("libpython3*.so*", "cryptography/hazmat/bindings/_rust*.so"):
+        for library in inside.glob(pattern):
+            if not library.is_symlink():
+                subprocess.run([strip, "--strip-unneeded", str(library)], check=False)
 
 
-def _collect_licences(target: Path) -> None:
-    """The licence texts of every Python package that is inside."""
-    packages = {path.name.lower().replace("-", "_") for path in (BUNDLE / "_internal").iterdir()}
-    packages |= _archived()
+def _packages() -> Iterator[Path]:
+    """The ``.dist-info`` folder of every Python package that is inside."""
+    inside = {path.name.lower().replace("-", "_") for path in (BUNDLE / "_internal").iterdir()}
+    inside |= _archived()
     site = next(Path(sys.prefix).glob("lib/python3*/site-packages"), Path(sys.prefix, "Lib"))
-    for info in site.glob("*.dist-info"):
-        name = info.name.split("-")[0].lower()
-        if not packages & {name, *_top_level(info)}:
-            continue
+    for info in sorted(site.glob("*.dist-info")):
+        if inside & {_name(info), *_top_level(info)}:
+            yield info
+
+
+def _collect_licences(target: Path, packages: Iterable[Path]) -> None:
+    """The licence texts of those packages."""
+    for info in packages:
         for text in [
             *info.glob("LICEN[CS]E*"),
             *info.glob("licenses/**/*"),
             *info.glob("COPYING*"),
         ]:
             if text.is_file():
-                (target / name).mkdir(parents=True, exist_ok=True)
-                shutil.copy(text, target / name / text.name)
+                (target / _name(info)).mkdir(parents=True, exist_ok=True)
+                shutil.copy(text, target / _name(info) / text.name)
+
+
+def _name(info: Path) -> str:
+    return info.name.split("-")[0].lower()
 
 
 def _archived() -> set[str]:
