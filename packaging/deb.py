@@ -30,6 +30,11 @@ HERE = ROOT / "packaging" / "linux"
 _OWN = ("libpython", "libQt6", "libicu", "libpyside6", "libshiboken6")
 _SONAME = re.compile(r"NEEDED\s+(\S+)")
 _GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)")
+_COMPLETIONS = {
+    "bash": "bash-completion/completions/plimsoll",
+    "zsh": "zsh/vendor-completions/_plimsoll",
+    "fish": "fish/vendor_completions.d/plimsoll.fish",
+}
 # What the program opens by name at run time, so that no file says it needs it.
 _BY_NAME = ("libxcb-cursor0", "libxkbcommon-x11-0", "fonts-dejavu-core | fonts-freefont-ttf")
 
@@ -76,6 +81,9 @@ def _lay_out(tree: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
     _squeeze(share / "man" / "man1" / "plimsoll.1.gz", man.page())
+    for shell, target in _COMPLETIONS.items():
+        (share / target).parent.mkdir(parents=True)
+        (share / target).write_text(_answer(str(BUNDLE / "plimsoll"), "completion", shell) + "\n")
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     _squeeze(share / "doc" / "plimsoll" / "changelog.gz", changes)
     # Whoever built it may have a strict umask; whoever installs it has to read it.

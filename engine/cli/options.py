@@ -17,7 +17,19 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Asked = frozenset[str] | None
-COMMANDS = ("size", "launch", "kv", "machine", "watch", "report", "verify", "parse-log", "learned")
+COMMANDS = (
+    "size",
+    "launch",
+    "kv",
+    "machine",
+    "watch",
+    "report",
+    "verify",
+    "parse-log",
+    "learned",
+    "completion",
+)
+SHELLS = ("bash", "zsh", "fish", "powershell")
 
 OVERVIEW = """\
 Will this model fit on this machine, where does every byte go, and is that what really happens?
@@ -33,6 +45,7 @@ Will this model fit on this machine, where does every byte go, and is that what 
   plimsoll parse-log FILE|-        what a runtime's log states, and why the run failed
   plimsoll learned                 the measured runs that plans for this machine follow
   plimsoll verify MODEL            our parameters beside those of the model built by transformers
+  plimsoll completion SHELL        what makes a shell complete these commands
 
 MODEL is a Hub id or address, a config.json, a model folder, a .gguf or .safetensors file, or a
 name of the bundled catalogue. Files and the catalogue need no network; the Hub is asked only
@@ -278,6 +291,28 @@ def _learned(parser: _Parser, _: Asked) -> None:
     parser.add_argument("--forget", nargs="+", metavar="ID", help="forget those runs, or all")
 
 
+def _completion(parser: _Parser, _: Asked) -> None:
+    parser.description = (
+        "Print what makes a shell complete plimsoll's commands and options.\n\n"
+        '  bash        eval "$(plimsoll completion bash)"         in ~/.bashrc\n'
+        '  zsh         eval "$(plimsoll completion zsh)"          in ~/.zshrc, after compinit\n'
+        "  fish        plimsoll completion fish | source          in config.fish\n"
+        "  powershell  plimsoll completion powershell | Out-String | Invoke-Expression"
+    )
+    parser.usage = "plimsoll completion SHELL"
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+
+
+def whole() -> argparse.ArgumentParser:
+    """One parser of all commands with all their options, to make completions of."""
+    parser = _Parser(prog="plimsoll")
+    commands = parser.add_subparsers(parser_class=_Parser)
+    for name, build in _BUILDERS.items():
+        # One without help counts as hidden.
+        build(commands.add_parser(name, help=name), None)
+    return parser
+
+
 def _hub(parser: _Parser) -> None:
     group = parser.add_argument_group("Hub")
     group.add_argument("--offline", action="store_true", help="never ask the Hub")
@@ -353,6 +388,7 @@ _BUILDERS: dict[str, Callable[[_Parser, Asked], None]] = {
     "verify": _verify,
     "parse-log": _parse_log,
     "learned": _learned,
+    "completion": _completion,
 }
 
 

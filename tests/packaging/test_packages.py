@@ -108,6 +108,15 @@ def test_that_desktop_icons_type_and_manual_are_where_a_desktop_looks(root):
     assert [glob.attrib["pattern"] for glob in kind if glob.tag.endswith("glob")] == ["*.plimsoll"]
     page = gzip.decompress((share / "man/man1/plimsoll.1.gz").read_bytes()).decode()
     assert page.startswith(".TH PLIMSOLL 1")
+    completion = share / "bash-completion/completions/plimsoll"
+    words = f"source {completion}; COMP_WORDS=(plimsoll si); COMP_CWORD=1; _shtab_plimsoll"
+    done = subprocess.run(
+        ["bash", "-c", f"{words}; echo ${{COMPREPLY[@]}}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "size"
     assert "plimsoll parse\\-log" in page
 
 

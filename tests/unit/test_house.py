@@ -167,7 +167,7 @@ def test_that_packaging_hides_no_library_of_its_name():
 
 def test_that_the_top_level_stays_spare():
     documents = {"ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md"}
-    folders = {".ci", "docs", "engine", "gui", "packaging", "resources", "tests"}
+    folders = {".ci", ".github", "docs", "engine", "gui", "packaging", "resources", "tests"}
     files = {".gitignore", "LICENSE", "NOTICE", "plimsoll", "pyproject.toml"}
     allowed = documents | folders | files
     assert {name(path).split("/")[0] for path in own_files()} <= allowed
