@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFileDialog
 
 from engine.contract.run_plan import room_of
+from engine.launch.read import is_one
 from engine.source import catalogue
 from engine.words import tr, tr_later
 from gui.log.present import markdown
@@ -35,7 +35,7 @@ def is_log(what: Path | str) -> bool:
     """Whether what was dropped or pasted is a log: a file of that kind, or lines of text."""
     if isinstance(what, Path):
         return what.suffix.lower() in SUFFIXES
-    return "\n" in what.strip() and what.lstrip()[:1] not in ("{", "[")
+    return "\n" in what.strip() and what.lstrip()[:1] not in ("{", "[") and not is_one(what)
 
 
 class Diagnosing(QObject):
@@ -44,7 +44,6 @@ class Diagnosing(QObject):
     def __init__(self, app: App) -> None:
         super().__init__(app)
         self._app = app
-        self._dialog: QFileDialog | None = None
         self.model = LogViewModel(app.runner, self)
         self.view = LogView(self.model)
         self.verdict = RunVerdict()
@@ -116,18 +115,10 @@ class Diagnosing(QObject):
         self._app.view.tabs.open_page(self.view)
 
     def _on_open(self) -> None:
-        folder = self._app.settings.last_folder
-        dialog = QFileDialog(self._app.window, tr("Read a log"), folder, tr(_LOGS))
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.fileSelected.connect(self._on_file_selected)
-        dialog.finished.connect(dialog.deleteLater)
-        self._dialog = dialog
-        dialog.open()
+        self._app.filing.ask_file(tr("Read a log"), tr(_LOGS), self._on_file_selected)
 
     def _on_file_selected(self, name: str) -> None:
-        path = Path(name)
-        self._app.settings = self._app.settings.with_(last_folder=str(path.parent))
-        self.read(path)
+        self.read(Path(name))
 
     def _on_paste(self) -> None:
         text = QGuiApplication.clipboard().text()

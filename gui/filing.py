@@ -13,9 +13,10 @@ from PySide6.QtWidgets import QFileDialog
 from engine.contract.workspace import SUFFIX
 from engine.errors import PlimsollError, UsageError
 from engine.fit.solve import limits
+from engine.launch.read import is_one
 from engine.source.by_hand import by_hand
 from engine.words import tr, tr_later
-from gui.diagnosing import is_log
+from gui.diagnosing import SUFFIXES, is_log
 from gui.kit.about import AboutDialog, own_version
 from gui.kit.settings import PAGES
 from gui.sizing import present
@@ -30,9 +31,8 @@ if TYPE_CHECKING:
     from gui.app import App
     from gui.sizing.view_model import State
 
-_MODEL_FILES = tr_later(
-    "Models and workspaces (*.json *.safetensors *.gguf *.plimsoll);;All files (*)"
-)
+_ANY_FILES = tr_later("Models, workspaces, recordings and logs ({kinds});;All files (*)")
+_KINDS = (".json", ".safetensors", ".gguf", SUFFIX, ".jsonl", ".jsonl.gz", *sorted(SUFFIXES))
 _RECORDED = (".jsonl", ".jsonl.gz")
 _RECORDINGS = tr_later("Recordings (*.jsonl);;All files (*)")
 
@@ -102,7 +102,8 @@ class Filing(QObject):
         self._app.settings = self._app.settings.with_(last_folder=str(Path(name).parent))
 
     def _on_open(self) -> None:
-        self._ask(tr("Open a model or a workspace"), tr(_MODEL_FILES), self._on_selected).open()
+        filters = tr(_ANY_FILES).format(kinds=" ".join(f"*{kind}" for kind in _KINDS))
+        self.ask_file(tr("Open a model, a workspace or a log"), filters, self._on_selected)
 
     def _on_open_folder(self) -> None:
         dialog = self._ask(tr("Open a model's folder"), "", self._on_selected)
@@ -117,6 +118,8 @@ class Filing(QObject):
         app = self._app
         if is_log(what):
             app.diagnosing.read(what)
+        elif isinstance(what, str) and is_one(what):
+            app.launching.take(what)
         elif isinstance(what, Path) and what.name.lower().endswith(SUFFIX):
             app.workspaces.open(what)
         elif isinstance(what, Path) and what.name.lower().endswith(_RECORDED):
@@ -134,7 +137,7 @@ class Filing(QObject):
         self._app.loader.load(lambda _: by_hand(measures), measures)
 
     def _on_open_recording(self) -> None:
-        self._ask(tr("Open a recording"), tr(_RECORDINGS), self._on_recording_selected).open()
+        self.ask_file(tr("Open a recording"), tr(_RECORDINGS), self._on_recording_selected)
 
     def _on_recording_selected(self, name: str) -> None:
         self.play(Path(name))
@@ -250,14 +253,18 @@ class Filing(QObject):
 
     def _on_measure(self) -> None:
         app = self._app
-        if app.watch.replay is not None:
-            try:
+        was_replay = app.watch.replay is not None
+        try:
+            if was_replay:
                 app.watch.watch(None)
-            except PlimsollError as error:
-                app.trouble.report(error)
-                return
+            else:
+                app.watch.look_again()
+        except PlimsollError as error:
+            app.trouble.report(error)
+            return
+        if was_replay:
             app.note.dismiss()
-        self._app.desk.take_machine()
+        app.desk.take_machine()
 
 
 def _about_others(state: State) -> tuple[str, ...]:

@@ -60,6 +60,11 @@ _STARTS = (
     "podman run", "python -m ", "python3 -m ", "CUDA_VISIBLE_DEVICES=", "FROM ",
 )  # fmt: skip
 
+_ALONGSIDE = frozenset({
+    "cd", "source", "mkdir", "pip", "pip3", "docker", "podman", "ollama", "hf", "huggingface-cli",
+})  # fmt: skip
+"""What one runs before a start command, in one go with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Understood:
@@ -101,6 +106,24 @@ def looks_like_one(text: str) -> bool:
     """Whether ``text`` is meant as a command: it starts as one that can be read."""
     start = text.lstrip().removeprefix("$ ")
     return start.startswith(_STARTS)
+
+
+def is_one(text: str) -> bool:
+    """Whether ``text`` is a command and nothing else, over however many lines.
+
+    A log may begin with the command that was run; lines that are none follow it there.
+    """
+    if text.lstrip().startswith("FROM "):
+        return True
+    if len(text) > _MOST_CHARACTERS:
+        return False
+    try:
+        found = [bare for bare in unwrap.commands(text) if bare.words]
+    except UsageError:
+        return False
+    alongside = [unwrap.name(bare.words[0]) in _ALONGSIDE for bare in found]
+    starts = [bool(_runtime(bare)) for bare in found]
+    return any(starts) and all(map(any, zip(starts, alongside, strict=True)))
 
 
 def read(text: str) -> Understood:

@@ -47,6 +47,25 @@ def test_that_a_dropped_log_is_explained_in_the_verdicts_place(app, qtbot, log):
     assert not app.trouble.isVisible()
 
 
+def test_that_a_dropped_command_over_several_lines_opens_its_plan(app, qtbot):
+    mime = QMimeData()
+    mime.setText("# kept from the shell\nvllm serve Qwen/Qwen3-8B \\\n  --max-model-len 4321")
+    drop(app, mime)
+    qtbot.waitUntil(lambda: app.model.state.plan.deployment.max_model_len == 4321, timeout=20_000)
+    assert app.model.state.model.id == "Qwen/Qwen3-8B"
+    assert app.diagnosing.model.state is None
+
+
+def test_that_the_dialog_for_any_file_offers_logs_and_recordings_and_reads_them(app, qtbot, log):
+    app.window.commands["open"].trigger()
+    dialog = next(d for d in app.window.findChildren(QFileDialog) if d.isVisible())
+    for kind in ("*.plimsoll", "*.gguf", "*.log", "*.jsonl.gz"):
+        assert kind in dialog.nameFilters()[0]
+    dialog.fileSelected.emit(str(log))
+    dialog.reject()
+    wait_for_log(qtbot, app)
+
+
 def test_that_lines_of_text_are_a_log_and_a_config_is_none(app, qtbot):
     mime = QMimeData()
     mime.setText(logs.REFUSED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import UsageError
-from engine.launch.read import looks_like_one, read
+from engine.launch.read import is_one, looks_like_one, read
 from engine.launch.weights import of_model
 from tests.helpers.commands import model
 
@@ -154,3 +154,40 @@ def test_that_a_name_or_a_config_is_not_taken_for_a_command():
     assert not looks_like_one('{"model_type": "llama"}')
     assert not looks_like_one("vllm-project/x")
     assert not looks_like_one("ollama run llama3.1:8b")  # a name, as the search has it
+
+
+SERVE = "vllm serve Qwen/Qwen3-8B --max-model-len 32768"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SERVE,
+        "vllm serve Qwen/Qwen3-8B \\\n  --max-model-len 32768 \\\n  --dtype bfloat16\n",
+        "$env:CUDA_VISIBLE_DEVICES = '0'\nvllm serve Qwen/Qwen3-8B `\n  --dtype bfloat16",
+        f"# fits with 3 GiB to spare\nexport CUDA_VISIBLE_DEVICES=0\n{SERVE}",
+        (
+            "pip install vllm\ndocker pull vllm/vllm-openai\ndocker run --gpus all \\\n  "
+            "vllm/vllm-openai:v0.10.0 --model Qwen/Qwen3-8B"
+        ),
+        "FROM llama3.2:3b\nPARAMETER num_ctx 32768",
+    ],
+)
+def test_that_a_command_over_several_lines_is_one(text):
+    assert is_one(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{SERVE}\nINFO 07-01 10:00:00 [loader.py:1] Loading weights took 3.20 seconds",
+        f"$ {SERVE} \\\n  --dtype bfloat16\ntorch.OutOfMemoryError: CUDA out of memory.",
+        f"{SERVE}\nit can't be loaded",
+        "pip install vllm\ncd models",
+        '{"model_type": "llama",\n "hidden_size": 64}',
+        "",
+        f"{SERVE} " + "x" * 20_000,
+    ],
+)
+def test_that_a_log_that_begins_with_its_command_is_none(text):
+    assert not is_one(text)
