@@ -107,6 +107,9 @@ class App(QObject):
         self.crashes = crashes or CrashLog(None)
         self.is_safe = options.safe or self.crashes.wants_safe_start
         self.settings = Settings() if options.reset else self.store.load()
+        self.keeps = not (options.smoke or self.is_safe)
+        """Whether settings and session are kept; else their files stay as they are."""
+        self.unread = self.store.set_aside() if self.keeps else None
         if self.is_safe:
             self.settings = self.settings.for_safe_start()
         self.faults = Faults(self)
@@ -213,7 +216,7 @@ class App(QObject):
             self.watch.start()
             self.learning.begin()
         self.crashing.begin()
-        if self._options.smoke or self.is_safe:
+        if not self.keeps:
             self._on_ready(restored=False)
         elif self._options.reset:
             self.session.begin()
@@ -235,7 +238,7 @@ class App(QObject):
         self.watch.stop()
         if not self.runner.shutdown(_LEAVE_WITHIN_MS):
             _log.warning("jobs were still running when the window closed")
-        if not self._options.smoke and not self.is_safe:
+        if self.keeps:
             self.session.close()
             self.store.save(self.desk.settings_now())
         self.model.close()

@@ -117,7 +117,7 @@ class Desk(QObject):
 
         And a word about settings that are lost.
         """
-        aside = self._app.store.set_aside
+        aside = self._app.unread
         if aside is not None:
             self._app.trouble.report_sentence(
                 tr(

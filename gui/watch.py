@@ -66,6 +66,7 @@ class Watch(QObject):
         """What its user says of this computer's devices."""
         self.lessons: tuple[Lesson, ...] = ()
         """What runs on this computer taught."""
+        self._samples_live = asks_drivers
         self._open_sampler = open_sampler if asks_drivers else host_sampler
         self._recorder: Recorder | None = None
         self._recording_path: Path | None = None
@@ -120,7 +121,17 @@ class Watch(QObject):
         for kept in (self._kept, self._lost, self._suspected):
             kept.clear()
         self.last = first
-        self.start()
+        if replay is not None or self._samples_live:
+            self.start()
+
+    def look_again(self) -> None:
+        """Take a sample now, where none come by themselves.
+
+        Raises:
+            TelemetryError: not even this computer's memory can be read.
+        """
+        if not self.is_sampling:
+            self.last = self._look()
 
     def machine(self, instead_of: frozenset[int] = frozenset()) -> Machine:
         """The watched computer as the last sample found it, and as its user corrected it.

@@ -11,8 +11,6 @@ import base64
 import binascii
 import contextlib
 import json
-import os
-import tempfile
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
@@ -22,6 +20,7 @@ from engine.devices.corrected import Correction
 from engine.errors import UsageError
 from engine.source.reach import ProxyChoice, Reach
 from engine.units import UnitSystem
+from gui.kit.whole_file import set_aside, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,57 +121,51 @@ class SettingsStore:
     def __init__(self, folder: Path | None = None) -> None:
         self._file = (folder or default_folder()) / FILE_NAME
         self._loaded: Settings | None = None
-        self.set_aside: Path | None = None
-        """Where a file went that could not be understood; a newer version's, perhaps."""
 
     def load(self) -> Settings:
         """What was saved; a value that makes no sense counts as absent.
 
-        A file that makes no sense is set aside, and everything is as at the first start.
+        Where the file makes no sense, everything is as at the first start.
         """
-        if not self._file.exists():
-            self._loaded = Settings()
-        else:
-            self._loaded = self._read()
-            if self._loaded is None:
-                self._set_aside()
+        self._loaded = self._read()
         return self._loaded or Settings()
+
+    def set_aside(self) -> Path | None:
+        """Move a file that can't be understood out of the way; a newer version's, perhaps.
+
+        Returns:
+            Where it is now; None where there was none, or where it can't be moved.
+        """
+        return set_aside(self._file) if self._read() is None else None
 
     def _read(self) -> Settings | None:
         """What the file holds; None where that makes no sense."""
         try:
             is_huge = self._file.stat().st_size > _SIZE_LIMIT_BYTES
             kept: object = None if is_huge else json.loads(self._file.read_text(encoding="utf-8"))
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return Settings()
-        except (ValueError, RecursionError):
+        except (OSError, ValueError, RecursionError):
             return None
         values = cast("dict[str, object]", kept) if isinstance(kept, dict) else {}
         return _settings(values) if values.get("schema_version") == SCHEMA_VERSION else None
-
-    def _set_aside(self) -> None:
-        target = self._file.with_suffix(".unread.json")
-        with contextlib.suppress(OSError):
-            self._file.replace(target)
-            self.set_aside = target
 
     def save(self, settings: Settings) -> bool:
         """Replace the file as a whole. Returns whether that was possible.
 
         What another window wrote since ``load`` stays, but for what was changed here too.
         """
-        theirs = self._read() if self._loaded is not None and self._file.exists() else None
-        if self._loaded is not None and theirs is not None:
+        theirs = self._read()
+        if theirs is None and self.set_aside() is None:
+            return False
+        if self._loaded is not None and theirs is not None and self._file.exists():
             settings = _merged(self._loaded, settings, theirs)
         values: dict[str, object] = {"schema_version": SCHEMA_VERSION}
         for item in fields(settings):
             values[item.name] = _plain(getattr(settings, item.name))
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._file.parent, prefix=".settings-")
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump(values, stream, indent=1)
-            Path(name).replace(self._file)
+            write_whole(self._file, json.dumps(values, indent=1))
         except OSError:
             return False
         return True

@@ -1,7 +1,11 @@
-"""Files that are replaced as a whole or not at all."""
+"""Files that are replaced as a whole or not at all, and files that make way unharmed."""
 
 from __future__ import annotations
 
+import errno
+import os
+from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QIODevice, QSaveFile
@@ -20,4 +24,19 @@ def write_whole(path: Path, text: str) -> None:
     data = text.encode()
     is_open = file.open(QIODevice.OpenModeFlag.WriteOnly)
     if not (is_open and file.write(data) == len(data) and file.commit()):
-        raise OSError(0, file.errorString(), str(path))
+        words = file.errorString()
+        number = next((n for n in errno.errorcode if os.strerror(n) == words), 0)
+        raise OSError(number, words, str(path))
+
+
+def set_aside(path: Path) -> Path | None:
+    """Rename a file that can't be understood, over no other. Returns its new name, if that went."""
+    for number in count(1):
+        further = f"-{number}" if number > 1 else ""
+        target = path.with_suffix(f".unread{further}{path.suffix}")
+        if not target.exists():
+            with suppress(OSError):
+                path.rename(target)
+                return target
+            return None
+    return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -122,12 +124,53 @@ def test_that_nothing_in_the_file_can_raise(tmp_path_factory, values):
 def test_that_a_file_that_cannot_be_understood_is_set_aside_whole(tmp_path):
     newer = b'{"schema_version": 99, "scheme": "dark"}'
     (tmp_path / FILE_NAME).write_bytes(newer)
+    for name in ("settings.unread.json", "settings.unread-2.json"):
+        (tmp_path / FILE_NAME).write_bytes(newer)
+        store = SettingsStore(tmp_path)
+        store.load()
+        assert (tmp_path / FILE_NAME).read_bytes() == newer
+        assert store.set_aside() == tmp_path / name
+        assert store.save(KEPT)
+        assert (tmp_path / name).read_bytes() == newer
+        assert SettingsStore(tmp_path).load() == KEPT
+
+
+def test_that_saving_never_overwrites_what_cannot_be_understood(tmp_path):
     store = SettingsStore(tmp_path)
     store.load()
-    assert store.set_aside is not None
-    store.save(KEPT)
-    assert store.set_aside.read_bytes() == newer
+    # Meanwhile a newer version wrote its own.
+    newer = b'{"schema_version": 99, "scheme": "dark"}'
+    (tmp_path / FILE_NAME).write_bytes(newer)
+    assert store.save(KEPT)
+    assert (tmp_path / "settings.unread.json").read_bytes() == newer
     assert SettingsStore(tmp_path).load() == KEPT
+
+
+def test_that_settings_that_may_not_be_read_are_moved_and_not_lost(tmp_path):
+    # A folder in the file's place can be read by nobody, not even by an administrator.
+    (tmp_path / FILE_NAME).mkdir()
+    (tmp_path / FILE_NAME / "inside").write_text("x")
+    store = SettingsStore(tmp_path)
+    assert store.load() == Settings()
+    assert store.save(KEPT)
+    assert SettingsStore(tmp_path).load() == KEPT
+    assert (tmp_path / "settings.unread.json" / "inside").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+def test_that_a_full_disk_leaves_the_settings_of_before_and_nothing_beside_them(tmp_path):
+    SettingsStore(tmp_path).save(KEPT)
+    code = (
+        "import resource, signal, sys, pathlib\n"
+        "from gui.kit.settings import Settings, SettingsStore\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "sys.exit(SettingsStore(pathlib.Path(sys.argv[1])).save(Settings()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=60, check=False)
+    assert done.returncode == 0
+    assert SettingsStore(tmp_path).load() == KEPT
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
 
 
 def test_that_two_windows_lose_nothing_of_each_other(tmp_path):
@@ -161,7 +204,7 @@ def test_that_a_reset_keeps_nothing_of_before(tmp_path):
 def test_that_a_first_start_sets_nothing_aside(tmp_path):
     store = SettingsStore(tmp_path)
     store.load()
-    assert store.set_aside is None
+    assert store.set_aside() is None
 
 
 @pytest.mark.parametrize(

@@ -251,3 +251,27 @@ def test_that_a_safe_start_says_what_is_left_aside_and_keeps_the_hub_forbidden(s
     assert app.window.status_line.sampling.words.full_text == "Not sampling"
     app.window.close()
     assert (folder / FILE_NAME).read_text() == kept
+
+
+def test_that_a_safe_start_measures_again_when_asked_and_still_asks_no_driver(start):
+    app = start(safe=True)
+    before = app.watch.last
+    app.window.commands["measure"].trigger()
+    assert app.watch.last.monotonic_s > before.monotonic_s
+    assert [d.uuid for d in app.watch.last.devices] == ["host"]
+    assert app.model.state.here == app.watch.machine()
+    assert not app.watch.is_sampling
+
+
+@pytest.mark.parametrize("how", [{"safe": True}, {"smoke": True}])
+@pytest.mark.parametrize("content", ["{", '{"schema_version": 99}'])
+def test_that_settings_that_cannot_be_read_stay_where_they_are_in_a_start_that_keeps_nothing(
+    start, tmp_path, how, content
+):
+    folder = tmp_path / "settings"
+    folder.mkdir()
+    (folder / FILE_NAME).write_text(content)
+    app = start(**how)
+    app.window.close()
+    assert [path.name for path in folder.iterdir()] == [FILE_NAME]
+    assert (folder / FILE_NAME).read_text() == content
