@@ -51,6 +51,7 @@ from gui.main_window import MainWindow
 from gui.networking import Networking
 from gui.preferring import Preferring
 from gui.replacing import Replacing
+from gui.saving import Saving
 from gui.session import Session
 from gui.settling import Settling
 from gui.shelving import Shelving
@@ -65,6 +66,8 @@ from gui.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from engine.architecture.model import Model
 
 _log = logging.getLogger("plimsoll.gui")
 
@@ -168,6 +171,7 @@ class App(QObject):
         self.diagnosing = Diagnosing(self)
         self.learning = Learning(self, self._options.settings_folder)
         self.workspaces = Workspaces(self)
+        self.saving = Saving(self, self.workspaces)
         self.session = Session(self, self._options.settings_folder)
         self.correcting = Correcting(self)
 
@@ -182,10 +186,7 @@ class App(QObject):
         self.collector = Collector(self)
         self.themes.changed.connect(self._on_theme_changed)
         self.faults.happened.connect(self.trouble.report)
-        self.loader.loaded.connect(self.model.load)
-        self.loader.loaded.connect(self.launching.on_loaded)
         self.loader.loaded.connect(self._on_loaded)
-        self.loader.loaded.connect(self.workspaces.on_loaded)
         self.session.ready.connect(self._on_ready)
         self.loader.busy_changed.connect(self.window.progress.set_busy)
         self.browser.chosen.connect(self.desk.on_chosen)
@@ -219,7 +220,7 @@ class App(QObject):
         if not self.keeps:
             self._on_ready(restored=False)
         elif self._options.reset:
-            self.session.begin()
+            self.session.begin_anew()
         else:
             self.session.restore()
 
@@ -231,6 +232,7 @@ class App(QObject):
             self.loader.load(lambda token: example.fetch(here, token))
         if self._options.file is not None:
             self.workspaces.open(self._options.file)
+        self.crashing.await_rest()
 
     def close(self) -> None:
         """Leave in order: no new work, no sampling, the pool at rest, settings written."""
@@ -238,6 +240,7 @@ class App(QObject):
         self.watch.stop()
         if not self.runner.shutdown(_LEAVE_WITHIN_MS):
             _log.warning("jobs were still running when the window closed")
+        self.saving.close()
         if self.keeps:
             self.session.close()
             self.store.save(self.desk.settings_now())
@@ -245,7 +248,11 @@ class App(QObject):
         self.collector.close()
         self.faults.remove()
 
-    def _on_loaded(self) -> None:
+    @Slot(object)
+    def _on_loaded(self, model: Model) -> None:
+        if not self.workspaces.receive(model):
+            self.model.load(model)
+        self.launching.on_loaded(model)
         self.browser.model.note_opened()
 
     def _on_narrow_changed(self) -> None:

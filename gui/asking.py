@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.architecture.read import read
+from engine.cancel import JobCancelledError
 from engine.contract.workspace import Asked
 from engine.errors import PlimsollError
 from engine.source.origin import Located, Named
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from engine.contract.workspace import Workspace
     from engine.deployment.spec import Deployment
     from engine.source.origin import Origin
+
+_log = logging.getLogger("plimsoll.gui")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,11 @@ def look_here(workspace: Workspace, token: CancelToken) -> Found:
         token.raise_if_cancelled()
         try:
             models[origin] = known(origin, token)
-        except PlimsollError as error:
+        except JobCancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a stranger's model must not take the plans along
+            if not isinstance(error, PlimsollError):
+                _log.exception("a model of a workspace could not be read")
             absent[origin] = sentence(error)
     return Found(models, absent)
 

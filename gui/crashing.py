@@ -29,6 +29,8 @@ class Crashing(QObject):
         self.notice.add_button(tr("Show file")).clicked.connect(self._on_show)
         self.notice.add_button(tr("Delete")).clicked.connect(self._on_delete)
         self.safe_notice = self._made(Notice("safe", "info", "accent"))
+        self.has_rested = False
+        """Whether the window stands, with all that was to lie on the desk worked out."""
         app.faults.happened.connect(app.crashes.note)
         self._look = QTimer(self)
         self._look.setInterval(_LOOK_MS)
@@ -47,6 +49,9 @@ class Crashing(QObject):
         if self._app.is_safe:
             self._app.window.commands["record"].setEnabled(False)
             self._tell_safe()
+
+    def await_rest(self) -> None:
+        """Note once what is on the desk has been worked out: until then it may be what kills."""
         self._look.start()
 
     def _tell_reports(self) -> None:
@@ -83,8 +88,10 @@ class Crashing(QObject):
 
     def _on_look(self) -> None:
         app = self._app
-        if app.model.is_settled and not app.loader.is_busy:
+        is_busy = app.loader.is_busy or app.workspaces.is_opening
+        if app.model.is_settled and app.compare.is_settled and not is_busy:
             self._look.stop()
+            self.has_rested = True
             app.crashes.came_to_rest()
 
     def _on_copy(self) -> None:

@@ -106,7 +106,6 @@ class Desk(QObject):
             tabs_folded=app.view.folded_by_user,
             geometry=bytes(app.window.saveGeometry().data()),
             splitters=app.window.splitter_states(),
-            workspace=str(app.workspaces.file or ""),
             order=app.browser.model.state.wanted.sort.value,
             turned_orders=app.browser.model.turned_orders,
             **app.shelving.settings_now(),

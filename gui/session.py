@@ -1,38 +1,40 @@
 """What lay on the desk, over a restart: written once an edit rests, and put back at the start.
 
-A ``.plimsoll`` file in the platform's folder for state. It names what was open and never what came
-out, so that coming back fetches and runs nothing either.
+It names what was open and never what came out, so that coming back fetches and runs nothing either.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from engine.contract.workspace import read_file, written
 from engine.errors import PlimsollError
 from engine.words import tr
-from gui import asking
+from gui import asking, session_file
 from gui.kit.latest import LatestOnly
 from gui.kit.messages import sentence
 from gui.kit.throttle import Debounce
-from gui.kit.whole_file import write_whole
+from gui.kit.whole_file import set_aside, write_whole
+from gui.kit.writer import Writer
+from gui.session_file import Kept
 
 if TYPE_CHECKING:
     from engine.cancel import CancelToken
     from engine.contract.workspace import Workspace
     from gui.app import App
     from gui.asking import Found
+    from gui.kit.writer import Written
+    from gui.known_files import KnownFiles
+    from gui.session_file import Place
 
 _log = logging.getLogger("plimsoll.gui")
 
-FILE_NAME = "session.plimsoll"
 _PAUSE_MS = 1000
 
 
@@ -47,10 +49,12 @@ def default_folder() -> Path:
 class _Last:
     """The last session as it could be read; ``trouble`` where it couldn't."""
 
-    workspace: Workspace | None = None
+    kept: Kept | None = None
     found: Found | None = None
-    file: Path | None = None
     on_disk: Workspace | None = None
+    """What its file holds, where that is still the same."""
+    is_changed: bool = False
+    """Whether it holds something else."""
     trouble: str = ""
 
 
@@ -61,96 +65,115 @@ class Session(QObject):
     """The start is over; whether a model, or what waits for one, is on the desk again."""
 
     def __init__(self, app: App, folder: Path | None) -> None:
-        """``folder``: where the session lies; None for the platform's."""
+        """``folder``: where sessions lie; None for the platform's."""
         super().__init__(app)
         self._app = app
-        self._file = (folder or default_folder()) / FILE_NAME
+        self._folder = folder or default_folder()
+        self._place: Place | None = None
         self._is_begun = False
-        self._on_disk = ""
-        self._lock = threading.Lock()
+        self._submitted = ""
+        self._has_told = False
         self._reading = LatestOnly(app.runner, self)
         self._reading.succeeded.connect(self._on_read)
         self._reading.failed.connect(self._on_failed)
-        self._writing = LatestOnly(app.runner, self)
-        self._writing.failed.connect(self._on_unwritten)
+        self._writer = Writer(app.runner, self)
+        self._writer.settled.connect(self._on_written)
         self._rest = Debounce(_PAUSE_MS, self._write, self)
         app.workspaces.rested.connect(self._rest.request)
 
     def restore(self) -> None:
         """Read the last session in the background, and put it on the desk."""
-        file, named = self._file, self._app.settings.workspace
-        self._reading.submit(lambda token: _read(file, named, token))
+        self._place = session_file.take(self._folder)
+        path, files = self._place.path, self._app.workspaces.files
+        self._reading.submit(lambda token: _read(path, files, token))
 
-    def begin(self, *, restored: bool = False) -> None:
-        """From now on keep what lies on the desk."""
+    def begin_anew(self) -> None:
+        """Keep what lies on the desk beside the last session, which stays."""
+        self._leave()
+        self._place = session_file.take(self._folder, fresh=True)
+        self._begin(restored=False)
+
+    def _begin(self, *, restored: bool) -> None:
         self._is_begun = True
         self.ready.emit(restored)
 
     def close(self) -> None:
         """Write what lies on the desk, last of all."""
         self._rest.cancel()
-        if self._is_begun:
-            text = written(self._app.workspaces.now())
-            try:
-                self._put(text)
-            except OSError as error:
-                _log.warning("the session could not be written: %s", error)
+        self._write()
+        self._writer.close()
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._place is not None:
+            self._place.leave()
 
     def _write(self) -> None:
-        text = written(self._app.workspaces.now())
-        if self._is_begun and text != self._on_disk:
-
-            def job(token: CancelToken) -> None:
-                self._put(text, token)
-
-            self._writing.submit(job)
-
-    def _put(self, text: str, token: CancelToken | None = None) -> None:
-        # A newer text cancels the older before it waits here, so that it is written last.
-        with self._lock:
-            if token is not None:
-                token.raise_if_cancelled()
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self._file, text)
-            self._on_disk = text
+        if not self._is_begun or self._place is None:
+            return
+        workspaces, path = self._app.workspaces, self._place.path
+        file = workspaces.file
+        file_print = workspaces.files.print_of(file) if file else ""
+        text = session_file.written(Kept(workspaces.now(), file, file_print))
+        if text != self._submitted:
+            self._submitted = text
+            self._writer.submit(path, partial(_put, path, text))
 
     @Slot(object)
     def _on_read(self, last: _Last) -> None:
-        app = self._app
+        app, kept = self._app, last.kept
         if last.trouble:
             app.trouble.report_sentence(last.trouble)
-        # Whatever was opened meanwhile counts more than what was open once.
-        is_idle = app.model.state.model is None and not app.loader.is_busy
-        if last.workspace is not None and last.found is not None and is_idle:
-            app.workspaces.restore(last.workspace, last.found, last.file, last.on_disk)
-        self.begin(restored=last.workspace is not None and last.workspace.plan.model is not None)
+        if kept is None or last.found is None:
+            self._begin(restored=False)
+        elif app.model.state.model is not None or app.loader.is_busy:
+            # Whatever was opened meanwhile counts more than what was open once.
+            self.begin_anew()
+        else:
+            if kept.file is not None:
+                app.workspaces.files.note(kept.file, last.on_disk)
+            app.workspaces.restore(kept.workspace, last.found, kept.file)
+            if kept.file is not None and last.is_changed:
+                app.saving.ask(kept.file)
+            self._begin(restored=kept.workspace.plan.model is not None)
 
     @Slot(object)
     def _on_failed(self, error: BaseException) -> None:
         self._app.trouble.report(error)
-        self.begin()
+        self.begin_anew()
 
     @Slot(object)
-    def _on_unwritten(self, error: BaseException) -> None:
-        _log.warning("the session could not be written: %s", error)
+    def _on_written(self, outcome: Written) -> None:
+        if outcome.error is None:
+            return
+        _log.warning("the session could not be written: %s", outcome.error)
+        self._submitted = ""
+        if not self._has_told:
+            self._has_told = True
+            words = tr("What lies on the desk isn’t kept over a restart: {why}")
+            self._app.trouble.report_sentence(words.format(why=sentence(outcome.error)))
 
 
-def _read(file: Path, named: str, token: CancelToken) -> _Last:
-    """The session in ``file``; one that makes no sense is set aside. For a worker."""
-    if not file.exists():
+def _put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text)
+
+
+def _read(path: Path, known: KnownFiles, token: CancelToken) -> _Last:
+    """The session in ``path``; one that makes no sense is set aside. For a worker."""
+    if not path.exists():
         return _Last()
     try:
-        workspace = read_file(file)
+        kept = session_file.read(path)
     except PlimsollError as error:
-        aside = file.with_suffix(f".unread{file.suffix}")
-        with suppress(OSError):
-            file.replace(aside)
+        aside = set_aside(path)
         words = tr("The last session could not be read and is kept as {name}: {why}")
-        return _Last(trouble=words.format(name=aside.name, why=sentence(error)))
-    on_disk = None
-    if named:
+        name = aside.name if aside else path.name
+        return _Last(trouble=words.format(name=name, why=sentence(error)))
+    on_disk, is_changed = None, False
+    if kept.file is not None:
         # Gone or broken, the file is still the one to save to.
         with suppress(PlimsollError):
-            on_disk = read_file(Path(named))
-    found = asking.look_here(workspace, token)
-    return _Last(workspace, found, Path(named) if named else None, on_disk)
+            on_disk = known.read_unchanged(kept.file, kept.file_print)
+        is_changed = known.is_changed(kept.file)
+    return _Last(kept, asking.look_here(kept.workspace, token), on_disk, is_changed)

@@ -83,11 +83,18 @@ class Workspace:
 
 def written(workspace: Workspace) -> str:
     """The text of its file."""
-    kept: dict[str, object] = {"schema": SCHEMA} | _asked(workspace.plan)
-    kept["compared"] = [_asked(plan) for plan in workspace.compared]
-    kept["unit"] = workspace.unit.value
-    kept["tab"] = workspace.tab or None
-    return json.dumps(kept, indent=1) + "\n"
+    return json.dumps(plain(workspace), indent=1) + "\n"
+
+
+def plain(workspace: Workspace) -> dict[str, object]:
+    """The object in its file."""
+    return {
+        "schema": SCHEMA,
+        **_asked(workspace.plan),
+        "compared": [_asked(plan) for plan in workspace.compared],
+        "unit": workspace.unit.value,
+        "tab": workspace.tab or None,
+    }
 
 
 def read_file(path: Path) -> Workspace:
@@ -97,10 +104,19 @@ def read_file(path: Path) -> Workspace:
         PlimsollError: it cannot be read, or isn't one.
     """
     with files.opened(path) as (file, size_bytes):
-        if size_bytes > MAX_FILE_BYTES:
-            words = tr("{name} is {size}, far more than any workspace.")
-            raise WorkspaceError(words.format(name=path.name, size=format_bytes(size_bytes)))
+        refuse_huge(path.name, size_bytes)
         return read(file.read(MAX_FILE_BYTES), path.name)
+
+
+def refuse_huge(name: str, size_bytes: int) -> None:
+    """Refuse a file that no workspace fills.
+
+    Raises:
+        WorkspaceError: it is larger.
+    """
+    if size_bytes > MAX_FILE_BYTES:
+        words = tr("{name} is {size}, far more than any workspace.")
+        raise WorkspaceError(words.format(name=name, size=format_bytes(size_bytes)))
 
 
 def read(data: bytes, name: str) -> Workspace:
@@ -114,7 +130,21 @@ def read(data: bytes, name: str) -> Workspace:
         WorkspaceError: it isn't one, or a newer version's; ``field`` is the key to correct.
     """
     shown = printable(name, 80)
-    kept = parse_object(data, shown, WorkspaceError, unique_keys=True)
+    return from_plain(parse_object(data, shown, WorkspaceError, unique_keys=True), shown)
+
+
+def from_plain(value: object, name: str) -> Workspace:
+    """The workspace in ``value``, as ``plain`` makes it.
+
+    Args:
+        value: what JSON said.
+        name: what to call it in messages.
+
+    Raises:
+        WorkspaceError: it isn't one, or a newer version's; ``field`` is the key to correct.
+    """
+    shown = printable(name, 80)
+    kept = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     _check_schema(kept.get("schema"), shown)
     try:
         _only(kept, {"schema", *_OF_A_PLAN, "compared", "unit", "tab"}, "")

@@ -87,8 +87,6 @@ class Settings:
     recents: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     """Searched for models."""
-    workspace: str = ""
-    """Path of the open workspace; empty where none was saved."""
     corrections: tuple[Correction, ...] = ()
     """What this computer's hardware is where detection is wrong."""
     offline: bool = False
@@ -208,7 +206,7 @@ def _settings(values: Mapping[str, object]) -> Settings:
     for name in _SWITCHES:
         if isinstance(values.get(name), bool):
             found[name] = values[name]
-    for name in ("last_folder", "python", "order", "language", "workspace"):
+    for name in ("last_folder", "python", "order", "language"):
         text = values.get(name)
         if _is_text(text):
             found[name] = text

@@ -38,6 +38,8 @@ class CompareViewModel(QObject):
         super().__init__(parent)
         self._here = here
         self.entries: tuple[Entry, ...] = ()
+        self._reserved = 0
+        """Places of plans that wait for their models."""
         self._search = LatestOnly(runner, self)
         self._search.succeeded.connect(self._on_found)
         self._search.failed.connect(self._on_failed)
@@ -45,7 +47,7 @@ class CompareViewModel(QObject):
     @property
     def is_full(self) -> bool:
         """Whether no further plan has room."""
-        return len(self.entries) >= MOST
+        return len(self.entries) + self._reserved >= MOST
 
     @property
     def is_settled(self) -> bool:
@@ -87,6 +89,12 @@ class CompareViewModel(QObject):
             known = {entry.pinned: entry for entry in self.entries}
             self._publish(tuple(known.get(each) or self._entry(each) for each in pinned))
 
+    def lay(self, pinned: tuple[Pinned, ...], *, reserved: int) -> None:
+        """Compare these, and keep places for plans whose models aren't here."""
+        self._reserved = reserved
+        self.set_plans(pinned)
+        self.changed.emit(self.entries)
+
     def _edit(self, words: str, pinned: tuple[Pinned, ...]) -> None:
         before = self.pinned
         self.set_plans(pinned)
@@ -102,6 +110,9 @@ class CompareViewModel(QObject):
         try:
             return Entry(pinned, answer(pinned.model, pinned.plan, self._here).sizing)
         except PlimsollError as error:
+            return Entry(pinned, None, sentence(error))
+        except Exception as error:  # noqa: BLE001 - one plan must not take the others along
+            _log.exception("sizing a compared plan failed")
             return Entry(pinned, None, sentence(error))
 
     def _publish(self, entries: tuple[Entry, ...]) -> None:

@@ -40,7 +40,7 @@ class Program(gui_app.App):
         timer.start(20)
 
     def look(self):
-        if self.crashing._look.isActive():
+        if not self.crashing.has_rested:
             return
         print("safe:", self.is_safe, "| crash:", self.crashing.notice.isVisible(), "| files:",
               len(self.window.status_line.sampling.words.full_text) > 0, flush=True)

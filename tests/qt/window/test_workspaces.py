@@ -18,8 +18,9 @@ from engine.deployment.spec import Deployment
 from engine.source.by_hand import Measures
 from engine.source.origin import Located, Named, Pasted
 from engine.units import UnitSystem
+from gui import session_file
 from gui.browser.shelf import Shelf
-from gui.session import FILE_NAME
+from gui.session_file import FILE_NAME, Kept
 
 TINY = {
     "model_type": "llama", "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2,
@@ -325,10 +326,11 @@ def test_that_an_edit_is_kept_before_the_window_closes(app, qtbot, tmp_path):
     path = tmp_path / "settings" / FILE_NAME
 
     def is_kept():
-        return path.exists() and read_file(path).plan.deployment.concurrency == 13
+        kept = session_file.read(path).workspace if path.exists() else None
+        return kept is not None and kept.plan.deployment.concurrency == 13
 
     qtbot.waitUntil(is_kept, timeout=10_000)
-    assert [p.name for p in path.parent.iterdir() if p.suffix == ".plimsoll"] == [FILE_NAME]
+    assert [p.name for p in path.parent.iterdir() if p.suffix == ".json"] == [FILE_NAME]
 
 
 def test_that_the_name_of_the_file_and_its_mark_come_back(start, qtbot, tmp_path):
@@ -348,7 +350,7 @@ def test_that_the_name_of_the_file_and_its_mark_come_back(start, qtbot, tmp_path
     assert read_file(tmp_path / "mine.plimsoll").plan.deployment.concurrency == 9
 
 
-@pytest.mark.parametrize("content", ["{", '{"schema": "plimsoll.workspace/2"}', "\0" * 100])
+@pytest.mark.parametrize("content", ["{", '{"schema": "plimsoll.session/2"}', "\0" * 100])
 def test_that_a_broken_session_is_set_aside_and_the_window_starts(start, qtbot, tmp_path, content):
     folder = tmp_path / "settings"
     folder.mkdir()
@@ -356,7 +358,7 @@ def test_that_a_broken_session_is_set_aside_and_the_window_starts(start, qtbot, 
     app = start()
     qtbot.waitUntil(lambda: app.model.state.fit is not None, timeout=20_000)
     assert "The last session could not be read" in app.trouble.line.text()
-    aside = folder / "session.unread.plimsoll"
+    aside = folder / "session.unread.json"
     assert aside.name in app.trouble.line.text()
     assert aside.read_text() == content
 
@@ -376,7 +378,8 @@ def test_that_a_session_with_a_model_of_the_hub_waits_and_fetches_nothing(
     start, qtbot, tmp_path, no_sockets
 ):
     (tmp_path / "settings").mkdir()
-    workspace = keep(tmp_path / "settings" / FILE_NAME, FAR, tab="regions")
+    workspace = keep(tmp_path / "far.plimsoll", FAR, tab="regions")
+    (tmp_path / "settings" / FILE_NAME).write_text(session_file.written(Kept(workspace)))
     app = start(offline=False)
     qtbot.waitUntil(app.workspaces.notice.isVisible, timeout=20_000)
     assert app.model.state.model is None
