@@ -110,6 +110,7 @@ class Saving(QObject):
             self.notice.dismiss()
             self._app.filing.tell(tr("Saved as {name}").format(name=path.name))
         elif isinstance(error, ChangedElsewhereError) and save.desk is self._workspaces.desk:
+            self._workspaces.on_changed_elsewhere(path)
             self.ask(path)
         else:
             self._app.trouble.report(error)

@@ -171,6 +171,11 @@ class Workspaces(QObject):
         self._entitle()
         self._rest.request()
 
+    def on_changed_elsewhere(self, path: Path) -> None:
+        """``path`` holds what isn't known here."""
+        self.files.note(path, None)
+        self._entitle()
+
     def receive(self, model: Model) -> bool:
         """Take ``model`` with what else was fetched, undoably, if it was asked for here."""
         fetching, self._fetching = self._fetching, None

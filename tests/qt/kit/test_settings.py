@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from engine.source.reach import ProxyChoice, Reach
 from engine.units import UnitSystem
 from gui.kit.settings import FILE_NAME, SCHEMA_VERSION, Settings, SettingsStore
+
+ROOT = Path(__file__).resolve().parents[3]
 
 KEPT = Settings(
     scheme="contrast-dark",
@@ -161,6 +164,7 @@ def test_that_settings_that_may_not_be_read_are_moved_and_not_lost(tmp_path):
 def test_that_a_full_disk_leaves_the_settings_of_before_and_nothing_beside_them(tmp_path):
     SettingsStore(tmp_path).save(KEPT)
     code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
         "import resource, signal, sys, pathlib\n"
         "from gui.kit.settings import Settings, SettingsStore\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"

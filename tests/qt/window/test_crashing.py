@@ -34,6 +34,9 @@ class Program(gui_app.App):
             raise RuntimeError("planted, with token=abcdefgh in " + os.path.expanduser("~/models"))
         if how == "die at start":
             ctypes.string_at(0)
+        if how == "die of the session":
+            # It takes a moment to be read, and the window looks as if it stood.
+            self.session.restore = lambda: QTimer.singleShot(1000, lambda: ctypes.string_at(0))
         super().start()
         timer = QTimer(self)
         timer.timeout.connect(self.look)
@@ -146,6 +149,13 @@ def test_that_two_failed_starts_make_a_safe_one_and_that_one_leads_back(begin, t
     assert "safe: True" in safe.stdout
     assert settings.read_text() == kept
     assert "safe: False" in begin("close").stdout
+
+
+def test_that_a_session_that_kills_the_window_is_left_aside_after_two_starts(begin):
+    assert "safe: False" in begin("close").stdout
+    for _ in range(2):
+        assert begin("die of the session").returncode == -signal.SIGSEGV
+    assert "safe: True" in begin("close").stdout
 
 
 @pytest.mark.parametrize(

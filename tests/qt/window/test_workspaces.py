@@ -9,66 +9,26 @@ import sys
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QDialog, QFileDialog, QPushButton
+from PySide6.QtWidgets import QPushButton
 
 from engine.contract.workspace import Asked, Workspace, read_file, written
-from engine.deployment.spec import Deployment
 from engine.source.by_hand import Measures
 from engine.source.origin import Located, Named, Pasted
 from engine.units import UnitSystem
 from gui import session_file
 from gui.browser.shelf import Shelf
 from gui.session_file import FILE_NAME, Kept
-
-TINY = {
-    "model_type": "llama", "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "vocab_size": 1000, "torch_dtype": "float16",
-    "max_position_embeddings": 32768,
-}  # fmt: skip
-QWEN = Named("Qwen/Qwen3-8B")
-FAR = Named("someone/nowhere-7B", "0e9e39f249a16976918f6564b8830bc894c89659")
-PLAN = Deployment(runtime="sglang", max_model_len=12345, concurrency=7, page_size=64)
-
-
-def keep(path, model, *compared, gpu="2 x RTX 4090", **further):
-    workspace = Workspace(
-        Asked(model, PLAN, gpu), tuple(Asked(one, PLAN, gpu) for one in compared), **further
-    )
-    path.write_text(written(workspace))
-    return workspace
-
-
-def drop(app, path):
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(path))])
-    app.window.dropEvent(
-        QDropEvent(
-            QPointF(400, 400), Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton,
-            Qt.KeyboardModifier.NoModifier,
-        )
-    )  # fmt: skip
-
-
-def choose(app, path):
-    dialog = next(d for d in app.window.findChildren(QFileDialog) if d.isVisible())
-    dialog.fileSelected.emit(str(path))
-    dialog.done(QDialog.DialogCode.Accepted)
-
-
-def settle(qtbot, app, document):
-    """Wait until the title names ``document``."""
-    name = f"{document}[*]"
-    qtbot.waitUntil(lambda: app.window.windowTitle().startswith(name), timeout=20_000)
-
-
-def wait_for_model(qtbot, app, name):
-    def is_there():
-        model = app.model.state.model
-        return model is not None and model.id == name and app.model.is_settled
-
-    qtbot.waitUntil(is_there, timeout=20_000)
+from tests.qt.window.desks import (
+    FAR,
+    PLAN,
+    QWEN,
+    TINY,
+    choose,
+    drop,
+    keep,
+    settle,
+    wait_for_model,
+)
 
 
 @pytest.fixture
