@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.architecture.read import read
 from engine.cancel import JobCancelledError
-from engine.contract.workspace import Asked
+from engine.contract.workspace import Asked, keepable
 from engine.errors import PlimsollError
 from engine.source.origin import Located, Named
 from engine.source.recall import recall
@@ -38,14 +38,16 @@ class Found:
 
 def asked(model: Model | None, plan: Plan) -> Asked:
     """``plan`` for ``model`` as a workspace keeps it."""
-    return replace(
-        _asked(model, plan.deployment, assumed=plan.assumes_context),
-        gpu=plan.device,
-        emptied=plan.emptied,
-        beside=tuple(
-            _asked(other.model, other.deployment, assumed=other.assumes_context)
-            for other in plan.beside
-        ),
+    return keepable(
+        replace(
+            _asked(model, plan.deployment, assumed=plan.assumes_context),
+            gpu=plan.device,
+            emptied=plan.emptied,
+            beside=tuple(
+                _asked(other.model, other.deployment, assumed=other.assumes_context)
+                for other in plan.beside
+            ),
+        )
     )
 
 

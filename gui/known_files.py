@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from engine.contract.workspace import MAX_FILE_BYTES, read_file
+from engine.contract.workspace import MAX_FILE_BYTES, read_file, refuse_huge
 from engine.errors import SourceError, WorkspaceError
 from engine.source import files
 from engine.words import tr
@@ -80,8 +80,10 @@ class KnownFiles:
 
         Raises:
             ChangedElsewhereError: that is what the file holds.
+            WorkspaceError: nobody could open so large a file again.
             OSError: it can't be written.
         """
+        refuse_huge(path.name, len(text))
         mine = _print(text.encode())
         if not over and fingerprint(path) != mine and self.is_changed(path):
             words = tr("{name} was changed by another program or window: nothing was written.")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from engine.contract.workspace import refuse_huge
 from engine.errors import PlimsollError
 from engine.words import tr
 from gui import asking, session_file
@@ -155,6 +156,7 @@ class Session(QObject):
 
 
 def _put(path: Path, text: str) -> None:
+    refuse_huge(path.name, len(text))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text)
 

@@ -31,7 +31,7 @@ from engine.units import UnitSystem, format_bytes
 from engine.words import tr
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 SCHEMA = "plimsoll.workspace/1"
@@ -95,6 +95,52 @@ def plain(workspace: Workspace) -> dict[str, object]:
         "unit": workspace.unit.value,
         "tab": workspace.tab or None,
     }
+
+
+def keepable(asked: Asked) -> Asked:
+    """``asked`` without what no file may say: a value far out of range, a name beyond all measure.
+
+    Nothing can be planned with such either; a file that held it could not be read again, with all
+    else that it holds.
+    """
+    return replace(
+        asked,
+        model=_keepable(asked.model),
+        deployment=_keepable_settings(asked.deployment),
+        gpu=asked.gpu if _is_kept(lambda: _text({"gpu": asked.gpu}, "gpu", "")) else None,
+        draft=cast("Named | Located | None", _keepable(asked.draft)),
+        beside=tuple(keepable(other) for other in asked.beside),
+    )
+
+
+def _keepable(origin: Origin | None) -> Origin | None:
+    if isinstance(origin, Measures):
+        origin = replace(origin, name=printable(origin.name, MAX_TEXT // 10))
+    is_kept = isinstance(origin, Pasted) or _is_kept(lambda: _read_origin(_origin(origin), ""))
+    return origin if is_kept else None
+
+
+def _keepable_settings(deployment: Deployment) -> Deployment:
+    default = Deployment(runtime=deployment.runtime)
+    for _ in fields(Deployment):
+        try:
+            _deployment(_stated(deployment))
+        except PlimsollError as error:
+            name = error.field.partition("[")[0]
+            if not hasattr(default, name):
+                break
+            deployment = deployment.with_(**{name: getattr(default, name)})
+        else:
+            return deployment
+    return default
+
+
+def _is_kept(read_again: Callable[[], object]) -> bool:
+    try:
+        read_again()
+    except PlimsollError:
+        return False
+    return True
 
 
 def read_file(path: Path) -> Workspace:
@@ -205,15 +251,23 @@ def _neighbour(asked: Asked) -> dict[str, object]:
 
 def _settings(asked: Asked) -> dict[str, object]:
     """The settings under their keys of a request; what is left to the runtime is left out."""
-    stated = {f.name: getattr(asked.deployment, f.name) for f in fields(Deployment)}
     match asked.draft:
         case None:
-            stated["draft_model"] = None
+            return _stated(asked.deployment)
         case Named():
-            stated["draft_model"] = asked.draft.text
+            draft = asked.draft.text
         case Located():
-            stated["draft_model"] = asked.draft.path
-    return {name: value for name, value in stated.items() if value is not None}
+            draft = asked.draft.path
+    return {**_stated(asked.deployment), "draft_model": draft}
+
+
+def _stated(deployment: Deployment) -> dict[str, object]:
+    stated = {f.name: getattr(deployment, f.name) for f in fields(Deployment)}
+    return {k: v for k, v in stated.items() if v is not None and k != "draft_model"}
+
+
+def _deployment(stated: Mapping[str, object]) -> Deployment:
+    return parse({"model": "-", **stated}).deployment
 
 
 def _origin(origin: Origin | None) -> dict[str, object] | None:
@@ -254,9 +308,9 @@ def _plans(value: object, where: str, most: int) -> list[Mapping[str, object]]:
 
 def _read_asked(kept: Mapping[str, object], where: str) -> Asked:
     _only(kept, set(_OF_A_PLAN), where)
-    machine = _object(kept.get("machine") or {}, f"{where}machine")
+    machine = _object(_given(kept, "machine", {}), f"{where}machine")
     _only(machine, {"gpu", "baseline"}, f"{where}machine.")
-    base = machine.get("baseline") or _BASELINES[0]
+    base = _given(machine, "baseline", _BASELINES[0])
     others = _plans(kept.get("with"), f"{where}with", MOST_BESIDE)
     return replace(
         _read_neighbour({key: kept.get(key) for key in _OF_A_NEIGHBOUR}, where),
@@ -274,10 +328,10 @@ def _read_neighbour(kept: Mapping[str, object], where: str) -> Asked:
         raise _wrong(f"{where}plan", tr("settings alone, without {key}").format(key=misplaced[0]))
     draft = stated.pop("draft_model", None)
     try:
-        deployment = parse({"model": "-", **stated}).deployment
+        deployment = _deployment(stated)
     except PlimsollError as error:
         raise WorkspaceError(error.message, field=f"{where}plan.{error.field}") from error
-    assumed = kept.get("context_assumed") or False
+    assumed = _given(kept, "context_assumed", False)  # noqa: FBT003 - what it is by default
     if not isinstance(assumed, bool):
         raise _wrong(f"{where}context_assumed", tr("true or false"))
     return Asked(
@@ -319,7 +373,9 @@ def _read_origin(value: object, where: str) -> Origin | None:
         return Pasted(text)
     if "path" in kept:
         _only(kept, {"path", "name"}, f"{where}.")
-        return Located(_needed(kept, "path", f"{where}."), _text(kept, "name", f"{where}."))
+        # A file may be called anything; whoever shows the name writes hidden characters out.
+        path = _needed(kept, "path", f"{where}.", is_path=True)
+        return Located(path, _text(kept, "name", f"{where}.", is_path=True))
     _only(kept, {"name", "revision", "file"}, f"{where}.")
     name = _needed(kept, "name", f"{where}.")
     revision = _text(kept, "revision", f"{where}.") or None
@@ -344,19 +400,28 @@ def _read_measures(kept: Mapping[str, object], where: str) -> Measures:
     return Measures(**found)
 
 
-def _needed(kept: Mapping[str, object], key: str, where: str) -> str:
-    text = _text(kept, key, where)
+def _given(kept: Mapping[str, object], key: str, default: object) -> object:
+    value = kept.get(key)
+    return default if value is None else value
+
+
+def _needed(kept: Mapping[str, object], key: str, where: str, *, is_path: bool = False) -> str:
+    text = _text(kept, key, where, is_path=is_path)
     if not text:
         raise _wrong(f"{where}{key}", tr("given: it says which model is meant"))
     return text
 
 
-def _text(kept: Mapping[str, object], key: str, where: str) -> str:
-    """The text under ``key``; empty where there is none."""
+def _text(kept: Mapping[str, object], key: str, where: str, *, is_path: bool = False) -> str:
+    """The text under ``key``; empty where there is none. One of a path may hold all but NUL."""
     value = kept.get(key)
     if value is None:
         return ""
-    if not isinstance(value, str) or len(value) > MAX_TEXT or printable(value, MAX_TEXT) != value:
+    if isinstance(value, str) and len(value) <= MAX_TEXT:
+        shown = value.replace("\0", "") if is_path else printable(value, MAX_TEXT)
+    else:
+        shown = None
+    if shown != value or not isinstance(value, str):
         wanted = tr("a text of at most {most} visible characters").format(most=MAX_TEXT)
         raise _wrong(f"{where}{key}", wanted)
     return value

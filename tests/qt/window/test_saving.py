@@ -272,3 +272,28 @@ def test_that_a_session_that_cannot_be_kept_is_one_sentence_said_once(start, qtb
     app.session._write()
     qtbot.waitUntil(lambda: not app.runner._live, timeout=20_000)
     assert not app.trouble.isVisible()
+
+
+def test_that_a_plan_beyond_all_measure_takes_nothing_else_of_the_session_along(start, qtbot):
+    first = start()
+    qtbot.waitUntil(lambda: first.model.state.fit is not None, timeout=20_000)
+    first.model.edit("concurrency", concurrency=9)
+    for _ in range(40):
+        first.window.commands["double"].trigger()
+    assert first.model.state.problem
+    first.window.close()
+    second = start()
+    qtbot.waitUntil(lambda: second.model.state.fit is not None, timeout=20_000)
+    assert second.model.state.plan.deployment.concurrency == 9
+    assert not second.trouble.isVisible()
+
+
+def test_that_a_workspace_too_large_to_be_opened_again_is_not_saved(
+    app, qtbot, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("engine.contract.workspace.MAX_FILE_BYTES", 100)
+    app.window.commands["save as"].trigger()
+    choose(app, tmp_path / "mine.plimsoll")
+    qtbot.waitUntil(app.trouble.isVisible, timeout=20_000)
+    assert "far more than any workspace" in app.trouble.line.text()
+    assert not (tmp_path / "mine.plimsoll").exists()

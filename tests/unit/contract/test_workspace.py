@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import fields
 
 import jsonschema
@@ -18,6 +19,7 @@ from engine.contract.workspace import (
     Asked,
     Workspace,
     as_request,
+    keepable,
     read,
     read_file,
     written,
@@ -166,6 +168,10 @@ HOSTILE = [
     (PLAIN | {"model": {"pasted": "//host/share"}}, "config.json", "model.pasted"),
     (PLAIN | {"model": {"path": "/a\0b"}}, "visible", "model.path"),
     (PLAIN | {"model": {"measures": {"parameters": -1}}}, "least 1", "model.measures.parameters"),
+    (PLAIN | {"machine": []}, "object", "machine"),
+    (PLAIN | {"machine": 0}, "object", "machine"),
+    (PLAIN | {"machine": {"baseline": ""}}, "now, empty", "machine.baseline"),
+    (PLAIN | {"context_assumed": 0}, "true or false", "context_assumed"),
     (PLAIN | {"context_assumed": 1}, "true or false", "context_assumed"),
     (PLAIN | {"with": [{"plan": {}}] * 6}, "at most 5", "with"),
     (PLAIN | {"with": [{"plan": {}, "machine": {}}]}, "with[0].machine", "with[0].machine"),
@@ -237,3 +243,44 @@ def test_that_a_workspace_is_a_request_of_the_same_plan():
             as_request(Asked(hidden, Deployment()))
         with pytest.raises(PlimsollError, match="another computer"):
             as_request(Asked(Named("gpt2"), Deployment(), draft=hidden))
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        (
+            Asked(Named("gpt2"), Deployment(max_model_len=2**40, concurrency=3)),
+            Asked(Named("gpt2"), Deployment(concurrency=3)),
+        ),
+        (
+            Asked(None, Deployment(tensor_parallel_size=0, gpu_memory_utilization=float("nan"))),
+            Asked(None, Deployment()),
+        ),
+        (
+            Asked(Measures(1, 2, 3, 4, name="a\u202eb"), Deployment(), "24 GB\n"),
+            Asked(Measures(1, 2, 3, 4, name="a\\u202eb"), Deployment()),
+        ),
+        (
+            Asked(Located("/m/" + "x" * 5000), Deployment(), draft=Named("../x")),
+            Asked(None, Deployment()),
+        ),
+        (
+            Asked(None, Deployment(), beside=(Asked(Named("gpt2"), Deployment(concurrency=-1)),)),
+            Asked(None, Deployment(), beside=(Asked(Named("gpt2"), Deployment()),)),
+        ),
+    ],
+)
+def test_that_what_no_file_may_say_is_left_out_and_the_rest_comes_back(asked, kept):
+    assert keepable(asked) == kept
+    assert read(written(Workspace(keepable(asked))).encode(), "a").plan == kept
+
+
+@given(ASKED)
+def test_that_what_a_file_may_say_is_kept_as_it_is(asked):
+    assert keepable(asked) == asked
+
+
+@pytest.mark.parametrize("name", ["a\u200eb.gguf", "two\nlines", os.fsdecode(b"caf\xe9")])
+def test_that_a_path_may_hold_whatever_a_file_may_be_called(name):
+    workspace = Workspace(Asked(Located(f"/models/{name}", name), Deployment()))
+    assert read(written(workspace).encode(), "a") == workspace
