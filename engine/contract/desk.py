@@ -26,6 +26,7 @@ from engine.runtimes import foreign, registry
 from engine.source import catalogue as catalogue_of_models
 from engine.source.derived import derived
 from engine.source.raw import RawModel
+from engine.source.recall import origin_of
 from engine.source.resolve import resolve
 from engine.text import printable
 from engine.units import GIB
@@ -150,7 +151,8 @@ class Desk:
     def _known(self, name: str) -> Model:
         known = self._models.get(name)
         if known is None:
-            known = self._models[name] = read(self._fetch(name))
+            raw = self._fetch(name)
+            known = self._models[name] = replace(read(raw), origin=origin_of(name, raw))
             if len(self._models) > _KEPT_MODELS:
                 self._models.popitem(last=False)
         else:

@@ -9,6 +9,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
+from engine.source.origin import Named
 from gui.diagnosing import is_log
 from tests.helpers import logs
 
@@ -123,6 +124,8 @@ def test_that_a_remedy_becomes_the_plan_on_the_runs_device(app, qtbot, log):
     state = app.model.state
     assert state.model.id == "meta-llama/Llama-3.1-8B-Instruct"
     assert state.plan.deployment == button.remedy.deployment
+    # The session finds it again.
+    assert app.workspaces.now().plan.model == Named("meta-llama/Llama-3.1-8B-Instruct")
     assert state.machine.slots[0].device.total_bytes == round(23.64 * 2**30)
     assert app.view.verdict.isVisible()
 
