@@ -24,9 +24,20 @@ def write_whole(path: Path, text: str) -> None:
     data = text.encode()
     is_open = file.open(QIODevice.OpenModeFlag.WriteOnly)
     if not (is_open and file.write(data) == len(data) and file.commit()):
-        words = file.errorString()
-        number = next((n for n in errno.errorcode if os.strerror(n) == words), 0)
-        raise OSError(number, words, str(path))
+        raise _trouble(path, file.errorString())
+
+
+def _trouble(path: Path, words: str) -> OSError:
+    """What Qt says in ``words``, as the system says it, so that it can be told in ours."""
+    if not path.parent.is_dir():
+        return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+    number = next((n for n in errno.errorcode if os.strerror(n) == words), 0)
+    if not number and path.exists():
+        try:
+            path.open("r+b").close()
+        except OSError as error:
+            return error
+    return OSError(number, words, str(path))
 
 
 def set_aside(path: Path) -> Path | None:
