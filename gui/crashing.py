@@ -29,6 +29,8 @@ class Crashing(QObject):
         self.notice.add_button(tr("Show file")).clicked.connect(self._on_show)
         self.notice.add_button(tr("Delete")).clicked.connect(self._on_delete)
         self.safe_notice = self._made(Notice("safe", "info", "accent"))
+        self._aside = self.safe_notice.add_button(tr("Set the last session aside"))
+        self._aside.clicked.connect(self._on_set_aside)
         self.has_rested = False
         """Whether the window stands, with all that was to lie on the desk worked out."""
         app.faults.happened.connect(app.crashes.note)
@@ -77,6 +79,7 @@ class Crashing(QObject):
         line = tr("Safe mode")
         if self._app.crashes.wants_safe_start:
             line = tr("Safe mode, since the last starts ended before the window was ready")
+        self._aside.setVisible(self._app.crashes.wants_safe_start)
         self.safe_notice.tell(
             line,
             tr(
@@ -85,6 +88,14 @@ class Crashing(QObject):
                 "close Plimsoll and start it again."
             ),
         )
+
+    def _on_set_aside(self) -> None:
+        """Let the next start be one without what may have ended the last."""
+        aside = self._app.session.set_aside()
+        self._aside.hide()
+        if aside is not None:
+            words = tr("The last session is kept as {path}, and the next start begins without it")
+            self._app.filing.tell(words.format(path=aside))
 
     def _on_look(self) -> None:
         app = self._app

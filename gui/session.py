@@ -94,6 +94,14 @@ class Session(QObject):
         self._place = session_file.take(self._folder, fresh=True)
         self._begin(restored=False)
 
+    def set_aside(self) -> Path | None:
+        """Let no start take the last session up. Returns where it is kept, if there was one."""
+        place = session_file.take(self._folder)
+        try:
+            return set_aside(place.path) if place.path.exists() else None
+        finally:
+            place.leave()
+
     def _begin(self, *, restored: bool) -> None:
         self._is_begun = True
         self.ready.emit(restored)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
+
+from PySide6.QtCore import QLockFile
 
 from engine.devices import corrected
 from engine.devices.corrected import Correction
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 1
 FILE_NAME: Final = "settings.json"
 _MOST_SHORTCUTS = 200
+_LOCK_WITHIN_MS = 1000
 _SIZE_LIMIT_BYTES = 256 * 1024
 _BLOB_LIMIT = 16_384
 _TEXT_LIMIT = 500
@@ -151,8 +154,19 @@ class SettingsStore:
     def save(self, settings: Settings) -> bool:
         """Replace the file as a whole. Returns whether that was possible.
 
-        What another window wrote since ``load`` stays, but for what was changed here too.
+        What another window wrote since ``load`` stays, but for what was changed here too; of two
+        that close at once, the second waits for the first.
         """
+        with suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+        lock = QLockFile(str(self._file.with_suffix(".lock")))
+        lock.tryLock(_LOCK_WITHIN_MS)
+        try:
+            return self._save(settings)
+        finally:
+            lock.unlock()
+
+    def _save(self, settings: Settings) -> bool:
         theirs = self._read()
         if theirs is None and self.set_aside() is None:
             return False
@@ -162,7 +176,6 @@ class SettingsStore:
         for item in fields(settings):
             values[item.name] = _plain(getattr(settings, item.name))
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
             write_whole(self._file, json.dumps(values, indent=1))
         except OSError:
             return False
@@ -201,7 +214,7 @@ def _settings(values: Mapping[str, object]) -> Settings:
     for name, offered in choices:
         if values.get(name) in offered:
             found[name] = values[name]
-    with contextlib.suppress(ValueError):
+    with suppress(ValueError):
         found["unit"] = UnitSystem(str(values.get("unit")))
     for name in _SWITCHES:
         if isinstance(values.get(name), bool):

@@ -191,6 +191,25 @@ def test_that_two_windows_lose_nothing_of_each_other(tmp_path):
     )  # fmt: skip
 
 
+ADD = """
+import pathlib, sys
+sys.path.insert(0, {root!r})
+from gui.kit.settings import SettingsStore
+store = SettingsStore(pathlib.Path({folder!r}))
+for number in range(20):
+    kept = store.load()
+    store.save(kept.with_(favourites=(*kept.favourites, f"{name}/{{number}}")))
+"""
+
+
+def test_that_windows_that_write_at_the_same_moment_lose_nothing_of_each_other(tmp_path):
+    codes = [ADD.format(root=str(ROOT), folder=str(tmp_path), name=name) for name in "abc"]
+    writers = [subprocess.Popen([sys.executable, "-c", code]) for code in codes]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    kept = SettingsStore(tmp_path).load().favourites
+    assert sorted(kept) == sorted(f"{name}/{number}" for name in "abc" for number in range(20))
+
+
 def test_that_what_was_put_back_to_its_default_is_put_back(tmp_path):
     SettingsStore(tmp_path).save(KEPT)
     store = SettingsStore(tmp_path)

@@ -285,3 +285,28 @@ def test_that_settings_that_cannot_be_read_stay_where_they_are_in_a_start_that_k
     app.window.close()
     assert [path.name for path in folder.iterdir()] == [FILE_NAME]
     assert (folder / FILE_NAME).read_text() == content
+
+
+def test_that_a_safe_start_after_crashes_can_set_the_last_session_aside(start, tmp_path):
+    folder = tmp_path / "settings"
+    folder.mkdir()
+    (folder / "session.json").write_text("what killed")
+    for name in ("a", "b"):
+        _session(tmp_path / "log", name, FATAL)
+    log = CrashLog(tmp_path / "log")
+    log.collect()
+    app = start(crashes=log)
+    assert app.is_safe
+    assert (folder / "session.json").exists()
+    _button(app.crashing.safe_notice, "Set the last session aside").click()
+    aside = folder / "session.unread.json"
+    assert aside.read_text() == "what killed"
+    assert not (folder / "session.json").exists()
+    assert str(aside) in app.note.line.text()
+    assert not _button(app.crashing.safe_notice, "Set the last session aside").isVisible()
+
+
+def test_that_a_safe_start_by_wish_offers_no_such_thing(start):
+    app = start(safe=True)
+    assert app.crashing.safe_notice.isVisible()
+    assert not _button(app.crashing.safe_notice, "Set the last session aside").isVisible()
