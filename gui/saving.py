@@ -59,6 +59,7 @@ class Saving(QObject):
     def ask(self, path: Path) -> None:
         """Ask what is to become of ``path``, which was changed elsewhere."""
         self._asked_about = path
+        self._app.note.dismiss()
         self.notice.tell(
             tr("{name} was changed by another program or window").format(name=path.name),
             tr("Nothing is written to it before you choose."),

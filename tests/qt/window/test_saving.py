@@ -148,6 +148,8 @@ def test_that_a_change_from_outside_is_asked_about_and_nothing_is_written_before
     assert app.saving.notice.line.text() == (
         "mine.plimsoll was changed by another program or window"
     )
+    # It was saved before, and that isn't the news any more.
+    assert not app.note.isVisible()
     assert read_file(path) == theirs
     assert app.window.isWindowModified()
     button(app, "Overwrite it").click()
