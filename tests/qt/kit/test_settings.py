@@ -191,23 +191,43 @@ def test_that_two_windows_lose_nothing_of_each_other(tmp_path):
     )  # fmt: skip
 
 
-ADD = """
+CLOSE = """
 import pathlib, sys
 sys.path.insert(0, {root!r})
 from gui.kit.settings import SettingsStore
 store = SettingsStore(pathlib.Path({folder!r}))
-for number in range(20):
+for number in range(4):
     kept = store.load()
+    print("open", flush=True)
+    sys.stdin.readline()
     store.save(kept.with_(favourites=(*kept.favourites, f"{name}/{{number}}")))
+    print("closed", flush=True)
+    sys.stdin.readline()
 """
 
 
-def test_that_windows_that_write_at_the_same_moment_lose_nothing_of_each_other(tmp_path):
-    codes = [ADD.format(root=str(ROOT), folder=str(tmp_path), name=name) for name in "abc"]
-    writers = [subprocess.Popen([sys.executable, "-c", code]) for code in codes]
-    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+def test_that_windows_that_close_at_the_same_moment_lose_nothing_of_each_other(tmp_path):
+    windows = [
+        subprocess.Popen(
+            [sys.executable, "-c", CLOSE.format(root=str(ROOT), folder=str(tmp_path), name=name)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for name in "abc"
+    ]  # fmt: skip
+
+    def all_say(word):
+        assert [window.stdout.readline() for window in windows] == [f"{word}\n"] * 3
+        for window in windows:
+            window.stdin.write("\n")
+            window.stdin.flush()
+
+    for _ in range(4):
+        all_say("open")
+        all_say("closed")
+    for window in windows:
+        window.communicate()
     kept = SettingsStore(tmp_path).load().favourites
-    assert sorted(kept) == sorted(f"{name}/{number}" for name in "abc" for number in range(20))
+    assert sorted(kept) == [f"{name}/{number}" for name in "abc" for number in range(4)]
 
 
 def test_that_what_was_put_back_to_its_default_is_put_back(tmp_path):
