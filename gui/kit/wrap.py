@@ -89,16 +89,27 @@ class WrapRow(QVBoxLayout):
         return self.heightForWidth(arg__1)
 
     def _height(self, row: list[QWidget], width: int) -> int:
-        shown = [one for one in row if not one.isHidden()]
-        wishes = [one.sizeHint().width() for one in shown]
-        spare = width - sum(wishes) - self._gap * max(0, len(shown) - 1)
         heights = [0]
-        for widget, wish in zip(shown, wishes, strict=True):
+        for widget, given in self._widths(row, width).items():
             height = max(widget.sizeHint().height(), widget.minimumHeight())
             if widget.hasHeightForWidth():
-                height = widget.heightForWidth(max(_least(widget), wish + min(spare, 0)))
+                height = max(widget.heightForWidth(given), widget.minimumHeight())
             heights.append(height)
         return max(heights)
+
+    def _widths(self, row: list[QWidget], width: int) -> dict[QWidget, int]:
+        """What each shown widget of ``row`` gets of ``width``, as Qt's box shares it out.
+
+        Those that stretch begin at their least and divide what the others leave.
+        """
+        stretches = {widget: stretch for widget, stretch, _ in self._items}
+        shown = [one for one in row if not one.isHidden()]
+        wishes = {one: _least(one) if stretches[one] else _wish(one) for one in shown}
+        spare = width - sum(wishes.values()) - self._gap * max(0, len(shown) - 1)
+        whole = sum(stretches[one] for one in shown)
+        if spare < 0 or not whole:
+            return {one: max(_least(one), wish + min(spare, 0)) for one, wish in wishes.items()}
+        return {one: wish + spare * stretches[one] // whole for one, wish in wishes.items()}
 
     def _share(self, width: int) -> list[list[QWidget]]:
         """The rows for ``width``; what is hidden stays with what stands before it."""
@@ -133,6 +144,10 @@ class WrapRow(QVBoxLayout):
 
 def _expands(widget: QWidget) -> bool:
     return bool(widget.sizePolicy().expandingDirections() & Qt.Orientation.Horizontal)
+
+
+def _wish(widget: QWidget) -> int:
+    return min(max(widget.sizeHint().width(), widget.minimumWidth()), widget.maximumWidth())
 
 
 def _least(widget: QWidget) -> int:

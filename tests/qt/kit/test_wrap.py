@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from gui.kit.wrap import WrapRow
 
@@ -67,3 +67,69 @@ def test_that_what_is_hidden_takes_no_room(row, qtbot):
 
 def test_that_no_more_is_asked_for_than_the_widest_wants(row):
     assert row.minimumSizeHint().width() == 300
+
+
+class Tiles(QWidget):
+    """Three squares of 100 that lie in as few rows as its width allows."""
+
+    def __init__(self):
+        super().__init__()
+        policy = self.sizePolicy()
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def sizeHint(self):
+        return QSize(100, 300)
+
+    def minimumSizeHint(self):
+        return QSize(100, 100)
+
+    def hasHeightForWidth(self):
+        return True
+
+    def heightForWidth(self, width):
+        return {1: 300, 2: 200}.get(width // 100, 100)
+
+
+@pytest.fixture
+def beside(qtbot):
+    """Tiles that stretch beside a block of 150 by 20, 10 apart."""
+    host = QWidget()
+    qtbot.addWidget(host)
+    layout = WrapRow(host)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.set_gap(10)
+    host.tiles = Tiles()
+    layout.add(host.tiles, 1)
+    layout.add(Block(150))
+    return host
+
+
+@pytest.mark.parametrize(
+    ("width", "height"),
+    # Of 260 the tiles get 260 - 150 - 10 = 100; of 360 they get 200, and of 460 300.
+    [(260, 300), (359, 300), (360, 200), (459, 200), (460, 100), (900, 100)],
+)
+def test_that_what_stretches_is_as_high_as_all_the_room_left_makes_it(beside, width, height):
+    assert beside.layout().heightForWidth(width) == height
+
+
+def test_that_the_height_is_that_of_the_width_it_is_given(beside, qtbot):
+    beside.show()
+    for width in (260, 359, 360, 900):
+        beside.resize(width, beside.layout().heightForWidth(width))
+        beside.layout().activate()
+        qtbot.waitUntil(lambda width=width: beside.tiles.width() == width - 160)
+        assert beside.tiles.height() == beside.tiles.heightForWidth(beside.tiles.width())
+
+
+def test_that_words_beside_a_button_take_no_line_more_than_they_need(qtbot):
+    host = QWidget()
+    qtbot.addWidget(host)
+    layout = WrapRow(host)
+    layout.setContentsMargins(0, 0, 0, 0)
+    words = QLabel("Whether memory that others hold now counts as taken, " * 4)
+    words.setWordWrap(True)
+    layout.add(words, 1)
+    layout.add(Block(150))
+    assert layout.heightForWidth(900) == max(20, words.heightForWidth(900 - 150 - 8))
