@@ -131,10 +131,14 @@ def _plan() -> Iterable[Field]:
     text = "context of one request, in tokens; -1: the longest that vLLM finds room for"
     span = (-1, _MOST_TOKENS)
     yield _integer(group, "max_model_len", text, span, ("--context", "-c"))
-    yield _integer(group, "concurrency", "requests at once, each of that context", requests)
+    yield _integer(
+        group, "concurrency", tr_later("requests at once, each of that context"), requests
+    )
     yield _integer(group, "live_tokens", tr_later("tokens held by all requests together"), tokens)
-    yield _integer(group, "tensor_parallel_size", "devices that share a layer", ranks, ("--tp",))
-    yield _integer(group, "pipeline_parallel_size", "groups of layers", ranks, ("--pp",))
+    yield _integer(
+        group, "tensor_parallel_size", tr_later("devices that share a layer"), ranks, ("--tp",)
+    )
+    yield _integer(group, "pipeline_parallel_size", tr_later("groups of layers"), ranks, ("--pp",))
     text = tr_later("layers of each group, such as 16,32 (VLLM_PP_LAYER_PARTITION)")
     yield Field("pp_layer_partition", Kind.INTEGERS, group, text, 0, 2**20)
     yield _integer(group, "data_parallel_size", tr_later("copies of the model"), ranks)

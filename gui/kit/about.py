@@ -6,10 +6,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
     QHBoxLayout,
     QLabel,
     QPlainTextEdit,
@@ -20,9 +17,12 @@ from PySide6.QtWidgets import (
 import resources
 from engine.words import tr
 from gui.kit.controls import label
+from gui.kit.dialogs import GrowingDialog, closing_row, leave_button
 from gui.kit.icons import app_icon
+from gui.kit.theme import text_scale
 
 _BUILT_ON = ("PySide6-Essentials", "numpy", "pydantic", "huggingface_hub", "nvidia-ml-py", "psutil")
+_WIDTH, _HEIGHT, _MARK = 520, 420, 48
 
 
 def own_version() -> str:
@@ -33,16 +33,15 @@ def own_version() -> str:
         return "0.1.0"
 
 
-class AboutDialog(QDialog):
+class AboutDialog(GrowingDialog):
     """Opened with ``open()``; never blocks the window."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__(parent, _WIDTH, _HEIGHT)
         self.setObjectName("about")
         self.setWindowTitle(tr("About Plimsoll"))
-        self.setMinimumSize(520, 420)
         mark = QLabel()
-        mark.setPixmap(app_icon().pixmap(QSize(48, 48)))
+        mark.setPixmap(app_icon().pixmap(QSize(_MARK, _MARK) * text_scale()))
         words = QVBoxLayout()
         words.setSpacing(2)
         words.addWidget(label(f"Plimsoll {own_version()}", "title"))
@@ -67,15 +66,10 @@ class AboutDialog(QDialog):
         text = QPlainTextEdit(_versions_and_licences())
         text.setReadOnly(True)
         text.setAccessibleName(tr("Versions and licences"))
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.button(QDialogButtonBox.StandardButton.Close).setIcon(QIcon())
-        buttons.rejected.connect(self.reject)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(24, 24, 24, 16)
-        column.setSpacing(16)
+        column = QVBoxLayout()
         column.addLayout(head)
         column.addWidget(text, 1)
-        column.addWidget(buttons)
+        self.lay_out(column, closing_row(leave_button(self, tr("Close"))))
 
 
 def _versions_and_licences() -> str:

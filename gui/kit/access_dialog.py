@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
-    QDialog,
-    QHBoxLayout,
     QLineEdit,
     QPushButton,
     QVBoxLayout,
@@ -19,7 +17,7 @@ from PySide6.QtWidgets import (
 from engine.source.access import Access, Origin
 from engine.words import tr, tr_later
 from gui.kit.controls import label, running_text, set_role
-from gui.kit.dialogs import closing_row, leave_button, primary_button
+from gui.kit.dialogs import GrowingDialog, closing_row, leave_button, primary_button
 from gui.kit.latest import LatestOnly
 from gui.kit.messages import sentence
 from gui.kit.progress import ProgressLine
@@ -42,6 +40,8 @@ _KEPT = {
     Origin.LOGIN: tr_later("The token of your login with the Hub’s own tools is used."),
 }
 
+_WIDTH = 520
+
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
@@ -50,7 +50,7 @@ class _Tried:
     reads_only: bool = True
 
 
-class AccessDialog(QDialog):
+class AccessDialog(GrowingDialog):
     """Opened with ``open()``; every question to keyring or Hub is asked by a worker."""
 
     granted = Signal()
@@ -58,10 +58,9 @@ class AccessDialog(QDialog):
 
     def __init__(self, hub: HubClient, runner: TaskRunner, page: str, parent: QWidget) -> None:
         """``page`` is the address of the gated model's terms, if there is one."""
-        super().__init__(parent)
+        super().__init__(parent, _WIDTH)
         self.setObjectName("access dialog")
         self.setWindowTitle(tr("Access to the Hub"))
-        self.setMinimumWidth(520)
         self._hub = hub
         self._page = page
         self._asked = LatestOnly(runner, self)
@@ -89,19 +88,15 @@ class AccessDialog(QDialog):
         host = self._hub.endpoint.partition("://")[2]
         purpose = running_text("small")
         purpose.setText(tr(_PURPOSE).format(host=host))
-        steps = QHBoxLayout()
-        steps.setSpacing(8)
+        links = [self._link(tr("Make a token"), f"{self._hub.endpoint}/settings/tokens")]
         if self._page:
-            steps.addWidget(self._link(tr("Open terms"), self._page))
-        steps.addWidget(self._link(tr("Make a token"), f"{self._hub.endpoint}/settings/tokens"))
-        steps.addStretch(1)
+            links.insert(0, self._link(tr("Open terms"), self._page))
+        steps = closing_row(first=tuple(links))
         leave = leave_button(self, tr("Close"))
         self.forget.setAutoDefault(False)
         buttons = closing_row(leave, self.keep, first=(self.forget,))
         self.status.setMinimumHeight(2 * self.status.fontMetrics().lineSpacing())
-        column = QVBoxLayout(self)
-        column.setContentsMargins(24, 20, 24, 16)
-        column.setSpacing(12)
+        column = QVBoxLayout()
         column.addWidget(label(tr("Access to the Hub"), "title"))
         column.addWidget(purpose)
         column.addLayout(steps)
@@ -110,7 +105,7 @@ class AccessDialog(QDialog):
         column.addWidget(self._progress)
         column.addWidget(self.status)
         column.addStretch(1)
-        column.addLayout(buttons)
+        self.lay_out(column, buttons)
 
     def _link(self, text: str, address: str) -> QPushButton:
         button = QPushButton(text)

@@ -50,6 +50,7 @@ Index = QModelIndex | QPersistentModelIndex
 _ACTION_ROLE = Qt.ItemDataRole.UserRole + 1
 _KEYS_ROLE = Qt.ItemDataRole.UserRole + 2
 _WIDTH, _ROWS, _PAD = 520, 12, 12
+_BELOW_TOP = 72
 _STEPS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
@@ -142,7 +143,7 @@ class CommandPalette(QDialog):
         field_row.addWidget(self.field)
         column.addLayout(field_row)
         column.addWidget(self.list)
-        self.setFixedWidth(_WIDTH)
+        self.setFixedWidth(min(theme.grown(_WIDTH), parent.width() - 2 * _PAD))
         self._row_height = theme.size("row.table") + 6
         self._edge = theme.color("line.control")
         self.field.textChanged.connect(self._on_typed)
@@ -178,14 +179,15 @@ class CommandPalette(QDialog):
         window = self._window
         corner = window.mapToGlobal(window.rect().topLeft())
         self.adjustSize()
-        self.move(corner.x() + (window.width() - self.width()) // 2, corner.y() + 72)
+        self.move(corner.x() + (window.width() - self.width()) // 2, corner.y() + _BELOW_TOP)
         super().open()
         self.field.setFocus()
 
     def _on_typed(self, text: str) -> None:
         self._found.look_for(text)
         self.list.setCurrentIndex(self._found.index(0, 0))
-        rows = min(max(self._found.rowCount(), 1), _ROWS)
+        room = (self._window.height() - _BELOW_TOP) // self._row_height - 2
+        rows = min(max(self._found.rowCount(), 1), _ROWS, max(room, 1))
         self.list.setFixedHeight(rows * self._row_height)
         self.adjustSize()
 

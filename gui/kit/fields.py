@@ -191,6 +191,9 @@ class NumberField(QAbstractSpinBox):
     @override
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            # Under a style sheet its editor may keep the font that it was made with.
+            self.lineEdit().setFont(self.font())
         self._place_editor()
 
     def _place_editor(self) -> None:

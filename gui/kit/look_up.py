@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QDialog,
     QLineEdit,
     QTextBrowser,
     QVBoxLayout,
@@ -16,7 +15,7 @@ from PySide6.QtWidgets import (
 
 from engine.words import tr
 from gui.kit.controls import label
-from gui.kit.dialogs import closing_row, leave_button
+from gui.kit.dialogs import GrowingDialog, closing_row, leave_button
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from gui.kit.theme import Theme
 
 _WIDTH, _HEIGHT = 640, 620
-_TITLE_BAR = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +35,17 @@ class Chapter:
     rows: tuple[tuple[str, str], ...]
 
 
-class LookUp(QDialog):
+class LookUp(GrowingDialog):
     """Opened with ``open()``; read with the eye, the keyboard or a screen reader."""
 
     def __init__(
         self, title: str, chapters: Sequence[Chapter], theme: Theme, parent: QWidget
     ) -> None:
-        super().__init__(parent)
+        super().__init__(parent, _WIDTH, _HEIGHT)
         self.setObjectName("look up")
         self.setWindowTitle(title)
         self._chapters = tuple(chapters)
         self._theme = theme
-        room = parent.window().size() - QSize(_TITLE_BAR, _TITLE_BAR)
-        self.resize((QSize(_WIDTH, _HEIGHT) * theme.text_scale).boundedTo(room))
         self.field = QLineEdit()
         self.field.setObjectName("look for")
         self.field.setPlaceholderText(tr("Find"))
@@ -63,13 +59,11 @@ class LookUp(QDialog):
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
-        column = QVBoxLayout(self)
-        column.setContentsMargins(24, 20, 24, 16)
-        column.setSpacing(12)
+        column = QVBoxLayout()
         column.addWidget(label(title, "title"))
         column.addWidget(self.field)
         column.addWidget(self.text, 1)
-        column.addLayout(closing_row(leave_button(self, tr("Close"))))
+        self.lay_out(column, closing_row(leave_button(self, tr("Close"))))
         self.field.textChanged.connect(self._show)
         self._show("")
 

@@ -13,11 +13,24 @@ from engine.words import tr
 from gui.kit.controls import label
 from gui.kit.icons import icon, pixmap
 from gui.kit.messages import details, sentence
+from gui.kit.wrap import WrapRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gui.kit.theme import Theme
+
+
+_LEAST_LETTERS = 36
+
+
+class _Words(QWidget):
+    """What a notice says: room for so many letters, or its buttons go below it."""
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        width = _LEAST_LETTERS * self.fontMetrics().averageCharWidth()
+        return QSize(width, super().minimumSizeHint().height())
 
 
 class Notice(QWidget):
@@ -36,7 +49,9 @@ class Notice(QWidget):
         self.line.setWordWrap(True)
         self.second = label("", "small", "second line")
         self.second.setWordWrap(True)
-        words = QVBoxLayout()
+        said = _Words()
+        words = QVBoxLayout(said)
+        words.setContentsMargins(0, 0, 0, 0)
         words.setSpacing(1)
         words.addWidget(self.line)
         words.addWidget(self.second)
@@ -45,18 +60,26 @@ class Notice(QWidget):
         self._cross.setAccessibleName(tr("Close this notice"))
         self._cross.setToolTip(tr("Close"))
         self._cross.clicked.connect(self.dismiss)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(16, 9, 12, 9)
-        self._row.setSpacing(12)
-        self._row.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignVCenter)
-        self._row.addLayout(words, 1)
-        self._row.addWidget(self._cross)
+        self._row = WrapRow()
+        self._row.set_gap(12)
+        self._row.add(said, 1)
+        self._buttons = WrapRow()
+        line = QHBoxLayout(self)
+        line.setContentsMargins(16, 9, 12, 9)
+        line.setSpacing(12)
+        line.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignVCenter)
+        line.addLayout(self._row, 1)
+        line.addWidget(self._cross)
         self.hide()
 
     def add_button(self, text: str) -> QPushButton:
-        """A push button before the cross."""
+        """A push button before the cross; below the words where these would become a pillar."""
         button = QPushButton(text)
-        self._row.insertWidget(self._row.count() - 1, button)
+        if not self._buttons.count():
+            held = QWidget()
+            held.setLayout(self._buttons)
+            self._row.add(held, 0, Qt.AlignmentFlag.AlignVCenter)
+        self._buttons.add(button)
         return button
 
     def tell(self, line: str, second: str = "") -> None:

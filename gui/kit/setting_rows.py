@@ -32,22 +32,11 @@ class SettingRows(QWidget):
             words: one line that says what it changes; may be empty.
             control: what changes it.
         """
-        name = label(title, "strong")
-        name.setBuddy(control)
-        name.setWordWrap(True)
         control.setAccessibleName(title)
-        said = _Said()
-        column = QVBoxLayout(said)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(1)
-        column.addWidget(name)
-        if words:
-            column.addWidget(_words(words))
-            column.addStretch(1)
-            control.setAccessibleDescription(words)
+        control.setAccessibleDescription(words)
         row = WrapRow()
         row.set_gap(24)
-        row.add(said, 1)
+        row.add(Said(title, words, control), 1)
         row.add(control, 0, Qt.AlignmentFlag.AlignTop)
         self._rows.addLayout(row)
 
@@ -66,8 +55,21 @@ class SettingRows(QWidget):
         self._rows.addWidget(widget)
 
 
-class _Said(QWidget):
+class Said(QWidget):
     """What a setting is; where it would become a pillar, the control goes below it."""
+
+    def __init__(self, title: str, words: str, control: QWidget) -> None:
+        super().__init__()
+        name = label(title, "strong")
+        name.setBuddy(control)
+        name.setWordWrap(True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(1)
+        column.addWidget(name)
+        if words:
+            column.addWidget(_words(words))
+            column.addStretch(1)
 
     @override
     def minimumSizeHint(self) -> QSize:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QListWidget,
@@ -22,34 +23,34 @@ from typing_extensions import override
 
 from engine.words import tr
 from gui.kit.controls import Ground, Hairline, label
-from gui.kit.dialogs import closing_row, leave_button
-from gui.kit.focus import Dialog
+from gui.kit.dialogs import GrowingDialog, closing_row, leave_button
 from gui.kit.icons import icon
 
 if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
+
     from gui.kit.theme import Theme
 
 _PICTURE = 18
 _ROW_PADDING = 8
-_LIST_PADDING = 58
+_LIST_PADDING, _GAP = 40, 18
 """What a row needs beside its icon and its title."""
 _WIDTH, _HEIGHT = 760, 560
-_TITLE_BAR = 40
 
 
-class SettingsDialog(Dialog):
+class SettingsDialog(GrowingDialog):
     """Opened with ``open_page`` or ``open()``; keeps its pages between two openings."""
 
     opening = Signal()
     """It is about to be shown: time for a page to show what holds now."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._window = parent
+        super().__init__(parent, _WIDTH, _HEIGHT)
         self.setObjectName("settings dialog")
         self.setWindowTitle(tr("Settings"))
         self._theme = theme
         self._pictures: list[str] = []
+        self._list_width = 0
         self.list = QListWidget()
         self.list.setObjectName("pages")
         self.list.setAccessibleName(tr("Pages"))
@@ -79,7 +80,9 @@ class SettingsDialog(Dialog):
             widget: the page; it scrolls where it is higher than the dialog.
         """
         self._pictures.append(picture)
-        self.list.addItem(QListWidgetItem(title))
+        item = QListWidgetItem(title)
+        item.setToolTip(title)
+        self.list.addItem(item)
         self.stack.addWidget(_rolled(title, widget))
         if self.list.count() == 1:
             self.list.setCurrentRow(0)
@@ -100,19 +103,25 @@ class SettingsDialog(Dialog):
             item = self.list.item(row)
             item.setIcon(icon(picture, theme.color("text.secondary"), picture_size))
             item.setSizeHint(QSize(0, theme.size("control") + _ROW_PADDING))
-        metrics = self.list.fontMetrics()
+        metrics = QFontMetrics(theme.font("body"))
         titles = (self.list.item(row).text() for row in range(self.list.count()))
         widest = max((metrics.horizontalAdvance(title) for title in titles), default=0)
-        self.list.setFixedWidth(widest + picture_size + _LIST_PADDING)
+        self._list_width = widest + picture_size + _LIST_PADDING + theme.grown(_GAP)
+        self._share_width()
+
+    def _share_width(self) -> None:
+        """Titles are whole, but most of the dialog is the page's."""
+        self.list.setFixedWidth(min(self._list_width, self.width() * 3 // 8))
+
+    @override
+    def resizeEvent(self, arg__1: QResizeEvent) -> None:
+        super().resizeEvent(arg__1)
+        self._share_width()
 
     @override
     def open(self) -> None:
         if not self.isVisible():
             self.opening.emit()
-            # A low window's dialog has room for its title bar, and its button stays on the screen.
-            room = self._window.size() - QSize(_TITLE_BAR, _TITLE_BAR)
-            wanted = QSize(_WIDTH, _HEIGHT) * max(1.0, self._theme.text_scale)
-            self.resize(wanted.boundedTo(room))
         super().open()
         self.list.setFocus()
 

@@ -141,6 +141,14 @@ def tokens() -> dict[str, Any]:
     return json.loads(resources.path("styles", "tokens.json").read_text(encoding="utf-8"))
 
 
+def text_scale() -> float:
+    """How much larger than usual the text is now, for what is made or painted without a theme."""
+    plain: float = tokens()["font"]["size"]["body"]
+    pixels = QGuiApplication.font().pixelSize()
+    # A font that is measured in points is none of ours.
+    return pixels / plain if pixels > 0 else 1.0
+
+
 @cache
 def load_theme(
     scheme: str,

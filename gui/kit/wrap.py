@@ -15,7 +15,10 @@ _BETWEEN_ROWS = 8
 
 
 class WrapRow(QVBoxLayout):
-    """Widgets side by side; those whose least width has no room begin a further row."""
+    """Widgets side by side; those whose least width has no room begin a further row.
+
+    Beside what stretches, and so gives way, the others have the width they want or go below it.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         if parent is None:
@@ -116,13 +119,18 @@ class WrapRow(QVBoxLayout):
         rows: list[list[QWidget]] = [[]]
         left = width
         for widget, _, _ in self._items:
-            wants = 0 if widget.isHidden() else _least(widget)
+            wants = 0 if widget.isHidden() else self._wanted(widget, width)
             if wants > left and any(not one.isHidden() for one in rows[-1]):
                 rows.append([])
                 left = width
             rows[-1].append(widget)
             left -= 0 if widget.isHidden() else wants + self._gap
         return [row for row in rows if any(not one.isHidden() for one in row)] or rows
+
+    def _wanted(self, widget: QWidget, width: int) -> int:
+        stretches = {one: stretch for one, stretch, _ in self._items}
+        gives_way = stretches[widget] or not any(stretches.values())
+        return _least(widget) if gives_way else max(_least(widget), min(_wish(widget), width))
 
     def _fill(self, rows: list[list[QWidget]]) -> None:
         self._shared = rows

@@ -1,4 +1,4 @@
-"""Every setting of a runtime beyond the plan's strip: what it is, how it is read. No Qt."""
+"""Every setting of a runtime, also beyond the strip: what it is, how it is read. No Qt."""
 
 from __future__ import annotations
 
@@ -13,27 +13,18 @@ from engine.units import parse_bytes, parse_tokens
 from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
-    from engine.architecture.model import Model
     from engine.deployment.spec import Deployment
 
 _ON_THE_STRIP = frozenset(
     {
         "runtime", "runtime_version", "weight_format", "kv_cache_dtype", "max_model_len",
-        "concurrency", "tensor_parallel_size", "pipeline_parallel_size",
     }
 )  # fmt: skip
+ON_BOTH = frozenset({"concurrency", "tensor_parallel_size", "pipeline_parallel_size"})
+"""Here too, with the sliders that the strip has room for only where it is wide."""
 _DEFAULT = "default"
 _ON, _OFF = "on", "off"
 _WORDS = {_DEFAULT: tr_later("default"), _ON: tr_later("on"), _OFF: tr_later("off")}
-
-
-@dataclass(frozen=True, slots=True)
-class Slider:
-    """A range that can be dragged through."""
-
-    least: float
-    most: float
-    step: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +34,6 @@ class Setting:
     field: Field
     choices: tuple[str, ...] = ()
     """Words to choose among, the default first; empty where a text is typed."""
-    slider: Slider | None = None
 
     @property
     def name(self) -> str:
@@ -51,12 +41,11 @@ class Setting:
         return self.field.name
 
 
-def settings_of(runtime: str, model: Model | None) -> tuple[Setting, ...]:
-    """The settings that ``runtime`` has and the strip does not show, in the order of the table."""
-    own = foreign.settings_of(runtime)
-    layers = len(model.spec.layers) if model is not None else 0
+def settings_of(runtime: str) -> tuple[Setting, ...]:
+    """The settings that ``runtime`` has, in the order of the table."""
+    own = ON_BOTH | foreign.settings_of(runtime)
     return tuple(
-        Setting(field, _choices(field), _slider(field, layers))
+        Setting(field, _choices(field))
         for field in FIELDS
         if field.name in own
         and field.name not in _ON_THE_STRIP
@@ -76,14 +65,6 @@ def _choices(field: Field) -> tuple[str, ...]:
     if field.kind is Kind.BOOLEAN:
         return (_DEFAULT, _ON, _OFF)
     return (_DEFAULT, _ON, _OFF, "auto") if field.kind is Kind.SWITCH else ()
-
-
-def _slider(field: Field, layers: int) -> Slider | None:
-    if field.name in ("gpu_memory_utilization", "mem_fraction_static"):
-        return Slider(0.05, 1.0, 0.01)
-    if field.name == "n_gpu_layers" and layers:
-        return Slider(0, layers + 1, 1)
-    return Slider(0, layers, 1) if field.name == "n_cpu_moe" and layers else None
 
 
 def read(setting: Setting, text: str, plain: Deployment) -> object:

@@ -4,45 +4,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QGridLayout,
     QHBoxLayout,
     QLineEdit,
     QPushButton,
     QScrollArea,
-    QSizePolicy,
-    QSlider,
     QVBoxLayout,
     QWidget,
 )
+from typing_extensions import override
 
 from engine.deployment.spec import Deployment
 from engine.errors import UsageError
 from engine.runtimes import registry
 from engine.words import tr
 from gui.kit.controls import Choice, Ground, label, running_text
-from gui.kit.focus import Dialog
+from gui.kit.dialogs import GrowingDialog, closing_row, leave_button
+from gui.kit.setting_rows import Said
+from gui.kit.stop_slider import StopSlider
+from gui.kit.theme import text_scale
+from gui.kit.wrap import WrapRow
 from gui.sizing import all_settings
+from gui.sizing.plan_stops import PARTS, stops_of
 
 if TYPE_CHECKING:
-    from gui.sizing.all_settings import Setting, Slider
+    from gui.sizing.all_settings import Setting
     from gui.sizing.view_model import SizingViewModel, State
 
 _PLAIN = Deployment()
 _WIDTH, _HEIGHT = 560, 620
-_TITLE_BAR = 40
 _FIELD = 132
+_GAP = 12
 
 
-class AllSettingsDialog(Dialog):
+class AllSettingsDialog(GrowingDialog):
     """Stays open beside the window; shows the runtime's own value where none is chosen."""
 
     def __init__(self, model: SizingViewModel, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__(parent, _WIDTH, _HEIGHT)
         self.setObjectName("all settings")
-        # A low window's dialog has room for its title bar, and its buttons stay on the screen.
-        self.resize(_WIDTH, min(_HEIGHT, parent.window().height() - _TITLE_BAR))
         self._model = model
         self._shown: tuple[str, tuple[Setting, ...]] = ("", ())
         self.rows: dict[str, SettingRow] = {}
@@ -52,61 +53,63 @@ class AllSettingsDialog(Dialog):
         self.reset = QPushButton(tr("Back to defaults"))
         self.reset.setAutoDefault(False)
         self.reset.clicked.connect(self._on_reset)
-        leave = QPushButton(tr("Close"))
-        leave.setDefault(True)
-        leave.clicked.connect(self.reject)
         self._roll = QScrollArea()
         self._roll.setFrameShape(QScrollArea.Shape.NoFrame)
         self._roll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._roll.setWidgetResizable(True)
         self._roll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(8)
-        buttons.addWidget(self.reset)
-        buttons.addStretch(1)
-        buttons.addWidget(leave)
+        leave = leave_button(self, tr("Close"))
+        leave.setDefault(True)
         column = QVBoxLayout(self)
         column.setContentsMargins(24, 20, 16, 16)
         column.setSpacing(12)
         column.addWidget(self._title)
         column.addWidget(self._roll, 1)
         column.addWidget(self.words)
-        column.addLayout(buttons)
+        column.addLayout(closing_row(leave, first=(self.reset,)))
         model.changed.connect(self.show_state)
         self.show_state(model.state)
 
     def show_state(self, state: State) -> None:
-        """Show the plan in force; other rows where the runtime or the model is another."""
+        """Show the plan in force; other rows where the runtime is another."""
         runtime = state.plan.deployment.runtime
-        wanted = (runtime, all_settings.settings_of(runtime, state.model))
+        wanted = (runtime, all_settings.settings_of(runtime))
         if wanted != self._shown:
             self._shown = wanted
             self._fill(runtime, wanted[1])
         settled = state.sizing.budget.deployment if state.sizing else state.plan.deployment
         for row in self.rows.values():
             name = row.setting.name
-            row.show_value(getattr(state.plan.deployment, name), getattr(settled, name))
+            stops = stops_of(name, state.plan, state.model, state.machine)
+            row.show_value(getattr(state.plan.deployment, name), getattr(settled, name), stops)
 
     def _fill(self, runtime: str, settings: tuple[Setting, ...]) -> None:
         name = registry.get(runtime).label
         self.setWindowTitle(tr("All settings of {name}").format(name=name))
         self._title.setText(tr("All settings of {name}").format(name=name))
         body = Ground(window=True)
-        grid = QGridLayout(body)
-        grid.setContentsMargins(0, 0, 12, 0)
-        grid.setHorizontalSpacing(12)
-        grid.setVerticalSpacing(10)
-        grid.setColumnStretch(0, 1)
+        column = QVBoxLayout(body)
+        column.setContentsMargins(0, 0, 12, 0)
+        column.setSpacing(10)
         self.rows = {}
-        for place, setting in enumerate(settings):
+        for setting in settings:
             row = SettingRow(setting, self)
             self.rows[setting.name] = row
-            grid.addLayout(row.words, place, 0)
-            grid.addWidget(row.slider or QWidget(), place, 1)
-            grid.addWidget(row.control, place, 2, Qt.AlignmentFlag.AlignTop)
-        grid.setRowStretch(len(settings), 1)
+            row.fit()
+            column.addLayout(row.line)
+        column.addStretch(1)
         self._roll.setWidget(body)
         self.words.clear()
+
+    @override
+    def take_room(self) -> None:
+        for row in self.rows.values():
+            row.fit()
+        super().take_room()
+
+    def hold(self, held: bool) -> None:  # noqa: FBT001 - a signal's argument
+        """While a slider is held, all its moves are one step of undo."""
+        self._model.hold(held=held)
 
     def take(self, setting: Setting, text: str) -> None:
         """Put what was typed or chosen into the plan, or say why it can't be."""
@@ -119,32 +122,32 @@ class AllSettingsDialog(Dialog):
         self._model.edit(setting.name, **{setting.name: value})
 
     def _on_reset(self) -> None:
-        names = (setting.name for setting in self._shown[1])
-        self._model.edit("all settings", **{name: getattr(_PLAIN, name) for name in names})
+        own = {setting.name for setting in self._shown[1]} - all_settings.ON_BOTH
+        self._model.edit("all settings", **{name: getattr(_PLAIN, name) for name in own})
 
 
 class SettingRow:
-    """One setting: its name over its help, a field, and where there is a range a slider."""
+    """One setting: its name over its help, a slider where it has stops, and a field."""
 
     def __init__(self, setting: Setting, owner: AllSettingsDialog) -> None:
         self.setting = setting
         self._owner = owner
-        name = label(setting.name, "strong")
-        name.setWordWrap(True)
-        text = label(tr(setting.field.help), "small")
-        text.setWordWrap(True)
-        text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.words = QVBoxLayout()
-        self.words.setSpacing(0)
-        self.words.addWidget(name)
-        self.words.addWidget(text)
+        words = tr(setting.field.help)
         self.control = self._choice() if setting.choices else self._field()
-        self.control.setFixedWidth(_FIELD)
         self.control.setAccessibleName(setting.name)
-        self.control.setAccessibleDescription(tr(setting.field.help))
-        self.control.setToolTip(tr(setting.field.help))
-        name.setBuddy(self.control)
-        self.slider = self._made_slider(setting.slider) if setting.slider else None
+        self.control.setAccessibleDescription(words)
+        self.control.setToolTip(words)
+        self.slider = self._made_slider()
+        pair = QWidget()
+        row = QHBoxLayout(pair)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(_GAP)
+        row.addWidget(self.slider)
+        row.addWidget(self.control)
+        self.line = WrapRow()
+        self.line.set_gap(_GAP)
+        self.line.add(Said(setting.name, words, self.control), 1)
+        self.line.add(pair, 0, Qt.AlignmentFlag.AlignTop)
 
     def _choice(self) -> Choice:
         made = Choice(self.setting.name)
@@ -157,16 +160,22 @@ class SettingRow:
         made.editingFinished.connect(self._on_typed)
         return made
 
-    def _made_slider(self, span: Slider) -> QSlider:
-        made = QSlider(Qt.Orientation.Horizontal)
+    def _made_slider(self) -> StopSlider:
+        made = StopSlider((0,))
         made.setObjectName(f"{self.setting.name} slider")
         made.setAccessibleName(self.setting.name)
-        made.setRange(0, round((span.most - span.least) / span.step))
-        made.setFixedWidth(_FIELD)
-        made.valueChanged.connect(self._on_slid)
+        made.setPageStep(PARTS)
+        made.hide()
+        made.moved_to.connect(self._on_slid)
+        made.held.connect(self._owner.hold)
         return made
 
-    def show_value(self, chosen: object, settled: object) -> None:
+    def fit(self) -> None:
+        """Take the widths that belong to the size of the text."""
+        for part in (self.control, self.slider):
+            part.setFixedWidth(round(_FIELD * text_scale()))
+
+    def show_value(self, chosen: object, settled: object, stops: tuple[float, ...]) -> None:
         """Show what the user chose, and as the default what the runtime takes."""
         text = all_settings.shown(self.setting, chosen, getattr(_PLAIN, self.setting.name))
         own = all_settings.shown(self.setting, settled, None)
@@ -179,11 +188,12 @@ class SettingRow:
         elif not self.control.isModified():
             self.control.setText(text)
             self.control.setPlaceholderText(tr("default") if settled is None else own)
-        span = self.setting.slider
-        if self.slider is not None and span is not None and isinstance(settled, int | float):
-            with QSignalBlocker(self.slider):
-                value = span.most if settled < 0 else settled
-                self.slider.setValue(round((value - span.least) / span.step))
+        self.slider.setVisible(bool(stops))
+        if stops:
+            self.slider.set_stops(stops)
+            is_number = isinstance(settled, int | float)
+            # Below nothing are words: all layers, the whole prompt. Unstated is no limit.
+            self.slider.set_number(settled if is_number and settled >= 0 else stops[-1])
 
     def _on_picked(self, word: str) -> None:
         self._owner.take(self.setting, word)
@@ -194,8 +204,7 @@ class SettingRow:
             field.setModified(False)
             self._owner.take(self.setting, field.text())
 
-    def _on_slid(self, place: int) -> None:
-        span = self.setting.slider
-        if span is not None:
-            value = span.least + place * span.step
-            self._owner.take(self.setting, f"{value:.2f}" if span.step < 1 else f"{value:.0f}")
+    def _on_slid(self, number: float) -> None:
+        self._owner.take(
+            self.setting, f"{number:.2f}" if isinstance(number, float) else f"{number}"
+        )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QDialog,
     QFormLayout,
     QLineEdit,
     QVBoxLayout,
@@ -19,7 +18,7 @@ from engine.units import parse_parameters, parse_tokens
 from engine.words import tr, tr_later
 from gui.kit import format as fmt
 from gui.kit.controls import label, running_text, set_role
-from gui.kit.dialogs import closing_row, leave_button, primary_button
+from gui.kit.dialogs import GrowingDialog, closing_row, leave_button, primary_button
 from gui.kit.fields import parse_count
 
 if TYPE_CHECKING:
@@ -40,19 +39,19 @@ _FIELDS: tuple[tuple[str, str, str, Callable[[str], int], bool], ...] = (
 )
 """Key, label, example, how it is read, whether it has to be known."""
 _MOST = 10**15
+_WIDTH = 520
 
 
-class ByHandDialog(QDialog):
+class ByHandDialog(GrowingDialog):
     """Opened with ``open()``; tells the measures once they make a model."""
 
     entered = Signal(object)
     """The ``Measures``."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__(parent, _WIDTH)
         self.setObjectName("by hand")
         self.setWindowTitle(tr("Enter a model by hand"))
-        self.setMinimumWidth(520)
         self.name = QLineEdit()
         self.name.setObjectName("name")
         self.name.setPlaceholderText(tr("entered by hand"))
@@ -71,6 +70,7 @@ class ByHandDialog(QDialog):
         purpose = label(tr(_PURPOSE), "small")
         purpose.setWordWrap(True)
         form = QFormLayout()
+        form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
         form.setVerticalSpacing(8)
         form.setHorizontalSpacing(16)
         form.addRow(tr("&Name"), self.name)
@@ -81,15 +81,13 @@ class ByHandDialog(QDialog):
             form.addRow(tr(text), field)
         leave = leave_button(self, tr("Cancel"))
         self.words.setMinimumHeight(3 * self.words.fontMetrics().lineSpacing())
-        column = QVBoxLayout(self)
-        column.setContentsMargins(24, 20, 24, 16)
-        column.setSpacing(12)
+        column = QVBoxLayout()
         column.addWidget(label(tr("Enter a model by hand"), "title"))
         column.addWidget(purpose)
         column.addLayout(form)
         column.addWidget(self.words)
         column.addStretch(1)
-        column.addLayout(closing_row(leave, self.confirm))
+        self.lay_out(column, closing_row(leave, self.confirm))
 
     def _on_typed(self) -> None:
         self._known = None

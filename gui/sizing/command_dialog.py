@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import (
-    QDialog,
     QPlainTextEdit,
     QVBoxLayout,
     QWidget,
@@ -19,7 +18,7 @@ from engine.text import printable
 from engine.words import tr, tr_count
 from gui.kit import format as fmt
 from gui.kit.controls import label, running_text, set_role
-from gui.kit.dialogs import closing_row, leave_button, primary_button
+from gui.kit.dialogs import GrowingDialog, closing_row, leave_button, primary_button
 from gui.kit.messages import sentence
 
 if TYPE_CHECKING:
@@ -28,10 +27,11 @@ if TYPE_CHECKING:
 
 _EXAMPLE = "vllm serve Qwen/Qwen3-8B --max-model-len 32768"
 _MOST_NAMED = 6
+_WIDTH = 620
 _MODEL_FIELDS = ("runtime", "runtime_version", "max_model_len", "concurrency")
 
 
-class CommandDialog(QDialog):
+class CommandDialog(GrowingDialog):
     """Opened with ``open()``; tells the plan once the command is understood."""
 
     understood = Signal(object)
@@ -39,10 +39,9 @@ class CommandDialog(QDialog):
 
     def __init__(self, theme: Theme, model: str, parent: QWidget) -> None:
         """``model`` is the one in the window, for a command that names none."""
-        super().__init__(parent)
+        super().__init__(parent, _WIDTH)
         self.setObjectName("command")
         self.setWindowTitle(tr("Plan from a command"))
-        self.setMinimumWidth(620)
         self._model = model
         self._found: Understood | None = None
         self.text = QPlainTextEdit()
@@ -75,16 +74,14 @@ class CommandDialog(QDialog):
         for words, lines in ((self.meaning, 1), (self.rest, 3)):
             words.setMinimumHeight(lines * words.fontMetrics().lineSpacing())
         leave = leave_button(self, tr("Cancel"))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(24, 20, 24, 16)
-        column.setSpacing(12)
+        column = QVBoxLayout()
         column.addWidget(label(tr("Plan from a command"), "title"))
         column.addWidget(purpose)
         column.addWidget(self.text, 1)
         column.addWidget(self.meaning)
         column.addWidget(self.rest)
         self.rest.setAlignment(Qt.AlignmentFlag.AlignTop)
-        column.addLayout(closing_row(leave, self.confirm))
+        self.lay_out(column, closing_row(leave, self.confirm))
 
     @Slot()
     def _on_typed(self) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QCompleter,
-    QDialog,
     QFrame,
     QGridLayout,
     QLineEdit,
@@ -26,7 +24,7 @@ from engine.units import parse_bytes
 from engine.words import tr
 from gui.kit import format as fmt
 from gui.kit.controls import label, running_text, set_role
-from gui.kit.dialogs import closing_row, leave_button, primary_button
+from gui.kit.dialogs import GrowingDialog, closing_row, leave_button, primary_button
 from gui.kit.fields import NumberField, NumberKind
 from gui.sizing.found import doubt, found
 
@@ -36,12 +34,13 @@ if TYPE_CHECKING:
     from engine.devices.device import Machine, Slot
     from engine.units import UnitSystem
 
+_WIDTH, _HEIGHT = 720, 520
 _NAME, _TOTAL, _LINE, _COUNT, _REMOVE = range(5)
 _BARE_BELOW = 1_000_000
 """A number below this without a unit is meant in the unit of the window."""
 
 
-class HardwareDialog(QDialog):
+class HardwareDialog(GrowingDialog):
     """Opened with ``open()``; tells the corrections once they make a machine."""
 
     confirmed = Signal(object)
@@ -54,11 +53,9 @@ class HardwareDialog(QDialog):
         unit: UnitSystem,
         parent: QWidget,
     ) -> None:
-        super().__init__(parent)
+        super().__init__(parent, _WIDTH, _HEIGHT)
         self.setObjectName("hardware")
         self.setWindowTitle(tr("Hardware of this computer"))
-        self.setMinimumSize(680, 380)
-        self.resize(720, 520)
         self._detected = detected
         self._unit = unit
         self._known: tuple[Correction, ...] | None = None
@@ -93,17 +90,15 @@ class HardwareDialog(QDialog):
                 "shown as before."
             )
         )
-        self._leave = leave_button(self, tr("Cancel"))
-        buttons = closing_row(self._leave, self.confirm, first=(self.add, self.back))
+        leave = leave_button(self, tr("Cancel"))
+        buttons = closing_row(leave, self.confirm, first=(self.add, self.back))
         self.words.setMinimumHeight(3 * self.words.fontMetrics().lineSpacing())
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(24, 20, 24, 16)
-        whole.setSpacing(12)
+        whole = QVBoxLayout()
         whole.addWidget(label(tr("Hardware of this computer"), "title"))
         whole.addWidget(purpose)
         whole.addWidget(self._made_table(), 1)
         whole.addWidget(self.words)
-        whole.addLayout(buttons)
+        self.lay_out(whole, buttons)
 
     def _made_table(self) -> QScrollArea:
         """The rows' place, under their headings."""
@@ -139,10 +134,6 @@ class HardwareDialog(QDialog):
         row.changed.connect(self._on_typed)
         row.remove.clicked.connect(lambda: self._on_remove(row))
         self.rows.append(row)
-        in_order = [field for r in self.rows for field in r.fields]
-        in_order += [self.add, self.back, self._leave, self.confirm]
-        for before, after in pairwise(in_order):
-            QWidget.setTabOrder(before, after)
         return row
 
     def _on_add(self) -> None:

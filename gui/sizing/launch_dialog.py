@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QGuiApplication, QSyntaxHighlighter, QTextCharFormat
 from PySide6.QtWidgets import (
-    QDialog,
     QPlainTextEdit,
     QTabBar,
     QVBoxLayout,
@@ -20,7 +19,7 @@ from engine.launch.launch import TITLES, Kind
 from engine.launch.write import launch
 from engine.words import tr
 from gui.kit.controls import label, running_text
-from gui.kit.dialogs import closing_row, leave_button, primary_button
+from gui.kit.dialogs import GrowingDialog, closing_row, leave_button, primary_button
 from gui.kit.messages import sentence
 from gui.sizing import present
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from gui.sizing.view_model import State
 
 _WIDTH, _HEIGHT = 760, 560
-_TITLE_BAR = 40
 _MARGIN = 12
 
 
@@ -52,17 +50,16 @@ class _Remarks(QSyntaxHighlighter):
             self.setFormat(0, len(text), self._quiet)
 
 
-class LaunchDialog(QDialog):
+class LaunchDialog(GrowingDialog):
     """Stays open beside the window."""
 
     copied = Signal(str)
     """The title of the form that lies on the clipboard now."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__(parent, _WIDTH, _HEIGHT)
         self.setObjectName("launch")
         self.setWindowTitle(tr("Launch command"))
-        self.resize(_WIDTH, min(_HEIGHT, parent.window().height() - _TITLE_BAR))
         self._forms: tuple[Form, ...] = ()
         self._wanted = Kind.COMMAND
         """The form that was picked; it is shown again where the next plan has it too."""
@@ -90,15 +87,12 @@ class LaunchDialog(QDialog):
 
     def _build(self) -> None:
         leave = leave_button(self, tr("Close"))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(24, 20, 24, 16)
-        column.setSpacing(8)
+        column = QVBoxLayout()
         column.addWidget(self._title)
         column.addWidget(self.words)
         column.addWidget(self.tabs)
         column.addWidget(self.text, 1)
-        column.addSpacing(4)
-        column.addLayout(closing_row(leave, self.copy))
+        self.lay_out(column, closing_row(leave, self.copy))
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours and fonts of ``theme``."""

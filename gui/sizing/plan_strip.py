@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
@@ -21,13 +22,14 @@ from gui.kit import terms
 from gui.kit.controls import Choice, ElidedLabel, Ground
 from gui.kit.fields import TOKENS, NumberField, NumberKind
 from gui.kit.format import TIMES
-from gui.kit.log_slider import LogSlider
+from gui.kit.stop_slider import StopSlider
 from gui.kit.wrap import WrapRow
 from gui.sizing import plan as plans
 from gui.sizing import present
 from gui.sizing.context_chip import ContextChip
 from gui.sizing.device_box import DeviceBox
 from gui.sizing.model_button import ModelButton
+from gui.sizing.plan_stops import CONTEXT_PARTS, PARTS, context_stops, stops_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,9 +40,6 @@ if TYPE_CHECKING:
     from gui.kit.theme import Theme
     from gui.sizing.view_model import SizingViewModel, State
 
-_SLIDER_LOW = 512
-_SLIDER_HIGH = 2**20
-"""End of the slider where the model states no limit of its own."""
 _COMBO_FRAME = 40
 """Frame, gaps and arrow of a combo box."""
 _WIDE = 1100
@@ -49,6 +48,12 @@ _GAP = 12
 _TIGHT_GAP = 8
 _NARROW = 950
 """Below this width of the strip the gaps shrink."""
+_SLIDERS, _SLIDERS_SIMPLE, _ALL_SLIDERS = 1250, 900, 1500
+"""From these widths the requests have a slider too, and the parallel sizes."""
+_SLIDER = 88
+_PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size")
+_SLID = {"concurrency": "concurrency", "tensor_parallel_size": "tp", "pipeline_parallel_size": "pp"}
+"""Settings with a slider, and what their edits are called for undo."""
 
 _TERMS = {
     "runtime": "Runtime",
@@ -79,13 +84,16 @@ class PlanStrip(Ground):
         self.runtime = Choice("runtime")
         self.weights = Choice("weights")
         self.kv = Choice("kv cache")
-        self.slider = LogSlider(_SLIDER_LOW, _SLIDER_HIGH)
+        self.slider = StopSlider(context_stops(None, None))
+        self.slider.setPageStep(CONTEXT_PARTS)
         self.context = NumberField(TOKENS)
         self.context.setObjectName("context")
         self.context.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
         self.slider.setObjectName("context slider")
         self.assumed = ContextChip(model)
         self.at_once = _count_field(tr_later("At once"), 100_000, "at once")
+        self.sliders = {name: _slider(f"{word} slider") for name, word in _SLID.items()}
+        """Of the numbers that have one where there is room, by their settings."""
         self.tp = _count_field(tr_later("Tensor parallel"), 1024, "tensor parallel")
         self.pp = _count_field(tr_later("Pipeline parallel"), 1024, "pipeline parallel")
         self._samples = {
@@ -116,20 +124,17 @@ class PlanStrip(Ground):
         row.addSpacing(4 - row.spacing())
         row.addWidget(self.assumed)
         self._add(tr("Context, tokens per request"), pair, self.context)
-        self._add(tr("At once"), self.at_once)
-        pair = QWidget()
-        row = QHBoxLayout(pair)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
-        row.addWidget(self.tp)
+        self._add(tr("At once"), _in_a_row(self.sliders["concurrency"], self.at_once), self.at_once)
         times = QLabel(TIMES)
         times.setProperty("role", "secondary")
-        row.addWidget(times)
-        row.addWidget(self.pp)
+        tensor, pipeline = (self.sliders[name] for name in _PARALLEL)
+        pair = _in_a_row(tensor, self.tp, times, self.pp, pipeline)
         self._parallel = pair
         self._add(f"TP {TIMES} PP", pair, self.tp)
         self._add(tr("Device"), self.device)
         self.slider.setAccessibleName(tr("Context, tokens per request"))
+        tensor.setAccessibleName(tr("Tensor parallel size"))
+        pipeline.setAccessibleName(tr("Pipeline parallel size"))
         self.pp.setAccessibleName(tr("Pipeline parallel size"))
         self.tp.setAccessibleName(tr("Tensor parallel size"))
         self.set_simple(simple=False)
@@ -156,6 +161,10 @@ class PlanStrip(Ground):
         self.weights.picked.connect(self._on_weights)
         self.kv.picked.connect(self._on_kv)
         self.slider.moved_to.connect(self._on_context)
+        for name, slider in self.sliders.items():
+            slider.moved_to.connect(partial(self._on_slid, name))
+        for slider in (self.slider, *self.sliders.values()):
+            slider.held.connect(self._on_held)
         self.context.committed.connect(self._on_context)
         self.assumed.typing_wanted.connect(self.ask_context)
         self.at_once.committed.connect(self._on_at_once)
@@ -181,6 +190,7 @@ class PlanStrip(Ground):
             caption = plain if simple else full
             self._captions[control.objectName()].set_text(caption, _explained(control))
             control.setAccessibleName(caption)
+        self.sliders["concurrency"].setAccessibleName(self.at_once.accessibleName())
         if self._theme is not None:
             self.set_theme(self._theme)
 
@@ -225,6 +235,12 @@ class PlanStrip(Ground):
         self.device.set_widths(*self._widths("RTX 409", device, icon=26))
         self.slider.want_width(150 if is_wide else 76)
         self.assumed.set_bare(bare=not is_wide)
+        room = _SLIDERS_SIMPLE if self._is_simple else _SLIDERS
+        self.sliders["concurrency"].setVisible(self.width() >= self._grown(room))
+        for name in _PARALLEL:
+            slider = self.sliders[name]
+            is_roomy = self.width() >= self._grown(_ALL_SLIDERS)
+            slider.setVisible(is_roomy and len(slider.stops) > 1)
 
     def _grown(self, pixels: int) -> int:
         return self._theme.grown(pixels) if self._theme else pixels
@@ -252,17 +268,19 @@ class PlanStrip(Ground):
             )
         longest = state.model.spec.max_position_embeddings if state.model else None
         context = state.context
-        self.slider.set_limits(
-            min(_SLIDER_LOW, longest or _SLIDER_LOW), max(longest or _SLIDER_HIGH, context or 1)
-        )
+        self.slider.set_stops(context_stops(longest, context))
         if context:
             self.slider.set_number(context)
             self.context.set_value(context)
         self.assumed.show_state(state)
         self.at_once.set_value(deployment.concurrency)
+        for name, slider in self.sliders.items():
+            slider.set_stops(stops_of(name, state.plan, state.model, state.machine) or (1,))
+            slider.set_number(getattr(deployment, name))
         self.tp.set_value(deployment.tensor_parallel_size)
         self.pp.set_value(deployment.pipeline_parallel_size)
         self._fit_fields()
+        self._want_widths()
         self.device.show_choice(state.plan.device, present.where(state))
         for control in (self.weights, self.kv):
             control.setEnabled(state.model is not None)
@@ -287,6 +305,12 @@ class PlanStrip(Ground):
     def _on_context(self, tokens: int) -> None:
         self._model.edit("context", max_model_len=tokens)
 
+    def _on_slid(self, name: str, count: int) -> None:
+        self._model.edit(_SLID[name], **{name: count})
+
+    def _on_held(self, held: bool) -> None:  # noqa: FBT001 - a signal's argument
+        self._model.hold(held=held)
+
     def _on_at_once(self, count: int) -> None:
         self._model.edit("concurrency", concurrency=count)
 
@@ -301,6 +325,24 @@ def _explained(control: QWidget) -> str:
     """What the term over ``control`` means, in one line."""
     term = _TERMS.get(control.objectName())
     return tr(terms.PLAN[term]) if term else ""
+
+
+def _slider(name: str) -> StopSlider:
+    made = StopSlider((1,))
+    made.setObjectName(name)
+    made.setPageStep(PARTS)
+    made.want_width(_SLIDER)
+    return made
+
+
+def _in_a_row(*parts: QWidget) -> QWidget:
+    made = QWidget()
+    row = QHBoxLayout(made)
+    row.setContentsMargins(0, 0, 0, 0)
+    row.setSpacing(4)
+    for part in parts:
+        row.addWidget(part)
+    return made
 
 
 def _count_field(name: str, maximum: int, object_name: str) -> NumberField:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import (
-    QDialog,
     QFileDialog,
     QHBoxLayout,
     QPushButton,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from engine.words import tr, tr_later
 from gui.kit.controls import ElidedLabel, label, running_text
+from gui.kit.dialogs import GrowingDialog, closing_row
 from gui.kit.progress import ProgressLine
 from gui.kit.verdict_parts import VerdictMark
 from gui.sizing.verify_table import VerifyTable
@@ -27,21 +27,19 @@ if TYPE_CHECKING:
     from gui.sizing.verify_words import Shown
 
 _WIDTH = 640
-_FRAME = 48
-"""What the frame of a window takes of the screen's height."""
 _PURPOSE = tr_later(
     "The model is built without weights, on PyTorch’s meta device and in a process of its own, "
     "and its parameters are counted. Nothing is downloaded, and no code of the repository is run."
 )
 
 
-class VerifyDialog(QDialog):
+class VerifyDialog(GrowingDialog):
     """Opened with ``open()``; never blocks the window."""
 
     python_chosen = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__(parent, _WIDTH)
         self.setObjectName("verify dialog")
         self.setWindowTitle(tr("Verify the parameters"))
         self._theme = theme
@@ -87,25 +85,17 @@ class VerifyDialog(QDialog):
         counts.setSpacing(0)
         counts.addWidget(self._progress)
         counts.addWidget(self.table, 1)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(8)
-        buttons.addWidget(self.choose)
-        buttons.addStretch(1)
-        buttons.addWidget(self.copy)
-        buttons.addWidget(self.end)
         for button in (self.choose, self.copy):
             button.setAutoDefault(False)
         self.end.setDefault(True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(24, 20, 24, 16)
-        column.setSpacing(12)
+        column = QVBoxLayout()
         column.addWidget(self._title)
         column.addWidget(purpose)
         column.addWidget(self._state)
         column.addLayout(counts)
         column.addWidget(self.doubts)
         column.addStretch(1)
-        column.addLayout(buttons)
+        self.lay_out(column, closing_row(self.copy, self.end, first=(self.choose,)))
         self.end.setFocus()
 
     def set_theme(self, theme: Theme) -> None:
@@ -135,16 +125,7 @@ class VerifyDialog(QDialog):
         self.copy.setText(shown.copy_label)
         self.end.setText(tr("Cancel") if shown.is_busy else tr("Close"))
         self.setAccessibleDescription(f"{shown.headline} {shown.detail}")
-        self._make_room()
-
-    def _make_room(self) -> None:
-        """Grow to what the words and rows take, as far as the screen goes; never shrink."""
-        layout = cast("QVBoxLayout", self.layout())
-        layout.activate()
-        width = max(self.width(), _WIDTH)
-        most = self.screen().availableGeometry().height() - _FRAME
-        height = max(self.height(), min(layout.totalHeightForWidth(width), most))
-        self.resize(width, height)
+        self.take_room()
 
     def _on_choose(self) -> None:
         dialog = QFileDialog(self, tr("Choose a Python"))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gui.sizing.verify_words import Row
 
 _GAP = 8
+_WIDTH = 560
 _LAST = len(HEADINGS) - 1
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -114,8 +115,14 @@ class VerifyTable(QTableWidget):
 
     @override
     def sizeHint(self) -> QSize:
-        return QSize(560, self._height(self.rowCount()))
+        return QSize(max(_WIDTH, self._least_width()), self._height(self.rowCount()))
+
+    def _least_width(self) -> int:
+        """No class is cut, and no number."""
+        head = self.horizontalHeader()
+        first = self.sizeHintForColumn(0) + EDGE + _GAP
+        return first + sum(head.sectionSize(place) for place in range(1, len(HEADINGS)))
 
     @override
     def minimumSizeHint(self) -> QSize:
-        return QSize(480, self._height(min(_LEAST_ROWS, self.rowCount())))
+        return QSize(self._least_width(), self._height(min(_LEAST_ROWS, self.rowCount())))

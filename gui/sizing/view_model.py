@@ -121,6 +121,7 @@ class SizingViewModel(QObject):
         self.undo_stack = QUndoStack(self)
         self.undo_stack.setUndoLimit(200)
         self._is_own_plan = True
+        self._held_at: int | None = None
         self._clock = QElapsedTimer()
         self._clock.start()
         self._inverse = LatestOnly(runner, self)
@@ -192,6 +193,10 @@ class SizingViewModel(QObject):
         plan = self.state.plan
         self._push(plan.deploying(plan.deployment.with_(**settings)), field)
 
+    def hold(self, *, held: bool) -> None:
+        """While a slider is held, its edits are one step of undo, however long that takes."""
+        self._held_at = self._clock.elapsed() if held else None
+
     def assume_context(self) -> None:
         """Go back to the context that the plan would begin with."""
         self._push(assuming_context(self.state.plan, self.state.model), "context")
@@ -249,9 +254,8 @@ class SizingViewModel(QObject):
         if plan != self.state.plan:
             self._is_own_plan = False
             before, after = Planned(self.state.plan), Planned(plan)
-            self.undo_stack.push(
-                EditPlan(self.restore, before, after, field, self._clock.elapsed())
-            )
+            now = self._clock.elapsed() if self._held_at is None else self._held_at
+            self.undo_stack.push(EditPlan(self.restore, before, after, field, now))
 
     def restore(self, planned: Planned) -> None:
         """Put a plan in force, for its model if it names one; for undo and redo."""

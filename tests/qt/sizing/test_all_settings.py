@@ -24,19 +24,19 @@ def dialog(qtbot, loaded):
     parent.close()
 
 
-def _setting(runtime, name, model=None):
-    return next(s for s in all_settings.settings_of(runtime, model) if s.name == name)
+def _setting(runtime, name):
+    return next(s for s in all_settings.settings_of(runtime) if s.name == name)
 
 
 @pytest.mark.parametrize("runtime", list(registry.RUNTIMES))
 def test_that_every_runtime_has_settings_of_its_own(runtime):
-    names = {setting.name for setting in all_settings.settings_of(runtime, None)}
+    names = {setting.name for setting in all_settings.settings_of(runtime)}
     assert names
-    assert not names & {"max_model_len", "concurrency", "gpu", "model"}
+    assert not names & {"max_model_len", "gpu", "model"}
 
 
 def test_that_a_runtime_offers_no_foreign_ones():
-    ollama = {setting.name for setting in all_settings.settings_of("ollama", None)}
+    ollama = {setting.name for setting in all_settings.settings_of("ollama")}
     assert {"n_gpu_layers", "gpu_overhead_bytes"} <= ollama
     assert "gpu_memory_utilization" not in ollama
 
@@ -123,6 +123,65 @@ def test_that_its_buttons_stay_in_sight_of_a_low_window(qtbot, loaded):
     parent = QWidget()
     qtbot.addWidget(parent)
     parent.resize(960, 600)
-    assert AllSettingsDialog(loaded, parent).height() < 600
+    made = AllSettingsDialog(loaded, parent)
+    made.open()
+    assert made.height() == 560
+    made.close()
     parent.resize(1440, 900)
-    assert AllSettingsDialog(loaded, parent).height() == 620
+    made.open()
+    assert made.height() == 620
+    made.close()
+
+
+def test_that_users_and_batches_have_sliders_of_round_numbers(dialog, loaded, qtbot):
+    users = dialog.rows["concurrency"].slider
+    assert users.stops[:10] == (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
+    users.set_number(8)
+    qtbot.keyClick(users, Qt.Key.Key_PageUp)
+    assert loaded.state.plan.deployment.concurrency == 16
+    assert dialog.rows["concurrency"].control.text() == "16"
+    tokens = dialog.rows["max_num_batched_tokens"].slider
+    # It stands at vLLM 0.19's own 2,048; a quarter of that is the step to the next stop.
+    qtbot.keyClick(tokens, Qt.Key.Key_Right)
+    assert loaded.state.plan.deployment.max_num_batched_tokens == 2560
+    assert not dialog.rows["kv_pool_bytes"].slider.isVisible()
+
+
+def test_that_parallel_sizes_stop_where_model_and_machine_allow_it(dialog, loaded):
+    tensor, pipeline = (
+        dialog.rows[f"{kind}_parallel_size"].slider for kind in ("tensor", "pipeline")
+    )
+    assert (tensor.stops, tensor.isEnabled()) == ((1,), False)
+    # Llama 3.1 8B has 32 heads, 8 KV heads, 32 layers and a width of 14,336 = 2^11 * 7: 16 and
+    # 32 divide them too, the KV heads being copied.
+    loaded.choose_device("8 x RTX 4090")
+    assert tensor.stops == (1, 2, 4, 8)
+    assert pipeline.stops == tuple(range(1, 9))
+    loaded.edit("pp", pipeline_parallel_size=2)
+    assert tensor.stops == (1, 2, 4)
+    loaded.edit("pp", pipeline_parallel_size=1)
+    loaded.choose_device("RTX 4090")
+    assert tensor.stops == (1, 2, 4, 8, 16, 32)
+    tensor.setValue(2)
+    assert loaded.state.plan.deployment.tensor_parallel_size == 4
+
+
+def test_that_a_drag_is_one_step_of_undo_however_long_it_rests(dialog, loaded, monkeypatch):
+    slider = dialog.rows["gpu_memory_utilization"].slider
+    before, steps = loaded.state.plan, loaded.undo_stack.index()
+    now = iter(range(0, 10**6, 5000))
+    monkeypatch.setattr(loaded, "_clock", type("Clock", (), {"elapsed": lambda _: next(now)})())
+    slider.setSliderDown(True)
+    for place in (80, 70, 60):
+        slider.setSliderPosition(place)
+    slider.setSliderDown(False)
+    assert loaded.state.plan.deployment.gpu_memory_utilization == pytest.approx(0.65)
+    assert loaded.undo_stack.index() == steps + 1
+    loaded.undo_stack.undo()
+    assert loaded.state.plan == before
+
+
+def test_that_the_defaults_leave_the_plan_on_the_strip_alone(dialog, loaded, qtbot):
+    loaded.edit("concurrency", concurrency=12)
+    qtbot.mouseClick(dialog.reset, Qt.MouseButton.LeftButton)
+    assert loaded.state.plan.deployment.concurrency == 12

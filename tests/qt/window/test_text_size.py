@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
-from PySide6.QtWidgets import QPushButton, QScrollArea, QWidget
+from functools import partial
 
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractSpinBox,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QPushButton,
+    QScrollArea,
+    QTableWidget,
+    QWidget,
+)
+
+from gui.kit.controls import ElidedLabel
+from tests.helpers import accessible as walk
+from tests.qt.window.places import PLACES, close
+
+_ROW_PADDING = 24
 SIZES = [(1440, 900), (1280, 800), (960, 600)]
 
 
@@ -87,3 +106,60 @@ def test_that_every_page_of_the_settings_fits_across_at_three_times(sized, qtbot
         area = dialog.stack.currentWidget()
         qtbot.waitUntil(area.isVisible)
         assert area.widget().minimumSizeHint().width() <= area.viewport().width(), page
+
+
+def test_that_what_is_typed_in_is_as_large_as_the_rest(sized):
+    strip = sized(1440, 900, 200).view.strip
+    sizes = {f.lineEdit().font().pixelSize() for f in strip.findChildren(QAbstractSpinBox)}
+    # Plain text is 13 px.
+    assert sizes == {26}
+
+
+DIALOGS = (
+    "all settings", "launch command", "command", "by hand", "hardware", "verify", "access",
+    "about", "keys", "terms", "commands", "settings, General", "settings, Appearance",
+    "settings, Shortcuts", "settings, Network", "settings, Network activity",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [(1920, 1080), (1280, 800), (960, 600)])
+def test_that_no_dialog_cuts_its_words_or_leaves_its_window_at_twice_the_size(sized, qtbot, size):
+    app = sized(*size, 200)
+    for place in DIALOGS:
+        dialog = PLACES[place](app, qtbot)
+        assert dialog.width() <= size[0], place
+        assert dialog.height() <= size[1], place
+        qtbot.waitUntil(partial(_check_whole, place, dialog))
+        close(app)
+
+
+def _check_whole(place: str, root: QWidget) -> None:
+    cut = [walk.told(part) for part in walk.shown(root) if not _has_room(part)]
+    assert not cut, place
+
+
+def _has_room(part: QWidget) -> bool:
+    """Whether what it says is whole."""
+    measure = part.fontMetrics().horizontalAdvance
+    has_room = True
+    if isinstance(part, ElidedLabel):
+        has_room = part.text() == part.full_text
+    elif isinstance(part, QLabel) and part.text():
+        wraps = part.wordWrap()
+        wanted = part.heightForWidth(part.width()) if wraps else part.sizeHint().width()
+        has_room = wanted <= (part.height() if wraps else part.width())
+    elif isinstance(part, QComboBox):
+        has_room = part.width() >= measure(part.currentText()) + part.fontMetrics().height()
+    elif isinstance(part, QLineEdit):
+        has_room = part.contentsRect().width() >= measure(part.text() or part.placeholderText())
+    elif isinstance(part, QAbstractButton) and part.text():
+        has_room = part.width() >= part.minimumSizeHint().width()
+    elif isinstance(part, QListWidget):
+        widest = max(measure(part.item(row).text()) for row in range(part.count()))
+        has_room = part.viewport().width() >= widest + part.iconSize().width() + _ROW_PADDING
+    elif isinstance(part, QTableWidget):
+        has_room = part.columnWidth(0) >= part.sizeHintForColumn(0)
+    elif isinstance(part, QScrollArea):
+        is_caught = part.horizontalScrollBarPolicy() == Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        has_room = not is_caught or part.widget().width() <= part.viewport().width()
+    return has_room
