@@ -110,16 +110,15 @@ class RowDelegate(QStyledItemDelegate):
         painter.setFont(font)
         painter.setPen(self._theme.color("text.primary"))
         line = QRect(place.left(), self._line_top(place), place.width(), self._line_height("body"))
-        room = place.width() - (_STAR + _GAP if starred else 0)
+        star = self._theme.grown(_STAR)
+        room = place.width() - (star + _GAP if starred else 0)
         shown = metrics.elidedText(row.name, Qt.TextElideMode.ElideMiddle, room)
         painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, shown)
         if starred:
             left = place.left() + metrics.horizontalAdvance(shown) + _GAP // 2
-            spot = QPoint(left, line.center().y() - _STAR // 2)
+            spot = QPoint(left, line.center().y() - star // 2)
             ink = self._theme.color("text.tertiary")
-            painter.drawPixmap(
-                spot, pixmap("star", ink, _STAR, painter.device().devicePixelRatio())
-            )
+            painter.drawPixmap(spot, pixmap("star", ink, star, painter.device().devicePixelRatio()))
 
     def _facts(
         self, painter: QPainter, place: QRect, row: Row, color: str, unit: UnitSystem
@@ -142,13 +141,13 @@ class RowDelegate(QStyledItemDelegate):
 
     def _marks(self, painter: QPainter, line: QRect, row: Row) -> QRect:
         """Draw where the row is, at the right end of ``line``; what is left of it."""
-        ink = self._theme.color("text.tertiary")
+        ink, size = self._theme.color("text.tertiary"), self._theme.grown(_MARK)
         for where, picture in PLACE_MARKS.items():
             if where in row.places and not row.is_file:
-                corner = QPoint(line.right() + 1 - _MARK, line.center().y() + 1 - _MARK // 2)
+                corner = QPoint(line.right() + 1 - size, line.center().y() + 1 - size // 2)
                 ratio = painter.device().devicePixelRatio()
-                painter.drawPixmap(corner, pixmap(picture, ink, _MARK, ratio))
-                line = line.adjusted(0, 0, -_MARK - _GAP, 0)
+                painter.drawPixmap(corner, pixmap(picture, ink, size, ratio))
+                line = line.adjusted(0, 0, -size - _GAP, 0)
         return line
 
     def _line_height(self, role: str) -> int:

@@ -25,6 +25,7 @@ from gui.browser.filters import IMAGES, SOUND, TEXT
 from gui.browser.rows import parameters_short, where
 from gui.browser.shape import shape
 from gui.kit.controls import Ground, Hairline, label, running_text
+from gui.kit.dialogs import closing_row
 from gui.kit.format import count
 from gui.kit.icons import icon, pixmap
 from gui.kit.messages import sentence
@@ -100,6 +101,7 @@ class DetailPane(Ground):
         self.star.setCheckable(True)
         self._terms = QWidget()
         self._terms_title = label(tr("Files are behind the publisher’s terms"), "strong")
+        self._terms_title.setWordWrap(True)
         self._terms_text = running_text("small")
         self.terms = QPushButton(tr("Open terms"))
         self.terms.setObjectName("open terms")
@@ -140,7 +142,7 @@ class DetailPane(Ground):
         column.addSpacing(6)
         column.addWidget(self.verdict)
         column.addSpacing(12)
-        column.addLayout(self._actions())
+        column.addLayout(closing_row(first=(self.choose, self.page)))
         column.addSpacing(16)
         column.addWidget(self._terms_block())
         column.addWidget(self.files)
@@ -161,14 +163,6 @@ class DetailPane(Ground):
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(area)
 
-    def _actions(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addWidget(self.choose)
-        row.addWidget(self.page)
-        row.addStretch(1)
-        return row
-
     def _terms_block(self) -> QWidget:
         column = QVBoxLayout(self._terms)
         column.setContentsMargins(0, 0, 0, 16)
@@ -178,12 +172,7 @@ class DetailPane(Ground):
         column.addWidget(self._terms_title)
         column.addWidget(self._terms_text)
         column.addSpacing(4)
-        steps = QHBoxLayout()
-        steps.setSpacing(8)
-        steps.addWidget(self.terms)
-        steps.addWidget(self.access)
-        steps.addStretch(1)
-        column.addLayout(steps)
+        column.addLayout(closing_row(first=(self.terms, self.access)))
         return self._terms
 
     def set_theme(self, theme: Theme) -> None:
@@ -196,11 +185,13 @@ class DetailPane(Ground):
         for part in (self._terms_title, self._shape_title):
             part.setFont(theme.font("body.strong"))
         ink = theme.color("text.secondary")
-        self._lock.setPixmap(pixmap("lock", ink, 12, self.devicePixelRatioF()))
+        self._lock.setPixmap(pixmap("lock", ink, theme.grown(12), self.devicePixelRatioF()))
         self._gated_word.setFont(theme.font("small.strong"))
+        size = theme.grown(14)
         for button in (self.page, self.terms):
-            button.setIconSize(QSize(14 + _GAP, 14))
-            button.setIcon(icon("external-link", theme.color("text.primary"), 14, _GAP))
+            button.setIconSize(QSize(size + _GAP, size))
+            button.setIcon(icon("external-link", theme.color("text.primary"), size, _GAP))
+        self.star.setIconSize(QSize(size, size))
         for part in self._shape.findChildren(QLabel):
             part.setFont(theme.font("small"))
 
@@ -240,7 +231,7 @@ class DetailPane(Ground):
         self.star.setAccessibleName(words)
         self.star.setToolTip(words)
         ink = self._theme.color("accent.text" if kept else "text.secondary")
-        self.star.setIcon(icon("star", ink, 14))
+        self.star.setIcon(icon("star", ink, self._theme.grown(14)))
 
     def _fill_shape(self, lines: Iterable[tuple[str, str]]) -> None:
         old, self._shape = self._shape, QWidget()
@@ -251,7 +242,7 @@ class DetailPane(Ground):
         form.setFormAlignment(Qt.AlignmentFlag.AlignTop)
         for name, text in lines:
             head, figure = label(name, "secondary"), running_text("plain")
-            head.setMinimumWidth(76)
+            head.setMinimumWidth(self._theme.grown(76))
             figure.setText(text)
             figure.setAccessibleName(f"{name}: {text}")
             figure.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)

@@ -8,6 +8,7 @@ from PySide6.QtCore import QPoint, QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QPushButton,
+    QScrollArea,
     QStackedLayout,
     QVBoxLayout,
     QWidget,
@@ -26,6 +27,7 @@ from gui.kit.controls import ElidedLabel, Ground, Hairline
 from gui.kit.format import count
 from gui.kit.icons import icon
 from gui.kit.progress import ProgressLine
+from gui.kit.wrap import WrapRow
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
 
 _NARROW = 1200
 """Width below which filters and details take turns beside the table."""
+_BELOW = 860
+"""Width, as to the text, below which the details stand below the table."""
+_BELOW_HEIGHT = 130
+"""Least height of either then; where the window has no room for both, the room scrolls."""
 _LEAST = 880
 _GAP = 4
 
@@ -81,34 +87,43 @@ class ExpandedBrowser(Ground):
         self.set_theme(theme)
 
     def _build(self) -> None:
-        top = QHBoxLayout()
+        top = WrapRow()
         top.setContentsMargins(16, 12, 16, 12)
-        top.setSpacing(12)
-        top.addWidget(self.filters_button)
-        top.addWidget(self.search, 3)
-        top.addWidget(self.sources, 3)
-        top.addStretch(2)
+        top.set_gap(12)
+        top.add(self.filters_button)
+        top.add(self.search, 3)
+        top.add(self.sources, 3)
+        top.add(QWidget(), 2)
         for part in (self._summary, self._order, self.back):
-            top.addWidget(part)
-        self.search.setMaximumWidth(300)
-        self.search.setMinimumWidth(120)
-        self.sources.setMaximumWidth(360)
+            top.add(part)
         right = QVBoxLayout()
         right.setSpacing(0)
         right.addLayout(top)
         right.addWidget(Hairline())
-        middle = QHBoxLayout()
+        self._middle = middle = QHBoxLayout()
         middle.setSpacing(0)
         middle.addLayout(self._build_rows(), 1)
-        self._detail_edge = Hairline(upright=True)
+        self._detail_edge, self._detail_top = Hairline(upright=True), Hairline()
         middle.addWidget(self._detail_edge)
+        middle.addWidget(self._detail_top)
         middle.addWidget(self.detail)
         right.addLayout(middle, 1)
-        whole = QHBoxLayout(self)
+        inside = Ground()
+        whole = QHBoxLayout(inside)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.setSpacing(0)
         # How much stands side by side follows the width, and so may not decide about it.
         whole.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)
+        roll = QScrollArea()
+        roll.setFrameShape(QScrollArea.Shape.NoFrame)
+        roll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        roll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        roll.setWidgetResizable(True)
+        roll.setWidget(inside)
+        around = QVBoxLayout(self)
+        around.setContentsMargins(0, 0, 0, 0)
+        around.setSizeConstraint(QVBoxLayout.SizeConstraint.SetNoConstraint)
+        around.addWidget(roll)
         whole.addWidget(self.filters)
         self._filters_edge = Hairline(upright=True)
         whole.addWidget(self._filters_edge)
@@ -283,16 +298,27 @@ class ExpandedBrowser(Ground):
         self.filters_button.setVisible(is_narrow)
         shows_filters = not is_narrow or self.filters_button.isChecked()
         shows_detail = not (is_narrow and shows_filters)
+        is_below = shows_detail and self.width() < grown(_BELOW)
         # There the headings of the table are enough to sort by.
         self._order.setVisible(shows_detail)
         self.filters.setVisible(shows_filters)
         self._filters_edge.setVisible(shows_filters)
         self.detail.setVisible(shows_detail)
-        self._detail_edge.setVisible(shows_detail)
+        self._detail_edge.setVisible(shows_detail and not is_below)
+        self._detail_top.setVisible(is_below)
         # With large text neither takes more than it leaves to the table.
         most = max(detail.NARROW, self.width() // 3)
-        self.detail.setFixedWidth(min(grown(detail.NARROW if is_narrow else detail.WIDTH), most))
-        self.filters.setFixedWidth(min(grown(filter_column.WIDTH), most))
+        directions = QHBoxLayout.Direction
+        self._middle.setDirection(directions.TopToBottom if is_below else directions.LeftToRight)
+        self._middle.setStretchFactor(self.detail, int(is_below))
+        width = min(grown(detail.NARROW if is_narrow else detail.WIDTH), most)
+        self.detail.setMinimumSize(0 if is_below else width, grown(_BELOW_HEIGHT) * is_below)
+        self.detail.setMaximumWidth(self.width() if is_below else width)
+        self._below.setMinimumHeight(grown(_BELOW_HEIGHT) * is_below)
+        self.filters.setFixedWidth(min(grown(filter_column.WIDTH), self.width() // 2))
+        self.search.setMinimumWidth(grown(120))
+        self.search.setMaximumWidth(grown(300))
+        self.sources.setMaximumWidth(grown(360))
 
     @override
     def minimumSizeHint(self) -> QSize:

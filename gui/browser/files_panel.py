@@ -96,8 +96,9 @@ class FilesPanel(QWidget):
         self.words.setFont(theme.font("small"))
         self._delegate.set_theme(theme)
         self.list.set_theme(theme)
-        self.back.setIconSize(QSize(14 + _GAP, 14))
-        self.back.setIcon(icon("panel-left-close", theme.color("text.secondary"), 14, _GAP))
+        size = theme.grown(14)
+        self.back.setIconSize(QSize(size + _GAP, size))
+        self.back.setIcon(icon("panel-left-close", theme.color("text.secondary"), size, _GAP))
 
     def set_look(self, unit: UnitSystem, chosen: str) -> None:
         """Write sizes in ``unit``; mark the file that is in the window."""

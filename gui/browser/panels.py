@@ -68,7 +68,8 @@ class EndLine(QWidget):
     def _paint(self) -> None:
         if self._theme is not None:
             color = self._theme.color("text.tertiary")
-            self._mark.setPixmap(pixmap(self._picture, color, 16, self.devicePixelRatioF()))
+            size = self._theme.grown(16)
+            self._mark.setPixmap(pixmap(self._picture, color, size, self.devicePixelRatioF()))
 
 
 class MessagePanel(QWidget):
@@ -82,7 +83,6 @@ class MessagePanel(QWidget):
         self._theme: Theme | None = None
         self._picture = "info"
         self._mark = QLabel()
-        self._mark.setFixedSize(24, 24)
         self.title = label("", "plain", "title")
         self.detail = label("", "secondary", "detail")
         for part in (self.title, self.detail):
@@ -122,4 +122,6 @@ class MessagePanel(QWidget):
     def _paint(self) -> None:
         if self._theme is not None:
             color = self._theme.color("text.tertiary")
-            self._mark.setPixmap(pixmap(self._picture, color, 24, self.devicePixelRatioF()))
+            size = self._theme.grown(24)
+            self._mark.setFixedSize(size, size)
+            self._mark.setPixmap(pixmap(self._picture, color, size, self.devicePixelRatioF()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QPoint, QRect, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QLineEdit,
@@ -200,7 +200,9 @@ class SourceChoice(Segments):
         """Take the colours of ``theme``."""
         for button in self.buttons:
             button.setFont(theme.font("small"))
-        self.buttons[-1].setIcon(icon("star", theme.color("text.secondary"), 14))
+        size = theme.grown(14)
+        self.buttons[-1].setIconSize(QSize(size, size))
+        self.buttons[-1].setIcon(icon("star", theme.color("text.secondary"), size))
 
     def show_source(self, source: Source, counts: Mapping[Source, int]) -> None:
         """Mark ``source``; say how many models there are, where that is known."""

@@ -53,6 +53,9 @@ _LOCK = 12
 _LEAST_COLUMN = 60
 _NARROW = 760
 """Width below which the authors' column gives way; the name's tooltip has it."""
+_LEAST_NAME = 110
+_FIRST_TO_GO = (Column.FORMAT, Column.CONTEXT, Column.PARAMETERS)
+"""Columns that give way while the name has less than that; the details have what they say."""
 _ARROW = " \N{DOWNWARDS ARROW}"
 
 
@@ -126,19 +129,20 @@ class TableDelegate(QStyledItemDelegate):
         painter.setFont(font)
         painter.setPen(theme.color("text.secondary" if is_quiet else "text.primary"))
         marks = self._marks(index, row) if is_name else ()
-        taken = len(marks) * (_LOCK + _GAP)
+        size = theme.grown(_LOCK)
+        taken = len(marks) * (size + _GAP)
         shown = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, inner.width() - taken)
         if column in RIGHT:
             shown = text
         align = cast("Qt.AlignmentFlag", index.data(Qt.ItemDataRole.TextAlignmentRole))
         painter.drawText(inner, align, shown)
         left = inner.left() + metrics.horizontalAdvance(shown) + _GAP
-        top = inner.center().y() - _LOCK // 2
+        top = inner.center().y() - size // 2
         ratio = painter.device().devicePixelRatio()
         for picture in marks:
             ink = theme.color("text.tertiary")
-            painter.drawPixmap(QPoint(left, top), pixmap(picture, ink, _LOCK, ratio))
-            left += _LOCK + _GAP
+            painter.drawPixmap(QPoint(left, top), pixmap(picture, ink, size, ratio))
+            left += size + _GAP
 
     def _marks(self, index: Index, row: Row) -> tuple[str, ...]:
         """Icons behind the name."""
@@ -181,6 +185,8 @@ class ModelTable(QTableView):
         self.setAccessibleName(tr("Models"))
         self.rows = TableModel(self)
         self._delegate = TableDelegate(theme, self)
+        self._widths: dict[Column, int] = {}
+        """Of the columns that are always there or give way last."""
         self.setModel(self.rows)
         self.setItemDelegate(self._delegate)
         self.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
@@ -222,7 +228,12 @@ class ModelTable(QTableView):
         metrics = QFontMetrics(theme.font("table.num"))
         for column, sample in _samples().items():
             extra = 2 * _SIDE + 18 if column is Column.SPARE else 20
-            self.setColumnWidth(column, metrics.horizontalAdvance(sample) + extra)
+            width = metrics.horizontalAdvance(sample) + extra
+            self.setColumnWidth(column, width)
+            if column is not Column.AUTHOR:
+                self._widths[column] = max(width, head.minimumSectionSize())
+        self._least_name = theme.grown(_LEAST_NAME)
+        self._make_room()
         self.viewport().update()
 
     def current_key(self) -> str:
@@ -252,8 +263,19 @@ class ModelTable(QTableView):
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
-        self.setColumnHidden(Column.AUTHOR, self.viewport().width() < self._narrow)
+        self._make_room()
         super().resizeEvent(event)
+
+    def _make_room(self) -> None:
+        """Columns that say less go before the name is cut to nothing."""
+        room = self.viewport().width()
+        self.setColumnHidden(Column.AUTHOR, room < self._narrow)
+        room -= self._least_name
+        taken = sum(self._widths.values())
+        for column in _FIRST_TO_GO:
+            is_too_much = taken > room
+            self.setColumnHidden(column, is_too_much)
+            taken -= self._widths[column] * is_too_much
 
     @override
     def sizeHint(self) -> QSize:

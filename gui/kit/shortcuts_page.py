@@ -8,7 +8,6 @@ from PySide6.QtCore import QSortFilterProxyModel, Qt
 from PySide6.QtGui import QAccessible, QKeySequence, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QHeaderView,
     QKeySequenceEdit,
     QLineEdit,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 from engine.words import tr
 from gui.kit.controls import label, running_text, set_role
 from gui.kit.spoken import speak_as
+from gui.kit.wrap import WrapRow
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QModelIndex
@@ -91,16 +91,13 @@ class ShortcutsPage(QWidget):
         return made
 
     def _build(self) -> None:
-        edit = QHBoxLayout()
-        edit.setSpacing(8)
-        edit.addWidget(self._name, 1)
-        edit.addWidget(self.field)
-        edit.addWidget(self.none)
-        edit.addWidget(self.reset)
-        below = QHBoxLayout()
-        below.setSpacing(8)
-        below.addWidget(self.words, 1)
-        below.addWidget(self.reset_all, 0, Qt.AlignmentFlag.AlignTop)
+        edit = WrapRow()
+        edit.add(self._name, 1)
+        for part in (self.field, self.none, self.reset):
+            edit.add(part)
+        below = WrapRow()
+        below.add(self.words, 1)
+        below.add(self.reset_all, 0, Qt.AlignmentFlag.AlignTop)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(12)

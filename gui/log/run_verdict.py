@@ -57,7 +57,6 @@ class RunVerdict(Ground):
         self.close_button = QPushButton(tr("Close log"))
         self.close_button.setObjectName("close log")
         self.close_button.setProperty("role", "flat")
-        self.close_button.setIconSize(QSize(15, 15))
         self.close_button.clicked.connect(self.close_wanted)
         self._caption = label(tr("What would have helped"), "secondary")
         self._helped = QWidget()
@@ -95,8 +94,9 @@ class RunVerdict(Ground):
     def set_theme(self, theme: Theme) -> None:
         """Take the colours and fonts of ``theme``."""
         self._theme = theme
-        self.close_button.setIcon(icon("x", theme.color("text.secondary"), 15, 3))
-        self.close_button.setIconSize(QSize(18, 15))
+        size = theme.grown(15)
+        self.close_button.setIcon(icon("x", theme.color("text.secondary"), size, 3))
+        self.close_button.setIconSize(QSize(size + 3, size))
         if self._state is not None:
             self.show_state(self._state)
 

@@ -122,7 +122,6 @@ class LogView(Ground):
     def _button(self, text: str, picture: str, name: str) -> QPushButton:
         button = QPushButton(text)
         button.setObjectName(name)
-        button.setIconSize(QSize(15 + _GAP, 15))
         button.clicked.connect(self.paste_wanted if "paste" in name else self.open_wanted)
         self._buttons.append((button, picture))
         return button
@@ -219,11 +218,11 @@ class LogView(Ground):
         self.text.set_theme(theme)
         self.table.set_theme(theme)
         ink = theme.color("text.secondary")
-        self._mark.setPixmap(pixmap("file-text", ink, 16, self.devicePixelRatioF()))
-        for button, picture in self._buttons:
-            button.setIcon(icon(picture, ink, 15, _GAP))
-        self._copy.setIcon(icon("copy", ink, 15, _GAP))
-        self._copy.setIconSize(QSize(15 + _GAP, 15))
+        self._mark.setPixmap(pixmap("file-text", ink, theme.grown(16), self.devicePixelRatioF()))
+        size = theme.grown(15)
+        for button, picture in (*self._buttons, (self._copy, "copy")):
+            button.setIcon(icon(picture, ink, size, _GAP))
+            button.setIconSize(QSize(size + _GAP, size))
         width = theme.grown(140)
         self.rank.set_widths(width, width)
         self.show_state(self._model.state)

@@ -19,8 +19,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gui.browser.table_model import Column
 from gui.kit.controls import ElidedLabel
 from tests.helpers import accessible as walk
+from tests.helpers.browser import settle
 from tests.qt.window.places import PLACES, close
 
 _ROW_PADDING = 24
@@ -131,6 +133,32 @@ def test_that_no_dialog_cuts_its_words_or_leaves_its_window_at_twice_the_size(si
         assert dialog.height() <= size[1], place
         qtbot.waitUntil(partial(_check_whole, place, dialog))
         close(app)
+
+
+@pytest.mark.parametrize("size", [(1920, 1080), (1280, 800), (960, 600)])
+def test_that_the_welcome_and_all_models_are_whole_at_twice_the_size(sized, qtbot, size):
+    app = sized(*size, 200)
+    app.correcting.tell_found()
+    notice = app.welcome
+    assert notice.isVisible()
+    qtbot.waitUntil(partial(_check_whole, "welcome", notice))
+    app.welcome.dismiss()
+    app.window.commands["all models"].trigger()
+    room = app.expanding.view
+    qtbot.waitUntil(room.isVisible)
+    settle(qtbot, app.browser)
+    table, detail = room.table, room.detail
+    for part in (room.sources, detail):
+        qtbot.waitUntil(partial(_check_whole, part.objectName(), part))
+    # A name of 12 letters is whole.
+    letters = table.fontMetrics().horizontalAdvance("Qwen3-0.6B-X")
+    assert table.columnWidth(Column.NAME) >= letters
+    shown = [c for c in Column if not table.isColumnHidden(c)]
+    assert sum(table.columnWidth(c) for c in shown) <= table.viewport().width()
+    assert {Column.NAME, Column.WEIGHTS, Column.SPARE} <= set(shown)
+    # Beside the table, or below it: never over it or out of the room's width.
+    assert detail.mapTo(room, detail.rect().topRight()).x() <= room.width()
+    assert detail.height() >= 13 * 2 * 8
 
 
 def _check_whole(place: str, root: QWidget) -> None:
