@@ -61,6 +61,11 @@ class Desk(QObject):
         commands["hold"].setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
         app.view.picture.addAction(commands["hold"])
         app.view.picture.held.connect(commands["hold"].setChecked)
+        # A letter is typed everywhere else.
+        commands["lens"].setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        commands["lens"].setChecked(True)
+        commands["lens"].triggered.connect(app.view.picture.toggle_lens)
+        app.view.picture.addAction(commands["lens"])
 
     def _connect_plan(self) -> None:
         app, commands = self._app, self._app.window.commands

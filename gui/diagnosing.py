@@ -50,6 +50,7 @@ class Diagnosing(QObject):
         app.view.tabs.add_page(tr("Log"), self.view, alone=True)
         app.view.add_run_verdict(self.verdict)
         self._connect()
+        self._offer_commands(None)
         self.set_theme(app.themes.current)
 
     def _connect(self) -> None:
@@ -57,6 +58,8 @@ class Diagnosing(QObject):
         commands["open log"].triggered.connect(self._on_open)
         commands["paste log"].triggered.connect(self._on_paste)
         commands["tab log"].triggered.connect(self._on_tab)
+        commands["close log"].triggered.connect(self.close)
+        commands["plan log"].triggered.connect(self._on_plan)
         self.view.open_wanted.connect(self._on_open)
         self.view.paste_wanted.connect(self._on_paste)
         self.view.plan_wanted.connect(self._on_plan)
@@ -138,7 +141,13 @@ class Diagnosing(QObject):
         if state is not None:
             self.verdict.show_state(state)
         self._app.view.tabs.set_count(self.view, "" if state is None else "1")
+        self._offer_commands(state)
         self._show_verdict()
+
+    def _offer_commands(self, state: LogState | None) -> None:
+        commands = self._app.window.commands
+        commands["close log"].setEnabled(state is not None)
+        commands["plan log"].setEnabled(state is not None and state.run.plan is not None)
 
     def _show_verdict(self) -> None:
         """Of the run while its log is in sight, else of the plan."""

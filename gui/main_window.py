@@ -168,6 +168,8 @@ class MainWindow(QMainWindow):
 
     def _connect(self) -> None:
         self.commands["browser"].triggered.connect(self._on_browser_action)
+        self.commands["minimise"].triggered.connect(self.showMinimized)
+        self.commands["zoom"].triggered.connect(self._on_zoom)
         self.commands["full screen"].triggered.connect(self._on_full_screen)
         # A system's own menu bar has a key of its own.
         self.commands["menu"].setVisible(not self.menuBar().isNativeMenuBar())
@@ -339,6 +341,9 @@ class MainWindow(QMainWindow):
 
     def _on_full_screen(self) -> None:
         self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
+
+    def _on_zoom(self) -> None:
+        self.setWindowState(self.windowState() ^ Qt.WindowState.WindowMaximized)
 
     def _on_menu(self) -> None:
         self.menuBar().setActiveAction(self.menuBar().actions()[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,8 @@ class Command:
         return tuple(QKeySequence(text) for text in (self.shortcut, self.also) if text)
 
 
+_WINDOW = tr_later("&Window")
+_ZOOM = tr_later("&Zoom") if sys.platform == "darwin" else tr_later("Ma&ximise")
 COMMANDS = (
     Command(
         "open",
@@ -85,6 +88,13 @@ COMMANDS = (
         tr_later("&Paste a log"),
         "Ctrl+Shift+V",
         tr_later("Read the log in the clipboard"),
+    ),
+    Command(
+        "close log",
+        "&File",
+        tr_later("Close &the log"),
+        "",
+        tr_later("Put the log away and go back to the plan"),
     ),
     Command(
         "save",
@@ -141,7 +151,7 @@ COMMANDS = (
     Command(
         "report",
         "&File",
-        tr_later("Export repor&t…"),
+        tr_later("E&xport report…"),
         "Ctrl+E",
         tr_later("Write a PDF"),
         section=True,
@@ -190,15 +200,6 @@ COMMANDS = (
         section=True,
     ),
     Command("search", "&View", tr_later("&Find a model"), "Ctrl+F"),
-    Command("browser", "&View", tr_later("&Models"), "Ctrl+B", checkable=True),
-    Command(
-        "all models",
-        "&View",
-        tr_later("&All models and filters"),
-        "Ctrl+Shift+F",
-        tr_later("All filters, and every model with its figures"),
-        checkable=True,
-    ),
     Command(
         "favourite",
         "&View",
@@ -234,12 +235,6 @@ COMMANDS = (
         checkable=True,
         section=True,
     ),
-    Command("tab regions", "&View", tr_later("&Regions"), "Ctrl+1"),
-    Command("tab map", "&View", tr_later("F&it map"), "Ctrl+2"),
-    Command("tab compare", "&View", tr_later("Com&pare"), "Ctrl+3"),
-    Command("tab holds", "&View", tr_later("What &holds it"), "Ctrl+4"),
-    Command("tab log", "&View", tr_later("Lo&g"), "Ctrl+6"),
-    Command("next area", "&View", tr_later("&Next area"), "F6"),
     Command(
         "scheme system",
         "&View",
@@ -279,9 +274,15 @@ COMMANDS = (
         group="unit",
         checkable=True,
     ),
-    Command("full screen", "&View", tr_later("Full s&creen"), "F11", checkable=True, section=True),
-    Command("menu", "&View", tr_later("Op&en the menu"), "F10"),
     Command("hold", "&View", tr_later("H&old the picture"), "Space", checkable=True, section=True),
+    Command(
+        "lens",
+        "&View",
+        tr_later("&Zoom into thin regions"),
+        "Z",
+        tr_later("Show the thin regions of the picture larger beside it"),
+        checkable=True,
+    ),
     Command("context", "&Plan", tr_later("&Context…"), "Ctrl+L", tr_later("Type a context")),
     Command(
         "settings",
@@ -333,6 +334,13 @@ COMMANDS = (
         "Ctrl+Shift+O",
         tr_later("Size what a start command would start"),
     ),
+    Command(
+        "plan log",
+        "&Plan",
+        tr_later("Plan the lo&g’s run"),
+        "",
+        tr_later("Size the run that the open log tells of"),
+    ),
     Command("verify", "&Plan", tr_later("&Verify the parameters…"), section=True),
     Command("measure", "&Plan", tr_later("&Measure this computer again"), "F5", section=True),
     Command(
@@ -341,6 +349,25 @@ COMMANDS = (
         tr_later("Hard&ware of this computer…"),
         tip=tr_later("Correct what was detected"),
     ),
+    Command("minimise", _WINDOW, tr_later("Mi&nimise"), "Ctrl+M"),
+    Command("zoom", _WINDOW, _ZOOM, "", tr_later("As large as the screen, or as before")),
+    Command("full screen", _WINDOW, tr_later("Full s&creen"), "F11", checkable=True),
+    Command("browser", _WINDOW, tr_later("&Models"), "Ctrl+B", checkable=True, section=True),
+    Command(
+        "all models",
+        _WINDOW,
+        tr_later("&All models and filters"),
+        "Ctrl+Shift+F",
+        tr_later("All filters, and every model with its figures"),
+        checkable=True,
+    ),
+    Command("tab regions", _WINDOW, tr_later("&Regions"), "Ctrl+1", section=True),
+    Command("tab map", _WINDOW, tr_later("F&it map"), "Ctrl+2"),
+    Command("tab compare", _WINDOW, tr_later("Com&pare"), "Ctrl+3"),
+    Command("tab holds", _WINDOW, tr_later("What &holds it"), "Ctrl+4"),
+    Command("tab log", _WINDOW, tr_later("Lo&g"), "Ctrl+5"),
+    Command("next area", _WINDOW, tr_later("Nex&t area"), "F6", section=True),
+    Command("menu", _WINDOW, tr_later("Op&en the menu"), "F10"),
     Command(
         "terms",
         "&Help",
@@ -373,7 +400,7 @@ COMMANDS = (
     Command("about", "&Help", tr_later("&About Plimsoll"), role=QAction.MenuRole.AboutRole),
 )
 EDIT = tr_later("&Edit")
-MENUS = (tr_later("&File"), EDIT, tr_later("&View"), tr_later("&Plan"), tr_later("&Help"))
+MENUS = (tr_later("&File"), EDIT, tr_later("&View"), tr_later("&Plan"), _WINDOW, tr_later("&Help"))
 
 
 class Actions:

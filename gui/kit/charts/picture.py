@@ -262,7 +262,6 @@ class MemoryPicture(QWidget):
             Qt.Key.Key_Left: lambda: self._step_time(-1),
             Qt.Key.Key_Right: lambda: self._step_time(1),
             Qt.Key.Key_Space: self.toggle_hold,
-            Qt.Key.Key_Z: self.toggle_lens,
             Qt.Key.Key_Plus: lambda: self._zoom(-1),
             Qt.Key.Key_Minus: lambda: self._zoom(1),
         }

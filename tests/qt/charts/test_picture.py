@@ -131,12 +131,12 @@ def test_that_space_holds_the_picture_while_samples_go_on(picture, qtbot) -> Non
     assert picture._window() != held
 
 
-def test_that_z_closes_the_lens_and_brings_it_back(picture: MemoryPicture) -> None:
+def test_that_the_lens_closes_and_comes_back(picture: MemoryPicture) -> None:
     assert picture._places.lens is not None
-    QTest.keyClick(picture, Qt.Key.Key_Z)
+    picture.toggle_lens()
     picture.grab()
     assert picture._places.lens is None
-    QTest.keyClick(picture, Qt.Key.Key_Z)
+    picture.toggle_lens()
     picture.grab()
     assert picture._places.lens is not None
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 
+from gui.kit.actions import COMMANDS, MENUS
 from gui.kit.command_palette import CommandPalette
+from tests.helpers import logs
+
+CONTROL = Qt.KeyboardModifier.ControlModifier
 
 
 @pytest.fixture
@@ -65,3 +69,77 @@ def test_that_nothing_found_runs_nothing(palette, qtbot):
     assert _shown(palette) == []
     qtbot.keyClick(palette.field, Qt.Key.Key_Return)
     assert palette.isVisible()
+
+
+def _menu(app, title):
+    bar = app.window.menuBar()
+    return next(a.menu() for a in bar.actions() if a.text().replace("&", "") == title)
+
+
+def _texts(menu):
+    return [a.text().replace("&", "").removesuffix("…") for a in menu.actions() if a.text()]
+
+
+def test_that_the_menus_are_the_platforms_and_no_command_stands_in_two(app):
+    bar = app.window.menuBar()
+    titles = [action.text().replace("&", "") for action in bar.actions()]
+    assert titles == ["File", "Edit", "View", "Plan", "Window", "Help"]
+    assert len(titles) == len(MENUS)
+    listed = [action for a in bar.actions() for action in a.menu().actions() if action.text()]
+    assert len(listed) == len(set(listed))
+    assert {app.window.commands[command.key] for command in COMMANDS} <= set(listed)
+
+
+def test_that_the_window_menu_holds_the_window_and_its_rooms(app):
+    assert _texts(_menu(app, "Window")) == [
+        "Minimise", "Maximise", "Full screen", "Models", "All models and filters", "Regions",
+        "Fit map", "Compare", "What holds it", "Log", "Next area", "Open the menu",
+    ]  # fmt: skip
+    app.window.commands["minimise"].trigger()
+    assert app.window.isMinimized()
+    app.window.showNormal()
+    for is_large in (True, False):
+        app.window.commands["zoom"].trigger()
+        assert app.window.isMaximized() is is_large
+
+
+def test_that_ctrl_and_a_number_opens_each_tab(app, qtbot):
+    pages = (app.view.regions, app.view.fit_map, app.compare_view, app.holds, app.diagnosing.view)
+    for number, page in reversed(list(enumerate(pages, 1))):
+        qtbot.keyClick(app.window, Qt.Key(Qt.Key.Key_0 + number), CONTROL)
+        assert app.view.tabs.stack.currentWidget() is page
+    assert len(pages) == app.view.tabs.stack.count()
+
+
+def test_that_the_lens_closes_by_menu_and_by_its_key_in_the_picture(app, qtbot):
+    picture, lens = app.view.picture, app.window.commands["lens"]
+    assert lens.isChecked()
+    with_lens = picture.grab().toImage()
+    lens.trigger()
+    assert not lens.isChecked()
+    assert picture.grab().toImage() != with_lens
+    picture.setFocus()
+    qtbot.keyClick(picture, Qt.Key.Key_Z)
+    assert lens.isChecked()
+    assert picture.grab().toImage() == with_lens
+    app.browser.focus_search()
+    qtbot.keyClick(app.browser.search, Qt.Key.Key_Z)
+    assert app.browser.search.text() == "z"
+    assert lens.isChecked()
+
+
+def test_that_a_log_is_planned_and_closed_by_commands(app, qtbot):
+    plan, close = app.window.commands["plan log"], app.window.commands["close log"]
+    assert not plan.isEnabled()
+    assert not close.isEnabled()
+    app.diagnosing.read(logs.TAKEN)
+    qtbot.waitUntil(lambda: app.diagnosing.model.state is not None, timeout=20_000)
+    assert close.isEnabled()
+    run = app.diagnosing.model.state.run.plan
+    assert plan.isEnabled() is (run is not None)
+    plan.trigger()
+    assert app.model.state.model is run.model
+    close.trigger()
+    assert app.diagnosing.model.state is None
+    assert not plan.isEnabled()
+    assert not close.isEnabled()
