@@ -21,6 +21,7 @@ from engine.words import tr
 from gui import example
 from gui.access import HubAccess
 from gui.adjoining import Adjoining
+from gui.announcing import Announcing
 from gui.browser.view import BrowserView
 from gui.comparing import Comparing
 from gui.correcting import Correcting
@@ -174,6 +175,7 @@ class App(QObject):
         self.saving = Saving(self, self.workspaces)
         self.session = Session(self, self._options.settings_folder)
         self.correcting = Correcting(self)
+        self.announcing = Announcing(self)
 
     def _undo_actions(self) -> tuple[QAction, QAction]:
         stack = self.model.undo_stack

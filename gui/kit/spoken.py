@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from PySide6.QtGui import QAccessible
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QAccessibleWidget, QWidget
 
 if TYPE_CHECKING:
@@ -19,6 +19,12 @@ def speak_as(widget: QWidget, role: QAccessible.Role) -> None:
     """Let ``widget`` be announced as ``role``, with its accessible name and description."""
     _begin()
     widget.setProperty(_PROPERTY, role.value)
+
+
+def announce(widget: QWidget, words: str) -> None:
+    """Say ``words`` at once; nothing where there are none."""
+    if words:
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, words))
 
 
 @cache
