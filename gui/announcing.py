@@ -1,4 +1,4 @@
-"""What changes in the picture, told to a screen reader: one sentence, no oftener than it can say."""
+"""What changes in the picture, told to a screen reader in a sentence, and not too often."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from typing_extensions import override
 from engine.words import tr, tr_later
 from gui.browser.listing import Sort
 from gui.browser.rows import Source
-from gui.kit.controls import Segments
+from gui.kit.controls import LineField, Segments
 from gui.kit.format import count
 from gui.kit.icons import icon
 from gui.kit.shortcuts import leave_to_window
@@ -49,7 +49,7 @@ MAX_TYPED = 1_000_000
 """A config.json may be pasted; nothing else comes near."""
 
 
-class SearchField(QLineEdit):
+class SearchField(LineField):
     """Takes words, a link, ``org/repo:quant``, a path, or a pasted config."""
 
     left_downwards = Signal()
@@ -99,6 +99,7 @@ class SearchField(QLineEdit):
 
     def _on_text(self, text: str) -> None:
         self._cross.setVisible(bool(text))
+        self.place_buttons()
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -202,6 +203,7 @@ class SourceChoice(Segments):
             button.setFont(theme.font("small"))
         size = theme.grown(14)
         self.buttons[-1].setIconSize(QSize(size, size))
+        self.buttons[-1].setMinimumWidth(theme.size("hit.min"))
         self.buttons[-1].setIcon(icon("star", theme.color("text.secondary"), size))
 
     def show_source(self, source: Source, counts: Mapping[Source, int]) -> None:

@@ -26,7 +26,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QDialog,
-    QLineEdit,
     QListView,
     QStyle,
     QStyledItemDelegate,
@@ -37,6 +36,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.words import tr
+from gui.kit.controls import LineField
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -127,7 +127,7 @@ class CommandPalette(QDialog):
         self._window = parent
         self.setObjectName("command palette")
         self.setWindowTitle(tr("Commands"))
-        self.field = QLineEdit()
+        self.field = LineField()
         self.field.setObjectName("command")
         self.field.setPlaceholderText(tr("Type a command"))
         self.field.setAccessibleName(tr("Command"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QRect, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
+    QLineEdit,
     QListView,
     QSizePolicy,
     QStyle,
@@ -30,6 +31,7 @@ _FIELD_FRAME = 24
 """Margins of a closed list, beside the arrow."""
 _LEAST_LINES = 8
 """The least width of such a list, in heights of a line."""
+_HIT = 24
 _POPUP_FRAME = 56
 """Margins of a popup and its scroll bar."""
 
@@ -86,6 +88,28 @@ def set_role(widget: QWidget, role: str) -> None:
         widget.setProperty("role", role)
         widget.style().unpolish(widget)
         widget.style().polish(widget)
+
+
+class LineField(QLineEdit):
+    """A line of text whose buttons at its ends are large enough to hit."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.textChanged.connect(self.place_buttons)
+
+    @Slot()
+    def place_buttons(self) -> None:
+        """Qt makes them as large as their icons."""
+        for button in self.findChildren(QToolButton):
+            place = QRect(0, 0, _HIT, _HIT)
+            place.moveCenter(button.geometry().center())
+            if button.size() != place.size():
+                button.setGeometry(place)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.place_buttons()
 
 
 class ElidedLabel(QLabel):

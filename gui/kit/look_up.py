@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QLineEdit,
     QTextBrowser,
     QVBoxLayout,
 )
 
 from engine.words import tr
-from gui.kit.controls import label
+from gui.kit.controls import LineField, label
 from gui.kit.dialogs import GrowingDialog, closing_row, leave_button
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class LookUp(GrowingDialog):
         self.setWindowTitle(title)
         self._chapters = tuple(chapters)
         self._theme = theme
-        self.field = QLineEdit()
+        self.field = LineField()
         self.field.setObjectName("look for")
         self.field.setPlaceholderText(tr("Find"))
         self.field.setAccessibleName(tr("Find"))

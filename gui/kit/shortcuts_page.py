@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
     QKeySequenceEdit,
-    QLineEdit,
     QPushButton,
     QTableView,
     QVBoxLayout,
@@ -18,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.words import tr
-from gui.kit.controls import label, running_text, set_role
+from gui.kit.controls import LineField, label, running_text, set_role
 from gui.kit.spoken import speak_as
 from gui.kit.wrap import WrapRow
 
@@ -39,7 +38,7 @@ class ShortcutsPage(QWidget):
     def __init__(self, keys: Keys, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._keys = keys
-        self.search = QLineEdit()
+        self.search = LineField()
         self.search.setObjectName("find a command")
         self.search.setPlaceholderText(tr("Find a command or a key"))
         self.search.setAccessibleName(tr("Find a command or a key"))

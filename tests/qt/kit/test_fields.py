@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtCore import QLocale, Qt
+from PySide6.QtCore import QLocale, QPoint, Qt
+from PySide6.QtWidgets import QToolButton
 
+from gui.kit.controls import LineField
 from gui.kit.fields import TOKENS, NumberField, NumberKind, double_or_halve, parse_count
 
 
@@ -108,3 +110,18 @@ def test_that_a_field_left_empty_asks_for_a_number():
 def test_that_an_absurd_number_is_quoted_digit_by_digit():
     with pytest.raises(ValueError, match="“999999999999999999999999” is outside 1 to 100,000,000"):
         TOKENS.read("9" * 24)
+
+
+def test_that_the_cross_of_a_line_is_large_enough_to_hit(qtbot):
+    line = LineField()
+    qtbot.addWidget(line)
+    line.setClearButtonEnabled(True)
+    line.resize(200, 34)
+    line.show()
+    qtbot.keyClicks(line, "words")
+    cross = line.findChild(QToolButton)
+    # WCAG 2.2, 2.5.8: 24 by 24.
+    assert cross.size().toTuple() == (24, 24)
+    assert line.rect().contains(cross.geometry())
+    qtbot.mouseClick(cross, Qt.MouseButton.LeftButton, pos=QPoint(2, 22))
+    assert line.text() == ""

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
 from engine.architecture.read import read
 from engine.source import catalogue
+from gui.browser.state import Source
 from tests.helpers import logs
+from tests.helpers.fake_hub import Repo
+from tests.helpers.synthetic_gguf import Dense, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
+REPOSITORY = "someone/tiny-GGUF"
+_TINY = Dense("llama", 2, 256, 512, 4, 2, 64, 1024, 8192)
 _PAGES = ("General", "Appearance", "Shortcuts", "Network", "Network activity", "Learned runs")
 
 
@@ -129,6 +136,52 @@ def _expanded(app, qtbot) -> QWidget:
     return app.window
 
 
+def _found(app, qtbot):
+    """The only repository of the Hub that ``a_repository`` fills, in the list."""
+    app.browser.focus_search()
+    app.browser.search.setText("")
+    qtbot.keyClicks(app.browser.search, REPOSITORY)
+    app.browser.model.set_source(Source.HUB)
+    qtbot.waitUntil(lambda: _keys(app) == [REPOSITORY], timeout=20_000)
+    qtbot.waitUntil(lambda: app.browser.model.is_settled, timeout=20_000)
+
+
+def _keys(app) -> list[str]:
+    return [row.key for row in app.browser.model.state.rows]
+
+
+def _files(app, qtbot) -> QWidget:
+    _found(app, qtbot)
+    qtbot.keyClick(app.browser.search, Qt.Key.Key_Down)
+    qtbot.keyClick(app.browser.list, Qt.Key.Key_Right)
+    _seen(qtbot, app.browser.files.list)
+    qtbot.waitUntil(lambda: app.browser.model.is_settled, timeout=20_000)
+    return app.window
+
+
+def _files_of_all(app, qtbot) -> QWidget:
+    _found(app, qtbot)
+    _expanded(app, qtbot)
+    view = app.expanding.view
+    view.table.look_at(REPOSITORY)
+    block = view.detail.files
+    _seen(qtbot, block.list_files)
+    block.list_files.click()
+    _seen(qtbot, block.panel.list)
+    qtbot.waitUntil(lambda: app.browser.model.is_settled, timeout=20_000)
+    return app.window
+
+
+def a_repository(folder: Path) -> Repo:
+    """Two quants of a small model, and a projector."""
+    files = {"mmproj-F16.gguf": b"GGUF" + bytes(100)}
+    for mix in ("Q4_0", "Q8_0"):
+        types = {n: "F32" if n.endswith("norm.weight") else mix for n, _ in _TINY.tensors()}
+        path = write(_TINY, types, folder / f"tiny-{mix}.gguf")
+        files[path.name] = path.read_bytes()
+    return Repo(REPOSITORY, files, facts={"gguf": {"total": 10**6}})
+
+
 def _trouble(app, qtbot) -> QWidget:
     app.trouble.report_sentence("The file could not be read.")
     _seen(qtbot, app.trouble)
@@ -171,6 +224,13 @@ PLACES: dict[str, Callable[..., QWidget]] = {
     **{f"settings, {title}": _page(title) for title in _PAGES},
 }
 """What opens each place and returns the window it is in."""
+
+
+ON_THE_HUB: dict[str, Callable[..., QWidget]] = {
+    "files of a repository": _files,
+    "files in all models": _files_of_all,
+}
+"""Those that need a Hub with ``a_repository``."""
 
 
 def close(app) -> None:

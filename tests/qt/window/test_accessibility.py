@@ -8,19 +8,32 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
 from gui.kit.theme import SCHEMES
 from tests.helpers import accessible as walk
-from tests.qt.window.places import PLACES
+from tests.helpers import fake_hub
+from tests.qt.window.places import ON_THE_HUB, PLACES, a_repository
 
 LEAST_CONTRAST = 4.5
 
-places = pytest.mark.parametrize("place", PLACES)
+places = pytest.mark.parametrize("place", [*PLACES, *ON_THE_HUB])
 
 
 @pytest.fixture
-def opened(app, qtbot):
+def connected(start, qtbot, tmp_path):
+    """The window with a Hub of its own."""
+    with fake_hub.serving() as hub:
+        hub.add(a_repository(tmp_path))
+        made = start(offline=False, endpoint=hub.url)
+        made.window.resize(1440, 900)
+        qtbot.waitUntil(lambda: made.model.state.fit is not None, timeout=20_000)
+        yield made
+
+
+@pytest.fixture
+def opened(request, qtbot):
     """Opens a place and gives the window it is in."""
 
     def begin(place: str) -> QWidget:
-        root = PLACES[place](app, qtbot)
+        app = request.getfixturevalue("connected" if place in ON_THE_HUB else "app")
+        root = (PLACES | ON_THE_HUB)[place](app, qtbot)
         qtbot.waitUntil(lambda: app.model.is_settled, timeout=20_000)
         qtbot.waitUntil(root.isVisible)
         root.activateWindow()
