@@ -87,7 +87,7 @@ class ExpandedBrowser(Ground):
         self.set_theme(theme)
 
     def _build(self) -> None:
-        top = WrapRow()
+        top = WrapRow(keeps_widths=True)
         top.setContentsMargins(16, 12, 16, 12)
         top.set_gap(12)
         top.add(self.filters_button)
@@ -210,6 +210,7 @@ class ExpandedBrowser(Ground):
         if self.search.text() != state.query:
             self.search.setText(state.query)
         self.sources.show_source(state.source, state.counts)
+        self.sources.setMinimumWidth(self.sources.sizeHint().width())
         self.search.show_sending(state.sends_to)
         number = len(state.rows)
         whole = state.rows.answering

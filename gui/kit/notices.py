@@ -60,7 +60,7 @@ class Notice(QWidget):
         self._cross.setAccessibleName(tr("Close this notice"))
         self._cross.setToolTip(tr("Close"))
         self._cross.clicked.connect(self.dismiss)
-        self._row = WrapRow()
+        self._row = WrapRow(keeps_widths=True)
         self._row.set_gap(12)
         self._row.add(said, 1)
         self._buttons = WrapRow()

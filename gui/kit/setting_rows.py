@@ -34,7 +34,7 @@ class SettingRows(QWidget):
         """
         control.setAccessibleName(title)
         control.setAccessibleDescription(words)
-        row = WrapRow()
+        row = WrapRow(keeps_widths=True)
         row.set_gap(24)
         row.add(Said(title, words, control), 1)
         row.add(control, 0, Qt.AlignmentFlag.AlignTop)

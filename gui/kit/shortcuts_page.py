@@ -90,11 +90,11 @@ class ShortcutsPage(QWidget):
         return made
 
     def _build(self) -> None:
-        edit = WrapRow()
+        edit = WrapRow(keeps_widths=True)
         edit.add(self._name, 1)
         for part in (self.field, self.none, self.reset):
             edit.add(part)
-        below = WrapRow()
+        below = WrapRow(keeps_widths=True)
         below.add(self.words, 1)
         below.add(self.reset_all, 0, Qt.AlignmentFlag.AlignTop)
         column = QVBoxLayout(self)

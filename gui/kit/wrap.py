@@ -15,17 +15,16 @@ _BETWEEN_ROWS = 8
 
 
 class WrapRow(QVBoxLayout):
-    """Widgets side by side; those whose least width has no room begin a further row.
+    """Widgets side by side; those whose least width has no room begin a further row."""
 
-    Beside what stretches, and so gives way, the others have the width they want or go below it.
-    """
-
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, keeps_widths: bool = False) -> None:
+        """With ``keeps_widths`` only what stretches gives way; the others sooner go below it."""
         if parent is None:
             super().__init__()
         else:
             super().__init__(parent)
         self._gap = 8
+        self._keeps_widths = keeps_widths
         self._items: list[tuple[QWidget, int, Qt.AlignmentFlag]] = []
         self._rows: list[QHBoxLayout] = []
         self._shared: list[list[QWidget]] = []
@@ -128,9 +127,10 @@ class WrapRow(QVBoxLayout):
         return [row for row in rows if any(not one.isHidden() for one in row)] or rows
 
     def _wanted(self, widget: QWidget, width: int) -> int:
-        stretches = {one: stretch for one, stretch, _ in self._items}
-        gives_way = stretches[widget] or not any(stretches.values())
-        return _least(widget) if gives_way else max(_least(widget), min(_wish(widget), width))
+        gives_way = next(stretch for one, stretch, _ in self._items if one is widget)
+        if gives_way or not self._keeps_widths:
+            return _least(widget)
+        return max(_least(widget), min(_wish(widget), width))
 
     def _fill(self, rows: list[list[QWidget]]) -> None:
         self._shared = rows

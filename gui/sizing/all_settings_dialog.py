@@ -144,7 +144,7 @@ class SettingRow:
         row.setSpacing(_GAP)
         row.addWidget(self.slider)
         row.addWidget(self.control)
-        self.line = WrapRow()
+        self.line = WrapRow(keeps_widths=True)
         self.line.set_gap(_GAP)
         self.line.add(Said(setting.name, words, self.control), 1)
         self.line.add(pair, 0, Qt.AlignmentFlag.AlignTop)

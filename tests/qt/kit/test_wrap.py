@@ -133,3 +133,23 @@ def test_that_words_beside_a_button_take_no_line_more_than_they_need(qtbot):
     layout.add(words, 1)
     layout.add(Block(150))
     assert layout.heightForWidth(900) == max(20, words.heightForWidth(900 - 150 - 8))
+
+
+@pytest.mark.parametrize(
+    ("keeps_widths", "width", "rows"),
+    # The words need 100 at least, the block 50 and would like 200; 10 lie between them.
+    [(False, 200, [0, 0]), (True, 309, [0, 28]), (True, 310, [0, 0]), (False, 159, [0, 28])],
+)
+def test_that_a_block_keeps_its_width_where_it_is_to(qtbot, keeps_widths, width, rows):
+    host = QWidget()
+    qtbot.addWidget(host)
+    layout = WrapRow(host, keeps_widths=keeps_widths)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.set_gap(10)
+    words, block = Block(100), Block(200)
+    block.minimumSizeHint = lambda: QSize(50, 20)
+    layout.add(words, 1)
+    layout.add(block)
+    host.blocks = [words, block]
+    host.show()
+    assert tops(host, qtbot, width) == rows
