@@ -140,6 +140,8 @@ class App(QObject):
         self.window = MainWindow(application, self.browser, self.view, self._undo_actions())
         self.rings = FocusRings(application, self)
         self._add_notices()
+        # The window before what lies in it: a style sheet takes back the fonts it finds.
+        self.themes.changed.connect(self._on_theme_changed)
         self._add_commands()
         self._connect()
         self._on_theme_changed(self.themes.current)
@@ -186,7 +188,6 @@ class App(QObject):
 
     def _connect(self) -> None:
         self.collector = Collector(self)
-        self.themes.changed.connect(self._on_theme_changed)
         self.faults.happened.connect(self.trouble.report)
         self.loader.loaded.connect(self._on_loaded)
         self.session.ready.connect(self._on_ready)

@@ -136,6 +136,7 @@ def dress(table: QTableView, head_style: str = "") -> None:
     table.verticalHeader().hide()
     head = table.horizontalHeader()
     head.setHighlightSections(False)
+    head.setTextElideMode(Qt.TextElideMode.ElideRight)
     head.setSectionsClickable(False)
     head.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
     head.setStyleSheet(f"{head_style}QHeaderView::section:first {{ padding-left: {EDGE}px; }}")

@@ -81,6 +81,8 @@ class LogText(QPlainTextEdit):
         """Take colours and fonts of ``theme``."""
         self._theme = theme
         self.setFont(theme.font("mono"))
+        # Under a style sheet the document may keep the size it was made with.
+        self.document().setDefaultFont(theme.font("mono"))
         self._write()
 
     def show_lines(self, lines: tuple[Line, ...]) -> None:

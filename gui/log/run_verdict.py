@@ -97,6 +97,8 @@ class RunVerdict(Ground):
         size = theme.grown(15)
         self.close_button.setIcon(icon("x", theme.color("text.secondary"), size, 3))
         self.close_button.setIconSize(QSize(size + 3, size))
+        for words in (self.headline, self.detail):
+            words.set_wraps(wraps=theme.text_scale > 1)
         if self._state is not None:
             self.show_state(self._state)
 
@@ -123,11 +125,26 @@ class RunVerdict(Ground):
         self._fit()
 
     @override
+    def sizeHint(self) -> QSize:
+        return super().sizeHint().expandedTo(QSize(0, self._wrapped_height()))
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return super().minimumSizeHint().expandedTo(QSize(0, self._wrapped_height()))
+
+    def _wrapped_height(self) -> int:
+        """What its words take in lines; before it is laid out its width says nothing of that."""
+        is_large = self._theme is not None and self._theme.text_scale > 1
+        return self.heightForWidth(self.width()) if is_large and self.isVisible() else 0
+
+    @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if self._theme is not None:
             narrow = self.width() < _NARROW
             self.headline.setFont(self._theme.font("verdict.compact" if narrow else "verdict"))
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()
         self._fit()
 
     def _fit(self) -> None:

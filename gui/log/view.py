@@ -225,6 +225,7 @@ class LogView(Ground):
             button.setIconSize(QSize(size + _GAP, size))
         width = theme.grown(140)
         self.rank.set_widths(width, width)
+        self._share_width()
         self.show_state(self._model.state)
 
     def show_state(self, state: LogState | None) -> None:
@@ -274,8 +275,14 @@ class LogView(Ground):
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        roomy = self.width() >= _ROOMY_FROM
-        self._pane.setFixedWidth(_PANE if roomy else max(_PANE_LEAST, self.width() * 45 // 100))
+        self._share_width()
+
+    def _share_width(self) -> None:
+        """The figures keep what their words want, and the text more than a third."""
+        width, grown = self.width(), self._theme.grown if self._theme else round
+        wanted = min(grown(_PANE_LEAST), width * 6 // 10)
+        least = max(_PANE_LEAST, width * 45 // 100, wanted)
+        self._pane.setFixedWidth(grown(_PANE) if width >= grown(_ROOMY_FROM) else least)
 
     def _on_line_selected(self, line: Line) -> None:
         self._model.select(line.region)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 from typing_extensions import override
 
 from engine.words import tr
+from gui.kit.theme import text_scale
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
@@ -40,7 +41,7 @@ class ModelButton(QPushButton):
 
     @override
     def minimumSizeHint(self) -> QSize:
-        return QSize(_LEAST, super().minimumSizeHint().height())
+        return QSize(round(_LEAST * text_scale()), super().minimumSizeHint().height())
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from gui.browser.table_model import Column
 from gui.kit.controls import ElidedLabel
 from tests.helpers import accessible as walk
+from tests.helpers import logs
 from tests.helpers.browser import settle
 from tests.qt.window.places import PLACES, close
 
@@ -159,6 +160,22 @@ def test_that_the_welcome_and_all_models_are_whole_at_twice_the_size(sized, qtbo
     # Beside the table, or below it: never over it or out of the room's width.
     assert detail.mapTo(room, detail.rect().topRight()).x() <= room.width()
     assert detail.height() >= 13 * 2 * 8
+
+
+def test_that_a_log_and_what_is_said_of_it_are_as_large_as_the_rest(sized, qtbot):
+    app = sized(1440, 900, 100)
+    app.diagnosing.read(logs.TAKEN)
+    qtbot.waitUntil(lambda: app.diagnosing.model.state is not None, timeout=20_000)
+    app.dressing._change(text_percent=200)
+    # The plain size of the text of a log is 12 px.
+    assert app.diagnosing.view.text.document().defaultFont().pixelSize() == 24
+    said = app.diagnosing.verdict
+    # The figures fold where text is large.
+    app.window.commands["tab log"].trigger()
+    qtbot.waitUntil(said.isVisible)
+    for words in (said.headline, said.detail):
+        assert words.text() == words.full_text
+        qtbot.waitUntil(lambda words=words: words.height() >= words.heightForWidth(words.width()))
 
 
 def _check_whole(place: str, root: QWidget) -> None:
