@@ -140,8 +140,6 @@ class App(QObject):
         self.window = MainWindow(application, self.browser, self.view, self._undo_actions())
         self.rings = FocusRings(application, self)
         self._add_notices()
-        # The window before what lies in it: a style sheet takes back the fonts it finds.
-        self.themes.changed.connect(self._on_theme_changed)
         self._add_commands()
         self._connect()
         self._on_theme_changed(self.themes.current)
@@ -154,6 +152,8 @@ class App(QObject):
             self.view.add_notice(notice)
 
     def _add_commands(self) -> None:
+        # The window before what lies in it: a style sheet takes back the fonts it finds.
+        self.themes.changed.connect(self._on_theme_changed)
         self.preferring = Preferring(self)
         self.dressing = Dressing(self)
         self.keying = Keying(self)

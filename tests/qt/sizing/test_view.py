@@ -482,24 +482,3 @@ def test_that_the_caption_of_a_control_explains_it_in_a_line(view):
     captions = {label.text(): label.toolTip() for label in view.strip.findChildren(QLabel)}
     assert captions["At once"] == "Requests that are worked on at the same time."
     assert captions["Device"]
-
-
-def test_that_a_wide_strip_has_sliders_for_requests_and_parallel_sizes(view, loaded, qtbot):
-    requests, tensor, pipeline = view.strip.sliders.values()
-    assert not requests.isVisible()
-    view.resize(1700, 820)
-    qtbot.waitUntil(requests.isVisible)
-    # One card here: nothing to divide over.
-    assert not tensor.isVisible()
-    assert not pipeline.isVisible()
-    qtbot.keyClick(requests, Qt.Key.Key_End)
-    assert loaded.state.plan.deployment.concurrency == 256
-    assert view.strip.at_once.value == 256
-    loaded.choose_device("4 x RTX 4090")
-    qtbot.waitUntil(tensor.isVisible)
-    qtbot.keyClick(tensor, Qt.Key.Key_Right)
-    assert loaded.state.plan.deployment.tensor_parallel_size == 2
-    # Two of the four are left for stages.
-    assert pipeline.stops == (1, 2)
-    loaded.undo_stack.undo()
-    assert loaded.state.plan.deployment.tensor_parallel_size == 1

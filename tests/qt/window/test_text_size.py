@@ -122,6 +122,7 @@ DIALOGS = (
     "all settings", "launch command", "command", "by hand", "hardware", "verify", "access",
     "about", "keys", "terms", "commands", "settings, General", "settings, Appearance",
     "settings, Shortcuts", "settings, Network", "settings, Network activity",
+    "settings, Learned runs",
 )  # fmt: skip
 
 
