@@ -122,6 +122,7 @@ def _reading() -> Schema:
         processes=or_missing({"type": "array", "items": process}),
         source=TEXT,
         age_s=said(_NUMBER, "how old the figures are"),
+        pci_address=said(TEXT, "0000:61:00.0; empty where the source doesn't tell"),
         note=TEXT,
         sm_count=SIZE,
         compute_capability=_NUMBER,

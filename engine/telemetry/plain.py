@@ -38,7 +38,7 @@ def to_dict(snapshot: TelemetrySnapshot) -> dict[str, Any]:
     """``snapshot`` as JSON can hold it: ``monotonic_s``, ``wall_time_s``, ``devices``, ``notes``.
 
     A device has ``uuid``, ``name``, ``vendor``, ``pool``, the sizes, ``parts``, ``processes``
-    (a list, or missing), ``source``, ``age_s``, ``note``, ``sm_count`` and
+    (a list, or missing), ``source``, ``age_s``, ``pci_address``, ``note``, ``sm_count`` and
     ``compute_capability``; a process ``pid``, ``name``, ``command``, ``quality`` and its sizes.
     """
     return {
@@ -90,6 +90,7 @@ def _device_dict(device: DeviceReading) -> dict[str, Any]:
         else [process_dict(process) for process in held],
         "source": device.source,
         "age_s": round(device.age_s, 3),
+        "pci_address": device.pci_address,
         "note": device.note,
         "sm_count": device.sm_count,
         "compute_capability": device.compute_capability,
@@ -142,6 +143,7 @@ def _device(fields: Mapping[str, object]) -> DeviceReading:
         compute_capability=_seconds(fields, "compute_capability", 0.0),
         vendor=_clean(fields.get("vendor", "")),
         age_s=_seconds(fields, "age_s", 0.0),
+        pci_address=_clean(fields.get("pci_address", "")),
         parts=tuple(
             Part(_text(part, "name"), _size(part, "total_bytes"), _size(part, "used_bytes"))
             for part in (_mapping(p, "a part") for p in _list(fields, "parts", MAX_PARTS, []))

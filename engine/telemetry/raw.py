@@ -135,9 +135,10 @@ class Listening:
             except self._binding.NVMLError as error:
                 self._heard[question] = {"error": error.value}
                 raise
-            if name == "nvmlDeviceGetHandleByIndex":
-                self._heard[question] = f"card {given[0]}"
-                return _Card(given[0], answer)
+            if name in {"nvmlDeviceGetHandleByIndex", "nvmlDeviceGetMigDeviceHandleByIndex"}:
+                place = ".".join(map(str, given))
+                self._heard[question] = f"card {place}"
+                return _Card(place, answer)
             if name == "nvmlDeviceGetUUID":
                 answer = f"GPU-{given[0]}"
             self._heard[question] = self._plain(answer)
@@ -150,17 +151,18 @@ class Listening:
             return [self._plain(one) for one in cast("list[Any]", answer)]
         if hasattr(answer, "pid"):
             pid = self._masks.pid(answer.pid)
-            return {"pid": pid, "usedGpuMemory": answer.usedGpuMemory}
+            instance = getattr(answer, "gpuInstanceId", None)
+            return {"pid": pid, "usedGpuMemory": answer.usedGpuMemory, "gpuInstanceId": instance}
         if hasattr(answer, "_fields_"):
-            return {name: getattr(answer, name) for name, *_ in answer._fields_}
-        return answer
+            return {name: self._plain(getattr(answer, name)) for name, *_ in answer._fields_}
+        return answer.decode("ascii", "replace") if isinstance(answer, bytes) else answer
 
 
 @dataclass(frozen=True, slots=True)
 class _Card:
-    """A card's handle and its place in the driver's list."""
+    """A card's handle and its place in the driver's list; ``0.1`` is a slice of the first."""
 
-    index: int
+    index: str
     handle: Any
 
 

@@ -117,6 +117,8 @@ class DeviceReading:
     """How old the figures are: above 0 where the source answers less often than it is asked."""
     vendor: str = ""
     """Who makes it (``AMD``), as far as the source says."""
+    pci_address: str = ""
+    """``0000:61:00.0`` where the source tells: what two sources call by different names is one."""
 
 
 @dataclass(frozen=True, slots=True)

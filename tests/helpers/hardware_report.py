@@ -57,7 +57,7 @@ class Answering:
         def ask(*cards: Any, **options: Any) -> Any:
             if name == "nvmlShutdown":
                 return None
-            given = [int(str(card).removeprefix("card ")) for card in cards]
+            given = [str(card).removeprefix("card ") for card in cards]
             question = name + "".join(f"[{one}]" for one in (*given, *options))
             answer = self._heard[question]
             if isinstance(answer, dict) and "error" in answer:

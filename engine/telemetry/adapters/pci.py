@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+_ASLEEP = frozenset({"suspended", "suspending"})
+_LISTED_FOR_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """A display device as sysfs describes it."""
+
+    address: str
+    """``0000:01:00.0``."""
+    vendor: str
+    """``0x10de``."""
+    device: str
+    is_asleep: bool
+    may_sleep: bool
+    """Whether the system puts it to sleep when nobody uses it."""
 
 
 def sleeping(root: Path, vendor: str) -> str:
@@ -19,10 +38,7 @@ def sleeping(root: Path, vendor: str) -> str:
         root: ``/``, or a made tree in tests.
         vendor: PCI vendor as sysfs writes it, ``0x10de``.
     """
-    for address, maker, _, status in displays(root):
-        if maker == vendor and status in {"suspended", "suspending"}:
-            return address
-    return ""
+    return next((d.address for d in Displays(root, vendor).now() if d.is_asleep), "")
 
 
 def displays(root: Path) -> Iterator[tuple[str, str, str, str]]:
@@ -31,6 +47,38 @@ def displays(root: Path) -> Iterator[tuple[str, str, str, str]]:
         if _text(folder / "class").startswith("0x03"):
             status = _text(folder / "power/runtime_status")
             yield folder.name, _text(folder / "vendor"), _text(folder / "device"), status
+
+
+class Displays:
+    """One maker's display devices; which there are is looked up every half a minute."""
+
+    def __init__(
+        self, root: Path, vendor: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._root = root
+        self._vendor = vendor
+        self._clock = clock
+        self._listed: tuple[tuple[str, str], ...] = ()
+        self._listed_at: float | None = None
+
+    def now(self) -> tuple[Display, ...]:
+        """All of them with their power status; a few short reads, which wake nothing."""
+        now = self._clock()
+        if self._listed_at is None or now - self._listed_at >= _LISTED_FOR_S:
+            self._listed_at = now
+            found = displays(self._root)
+            self._listed = tuple((a, d) for a, vendor, d, _ in found if vendor == self._vendor)
+        return tuple(self._display(*known) for known in self._listed)
+
+    def _display(self, address: str, device: str) -> Display:
+        power = self._root / "sys/bus/pci/devices" / address / "power"
+        return Display(
+            address,
+            self._vendor,
+            device,
+            is_asleep=_text(power / "runtime_status") in _ASLEEP,
+            may_sleep=_text(power / "control") == "auto",
+        )
 
 
 def _text(path: Path) -> str:
