@@ -68,6 +68,8 @@ class NvidiaAdapter:
         self._displays = pci.Displays(root, _PCI_VENDOR, clock)
         self._names = Names(root, clock)
         self._readers: dict[str, CardReader] = {}
+        self._last: dict[str, DeviceReading] = {}
+        self._last_at = 0.0
         self._driver = ""
         self._is_open = False
         self._retry_at = 0.0
@@ -176,20 +178,23 @@ class NvidiaAdapter:
         elif now >= self._retry_at and any(r.fault_code and r.card.parent for r in there):
             self._retry_at = now + _RETRY_S
             self._release()
+        self._last, self._last_at = {reading.uuid: reading for reading in readings}, now
         if any(_is_used(reading) for reading in readings):
             self._unused_since = None
         elif self._unused_since is None:
             self._unused_since = now
 
     def _left_alone(self) -> tuple[DeviceReading, ...]:
-        """The devices without values, where polling would wake one or keep it from sleeping."""
+        """The devices without a question, where one would wake a GPU or keep it from sleeping."""
         displays = self._displays.now()
         sleeper = next((d.address for d in displays if d.is_asleep), "")
         now = self._clock()
         if sleeper:
             others = tr(_NOT_WOKEN).format(sleeper=sleeper)
             return tuple(
-                self._unpolled(d, tr(_ASLEEP) if d.is_asleep else others) for d in displays
+                reading
+                for display in displays
+                for reading in self._unpolled(display, tr(_ASLEEP) if display.is_asleep else others)
             )
         since = self._unused_since
         if self._is_open and since is not None and now - since >= _UNUSED_FOR_S:
@@ -197,18 +202,22 @@ class NvidiaAdapter:
                 self._rests_until = now + _REST_S
             self._unused_since = None
         if now < self._rests_until:
-            return tuple(self._unpolled(d, tr(_RESTING)) for d in displays)
+            return tuple(r for display in displays for r in self._unpolled(display, tr(_RESTING)))
         return ()
 
-    def _unpolled(self, display: pci.Display, reason: str) -> DeviceReading:
-        known = next(
-            (r for r in self._readers.values() if r.card.pci_address == display.address), None
+    def _unpolled(self, display: pci.Display, reason: str) -> tuple[DeviceReading, ...]:
+        """The devices of a card as they were last seen: unused, or they would not be left alone."""
+        age_s = self._clock() - self._last_at
+        seen = tuple(
+            replace(reading, note=reason, age_s=age_s)
+            for reading in self._last.values()
+            if reading.pci_address == display.address
         )
-        if known is None:
-            name = f"NVIDIA GPU 10de:{display.device.removeprefix('0x')}"
-            card = Card(f"pci-{display.address}", name, None, pci_address=display.address)
-            known = self._reader(card)
-        return known.missing(reason)
+        if seen:
+            return seen
+        name = f"NVIDIA GPU 10de:{display.device.removeprefix('0x')}"
+        card = Card(f"pci-{display.address}", name, None, pci_address=display.address)
+        return (self._reader(card).missing(reason),)
 
     def _release(self) -> None:
         if self._is_open:

@@ -387,7 +387,8 @@ def test_that_a_sleeping_gpu_is_listed_and_no_question_reaches_its_driver(
     asked.names.clear()
     (again,) = adapter.sample()
     assert (again.uuid, again.name) == (awake.uuid, awake.name)
-    assert again.note == "asleep (not polled)"
+    assert (again.note, again.used_bytes) == ("asleep (not polled)", GIB)
+    assert again.age_s > 0
     assert asked.names == []
 
 
@@ -400,10 +401,11 @@ def test_that_a_gpu_that_nobody_uses_is_left_alone_so_that_it_can_fall_asleep(
     adapter = NvidiaAdapter(tmp_path, clock=clock, binding=lambda: asked)
     assert adapter.sample()[0].used_bytes == 2 * MIB
     clock.now = 61.0
-    assert "fall asleep" in adapter.sample()[0].note
     asked.names.clear()
+    assert "fall asleep" in adapter.sample()[0].note
     clock.now = 90.0
-    adapter.sample()
+    (left,) = adapter.sample()
+    assert (left.used_bytes, left.age_s) == (2 * MIB, 90.0)
     assert asked.names == []
     clock.now = 92.0  # still awake: somebody else keeps it so
     assert adapter.sample()[0].used_bytes == 2 * MIB
