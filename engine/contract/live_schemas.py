@@ -100,6 +100,7 @@ def _reading() -> Schema:
         ),
         spill_bytes=said(or_missing(SIZE), "of its work on the device, what lies in system memory"),
         system_bytes=said(or_missing(SIZE), "of used_bytes, what lies in the system's memory"),
+        committed_bytes=said(or_missing(SIZE), "what it was promised, in memory or not"),
         quality=one_of(Quality),
         command=TEXT,
     )

@@ -114,6 +114,7 @@ def process_dict(process: ProcessReading) -> dict[str, Any]:
         "file_bytes": value(process.file_bytes),
         "spill_bytes": value(process.spill_bytes),
         "system_bytes": value(process.system_bytes),
+        "committed_bytes": value(process.committed_bytes),
         "quality": process.quality.value,
         "command": process.command,
     }
@@ -177,7 +178,7 @@ def process(fields: Mapping[str, object]) -> ProcessReading:
         command=_clean(fields.get("command", "")),
         file_bytes=_size(fields, "file_bytes"),
         quality=_one_of(Quality, {"quality": Quality.EXACT, **fields}, "quality"),
-        **_newer(fields, ("spill_bytes", "system_bytes")),
+        **_newer(fields, ("spill_bytes", "system_bytes", "committed_bytes")),
     )
 
 

@@ -12,7 +12,9 @@ from engine.telemetry.adapters.apple import AppleAdapter
 from engine.telemetry.adapters.host import HostAdapter
 from engine.telemetry.adapters.intel import IntelAdapter
 from engine.telemetry.adapters.nvidia import NvidiaAdapter
+from engine.telemetry.adapters.windows import WindowsAdapter
 from engine.telemetry.lane import Lane
+from engine.telemetry.merge import merged
 from engine.telemetry.snapshot import TelemetrySnapshot
 from engine.words import tr
 
@@ -43,6 +45,8 @@ def _adapters() -> tuple[Adapter, ...]:
         return (AppleAdapter(),)
     if sys.platform == "linux":
         return (NvidiaAdapter(), AmdAdapter(), IntelAdapter())
+    if sys.platform == "win32":
+        return (NvidiaAdapter(), WindowsAdapter())
     return (NvidiaAdapter(),)
 
 
@@ -80,7 +84,7 @@ class LiveSampler:
         if not devices:
             message = " ".join(notes) or tr("No device of this computer could be read.")
             raise TelemetryError(message)
-        return TelemetrySnapshot(time.monotonic(), time.time(), tuple(devices), tuple(notes))
+        return TelemetrySnapshot(time.monotonic(), time.time(), merged(devices), tuple(notes))
 
     def close(self) -> None:
         """Stop every source."""

@@ -62,6 +62,7 @@ class Part:
 
 _NO_SPILL = Missing(tr_later("this source does not tell what lies in system memory"))
 _NO_SYSTEM = Missing(tr_later("this source does not tell where it lies"))
+_NO_COMMIT = Missing(tr_later("this source does not tell what was promised"))
 _NO_CEILING = Missing(tr_later("this source states no limit of its own"))
 _NO_AVAILABLE = Missing(tr_later("what is free is all that can be had"))
 
@@ -82,6 +83,8 @@ class ProcessReading:
     """Of this process's work on the device, what lies in system memory; not in ``used``."""
     system_bytes: int | Missing = _NO_SYSTEM
     """Of ``used``, what lies in the system's memory (GTT of an APU)."""
+    committed_bytes: int | Missing = _NO_COMMIT
+    """What it was promised, which may be more than there is: for the details only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ def reading(root: Path) -> DeviceReading | None:
         processes=_clients(text_of(root / _CLIENTS)),
         source="/proc/meminfo, NvMap",
         note=tr(_NOTE),
+        vendor="NVIDIA",
     )
 
 

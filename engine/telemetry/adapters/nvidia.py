@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import TelemetryError
 from engine.telemetry.adapters import jetson, pci
 from engine.telemetry.adapters import nvml_codes as codes
+from engine.telemetry.adapters.names import Names
 from engine.telemetry.adapters.nvidia_cards import Card, listed
-from engine.telemetry.adapters.nvidia_processes import Names
 from engine.telemetry.adapters.nvidia_readings import CardReader
 from engine.telemetry.snapshot import DeviceReading, Missing
 from engine.text import printable

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.telemetry.adapters import meminfo
 from engine.telemetry.adapters import nvml_codes as codes
-from engine.telemetry.adapters.nvidia_processes import Names, ProcessLists, is_wsl
+from engine.telemetry.adapters.names import Names, is_wsl
+from engine.telemetry.adapters.nvidia_processes import ProcessLists
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
 from engine.units import GIB, MIB, format_gib
 from engine.words import tr, tr_later
@@ -166,6 +167,7 @@ class CardReader:
             sm_count=card.sm_count,
             compute_capability=card.compute_capability,
             pci_address=card.pci_address,
+            vendor="NVIDIA",
             note=note,
             **fields,
         )

@@ -78,7 +78,11 @@ def test_that_ceiling_parts_spill_and_quality_survive_as_json():
         parts=(Part("GTT", 124 * GIB, Missing("no right to read it")),),
         age_s=4.5,
         pci_address="0000:c1:00.0",
-        processes=(ProcessReading(1, "x", GIB, quality=Quality.OVER_COUNTS, spill_bytes=3 * GIB),),
+        processes=(
+            ProcessReading(
+                1, "x", GIB, quality=Quality.OVER_COUNTS, spill_bytes=3 * GIB, committed_bytes=5
+            ),
+        ),
     )
     before = replace(snapshot(), devices=(apu,))
     assert plain.from_dict(json.loads(json.dumps(plain.to_dict(before)))) == before
@@ -97,7 +101,7 @@ def test_that_a_sample_of_before_the_ceiling_was_written_is_still_read():
         ):
             del device[key]
         for process in device["processes"] if isinstance(device["processes"], list) else ():
-            del process["quality"], process["spill_bytes"]
+            del process["quality"], process["spill_bytes"], process["committed_bytes"]
     assert plain.from_dict(record) == snapshot()
 
 
