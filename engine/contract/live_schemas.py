@@ -17,7 +17,7 @@ from engine.contract.shapes import (
     said,
 )
 from engine.telemetry import record
-from engine.telemetry.snapshot import PoolKind, Quality
+from engine.telemetry.snapshot import PoolKind, Pressure, Quality
 
 if TYPE_CHECKING:
     from engine.contract.shapes import Schema
@@ -124,6 +124,7 @@ def _reading() -> Schema:
         source=TEXT,
         age_s=said(_NUMBER, "how old the figures are"),
         pci_address=said(TEXT, "0000:61:00.0; empty where the source doesn't tell"),
+        pressure=said(one_of(Pressure), "whether programs wait for memory"),
         note=TEXT,
         sm_count=SIZE,
         compute_capability=_NUMBER,

@@ -205,7 +205,7 @@ def _foreign(reading: DeviceReading, reserve_bytes: int, instead_of: frozenset[i
 def _host(reading: DeviceReading, total: int, instead_of: frozenset[int]) -> Slot:
     """RAM: what the kernel holds outside any process is not to be had, the rest is others'."""
     used = reading.used_bytes
-    is_limited = bool(reading.note)
+    is_limited = reading.name == "Container"
     reserved = reading.reserved_bytes if isinstance(reading.reserved_bytes, int) else 0
     outside, system = (reserved, 0) if is_limited else (0, reserved)
     if isinstance(used, Missing) or isinstance(reading.processes, Missing):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.errors import TelemetryError
 from engine.telemetry.snapshot import Missing
+from engine.text import printable
 from engine.words import figures, tr
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Adapter(Protocol):
-    """A source of readings: one vendor's driver, or the host."""
+    """A source of readings: one vendor's driver, or the host.
+
+    One that is slow or costly states ``every_s``, the least seconds between two questions.
+    """
 
     name: str
 
@@ -61,35 +65,45 @@ class Lane:
             clock: tells seconds.
         """
         self._adapter = adapter
+        self._every_s: float = getattr(adapter, "every_s", 0.0)
         self._deadline_s = deadline_s
         self._limit_s = opening_s
         self._clock = clock
         self._questions: SimpleQueue[_Question] = SimpleQueue()
         self._answers: SimpleQueue[tuple[tuple[DeviceReading, ...], str]] = SimpleQueue()
         self._asked_at: float | None = None
+        self._last_asked_at: float | None = None
         self._last: tuple[DeviceReading, ...] = ()
+        self._failure = ""
         # A daemon: a driver that never returns must not keep the program from ending.
         self._thread = threading.Thread(
             target=self._run, name=f"telemetry {adapter.name}", daemon=True
         )
         self._thread.start()
 
-    def ask(self) -> None:
-        """Start a reading, unless the last one is still running."""
-        if self._asked_at is None:
-            self._asked_at = self._clock()
+    def ask(self, factor: float = 1.0) -> None:
+        """Start a reading, unless the last one is still running or none is due yet.
+
+        Args:
+            factor: how many times as long as usual this source is left alone.
+        """
+        now = self._clock()
+        last = self._last_asked_at
+        if self._asked_at is None and (last is None or now - last >= self._every_s * factor):
+            self._asked_at = self._last_asked_at = now
             self._questions.put(_Question.SAMPLE)
 
     def answer(self) -> tuple[tuple[DeviceReading, ...], str]:
         """The reading asked for and "", or the devices without values and why.
 
-        A driver that is past its deadline counts as failed until it answers.
+        A source that was not asked this time answers as it did, with the age of its figures. A
+        driver that is past its deadline counts as failed until it answers.
         """
         if self._asked_at is None:
-            return self._last, ""
+            return self._as_before()
         left_s = self._limit_s - (self._clock() - self._asked_at)
         try:
-            readings, failure = self._answers.get(timeout=max(left_s, 0.0))
+            readings, self._failure = self._answers.get(timeout=max(left_s, 0.0))
         except Empty:
             waited = self._clock() - self._asked_at
             reason = tr("the {name} driver has not answered for {waited} s").format(
@@ -101,8 +115,8 @@ class Lane:
         self._asked_at = None
         self._limit_s = self._deadline_s
         self._last = readings or self._last
-        if failure:
-            return tuple(silent(reading, failure) for reading in self._last), failure
+        if self._failure:
+            return tuple(silent(r, self._failure) for r in self._last), self._failure
         return readings, ""
 
     def close(self) -> None:
@@ -110,12 +124,22 @@ class Lane:
         self._questions.put(_Question.STOP)
         self._thread.join(self._deadline_s)
 
+    def _as_before(self) -> tuple[tuple[DeviceReading, ...], str]:
+        if self._failure:
+            return tuple(silent(r, self._failure) for r in self._last), self._failure
+        age_s = 0.0 if self._last_asked_at is None else self._clock() - self._last_asked_at
+        return tuple(replace(r, age_s=r.age_s + age_s) for r in self._last), ""
+
     def _run(self) -> None:
         while self._questions.get() is _Question.SAMPLE:
             try:
                 self._answers.put((self._adapter.sample(), ""))
             except TelemetryError as error:
                 self._answers.put(((), error.message))
+            except Exception as error:  # noqa: BLE001 - a binding raises what it likes
+                said = printable(f"{type(error).__name__}: {error}", 120)
+                words = tr("{name} cannot be read now: {error}.")
+                self._answers.put(((), words.format(name=self._adapter.name, error=said)))
         self._adapter.close()
 
 
@@ -128,6 +152,10 @@ def silent(reading: DeviceReading, reason: str) -> DeviceReading:
         used_bytes=missing,
         free_bytes=missing,
         reserved_bytes=missing,
+        ceiling_bytes=missing,
+        available_bytes=missing,
+        spill_bytes=missing,
+        parts=(),
         processes=missing,
         note=reason,
     )

@@ -15,6 +15,7 @@ from engine.telemetry.snapshot import (
     Missing,
     Part,
     PoolKind,
+    Pressure,
     ProcessReading,
     Quality,
     TelemetrySnapshot,
@@ -38,8 +39,9 @@ def to_dict(snapshot: TelemetrySnapshot) -> dict[str, Any]:
     """``snapshot`` as JSON can hold it: ``monotonic_s``, ``wall_time_s``, ``devices``, ``notes``.
 
     A device has ``uuid``, ``name``, ``vendor``, ``pool``, the sizes, ``parts``, ``processes``
-    (a list, or missing), ``source``, ``age_s``, ``pci_address``, ``note``, ``sm_count`` and
-    ``compute_capability``; a process ``pid``, ``name``, ``command``, ``quality`` and its sizes.
+    (a list, or missing), ``source``, ``age_s``, ``pci_address``, ``pressure``, ``note``,
+    ``sm_count`` and ``compute_capability``; a process ``pid``, ``name``, ``command``, ``quality``
+    and its sizes.
     """
     return {
         "monotonic_s": round(snapshot.monotonic_s, 6),
@@ -91,6 +93,7 @@ def _device_dict(device: DeviceReading) -> dict[str, Any]:
         "source": device.source,
         "age_s": round(device.age_s, 3),
         "pci_address": device.pci_address,
+        "pressure": device.pressure.value,
         "note": device.note,
         "sm_count": device.sm_count,
         "compute_capability": device.compute_capability,
@@ -145,6 +148,7 @@ def _device(fields: Mapping[str, object]) -> DeviceReading:
         vendor=_clean(fields.get("vendor", "")),
         age_s=_seconds(fields, "age_s", 0.0),
         pci_address=_clean(fields.get("pci_address", "")),
+        pressure=_one_of(Pressure, {"pressure": Pressure.UNKNOWN, **fields}, "pressure"),
         parts=tuple(
             Part(_text(part, "name"), _size(part, "total_bytes"), _size(part, "used_bytes"))
             for part in (_mapping(p, "a part") for p in _list(fields, "parts", MAX_PARTS, []))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import TelemetryError
@@ -15,11 +16,13 @@ from engine.telemetry.adapters.nvidia import NvidiaAdapter
 from engine.telemetry.adapters.windows import WindowsAdapter
 from engine.telemetry.lane import Lane
 from engine.telemetry.merge import merged
+from engine.telemetry.pace import Pace
+from engine.telemetry.power import Power
 from engine.telemetry.snapshot import TelemetrySnapshot
 from engine.words import tr
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from engine.telemetry.lane import Adapter
     from engine.telemetry.snapshot import DeviceReading, Sampler
@@ -29,6 +32,13 @@ DEADLINE_S = 0.5
 OPENING_S = 5.0
 """How long the first one waits: without a resident driver, loading it takes 1 to 3 s."""
 
+_SOURCES: dict[str, tuple[Callable[[], Adapter], ...]] = {
+    "linux": (NvidiaAdapter, AmdAdapter, IntelAdapter),
+    "win32": (NvidiaAdapter, WindowsAdapter),
+    "darwin": (AppleAdapter,),
+}
+"""The sources of GPUs that a system can have."""
+
 
 def open_sampler(deadline_s: float = DEADLINE_S, opening_s: float = OPENING_S) -> Sampler:
     """A sampler over every source that works here: GPUs first, the host last.
@@ -36,18 +46,8 @@ def open_sampler(deadline_s: float = DEADLINE_S, opening_s: float = OPENING_S) -
     Nothing is asked here: a driver is opened on its own thread, by the first sample, and one that
     isn't there yet is looked for again every half a minute.
     """
-    return LiveSampler((*_adapters(), HostAdapter()), deadline_s, opening_s)
-
-
-def _adapters() -> tuple[Adapter, ...]:
-    """The sources that this system can have."""
-    if sys.platform == "darwin":
-        return (AppleAdapter(),)
-    if sys.platform == "linux":
-        return (NvidiaAdapter(), AmdAdapter(), IntelAdapter())
-    if sys.platform == "win32":
-        return (NvidiaAdapter(), WindowsAdapter())
-    return (NvidiaAdapter(),)
+    made = (source() for source in _SOURCES.get(sys.platform, (NvidiaAdapter,)))
+    return LiveSampler((*made, HostAdapter()), deadline_s, opening_s)
 
 
 def host_sampler() -> Sampler:
@@ -63,17 +63,30 @@ class LiveSampler:
         adapters: Sequence[Adapter],
         deadline_s: float = DEADLINE_S,
         opening_s: float = OPENING_S,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._lanes = tuple(Lane(adapter, deadline_s, opening_s) for adapter in adapters)
+        """Start a thread for each adapter.
+
+        Args:
+            adapters: in the order of their devices; the host last.
+            deadline_s: how long a snapshot waits for one of them.
+            opening_s: how long the first one waits.
+            clock: tells seconds.
+        """
+        self.pace = Pace(Power(Path("/"), clock).is_battery, clock)
+        """How often to sample."""
+        self._clock = clock
+        self._lanes = tuple(Lane(adapter, deadline_s, opening_s, clock) for adapter in adapters)
 
     def sample(self) -> TelemetrySnapshot:
-        """All devices now. Takes at most the deadline per source that hangs.
+        """All devices now. Takes at most the deadline, however many sources hang.
 
         Raises:
             TelemetryError: nothing at all could be read.
         """
+        factor = self.pace.factor
         for lane in self._lanes:
-            lane.ask()
+            lane.ask(factor)
         devices: list[DeviceReading] = []
         notes: list[str] = []
         for lane in reversed(self._lanes):  # the host first: it never hangs
@@ -84,7 +97,9 @@ class LiveSampler:
         if not devices:
             message = " ".join(notes) or tr("No device of this computer could be read.")
             raise TelemetryError(message)
-        return TelemetrySnapshot(time.monotonic(), time.time(), merged(devices), tuple(notes))
+        snapshot = TelemetrySnapshot(self._clock(), time.time(), merged(devices), tuple(notes))
+        self.pace.take(snapshot)
+        return snapshot
 
     def close(self) -> None:
         """Stop every source."""

@@ -69,7 +69,7 @@ def read(root: Path = Path("/"), *, asks_drivers: bool = True) -> RawReading:
         sources["NVML"] = _cut(heard)
     figures, files = HostAdapter(root).figures_and_files()
     devices.append(reading(*figures))
-    memory, _, held = figures
+    memory, _, held, _ = figures
     sources["psutil"] = {"total": memory.total, "available": memory.available}
     sources["files"] = _cut({_masked(name): _masked(text) for name, text in files.items()})
     sources["processes"] = _cut_rows([plain.process_dict(masks.of(p)) for p in folded(held)])

@@ -51,6 +51,15 @@ class Quality(StrEnum):
     NOT_REPORTED = "not reported"
 
 
+class Pressure(StrEnum):
+    """Whether programs wait for memory, as the system itself judges it."""
+
+    UNKNOWN = "unknown"
+    NONE = "none"
+    SOME = "some"
+    CRITICAL = "critical"
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One of the pools that a device's memory is made of: a carve-out, or GTT."""
@@ -120,6 +129,7 @@ class DeviceReading:
     """How old the figures are: above 0 where the source answers less often than it is asked."""
     vendor: str = ""
     """Who makes it (``AMD``), as far as the source says."""
+    pressure: Pressure = Pressure.UNKNOWN
     pci_address: str = ""
     """``0000:61:00.0`` where the source tells: what two sources call by different names is one."""
 

@@ -1,7 +1,8 @@
-"""Readings of this computer (or of a recording), once a second, off the GUI thread.
+"""Readings of this computer (or of a recording), off the GUI thread.
 
-One thread, one worker with a timer in that thread, one sampler. A tick that comes while the last
-one still runs is skipped by the timer itself, never queued.
+Once a second, oftener while something is loaded, more seldom on a battery. One thread, one worker
+with a timer in that thread, one sampler. A tick that comes while the last one still runs is skipped
+by the timer itself, never queued.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QMetaObject, QObject, Qt, QThread, QTimer, Signal, Slot
 
 from engine.errors import PlimsollError
+from engine.telemetry.probe import LiveSampler
 from engine.telemetry.record import RecordingEndedError
 
 if TYPE_CHECKING:
@@ -67,6 +69,10 @@ class _Worker(QObject):
         else:
             self._told = ""
             self.sampled.emit(snapshot)
+            if isinstance(self._sampler, LiveSampler) and self._timer is not None:
+                pause_ms = round(self._sampler.pace.interval_s * self._interval_ms)
+                if pause_ms != self._timer.interval():
+                    self._timer.setInterval(pause_ms)
 
     @Slot()
     def finish(self) -> None:
@@ -101,7 +107,7 @@ class TelemetryPoller(QObject):
 
         Args:
             open_sampler: called on the poller's thread.
-            interval_ms: time between samples.
+            interval_ms: time between samples at the usual pace.
             parent: Qt's owner of this object.
         """
         super().__init__(parent)

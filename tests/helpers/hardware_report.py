@@ -11,7 +11,7 @@ import pynvml
 from engine.devices.here import this_machine
 from engine.errors import TelemetryError
 from engine.telemetry import plain
-from engine.telemetry.adapters import cgroup
+from engine.telemetry.adapters import cgroup, host_details
 from engine.telemetry.adapters.host import reading
 from engine.telemetry.adapters.nvidia import NvidiaAdapter
 from engine.telemetry.snapshot import TelemetrySnapshot
@@ -36,7 +36,7 @@ def machine_of(report: dict[str, Any], folder: Path) -> Machine:
         notes.append(error.message)
     held = tuple(plain.process(row) for row in sources["processes"])
     memory = SimpleNamespace(**sources["psutil"])
-    devices.append(reading(memory, cgroup.read(folder), held))
+    devices.append(reading(memory, cgroup.read(folder), held, host_details.read(folder)))
     snapshot = TelemetrySnapshot(time.monotonic(), time.time(), tuple(devices), tuple(notes))
     # The program that wrote the report counts as nobody's use, as it did there.
     own = {report["own_pid"]} - {None}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from engine.telemetry import commands
@@ -19,6 +19,7 @@ from engine.telemetry.snapshot import (
     Missing,
     Part,
     PoolKind,
+    Pressure,
     ProcessReading,
     Quality,
 )
@@ -51,6 +52,7 @@ _PRESSURE = {
     2: tr_later("macOS reports memory pressure; {swap} are swapped out."),
     4: tr_later("macOS reports critical memory pressure; {swap} are swapped out."),
 }
+_LEVELS = {"1": Pressure.NONE, "2": Pressure.SOME, "4": Pressure.CRITICAL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +100,16 @@ class AppleAdapter:
         raised = int(wired_mib) * MIB if wired_mib.isdigit() else 0
         ceiling = min(raised, memory.total_bytes) or self._metal_bytes
         note = tr(_RAISED).format(limit=format_gib(ceiling)) if raised and ceiling else ""
-        return (
-            reading(
-                printable(stated.get("machdep.cpu.brand_string", "Apple GPU"), 64),
-                memory,
-                ceiling,
-                self._gpu,
-                " ".join(filter(None, (note, pressure(stated)))),
-                self._clock() - (self._gpu_at or 0.0),
-            ),
+        level = stated.get("kern.memorystatus_vm_pressure_level", "")
+        now = reading(
+            printable(stated.get("machdep.cpu.brand_string", "Apple GPU"), 64),
+            memory,
+            ceiling,
+            self._gpu,
+            " ".join(filter(None, (note, pressure(stated)))),
+            self._clock() - (self._gpu_at or 0.0),
         )
+        return (replace(now, pressure=_LEVELS.get(level, Pressure.UNKNOWN)),)
 
     def close(self) -> None:
         """Nothing is held."""

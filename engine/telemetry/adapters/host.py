@@ -9,21 +9,23 @@ two apart: resident, unique and proportional size all count the map (telemetry o
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from engine.telemetry import commands, mapped
-from engine.telemetry.adapters import cgroup, macos
+from engine.telemetry.adapters import cgroup, host_details, macos
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, ProcessReading
 from engine.text import printable
 from engine.units import MIB, format_gib
 from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 UUID = "host"
 _ROWS = 48
+_HELD_EVERY_S = 2.0
 _SMALLEST_ROW_BYTES = 4 * MIB
 _NO_FILE_SPLIT = Missing(tr_later("this system does not tell mapped files from other memory"))
 
@@ -35,13 +37,29 @@ class Memory(Protocol):
     available: int
 
 
+if TYPE_CHECKING:
+    Figures = tuple[
+        Memory, cgroup.GroupMemory | None, tuple[ProcessReading, ...], host_details.Details
+    ]
+    """What ``reading`` takes."""
+
+
 class HostAdapter:
     """Reads host RAM; on Linux with the container's limit and a list of processes."""
 
     name = "host"
 
-    def __init__(self, root: Path = Path("/")) -> None:
+    def __init__(self, root: Path = Path("/"), clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is read yet.
+
+        Args:
+            root: ``/``, or a made tree in tests.
+            clock: tells seconds.
+        """
         self._root = root
+        self._clock = clock
+        self._held: tuple[ProcessReading, ...] = ()
+        self._held_at: float | None = None
 
     def sample(self) -> tuple[DeviceReading, ...]:
         """One reading of the host."""
@@ -49,9 +67,7 @@ class HostAdapter:
 
     def figures_and_files(
         self,
-    ) -> tuple[
-        tuple[Memory, cgroup.GroupMemory | None, tuple[ProcessReading, ...]], dict[str, str]
-    ]:
+    ) -> tuple[Figures, dict[str, str]]:
         """What ``reading`` takes, and the texts of the files that say so, by path."""
         files: dict[str, str] = {}
 
@@ -62,20 +78,30 @@ class HostAdapter:
             return found
 
         memory = _virtual_memory()
-        group = cgroup.read(self._root, text) if sys.platform == "linux" else None
-        return (memory, group, tuple(self._processes())), files
+        if sys.platform != "linux":
+            return (memory, None, self._processes(), host_details.Details()), files
+        group = cgroup.read(self._root, text)
+        details = host_details.read(self._root, text)
+        return (memory, group, self._processes(), details), files
 
     def close(self) -> None:
         """Nothing is held."""
 
-    def _processes(self) -> Iterator[ProcessReading]:
-        if sys.platform == "linux":
-            return processes(self._root / "proc")
-        return _portable_processes()
+    def _processes(self) -> tuple[ProcessReading, ...]:
+        """All processes, gone through every other second: there are hundreds."""
+        now = self._clock()
+        if self._held_at is None or now - self._held_at >= _HELD_EVERY_S:
+            is_linux = sys.platform == "linux"
+            found = processes(self._root / "proc") if is_linux else _portable_processes()
+            self._held, self._held_at = tuple(found), now
+        return self._held
 
 
 def reading(
-    memory: Memory, group: cgroup.GroupMemory | None, held: tuple[ProcessReading, ...]
+    memory: Memory,
+    group: cgroup.GroupMemory | None,
+    held: tuple[ProcessReading, ...],
+    details: host_details.Details | None = None,
 ) -> DeviceReading:
     """The host's memory from the machine's figures and the container's limit, if any.
 
@@ -83,7 +109,9 @@ def reading(
     card: no program can have it. Mapped model files count as used (``telemetry.mapped``),
     whatever the system calls them.
     """
-    total, free = memory.total, memory.available
+    details = details or host_details.Details()
+    total = memory.total
+    available = free = min(memory.available + details.giving_back_bytes, total)
     rows = folded(held)
     used, note = total - free, ""
     reserved = max(used - sum(_size(p.used_bytes) for p in rows), 0) if rows else 0
@@ -93,7 +121,7 @@ def reading(
             limit_bytes=format_gib(group.limit_bytes), total=format_gib(total)
         )
         total, used = group.limit_bytes, min(group.used_bytes, group.limit_bytes)
-        free = min(total - used, memory.available)
+        free = min(total - used, available)
         reserved = total - used - free
     models = min(mapped.model_bytes(rows), free)
     used, free = used + models, free - models
@@ -107,7 +135,9 @@ def reading(
         reserved_bytes=reserved,
         processes=rows,
         source=f"psutil {_psutil_version()}",
-        note=note,
+        note=" ".join(filter(None, (note, details.note))),
+        parts=() if note else details.nodes,
+        pressure=details.pressure,
     )
 
 
@@ -124,6 +154,10 @@ def processes(proc: Path) -> Iterator[ProcessReading]:
         if "RssAnon" not in fields:
             continue  # a kernel thread
         used, files = _kib(fields, "RssAnon") + _kib(fields, "RssShmem"), _kib(fields, "RssFile")
+        # What is locked beyond memory that must stay anyway is mapped files (--mlock).
+        locked = min(max(_kib(fields, "VmLck") - used, 0), files)
+        # Huge pages are in no resident size.
+        used, files = used + locked + _kib(fields, "HugetlbPages"), files - locked
         is_small = max(used, files) < _SMALLEST_ROW_BYTES
         yield ProcessReading(
             pid=int(folder.name),

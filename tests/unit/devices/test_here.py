@@ -165,7 +165,7 @@ def test_that_a_model_another_run_has_mapped_is_held_by_others():
 
 def test_that_a_containers_limit_counts_what_the_machine_took_outside_it_as_others():
     limited = ram(
-        total=16 * GIB, used=6 * GIB, free_bytes=2 * GIB, reserved_bytes=8 * GIB, note="limit"
+        total=16 * GIB, used=6 * GIB, free_bytes=2 * GIB, reserved_bytes=8 * GIB, name="Container"
     )
     host = this_machine(moment(limited)).host
     assert host.device.total_bytes == 16 * GIB

@@ -98,6 +98,7 @@ def test_that_a_sample_of_before_the_ceiling_was_written_is_still_read():
             "parts",
             "age_s",
             "pci_address",
+            "pressure",
         ):
             del device[key]
         for process in device["processes"] if isinstance(device["processes"], list) else ():
