@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from engine.cli.streams import columns
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Asked = frozenset[str] | None
+_MOMENT = "a time like 2026-11-20T10:00"
 COMMANDS = (
     "size",
     "launch",
@@ -241,7 +243,15 @@ def _watch(parser: _Parser, _asked: Asked) -> None:
     parser.description = "Follow the devices once a second, until Ctrl+C."
     parser.add_argument("--jsonl", action="store_true", help="one JSON object a sample")
     parser.add_argument("--record", metavar="FILE", help="keep the samples, to replay later")
-    parser.add_argument("--replay", metavar="FILE", help="show a recording instead of this machine")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--replay", metavar="FILE", help="show a recording instead of this machine")
+    source.add_argument(
+        "--prometheus", metavar="URL", help="ask an exporter or a Prometheus server instead"
+    )
+    parser.add_argument(
+        "--since", type=_moment, metavar="TIME", help="what that server has kept, from then on"
+    )
+    parser.add_argument("--until", type=_moment, metavar="TIME", help="and till then (now)")
     parser.add_argument("--count", type=_count, metavar="N", help="stop after N samples")
     parser.add_argument("--interval", type=_seconds, default=1.0, metavar="S", help="seconds")
 
@@ -440,6 +450,11 @@ def _seconds(text: str) -> float:
         message = f"{text!r} is not between 0.1 and 3600 seconds"
         raise argparse.ArgumentTypeError(message)
     return number
+
+
+def _moment(text: str) -> float:
+    """Unix time of ``2026-11-20T10:00``, in this computer's time where no zone is given."""
+    return _read(lambda written: datetime.fromisoformat(written).timestamp(), text, _MOMENT)
 
 
 def _read(read: Callable[[str], _T], text: str, what: str = "") -> _T:

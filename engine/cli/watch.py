@@ -11,16 +11,18 @@ from engine.cli import streams
 from engine.cli.encode import encode
 from engine.cli.look import Look, fitted
 from engine.contract.machine import sample_answer
-from engine.devices import plain
+from engine.devices import elsewhere, plain
 from engine.devices.here import this_machine
+from engine.errors import TelemetryError, UsageError
 from engine.telemetry.probe import open_sampler
 from engine.telemetry.record import Recorder, Replay
-from engine.telemetry.snapshot import Missing
+from engine.telemetry.snapshot import Missing, PoolKind
 from engine.units import format_bytes, format_gib
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from engine.telemetry.snapshot import DeviceReading, ProcessReading, TelemetrySnapshot
 
@@ -31,7 +33,15 @@ def run(options: argparse.Namespace) -> int:
     """Write samples until the count is reached, the recording ends, or Ctrl+C."""
     output = streams.output()
     look = Look.of(output)
-    samples = _replayed(options) if options.replay else _live(options)
+    if (options.since or options.until) and not options.prometheus:
+        message = "--since and --until are for --prometheus: only a server keeps what was."
+        raise UsageError(message, field="since")
+    if options.until and not options.since:
+        raise UsageError("--until needs --since, the time to begin at.", field="until")
+    if options.replay:
+        samples = _replayed(options)
+    else:
+        samples = _kept(options) if options.since else _live(options)
     for number, snapshot in enumerate(samples, 1):
         if options.jsonl:
             output.write(encode(sample_answer(snapshot)) + "\n")
@@ -48,15 +58,37 @@ def _replayed(options: argparse.Namespace) -> Iterator[TelemetrySnapshot]:
         yield from replay.snapshots()
 
 
+def _kept(options: argparse.Namespace) -> Iterator[TelemetrySnapshot]:
+    """What a Prometheus server has kept, recorded on request."""
+    until_s = options.until or time.time()
+    snapshots = elsewhere.adapter(options.prometheus).history(
+        options.since, until_s, options.interval
+    )
+    with _recorder(options, snapshots[-1]) as recorder:
+        for snapshot in snapshots:
+            if recorder is not None:
+                recorder.write(snapshot)
+            yield snapshot
+
+
+def _recorder(
+    options: argparse.Namespace, snapshot: TelemetrySnapshot
+) -> AbstractContextManager[Recorder | None]:
+    if not options.record:
+        return nullcontext()
+    if options.prometheus and not any(d.pool is PoolKind.HOST for d in snapshot.devices):
+        message = "A recording begins with a machine, and no node_exporter tells of its memory."
+        raise TelemetryError(message, field="record")
+    machine = plain.to_dict(this_machine(snapshot))
+    return closing(Recorder(Path(options.record), machine))
+
+
 def _live(options: argparse.Namespace) -> Iterator[TelemetrySnapshot]:
-    with closing(open_sampler()) as sampler:
+    url = options.prometheus
+    with closing(elsewhere.sampler(url) if url else open_sampler()) as sampler:
         snapshot = sampler.sample()
-        recorder = None
-        if options.record:
-            machine = plain.to_dict(this_machine(snapshot))
-            recorder = Recorder(Path(options.record), machine)
         due = time.monotonic()
-        with closing(recorder) if recorder else nullcontext():
+        with _recorder(options, snapshot) as recorder:
             while True:
                 if recorder is not None:
                     recorder.write(snapshot)

@@ -1,0 +1,198 @@
+"""What exporters state of memory, as readings: DCGM, nvidia_gpu_exporter, node_exporter.
+
+DCGM counts in MiB and leaves out the total; older lists of fields leave out the reserve as well, so
+that used + free falls short by it (dcgm-exporter issues 83, 136 and 271).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
+from engine.units import MIB
+from engine.words import tr, tr_later
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from engine.telemetry.prometheus_text import Page, Sample
+
+    SizeOf = Callable[[str, int], int | None]
+    """A card's total by its name and what is known to be on it; None where no table has it."""
+
+_Key = TypeVar("_Key")
+_DCGM: Final = "DCGM_FI_DEV_FB_"
+_SMI: Final = "nvidia_smi_memory_"
+METRICS: Final = (
+    *(f"{_DCGM}{field}" for field in ("USED", "FREE", "RESERVED", "TOTAL")),
+    *(f"{_SMI}{field}_bytes" for field in ("used", "free", "reserved", "total")),
+    "nvidia_smi_gpu_info",
+    "node_memory_MemTotal_bytes",
+    "node_memory_MemAvailable_bytes",
+    "node_memory_total_bytes",
+    "node_memory_internal_bytes",
+    "node_memory_purgeable_bytes",
+    "node_memory_wired_bytes",
+    "node_memory_compressed_bytes",
+)
+"""All that is read: what a Prometheus server is asked for."""
+
+_BLANK_INT64 = 9.22e18
+_BLANK_INT32 = range(2147483632, 2147483645)
+_NOT_EXPORTED = tr_later("not exported")
+_NO_RESERVE = tr_later("reserved not exported")
+_NO_PROCESSES = tr_later("the exporter names no processes")
+_SHORT = tr_later("Reserved memory is not exported, so the total falls short by it.")
+
+
+def readings(page: Page, size_of: SizeOf, place: str) -> tuple[DeviceReading, ...]:
+    """Every device that the samples tell of; machines apart, GPUs first.
+
+    Args:
+        page: the samples, of one exporter or of a whole Prometheus server.
+        size_of: knows the totals of cards.
+        place: where the samples come from, for the devices' source.
+    """
+    return (*_dcgm(page, size_of, place), *_smi(page, place), *_hosts(page, place))
+
+
+def _dcgm(page: Page, size_of: SizeOf, place: str) -> Iterator[DeviceReading]:
+    fields = ("USED", "FREE", "RESERVED", "TOTAL")
+    found = _grouped(page, {f"{_DCGM}{field}": field for field in fields}, _dcgm_key)
+    cut = {(machine, uuid) for machine, uuid, part in found if part}
+    for (machine, uuid, part), (labels, sizes) in found.items():
+        if not part and (machine, uuid) in cut:
+            continue  # the card behind the slices
+        name = labels.get("modelName") or "NVIDIA GPU"
+        profile = labels.get("GPU_I_PROFILE", "")
+        stated = _Stated(
+            machine,
+            uuid=f"{uuid}/{part}" if part else uuid,
+            name=f"{name} MIG {profile or part}" if part else name,
+            sizes={field: size * MIB for field, size in sizes.items()},
+            source=f"DCGM {place}",
+            pci_address=_pci_address(labels.get("pci_bus_id", "")),
+        )
+        yield _card(stated, None if part else size_of)
+
+
+def _dcgm_key(labels: Mapping[str, str]) -> tuple[str, str, str]:
+    machine = labels.get("Hostname") or labels.get("instance", "")
+    return machine, labels.get("UUID") or labels.get("gpu", ""), labels.get("GPU_I_ID", "")
+
+
+def _smi(page: Page, place: str) -> Iterator[DeviceReading]:
+    fields = ("used", "free", "reserved", "total")
+    wanted = {f"{_SMI}{field}_bytes": field.upper() for field in fields}
+    names = {
+        (sample.labels.get("instance", ""), sample.labels.get("uuid", "")): sample.labels
+        for sample in page.named("nvidia_smi_gpu_info")
+    }
+    for (machine, uuid), (_, sizes) in _grouped(
+        page, wanted, lambda labels: (labels.get("instance", ""), labels.get("uuid", ""))
+    ).items():
+        info = names.get((machine, uuid), {})
+        name = info.get("name") or "NVIDIA GPU"
+        serial = uuid if uuid.upper().startswith("GPU") else f"GPU-{uuid}"
+        yield _card(_Stated(machine, serial, name, sizes, f"nvidia_gpu_exporter {place}"), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What an exporter says of one card; sizes by field, those it doesn't know left out."""
+
+    machine: str
+    uuid: str
+    name: str
+    sizes: Mapping[str, int]
+    source: str
+    pci_address: str = ""
+
+
+def _card(stated: _Stated, size_of: SizeOf | None) -> DeviceReading:
+    machine, sizes = stated.machine, stated.sizes
+    none = Missing(tr(_NOT_EXPORTED))
+    used, free = sizes.get("USED"), sizes.get("FREE")
+    reserved, total = sizes.get("RESERVED"), sizes.get("TOTAL")
+    note = ""
+    if used is not None and free is not None:
+        if total is None and reserved is not None:
+            total = used + free + reserved
+        elif total is None:
+            total = size_of(stated.name, used + free) if size_of else None
+            note = "" if total else tr(_SHORT)
+            total = total or used + free
+    ceiling = used + free if used is not None and free is not None else none
+    return DeviceReading(
+        uuid=f"{machine}/{stated.uuid}" if machine else stated.uuid,
+        name=f"{stated.name} @ {machine}" if machine else stated.name,
+        pool=PoolKind.VRAM,
+        total_bytes=none if total is None else total,
+        used_bytes=none if used is None else used,
+        free_bytes=none if free is None else free,
+        reserved_bytes=Missing(tr(_NO_RESERVE)) if reserved is None else reserved,
+        processes=Missing(tr(_NO_PROCESSES)),
+        source=stated.source,
+        note=note,
+        ceiling_bytes=ceiling,
+        vendor="NVIDIA",
+        pci_address=stated.pci_address,
+    )
+
+
+def _hosts(page: Page, place: str) -> Iterator[DeviceReading]:
+    fields = {
+        "node_memory_MemTotal_bytes": "total",
+        "node_memory_MemAvailable_bytes": "available",
+        "node_memory_total_bytes": "total",
+        "node_memory_internal_bytes": "internal",
+        "node_memory_purgeable_bytes": "purgeable",
+        "node_memory_wired_bytes": "wired",
+        "node_memory_compressed_bytes": "compressed",
+    }
+    for machine, (_, sizes) in _grouped(page, fields, lambda x: x.get("instance", "")).items():
+        total, available = sizes.get("total"), sizes.get("available")
+        if total is not None and available is None and "internal" in sizes:
+            # macOS, as Activity Monitor counts: apps, wired, compressed
+            apps = sizes["internal"] - sizes.get("purgeable", 0)
+            available = total - apps - sizes.get("wired", 0) - sizes.get("compressed", 0)
+        none = Missing(tr(_NOT_EXPORTED))
+        used = None if total is None or available is None else total - available
+        yield DeviceReading(
+            uuid=f"{machine}/host" if machine else "host",
+            name=machine or "Computer",
+            pool=PoolKind.HOST,
+            total_bytes=none if total is None else total,
+            used_bytes=none if used is None else used,
+            free_bytes=none if available is None else available,
+            reserved_bytes=0,
+            processes=Missing(tr(_NO_PROCESSES)),
+            source=f"node_exporter {place}",
+        )
+
+
+def _grouped(
+    page: Page, fields: Mapping[str, str], key_of: Callable[[Mapping[str, str]], _Key]
+) -> dict[_Key, tuple[Mapping[str, str], dict[str, int]]]:
+    """The labels and sizes of each device, by field; blank values are left out."""
+    found: dict[_Key, tuple[Mapping[str, str], dict[str, int]]] = {}
+    for sample in page.named(*fields):
+        size = _size(sample)
+        _, sizes = found.setdefault(key_of(sample.labels), (sample.labels, {}))
+        if size is not None:
+            # A card that several pods share is listed once for each of them.
+            sizes.setdefault(fields[sample.name], size)
+    return found
+
+
+def _size(sample: Sample) -> int | None:
+    """A value as a size; None for what exporters write where they know none."""
+    value = sample.value
+    is_number = 0 <= value < _BLANK_INT64  # neither NaN nor infinite
+    return int(value) if is_number and int(value) not in _BLANK_INT32 else None
+
+
+def _pci_address(bus_id: str) -> str:
+    domain, _, rest = bus_id.lower().partition(":")
+    return f"{domain[-4:]}:{rest}" if rest else ""
