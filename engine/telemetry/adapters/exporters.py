@@ -1,4 +1,4 @@
-"""What exporters state of memory, as readings: DCGM, nvidia_gpu_exporter, node_exporter.
+"""What exporters state of memory, as readings: DCGM, nvidia_gpu_exporter, node_exporter, macmon.
 
 DCGM counts in MiB and leaves out the total; older lists of fields leave out the reserve as well, so
 that used + free falls short by it (dcgm-exporter issues 83, 136 and 271).
@@ -35,6 +35,8 @@ METRICS: Final = (
     "node_memory_purgeable_bytes",
     "node_memory_wired_bytes",
     "node_memory_compressed_bytes",
+    "macmon_memory_ram_total_bytes",
+    "macmon_memory_ram_used_bytes",
 )
 """All that is read: what a Prometheus server is asked for."""
 
@@ -150,9 +152,13 @@ def _hosts(page: Page, place: str) -> Iterator[DeviceReading]:
         "node_memory_purgeable_bytes": "purgeable",
         "node_memory_wired_bytes": "wired",
         "node_memory_compressed_bytes": "compressed",
+        "macmon_memory_ram_total_bytes": "total",
+        "macmon_memory_ram_used_bytes": "used",
     }
-    for machine, (_, sizes) in _grouped(page, fields, lambda x: x.get("instance", "")).items():
+    for machine, (labels, sizes) in _grouped(page, fields, lambda x: x.get("instance", "")).items():
         total, available = sizes.get("total"), sizes.get("available")
+        if total is not None and "used" in sizes:
+            available = total - sizes["used"]
         if total is not None and available is None and "internal" in sizes:
             # macOS, as Activity Monitor counts: apps, wired, compressed
             apps = sizes["internal"] - sizes.get("purgeable", 0)
@@ -161,14 +167,14 @@ def _hosts(page: Page, place: str) -> Iterator[DeviceReading]:
         used = None if total is None or available is None else total - available
         yield DeviceReading(
             uuid=f"{machine}/host" if machine else "host",
-            name=machine or "Computer",
+            name=machine or labels.get("chip") or "Computer",
             pool=PoolKind.HOST,
             total_bytes=none if total is None else total,
             used_bytes=none if used is None else used,
             free_bytes=none if available is None else available,
             reserved_bytes=0,
             processes=Missing(tr(_NO_PROCESSES)),
-            source=f"node_exporter {place}",
+            source=f"{'macmon' if 'used' in sizes else 'node_exporter'} {place}",
         )
 
 

@@ -68,8 +68,8 @@ class PrometheusAdapter:
         found = exporters.readings(page, self._size_of, self.name)
         if not found:
             message = tr(
-                "{place} answers and states no memory: DCGM's exporter, nvidia_gpu_exporter and "
-                "node_exporter are understood."
+                "{place} answers and states no memory: DCGM's exporter, nvidia_gpu_exporter, "
+                "node_exporter and macmon are understood."
             )
             raise TelemetryError(message.format(place=self.name))
         return found

@@ -140,6 +140,17 @@ def test_that_node_exporter_tells_a_linux_and_a_mac():
     assert round(mac.used_bytes / GIB, 1) == 19.4
 
 
+def test_that_macmon_tells_a_mac():
+    # The sizes of its recorded answer on a MacBook of 24 GB
+    (mac,) = read(
+        'macmon_memory_ram_total_bytes{chip="Apple M3 Pro"} 25769803776\n'
+        'macmon_memory_ram_used_bytes{chip="Apple M3 Pro"} 20985479168\n'
+    )
+    assert (mac.pool, mac.name) == (PoolKind.HOST, "Apple M3 Pro")
+    assert (mac.used_bytes, mac.free_bytes) == (20985479168, 25769803776 - 20985479168)
+    assert mac.source == "macmon box:9400"
+
+
 def test_that_an_exporter_is_scraped_wherever_its_page_is_named(exporter: Exporter):
     exporter.page(dcgm(USED=1000, FREE=39324, RESERVED=636))
     for typed in (exporter.address, f"http://{exporter.address}/metrics"):
