@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from engine.devices import plain
 from engine.devices.corrected import corrected
 from engine.devices.here import this_machine
 from engine.errors import DeviceError, TelemetryError
+from engine.telemetry.outline import Outlines
 from engine.telemetry.probe import host_sampler, open_sampler
 from engine.telemetry.record import Recorder, RecordingEndedError, Replay
 from engine.telemetry.snapshot import Missing, PoolKind
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from engine.lessons import Lesson
     from engine.telemetry.snapshot import TelemetrySnapshot
 
-_MOST_KEPT = 3600
 _OLD_S = 4
 """Without a sample for this long, what is shown is called old."""
 
@@ -70,7 +69,7 @@ class Watch(QObject):
         self._open_sampler = open_sampler if asks_drivers else host_sampler
         self._recorder: Recorder | None = None
         self._recording_path: Path | None = None
-        self._kept: deque[TelemetrySnapshot] = deque(maxlen=_MOST_KEPT)
+        self._kept = Outlines()
         self._poller: TelemetryPoller | None = None
         self._trouble = ""
         self._lost: dict[str, object] = {}
@@ -173,7 +172,7 @@ class Watch(QObject):
 
     @property
     def recorded(self) -> tuple[TelemetrySnapshot, ...]:
-        """The samples of the last hour, for the report."""
+        """What was in use in the samples of the last hour, for the report."""
         return tuple(self._kept)
 
     def record(self, path: Path) -> None:

@@ -248,6 +248,9 @@ def _watch(parser: _Parser, _asked: Asked) -> None:
     source.add_argument(
         "--prometheus", metavar="URL", help="ask an exporter or a Prometheus server instead"
     )
+    source.add_argument(
+        "--simulate", action="store_true", help="eight GPUs that aren't there, and a model on them"
+    )
     parser.add_argument(
         "--since", type=_moment, metavar="TIME", help="what that server has kept, from then on"
     )

@@ -14,7 +14,7 @@ from engine.contract.machine import sample_answer
 from engine.devices import elsewhere, plain
 from engine.devices.here import this_machine
 from engine.errors import TelemetryError, UsageError
-from engine.telemetry.probe import open_sampler
+from engine.telemetry.probe import open_sampler, simulated_sampler
 from engine.telemetry.record import Recorder, Replay
 from engine.telemetry.snapshot import Missing, PoolKind
 from engine.units import format_bytes, format_gib
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from engine.telemetry.snapshot import DeviceReading, ProcessReading, TelemetrySnapshot
+    from engine.telemetry.snapshot import DeviceReading, ProcessReading, Sampler, TelemetrySnapshot
 
 _MOST_PROCESSES = 5
 
@@ -84,8 +84,7 @@ def _recorder(
 
 
 def _live(options: argparse.Namespace) -> Iterator[TelemetrySnapshot]:
-    url = options.prometheus
-    with closing(elsewhere.sampler(url) if url else open_sampler()) as sampler:
+    with closing(_sampler(options)) as sampler:
         snapshot = sampler.sample()
         due = time.monotonic()
         with _recorder(options, snapshot) as recorder:
@@ -96,6 +95,12 @@ def _live(options: argparse.Namespace) -> Iterator[TelemetrySnapshot]:
                 due = max(due + options.interval, time.monotonic())
                 time.sleep(max(due - time.monotonic(), 0))
                 snapshot = sampler.sample()
+
+
+def _sampler(options: argparse.Namespace) -> Sampler:
+    if options.prometheus:
+        return elsewhere.sampler(options.prometheus)
+    return simulated_sampler() if options.simulate else open_sampler()
 
 
 def _describe(snapshot: TelemetrySnapshot, look: Look) -> Iterator[str]:

@@ -13,6 +13,7 @@ from engine.telemetry.adapters.apple import AppleAdapter
 from engine.telemetry.adapters.host import HostAdapter
 from engine.telemetry.adapters.intel import IntelAdapter
 from engine.telemetry.adapters.nvidia import NvidiaAdapter
+from engine.telemetry.adapters.simulated import SimulatedAdapter
 from engine.telemetry.adapters.windows import WindowsAdapter
 from engine.telemetry.lane import Lane
 from engine.telemetry.merge import merged
@@ -53,6 +54,11 @@ def open_sampler(deadline_s: float = DEADLINE_S, opening_s: float = OPENING_S) -
 def host_sampler() -> Sampler:
     """A sampler over the computer's own memory, which asks no driver."""
     return LiveSampler((HostAdapter(),))
+
+
+def simulated_sampler() -> Sampler:
+    """A sampler over a machine that isn't there."""
+    return LiveSampler((SimulatedAdapter(),))
 
 
 class LiveSampler:

@@ -51,7 +51,7 @@ class _Share:
 
 @dataclass(slots=True)
 class _Past:
-    """A device's last minute: time, its use, its share of the system's memory."""
+    """A device's last minute: of each second its least use and share of the system's memory."""
 
     moments: deque[tuple[float, int, int]] = field(default_factory=deque)
     is_told: bool = False
@@ -110,7 +110,11 @@ class SpillWatch:
         past = self._pasts.setdefault(device.uuid, _Past())
         while past.moments and at_s - past.moments[0][0] > WITHIN_S:
             past.moments.popleft()
-        past.moments.append((at_s, used, there))
+        if past.moments and at_s - past.moments[-1][0] < 1.0:
+            began, least, little = past.moments.pop()
+            past.moments.append((began, min(least, used), min(little, there)))
+        else:
+            past.moments.append((at_s, used, there))
         loaded = used - min(moment[1] for moment in past.moments)
         grown = there - min(moment[2] for moment in past.moments)
         if grown <= LEAST_BYTES:

@@ -8,6 +8,7 @@ two apart: resident, unique and proportional size all count the map (telemetry o
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
 UUID = "host"
 _ROWS = 48
 _HELD_EVERY_S = 2.0
+_COMMANDS_FOR_S = 10.0
+"""A process may change its command line, and its number may be given to another."""
+_SHARE_OF_A_CORE = 0.005
 _SMALLEST_ROW_BYTES = 4 * MIB
+_FIELDS = re.compile(r"(?m)^(Name|RssAnon|RssFile|RssShmem|VmLck|HugetlbPages):[ \t]*(.*)$")
 _NO_FILE_SPLIT = Missing(tr_later("this system does not tell mapped files from other memory"))
 
 
@@ -59,7 +64,9 @@ class HostAdapter:
         self._root = root
         self._clock = clock
         self._held: tuple[ProcessReading, ...] = ()
-        self._held_at: float | None = None
+        self._next_at = 0.0
+        self._commands: dict[tuple[int, str], str] = {}
+        self._commands_at = 0.0
 
     def sample(self) -> tuple[DeviceReading, ...]:
         """One reading of the host."""
@@ -88,12 +95,20 @@ class HostAdapter:
         """Nothing is held."""
 
     def _processes(self) -> tuple[ProcessReading, ...]:
-        """All processes, gone through every other second: there are hundreds."""
+        """All processes, gone through every other second, or as seldom as their number asks for."""
         now = self._clock()
-        if self._held_at is None or now - self._held_at >= _HELD_EVERY_S:
+        if now >= self._next_at:
+            if now - self._commands_at >= _COMMANDS_FOR_S:
+                self._commands, self._commands_at = {}, now
+            began_s = time.thread_time()
             is_linux = sys.platform == "linux"
-            found = processes(self._root / "proc") if is_linux else _portable_processes()
-            self._held, self._held_at = tuple(found), now
+            self._held = tuple(
+                processes(self._root / "proc", self._commands)
+                if is_linux
+                else _portable_processes()
+            )
+            took_s = time.thread_time() - began_s
+            self._next_at = now + max(_HELD_EVERY_S, took_s / _SHARE_OF_A_CORE)
         return self._held
 
 
@@ -141,8 +156,16 @@ def reading(
     )
 
 
-def processes(proc: Path) -> Iterator[ProcessReading]:
-    """Every process below ``proc`` that has memory of its own; command lines not yet read."""
+def processes(
+    proc: Path, known: dict[tuple[int, str], str] | None = None
+) -> Iterator[ProcessReading]:
+    """Every process below ``proc`` that has memory of its own.
+
+    Args:
+        proc: ``/proc``, or a made tree in tests.
+        known: command lines by number and name, to be read no second time; added to.
+    """
+    known = {} if known is None else known
     for folder in proc.iterdir():
         if not folder.name.isdigit():
             continue
@@ -150,7 +173,7 @@ def processes(proc: Path) -> Iterator[ProcessReading]:
             status = (folder / "status").read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue  # it ended between the listing and the reading
-        fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+        fields = dict(_FIELDS.findall(status))
         if "RssAnon" not in fields:
             continue  # a kernel thread
         used, files = _kib(fields, "RssAnon") + _kib(fields, "RssShmem"), _kib(fields, "RssFile")
@@ -158,14 +181,13 @@ def processes(proc: Path) -> Iterator[ProcessReading]:
         locked = min(max(_kib(fields, "VmLck") - used, 0), files)
         # Huge pages are in no resident size.
         used, files = used + locked + _kib(fields, "HugetlbPages"), files - locked
-        is_small = max(used, files) < _SMALLEST_ROW_BYTES
-        yield ProcessReading(
-            pid=int(folder.name),
-            name=printable(fields.get("Name", "").strip(), 64),
-            used_bytes=used,
-            command="" if is_small else command_of(folder),
-            file_bytes=files,
-        )
+        pid, name = int(folder.name), printable(fields.get("Name", ""), 64)
+        command = ""
+        if max(used, files) >= _SMALLEST_ROW_BYTES:
+            if (pid, name) not in known:
+                known[pid, name] = command_of(folder)
+            command = known[pid, name]
+        yield ProcessReading(pid, name, used, command, files)
 
 
 def folded(held: tuple[ProcessReading, ...]) -> tuple[ProcessReading, ...]:
@@ -196,7 +218,7 @@ def _size(value: int | Missing) -> int:
 
 
 def _kib(fields: dict[str, str], key: str) -> int:
-    number = fields.get(key, "0").split()[0]
+    number = fields.get(key, "0").partition(" ")[0]
     return int(number) * 1024 if number.isdigit() else 0
 
 
