@@ -247,9 +247,21 @@ def _process_tooltip(process: ProcessReading) -> str:
     if isinstance(process.file_bytes, int) and process.file_bytes:
         words = tr("and {bytes} of mapped files, which can be given up")
         lines.append(words.format(bytes=_exact(process.file_bytes)))
+    lines += _further(process)
     if process.command:
         lines.append(process.command)
     return "\n".join(lines)
+
+
+def _further(process: ProcessReading) -> Iterable[str]:
+    """What else is known of a process: where its work lies, how far its figure can be trusted."""
+    if process.quality is Quality.COMMITTED:
+        yield tr("promised, and not all of it in memory")
+    elif isinstance(process.committed_bytes, int) and process.committed_bytes:
+        yield tr("{bytes} were promised").format(bytes=_exact(process.committed_bytes))
+    if isinstance(process.spill_bytes, int) and process.spill_bytes:
+        words = tr("and {bytes} of its work in system memory, which is slow")
+        yield words.format(bytes=_exact(process.spill_bytes))
 
 
 def _folded(rows: list[Row], total: int) -> Iterable[Row]:

@@ -18,6 +18,7 @@ from engine.telemetry.snapshot import (
     Quality,
 )
 from engine.units import UnitSystem
+from gui.kit import format as fmt
 from gui.live import explain, present
 from gui.live.present import HoldsState, Kind
 from tests.helpers.readings import DESKTOP, ENGINE, GIB, MIB, TOTAL, USED, card, host, moment
@@ -261,3 +262,26 @@ def test_that_an_apu_explains_what_the_firmware_set_aside():
 
 def test_that_a_card_of_another_maker_is_not_explained_by_nvidias_tool():
     assert explain.why(shared_gpu(PoolKind.VRAM, GIB, vendor="AMD"), BINARY) is None
+
+
+def test_that_what_windows_promised_stands_in_the_details_alone():
+    dwm = ProcessReading(
+        1400, "dwm.exe", 312 * MIB, quality=Quality.RESIDENT, committed_bytes=14013 * MIB
+    )
+    state = shown(card(processes=(dwm,), used_bytes=2048 * MIB))
+    row = next(row for row in state.rows if row.pid == 1400)
+    assert row.size_bytes == 312 * MIB
+    assert f"{fmt.exact_bytes(14013 * MIB)} were promised" in row.tooltip
+
+
+def test_that_work_in_system_memory_is_told_beside_its_process():
+    server = ProcessReading(7, "llama-server", 15 * GIB, "llama-server", spill_bytes=2 * GIB)
+    state = shown(card(processes=(server,)))
+    row = next(row for row in state.rows if row.pid == 7)
+    assert "of its work in system memory, which is slow" in row.tooltip
+
+
+def test_that_a_promise_without_a_resident_figure_is_called_one():
+    old = ProcessReading(7, "game", 15 * GIB, quality=Quality.COMMITTED, committed_bytes=15 * GIB)
+    row = next(r for r in shown(card(processes=(old,))).rows if r.pid == 7)
+    assert "promised, and not all of it in memory" in row.tooltip
