@@ -76,6 +76,8 @@ class Watch(QObject):
         """What was said of the devices that can't be read, by uuid; of all of them under ""."""
         self._suspected: dict[str, str] = {}
         """What is to be said of a device, should the next sample find it no better."""
+        self._urgent: dict[str, TelemetryError] = {}
+        """What was said of sources that only the user can mend."""
         self._is_old = False
         self._since = QElapsedTimer()
         self._look_at_age = QTimer(self)
@@ -213,6 +215,7 @@ class Watch(QObject):
         self._kept.append(snapshot)
         self._trouble = ""
         self._tell_lost(before, snapshot)
+        self._tell_urgent(snapshot)
         self._since.restart()
         if self._is_old:
             self._on_look_at_age()
@@ -238,6 +241,15 @@ class Watch(QObject):
         self._suspected = dict(lost(before, now))
         for uuid in self._lost.keys() & {"", *there}:
             self.regained.emit(self._lost.pop(uuid))
+
+    def _tell_urgent(self, now: TelemetrySnapshot) -> None:
+        """Say once what asks the user to do something, and take it back once it is done."""
+        for words in now.urgent:
+            if words not in self._urgent:
+                self._urgent[words] = TelemetryError(words)
+                self.failed.emit(self._urgent[words])
+        for words in self._urgent.keys() - set(now.urgent):
+            self.regained.emit(self._urgent.pop(words))
 
     @Slot(object)
     def _on_failed(self, error: object) -> None:

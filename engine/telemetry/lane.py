@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from enum import Enum, auto
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from engine.errors import TelemetryError
 from engine.telemetry.snapshot import Missing
@@ -41,6 +41,10 @@ class Adapter(Protocol):
         ...
 
 
+ASKS_USER: Final = "user"
+"""``field`` of an error that only the user can mend: the computer has to be started anew."""
+
+
 class _Question(Enum):
     SAMPLE = auto()
     STOP = auto()
@@ -70,11 +74,13 @@ class Lane:
         self._limit_s = opening_s
         self._clock = clock
         self._questions: SimpleQueue[_Question] = SimpleQueue()
-        self._answers: SimpleQueue[tuple[tuple[DeviceReading, ...], str]] = SimpleQueue()
+        self._answers: SimpleQueue[tuple[tuple[DeviceReading, ...], str, bool]] = SimpleQueue()
         self._asked_at: float | None = None
         self._last_asked_at: float | None = None
         self._last: tuple[DeviceReading, ...] = ()
         self._failure = ""
+        self.asks_user = False
+        """Whether what failed is for the user to mend."""
         # A daemon: a driver that never returns must not keep the program from ending.
         self._thread = threading.Thread(
             target=self._run, name=f"telemetry {adapter.name}", daemon=True
@@ -103,7 +109,7 @@ class Lane:
             return self._as_before()
         left_s = self._limit_s - (self._clock() - self._asked_at)
         try:
-            readings, self._failure = self._answers.get(timeout=max(left_s, 0.0))
+            readings, self._failure, self.asks_user = self._answers.get(timeout=max(left_s, 0.0))
         except Empty:
             waited = self._clock() - self._asked_at
             reason = tr("the {name} driver has not answered for {waited} s").format(
@@ -133,13 +139,13 @@ class Lane:
     def _run(self) -> None:
         while self._questions.get() is _Question.SAMPLE:
             try:
-                self._answers.put((self._adapter.sample(), ""))
+                self._answers.put((self._adapter.sample(), "", False))
             except TelemetryError as error:
-                self._answers.put(((), error.message))
+                self._answers.put(((), error.message, error.field == ASKS_USER))
             except Exception as error:  # noqa: BLE001 - a binding raises what it likes
                 said = printable(f"{type(error).__name__}: {error}", 120)
                 words = tr("{name} cannot be read now: {error}.")
-                self._answers.put(((), words.format(name=self._adapter.name, error=said)))
+                self._answers.put(((), words.format(name=self._adapter.name, error=said), False))
         self._adapter.close()
 
 

@@ -95,15 +95,20 @@ class LiveSampler:
             lane.ask(factor)
         devices: list[DeviceReading] = []
         notes: list[str] = []
+        urgent: list[str] = []
         for lane in reversed(self._lanes):  # the host first: it never hangs
             readings, failure = lane.answer()
             devices[:0] = readings
             if failure:
                 notes.append(failure)
+            if failure and lane.asks_user:
+                urgent.append(failure)
         if not devices:
             message = " ".join(notes) or tr("No device of this computer could be read.")
             raise TelemetryError(message)
-        snapshot = TelemetrySnapshot(self._clock(), time.time(), merged(devices), tuple(notes))
+        snapshot = TelemetrySnapshot(
+            self._clock(), time.time(), merged(devices), tuple(notes), tuple(urgent)
+        )
         self.pace.take(snapshot)
         return snapshot
 

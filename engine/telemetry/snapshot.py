@@ -145,6 +145,8 @@ class TelemetrySnapshot:
     devices: tuple[DeviceReading, ...]
     notes: tuple[str, ...] = ()
     """Sources that did not answer and why."""
+    urgent: tuple[str, ...] = ()
+    """Of the notes, those that ask their reader to do something; of this moment, never recorded."""
 
 
 def own_bytes(reading: DeviceReading) -> int:

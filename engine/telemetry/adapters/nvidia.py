@@ -18,6 +18,7 @@ from engine.telemetry.adapters import nvml_codes as codes
 from engine.telemetry.adapters.names import Names
 from engine.telemetry.adapters.nvidia_cards import Card, listed
 from engine.telemetry.adapters.nvidia_readings import CardReader
+from engine.telemetry.lane import ASKS_USER
 from engine.telemetry.snapshot import DeviceReading, Missing
 from engine.text import printable
 from engine.units import MIB
@@ -96,7 +97,8 @@ class NvidiaAdapter:
             message = tr("NVIDIA devices cannot be read: {reason}.").format(
                 reason=codes.reason(error)
             )
-            raise TelemetryError(message) from error
+            field = ASKS_USER if error.value == codes.UPDATED else ""
+            raise TelemetryError(message, field=field) from error
         try:
             self._driver = printable(str(nvml.nvmlSystemGetDriverVersion()), 32)
             self._take(listed(nvml))
@@ -166,6 +168,8 @@ class NvidiaAdapter:
             return (module,)
         if not self._readers:
             raise self._failure
+        if self._failure.field == ASKS_USER:
+            raise self._failure  # the lane keeps the devices, and what asks the user is told
         reason = self._failure.message
         return tuple(reader.missing(reason) for reader in self._readers.values())
 

@@ -12,7 +12,9 @@ NOT_SUPPORTED: Final = 3
 NOT_FOUND: Final = 6
 NO_LIBRARY: Final = 12
 NO_FUNCTION: Final = 13
-DRIVER_GONE: Final = frozenset({UNINITIALISED, 9, 18})
+UPDATED: Final = 18
+"""The library is newer than the driver that runs: both were updated, only one was loaded anew."""
+DRIVER_GONE: Final = frozenset({UNINITIALISED, 9, UPDATED})
 """Nothing can be asked until the library is opened again."""
 DEVICE_LOST: Final = frozenset({15, 16})
 """This device is gone, its neighbours are not."""
@@ -30,7 +32,7 @@ _REASONS = {
     NO_FUNCTION: tr_later("this driver is too old to tell"),
     15: tr_later("the GPU fell off the bus"),
     16: tr_later("the GPU needs a reset"),
-    18: tr_later("the driver was updated; restart the computer"),
+    UPDATED: tr_later("the driver was updated; restart the computer"),
 }
 
 

@@ -109,3 +109,16 @@ def test_that_a_device_that_the_driver_no_longer_names_is_said(watch):
     there = moment(card())
     ((_uuid, words),) = lost(there, replace(there, devices=()))
     assert words.startswith("NVIDIA GeForce RTX 4090 is gone")
+
+
+def test_that_what_only_its_user_can_mend_is_said_once_and_taken_back(watch):
+    told, again = [], []
+    watch.failed.connect(told.append)
+    watch.regained.connect(again.append)
+    words = "NVIDIA devices cannot be read: the driver was updated; restart the computer."
+    watch.last = moment(card())
+    updated = replace(moment(card()), notes=(words, "another"), urgent=(words,))
+    for seen in (updated, updated, moment(card()), updated):
+        watch._on_sampled(seen)
+    assert [str(error) for error in told] == [words, words]
+    assert again == told[:1]

@@ -337,6 +337,7 @@ def test_that_an_updated_driver_leaves_the_rest_running_and_comes_back_by_itself
             gpus.set(init=0)
         snapshot = sampler.sample()
         seen[second] = (len(snapshot.devices), snapshot.notes)
+        assert snapshot.urgent == snapshot.notes  # what it asks is told as a banner
     sampler.close()
     words = "NVIDIA devices cannot be read: the driver was updated; restart the computer."
     assert seen[0] == seen[80] == (1, (words,))
