@@ -140,9 +140,20 @@ class NvidiaAdapter:
             uuid: self._reader(replace(reader.card, handle=None, fault=gone))
             for uuid, reader in self._readers.items()
             # A card that was cut, or slices that were made anew, are not lost.
-            if reader.card.parent is None and reader.card.pci_address not in slices
+            if reader.card.is_named
+            and reader.card.parent is None
+            and reader.card.pci_address not in slices
         }
-        self._readers = before | {card.uuid: self._reader(card) for card in cards}
+        there = {card.uuid for card in cards}
+        known = {r.card.index: r.card for uuid, r in before.items() if uuid not in there}
+        # A card that gives no handle is the one that had its place before, if that is missing.
+        named = [
+            card
+            if card.is_named or card.index not in known
+            else replace(known[card.index], handle=None, fault=card.fault)
+            for card in cards
+        ]
+        self._readers = before | {card.uuid: self._reader(card) for card in named}
 
     def _reader(self, card: Card) -> CardReader:
         return CardReader(card, self._driver, self._root, self._names)
@@ -179,7 +190,7 @@ class NvidiaAdapter:
         now = self._clock()
         if there and all(reader.fault_code in codes.DRIVER_GONE for reader in there):
             self._is_open = False
-        elif now >= self._retry_at and any(r.fault_code and r.card.parent for r in there):
+        elif now >= self._retry_at and any(map(_is_to_be_listed_anew, self._readers.values())):
             self._retry_at = now + _RETRY_S
             self._release()
         self._last, self._last_at = {reading.uuid: reading for reading in readings}, now
@@ -231,6 +242,12 @@ class NvidiaAdapter:
                 nvml.nvmlShutdown()
             except nvml.NVMLError:
                 return  # it went before us
+
+
+def _is_to_be_listed_anew(reader: CardReader) -> bool:
+    """Whether another listing may bring it back: a slice that was made anew, a card not named."""
+    card = reader.card
+    return not card.is_named or bool(reader.fault_code and card.parent is not None)
 
 
 def _is_used(reading: DeviceReading) -> bool:

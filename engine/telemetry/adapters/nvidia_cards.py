@@ -34,6 +34,7 @@ class Card:
     """A card, or one slice of a card in MIG mode."""
 
     uuid: str
+    """``gpu0`` where the driver gives no handle and so nothing else."""
     name: str
     handle: Any
     """None where the driver gives none; ``fault`` then says why."""
@@ -50,11 +51,22 @@ class Card:
     """Windows' display driver model, which keeps processes' figures to itself."""
     is_coherent: bool = False
     note: str = ""
+    index: int = 0
+    """Place in the driver's list; another one after the next start, or not."""
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the driver told which card this is."""
+        return self.uuid != _placeholder(self.index)
 
     @property
     def is_unified(self) -> bool:
         """Whether a part of this name has no memory but the system's."""
         return bool(_UNIFIED.search(self.name))
+
+
+def _placeholder(index: int) -> str:
+    return f"gpu{index}"
 
 
 def listed(nvml: Any) -> list[Card]:
@@ -67,7 +79,7 @@ def _at(nvml: Any, index: int) -> Iterator[Card]:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
     except nvml.NVMLError as error:
         fault = codes.reason(error)
-        yield Card(f"gpu{index}", f"NVIDIA GPU {index}", None, fault)
+        yield Card(_placeholder(index), f"NVIDIA GPU {index}", None, fault, index=index)
         return
     whole = _whole(nvml, index, handle)
     is_cut, _ = optional(nvml, lambda: nvml.nvmlDeviceGetMigMode(handle), (0, 0))
@@ -87,7 +99,7 @@ def _whole(nvml: Any, index: int, handle: Any) -> Card:
     is_coherent = told(nvml.nvmlDeviceGetAddressingMode, 0) == _ATS
     is_guest = told(nvml.nvmlDeviceGetVirtualizationMode, 0) == _VIRTUAL
     card = Card(
-        uuid=printable(str(told(nvml.nvmlDeviceGetUUID, f"gpu{index}"))),
+        uuid=printable(str(told(nvml.nvmlDeviceGetUUID, f"GPU {index}"))),
         name=printable(str(told(nvml.nvmlDeviceGetName, "NVIDIA GPU"))),
         handle=handle,
         sm_count=cores // per_sm if per_sm else 0,
@@ -95,6 +107,7 @@ def _whole(nvml: Any, index: int, handle: Any) -> Card:
         pci_address=_pci_address(told(lambda h: nvml.nvmlDeviceGetPciInfo(h).busId, "")),
         is_wddm=told(nvml.nvmlDeviceGetCurrentDriverModel, None) == _WDDM,
         is_coherent=is_coherent,
+        index=index,
     )
     note = _GUEST if is_guest else _COHERENT if is_coherent and not card.is_unified else ""
     return replace(card, note=tr(note) if note else "")

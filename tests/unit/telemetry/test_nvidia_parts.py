@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pynvml
 import pytest
 
+from engine.errors import TelemetryError
 from engine.telemetry.adapters.nvidia import NvidiaAdapter
 from engine.telemetry.probe import LiveSampler
 from engine.telemetry.snapshot import Missing, PoolKind, Quality
@@ -441,3 +444,55 @@ def test_that_a_module_without_the_library_is_read_from_the_system(gpus: Gpus, t
     (card,) = NvidiaAdapter(tmp_path).sample()
     assert (card.name, card.total_bytes) == ("NVIDIA Jetson AGX Xavier", 32_000_000 * 1024)
     assert held(card) == [(77, 5 * GIB)]
+
+
+def broken(gpus: Gpus, dice: random.Random) -> None:
+    """One of the ways in which drivers and cards fail."""
+    card = dice.randrange(3)
+    match dice.randrange(7):
+        case 0:
+            gpus.set(generation=dice.randrange(1, 9))  # reloaded
+        case 1:
+            gpus.set(init=dice.choice((9, 18, 999)))
+        case 2:
+            gpus.card(card, total=dice.choice(("err:15", "err:16", "err:10", "ns", 0)))
+        case 3:
+            gpus.card(card, free=dice.choice((2**64 - 1, 2**63, 80 * GIB)))
+        case 4:
+            gpus.card(card, compute=dice.choice(("err:999", "ns", "1:ns,1:5", "4194303:99")))
+        case 5:
+            gpus.card(card, handle=dice.choice(("err:15", "err:4")))
+        case _:
+            gpus.set(v2=dice.choice(("err:13", "err:999")))
+
+
+def healed(gpus: Gpus, generation: int) -> None:
+    gpus.remove("init", "v2", *(f"gpu{n}.{key}" for n in range(3) for key in ("handle", "free")))
+    gpus.set(generation=generation)
+    for number in range(3):
+        gpus.rtx4090(number, used=number * GIB, compute=f"{100 + number}:{number * GIB}")
+
+
+def test_that_every_card_recovers_from_whatever_its_driver_did(gpus: Gpus, tmp_path: Path):
+    dice, clock = random.Random(7), Clock()
+    adapter = NvidiaAdapter(tmp_path, clock=clock)
+    healed(gpus, 1)
+    for step in range(1200):
+        clock.now += 1.0
+        if dice.random() < 0.3:
+            broken(gpus, dice)
+        with suppress(TelemetryError):
+            for card in adapter.sample():
+                sizes = (card.used_bytes, card.free_bytes, card.reserved_bytes)
+                if isinstance(card.total_bytes, int):
+                    assert sum(s for s in sizes if isinstance(s, int)) == card.total_bytes
+                    assert min(s for s in sizes if isinstance(s, int)) >= 0
+        if step % 40 == 39:
+            healed(gpus, 10 + step)
+            for _ in range(40):  # it is tried again every 30 s
+                clock.now += 1.0
+                with suppress(TelemetryError):
+                    readings = adapter.sample()
+            assert [card.used_bytes for card in readings] == [0, GIB, 2 * GIB]
+            assert [held(card)[0][0] for card in readings] == [100, 101, 102]
+    adapter.close()
