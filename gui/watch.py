@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal, Slot
+from PySide6.QtWidgets import QApplication
 
 from engine.devices import plain
 from engine.devices.corrected import corrected
@@ -216,6 +217,8 @@ class Watch(QObject):
         self._trouble = ""
         self._tell_lost(before, snapshot)
         self._tell_urgent(snapshot)
+        if self._poller is not None:
+            self._poller.see(is_seen=self.is_recording or not is_out_of_sight())
         self._since.restart()
         if self._is_old:
             self._on_look_at_age()
@@ -271,6 +274,12 @@ class Watch(QObject):
             self._is_old = is_old
             words = tr("{seconds} s ago").format(seconds=grouped(seconds))
             self.aged.emit(words if is_old else "")
+
+
+def is_out_of_sight() -> bool:
+    """Whether every window that is there was put away."""
+    windows = [w for w in QApplication.topLevelWidgets() if w.isWindow() and w.isVisible()]
+    return bool(windows) and all(window.isMinimized() for window in windows)
 
 
 def lost(before: TelemetrySnapshot, now: TelemetrySnapshot) -> Iterator[tuple[str, str]]:

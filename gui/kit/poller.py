@@ -39,6 +39,7 @@ class _Worker(QObject):
         self._sampler: Sampler | None = None
         self._timer: QTimer | None = None
         self._told = ""
+        self.is_seen = True
 
     @Slot()
     def begin(self) -> None:
@@ -69,10 +70,15 @@ class _Worker(QObject):
         else:
             self._told = ""
             self.sampled.emit(snapshot)
-            if isinstance(self._sampler, LiveSampler) and self._timer is not None:
-                pause_ms = round(self._sampler.pace.interval_s * self._interval_ms)
-                if pause_ms != self._timer.interval():
-                    self._timer.setInterval(pause_ms)
+            self._keep_pace()
+
+    def _keep_pace(self) -> None:
+        """Wait as long for the next sample as what happens asks for."""
+        if isinstance(self._sampler, LiveSampler) and self._timer is not None:
+            self._sampler.pace.is_seen = self.is_seen
+            pause_ms = round(self._sampler.pace.interval_s * self._interval_ms)
+            if pause_ms != self._timer.interval():
+                self._timer.setInterval(pause_ms)
 
     @Slot()
     def finish(self) -> None:
@@ -120,6 +126,11 @@ class TelemetryPoller(QObject):
     def is_running(self) -> bool:
         """Whether it was started and not stopped."""
         return self._thread is not None
+
+    def see(self, *, is_seen: bool) -> None:
+        """Say whether anybody looks at the samples; seldom are they taken while nobody does."""
+        if self._worker is not None:
+            self._worker.is_seen = is_seen
 
     def start(self) -> None:
         """Begin sampling; does nothing while running."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 
 from engine.errors import TelemetryError
+from engine.telemetry.probe import LiveSampler
 from engine.telemetry.record import RecordingEndedError
 from engine.telemetry.snapshot import DeviceReading, PoolKind, TelemetrySnapshot
 from gui.kit.poller import TelemetryPoller
@@ -196,3 +197,40 @@ def test_that_a_driver_that_never_answers_does_not_hold_up_the_end(
     assert "its thread is left" in caplog.text
     gate.set()
     assert sampler.closed.wait(10)
+
+
+class Loading:
+    """An adapter whose device gains a GiB with every sample while a test says so."""
+
+    name = "loading"
+
+    def __init__(self) -> None:
+        self.used = GIB
+        self.grows = True
+
+    def sample(self) -> tuple[DeviceReading, ...]:
+        self.used += GIB if self.grows else 0
+        return (DeviceReading("GPU-0", "x", PoolKind.VRAM, 80 * GIB, self.used, 0, 0, (), "test"),)
+
+    def close(self) -> None:
+        pass
+
+
+def test_that_the_timer_follows_the_pace_of_what_happens(qtbot):
+    adapter, clock = Loading(), [0.0]
+    sampler = LiveSampler((adapter,), 10, 10, lambda: clock[0])
+    poller, sink = TelemetryPoller(lambda: sampler, 50), Sink()
+    poller.sampled.connect(sink.take)
+    poller.start()
+    worker = poller._worker
+    assert worker is not None
+    timer_ms = lambda: worker._timer.interval() if worker._timer else 0  # noqa: E731
+    qtbot.waitUntil(lambda: timer_ms() == 10, timeout=10_000)  # a fifth: something is loaded
+    adapter.grows = False
+    clock[0] = 60.0
+    qtbot.waitUntil(lambda: timer_ms() == 50, timeout=10_000)
+    poller.see(is_seen=False)
+    qtbot.waitUntil(lambda: timer_ms() == 300, timeout=10_000)
+    poller.see(is_seen=True)
+    qtbot.waitUntil(lambda: timer_ms() == 50, timeout=10_000)
+    assert poller.stop(10_000)

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QWidget
 
 from engine.errors import TelemetryError
 from engine.telemetry import plain
 from engine.telemetry.record import SCHEMA, RecordingEndedError
 from engine.telemetry.snapshot import Missing
-from gui.watch import Watch, lost, sampling_words
+from gui.watch import Watch, is_out_of_sight, lost, sampling_words
 from tests.helpers.readings import card, moment
 
 
@@ -122,3 +123,17 @@ def test_that_what_only_its_user_can_mend_is_said_once_and_taken_back(watch):
         watch._on_sampled(seen)
     assert [str(error) for error in told] == [words, words]
     assert again == told[:1]
+
+
+def test_that_only_windows_that_were_all_put_away_are_out_of_sight(qtbot):
+    assert not is_out_of_sight()  # none is shown yet, as at the start
+    one, two = QWidget(), QWidget()
+    for widget in (one, two):
+        qtbot.addWidget(widget)
+        widget.show()
+    one.showMinimized()
+    assert not is_out_of_sight()
+    two.showMinimized()
+    assert is_out_of_sight()
+    two.showNormal()
+    assert not is_out_of_sight()
