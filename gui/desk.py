@@ -200,7 +200,11 @@ class Desk(QObject):
     def on_sampled(self, snapshot: TelemetrySnapshot) -> None:
         """Show the sample in the status line and the rooms."""
         app, state = self._app, self._app.model.state
-        words = watch.sampling_words(snapshot) if app.watch.is_sampling else tr("Not sampling")
+        words = (
+            watch.sampling_words(snapshot, app.watch.interval_s)
+            if app.watch.is_sampling
+            else tr("Not sampling")
+        )
         app.window.status_line.sampling.tell(words)
         machine = state.machine or state.here
         uuid = machine.slots[0].uuid if machine.is_here else state.here.slots[0].uuid

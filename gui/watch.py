@@ -17,7 +17,7 @@ from engine.telemetry.outline import Outlines
 from engine.telemetry.probe import host_sampler, open_sampler
 from engine.telemetry.record import Recorder, RecordingEndedError, Replay
 from engine.telemetry.snapshot import Missing, PoolKind
-from engine.words import grouped, tr
+from engine.words import figures, grouped, tr
 from gui.kit.poller import TelemetryPoller
 
 if TYPE_CHECKING:
@@ -169,6 +169,11 @@ class Watch(QObject):
         return self._poller is not None
 
     @property
+    def interval_s(self) -> float:
+        """Seconds from one sample to the next at the pace that is kept now."""
+        return 1.0 if self._poller is None else self._poller.interval_s
+
+    @property
     def is_recording(self) -> bool:
         """Whether samples go to a file."""
         return self._recorder is not None
@@ -298,11 +303,13 @@ def lost(before: TelemetrySnapshot, now: TelemetrySnapshot) -> Iterator[tuple[st
             yield device.uuid, silent.format(device=tr(device.name), reason=reason)
 
 
-def sampling_words(snapshot: TelemetrySnapshot) -> str:
+def sampling_words(snapshot: TelemetrySnapshot, interval_s: float = 1.0) -> str:
     """``Sampling every 1 s, NVML``."""
     gpus = [d for d in snapshot.devices if d.pool is not PoolKind.HOST]
     source = (gpus or list(snapshot.devices))[0].source
     if source.startswith("recording "):
         name = source.split(",")[0].removeprefix("recording ")
         return tr("Playing recording {name}").format(name=name)
-    return tr("Sampling every 1 s, {source}").format(source=source.split()[0])
+    interval = figures(format(interval_s, "g"))
+    words = tr("Sampling every {interval} s, {source}")
+    return words.format(interval=interval, source=source.split()[0])

@@ -40,6 +40,7 @@ class _Worker(QObject):
         self._timer: QTimer | None = None
         self._told = ""
         self.is_seen = True
+        self.pause_ms = interval_ms
 
     @Slot()
     def begin(self) -> None:
@@ -69,16 +70,16 @@ class _Worker(QObject):
                 self.failed.emit(error)
         else:
             self._told = ""
-            self.sampled.emit(snapshot)
             self._keep_pace()
+            self.sampled.emit(snapshot)
 
     def _keep_pace(self) -> None:
         """Wait as long for the next sample as what happens asks for."""
         if isinstance(self._sampler, LiveSampler) and self._timer is not None:
             self._sampler.pace.is_seen = self.is_seen
-            pause_ms = round(self._sampler.pace.interval_s * self._interval_ms)
-            if pause_ms != self._timer.interval():
-                self._timer.setInterval(pause_ms)
+            self.pause_ms = round(self._sampler.pace.interval_s * self._interval_ms)
+            if self.pause_ms != self._timer.interval():
+                self._timer.setInterval(self.pause_ms)
 
     @Slot()
     def finish(self) -> None:
@@ -126,6 +127,11 @@ class TelemetryPoller(QObject):
     def is_running(self) -> bool:
         """Whether it was started and not stopped."""
         return self._thread is not None
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds from one sample to the next at the pace that is kept now."""
+        return (self._worker.pause_ms if self._worker else self._interval_ms) / 1000
 
     def see(self, *, is_seen: bool) -> None:
         """Say whether anybody looks at the samples; seldom are they taken while nobody does."""

@@ -222,15 +222,12 @@ def test_that_the_timer_follows_the_pace_of_what_happens(qtbot):
     poller, sink = TelemetryPoller(lambda: sampler, 50), Sink()
     poller.sampled.connect(sink.take)
     poller.start()
-    worker = poller._worker
-    assert worker is not None
-    timer_ms = lambda: worker._timer.interval() if worker._timer else 0  # noqa: E731
-    qtbot.waitUntil(lambda: timer_ms() == 10, timeout=10_000)  # a fifth: something is loaded
+    qtbot.waitUntil(lambda: poller.interval_s == 0.01, timeout=10_000)  # a fifth: it is loaded
     adapter.grows = False
     clock[0] = 60.0
-    qtbot.waitUntil(lambda: timer_ms() == 50, timeout=10_000)
+    qtbot.waitUntil(lambda: poller.interval_s == 0.05, timeout=10_000)
     poller.see(is_seen=False)
-    qtbot.waitUntil(lambda: timer_ms() == 300, timeout=10_000)
+    qtbot.waitUntil(lambda: poller.interval_s == 0.3, timeout=10_000)
     poller.see(is_seen=True)
-    qtbot.waitUntil(lambda: timer_ms() == 50, timeout=10_000)
+    qtbot.waitUntil(lambda: poller.interval_s == 0.05, timeout=10_000)
     assert poller.stop(10_000)

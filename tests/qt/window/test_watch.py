@@ -32,7 +32,8 @@ def watch(parent):
 def test_that_one_sample_is_there_before_anything_starts(watch):
     assert watch.last.devices
     assert watch.machine().is_here
-    assert sampling_words(watch.last) == "Sampling every 1 s, psutil"
+    assert sampling_words(watch.last, watch.interval_s) == "Sampling every 1 s, psutil"
+    assert sampling_words(watch.last, 0.2) == "Sampling every 0.2 s, psutil"
 
 
 def test_that_the_same_trouble_is_told_once_until_a_sample_comes(watch):
