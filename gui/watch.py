@@ -17,6 +17,7 @@ from engine.telemetry.outline import Outlines
 from engine.telemetry.probe import host_sampler, open_sampler
 from engine.telemetry.record import Recorder, RecordingEndedError, Replay
 from engine.telemetry.snapshot import Missing, PoolKind
+from engine.telemetry.spill import SpillWatch
 from engine.words import figures, grouped, tr
 from gui.kit.poller import TelemetryPoller
 
@@ -79,6 +80,7 @@ class Watch(QObject):
         """What is to be said of a device, should the next sample find it no better."""
         self._urgent: dict[str, TelemetryError] = {}
         """What was said of sources that only the user can mend."""
+        self._spills = SpillWatch()
         self._is_old = False
         self._since = QElapsedTimer()
         self._look_at_age = QTimer(self)
@@ -120,6 +122,7 @@ class Watch(QObject):
             self.replay = before
             raise
         self.stop()
+        self._spills = SpillWatch()
         for kept in (self._kept, self._lost, self._suspected):
             kept.clear()
         self.last = first
@@ -222,6 +225,8 @@ class Watch(QObject):
         self._trouble = ""
         self._tell_lost(before, snapshot)
         self._tell_urgent(snapshot)
+        for spill in self._spills.take(snapshot):
+            self.failed.emit(TelemetryError(spill.words))
         if self._poller is not None:
             self._poller.see(is_seen=self.is_recording or not is_out_of_sight())
         self._since.restart()

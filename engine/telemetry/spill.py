@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from engine.telemetry.commands import recognise
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
-from engine.units import MIB
+from engine.units import MIB, format_gib
+from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.telemetry.snapshot import ProcessReading, TelemetrySnapshot
@@ -38,6 +39,20 @@ class Spill:
     """What was added to what was there before."""
     at_s: float
     """On the clock of the snapshots (``monotonic_s``)."""
+    device: str = ""
+    """The device's name."""
+
+    @property
+    def words(self) -> str:
+        """What happened and what helps, in a sentence or two."""
+        size = format_gib(self.size_bytes, digits=1)
+        happened = (
+            tr("{size} of {name} on {device} run from system memory, which is slow.")
+            if self.name
+            else tr("{size} of the work on {device} went to system memory, which is slow.")
+        )
+        helps = tr("A shorter context, fewer requests at once or a smaller batch leaves room.")
+        return f"{happened.format(size=size, name=self.name, device=tr(self.device))} {helps}"
 
 
 @dataclass(slots=True)
@@ -74,7 +89,7 @@ class SpillWatch:
             for process in device.processes:
                 if recognise(process.name, process.command).runtime:
                     seen.add((device.uuid, process.pid))
-                    found += self._of_process(device.uuid, process, snapshot.monotonic_s)
+                    found += self._of_process(device, process, snapshot.monotonic_s)
         self._shares = {key: share for key, share in self._shares.items() if key in seen}
         told = {spill.uuid for spill in found} | {
             k[0] for k, s in self._shares.items() if s.is_told
@@ -85,13 +100,15 @@ class SpillWatch:
                 found += [spill for spill in spills if spill.uuid not in told]
         return tuple(found)
 
-    def _of_process(self, uuid: str, process: ProcessReading, at_s: float) -> list[Spill]:
+    def _of_process(
+        self, device: DeviceReading, process: ProcessReading, at_s: float
+    ) -> list[Spill]:
         there = process.spill_bytes
         if isinstance(there, Missing):
             return []
         # A process that is new has brought all of it.
         share = self._shares.setdefault(
-            (uuid, process.pid), _Share(there if there <= LEAST_BYTES else 0)
+            (device.uuid, process.pid), _Share(there if there <= LEAST_BYTES else 0)
         )
         share.least_bytes = min(share.least_bytes, there)
         grown = there - share.least_bytes
@@ -101,7 +118,7 @@ class SpillWatch:
         if share.is_told:
             return []
         share.is_told = True
-        return [Spill(uuid, process.pid, process.name, grown, at_s)]
+        return [Spill(device.uuid, process.pid, process.name, grown, at_s, device.name)]
 
     def _of_device(self, device: DeviceReading, at_s: float) -> list[Spill]:
         used, there = device.used_bytes, device.spill_bytes
@@ -121,5 +138,5 @@ class SpillWatch:
             past.is_told = False
         elif loaded >= LOAD_BYTES and not past.is_told:
             past.is_told = True
-            return [Spill(device.uuid, 0, "", grown, at_s)]
+            return [Spill(device.uuid, 0, "", grown, at_s, device.name)]
         return []

@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QWidget
 from engine.errors import TelemetryError
 from engine.telemetry import plain
 from engine.telemetry.record import SCHEMA, RecordingEndedError
-from engine.telemetry.snapshot import Missing
+from engine.telemetry.snapshot import Missing, ProcessReading
 from gui.watch import Watch, is_out_of_sight, lost, sampling_words
-from tests.helpers.readings import card, moment
+from tests.helpers.readings import GIB, card, moment
 
 
 @pytest.fixture
@@ -138,3 +138,18 @@ def test_that_only_windows_that_were_all_put_away_are_out_of_sight(qtbot):
     assert is_out_of_sight()
     two.showNormal()
     assert not is_out_of_sight()
+
+
+def test_that_work_that_moved_to_system_memory_is_said_once(watch):
+    told = []
+    watch.failed.connect(told.append)
+    sizes = (GIB // 10, 2 * GIB, 2 * GIB)
+    rows = [
+        ProcessReading(7, "llama-server", 15 * GIB, "llama-server", spill_bytes=size)
+        for size in sizes
+    ]
+    watch.last = moment(card(processes=(rows[0],)))
+    for second, row in enumerate(rows):
+        watch._on_sampled(moment(card(processes=(row,)), second=second))
+    (error,) = told
+    assert str(error).startswith("1.9 GiB of llama-server on NVIDIA GeForce RTX 4090 run from")

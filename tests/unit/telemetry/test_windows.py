@@ -230,6 +230,10 @@ def test_that_work_moved_to_system_memory_is_told_once(shared: Path):
     (spill,) = told
     assert (spill.pid, spill.name, spill.at_s) == (4242, "llama-server", 130.0)
     assert round(spill.size_bytes / GIB, 1) == 1.8
+    assert spill.words == (
+        "1.8 GiB of llama-server on NVIDIA GeForce RTX 4090 run from system memory, which is slow. "
+        "A shorter context, fewer requests at once or a smaller batch leaves room."
+    )
 
 
 def test_that_the_next_episode_is_told_again_and_other_programs_are_not():
