@@ -253,3 +253,24 @@ def test_that_a_process_that_holds_nothing_is_named():
     with pytest.raises(DeviceError, match="no process 99 ") as caught:
         this_machine(snapshot, instead_of=frozenset({99}))
     assert caught.value.field == "instead_of"
+
+
+def test_that_a_slice_is_planned_for_as_what_it_is():
+    piece = card(
+        name="NVIDIA A100-SXM4-80GB MIG 2g.20gb",
+        total_bytes=19968 * MIB,
+        used_bytes=12 * MIB,
+        free_bytes=19956 * MIB,
+        reserved_bytes=0,
+        processes=(),
+    )
+    (slot,) = this_machine(moment(piece, ram())).slots
+    assert slot.device.name == "A100-SXM4-80GB MIG 2g.20gb"  # not the card that it is cut from
+    assert slot.device.total_bytes == 19968 * MIB
+    assert slot.device.allocatable.likely_bytes == 19968 * MIB
+    assert slot.foreign.likely_bytes == 12 * MIB
+
+
+def test_that_notes_on_the_computer_s_memory_make_it_no_container():
+    noted = ram(note="2.00 GiB are set aside for huge pages.")
+    assert this_machine(moment(noted)).host == this_machine(moment(ram())).host
