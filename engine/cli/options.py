@@ -256,7 +256,12 @@ def _watch(parser: _Parser, _asked: Asked) -> None:
     )
     parser.add_argument("--until", type=_moment, metavar="TIME", help="and till then (now)")
     parser.add_argument("--count", type=_count, metavar="N", help="stop after N samples")
-    parser.add_argument("--interval", type=_seconds, default=1.0, metavar="S", help="seconds")
+    parser.add_argument(
+        "--interval",
+        type=_seconds,
+        metavar="S",
+        help="seconds (1; 0.2 for a while after a load begins, 5 on a battery or from a server)",
+    )
 
 
 def _verify(parser: _Parser, _asked: Asked) -> None:

@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from engine.telemetry.snapshot import DeviceReading, ProcessReading, Sampler, TelemetrySnapshot
+    from engine.telemetry.probe import LiveSampler
+    from engine.telemetry.snapshot import DeviceReading, ProcessReading, TelemetrySnapshot
 
 _MOST_PROCESSES = 5
+_KEPT_EVERY_S = 15.0
+"""How often most servers look at their exporters."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -62,7 +65,7 @@ def _kept(options: argparse.Namespace) -> Iterator[TelemetrySnapshot]:
     """What a Prometheus server has kept, recorded on request."""
     until_s = options.until or time.time()
     snapshots = elsewhere.adapter(options.prometheus).history(
-        options.since, until_s, options.interval
+        options.since, until_s, options.interval or _KEPT_EVERY_S
     )
     with _recorder(options, snapshots[-1]) as recorder:
         for snapshot in snapshots:
@@ -92,12 +95,13 @@ def _live(options: argparse.Namespace) -> Iterator[TelemetrySnapshot]:
                 if recorder is not None:
                     recorder.write(snapshot)
                 yield snapshot
-                due = max(due + options.interval, time.monotonic())
+                pause_s = options.interval or sampler.interval_s
+                due = max(due + pause_s, time.monotonic())
                 time.sleep(max(due - time.monotonic(), 0))
                 snapshot = sampler.sample()
 
 
-def _sampler(options: argparse.Namespace) -> Sampler:
+def _sampler(options: argparse.Namespace) -> LiveSampler:
     if options.prometheus:
         return elsewhere.sampler(options.prometheus)
     return simulated_sampler() if options.simulate else open_sampler()

@@ -69,7 +69,8 @@ class Lane:
             clock: tells seconds.
         """
         self._adapter = adapter
-        self._every_s: float = getattr(adapter, "every_s", 0.0)
+        self.every_s: float = getattr(adapter, "every_s", 0.0)
+        """Least seconds between two questions."""
         self._deadline_s = deadline_s
         self._limit_s = opening_s
         self._clock = clock
@@ -95,7 +96,7 @@ class Lane:
         """
         now = self._clock()
         last = self._last_asked_at
-        if self._asked_at is None and (last is None or now - last >= self._every_s * factor):
+        if self._asked_at is None and (last is None or now - last >= self.every_s * factor):
             self._asked_at = self._last_asked_at = now
             self._questions.put(_Question.SAMPLE)
 

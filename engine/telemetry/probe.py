@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from engine.telemetry.lane import Adapter
-    from engine.telemetry.snapshot import DeviceReading, Sampler
+    from engine.telemetry.snapshot import DeviceReading
 
 DEADLINE_S = 0.5
 """How long a snapshot waits for a driver; well below the 1 s between snapshots."""
@@ -41,7 +41,7 @@ _SOURCES: dict[str, tuple[Callable[[], Adapter], ...]] = {
 """The sources of GPUs that a system can have."""
 
 
-def open_sampler(deadline_s: float = DEADLINE_S, opening_s: float = OPENING_S) -> Sampler:
+def open_sampler(deadline_s: float = DEADLINE_S, opening_s: float = OPENING_S) -> LiveSampler:
     """A sampler over every source that works here: GPUs first, the host last.
 
     Nothing is asked here: a driver is opened on its own thread, by the first sample, and one that
@@ -51,12 +51,12 @@ def open_sampler(deadline_s: float = DEADLINE_S, opening_s: float = OPENING_S) -
     return LiveSampler((*made, HostAdapter()), deadline_s, opening_s)
 
 
-def host_sampler() -> Sampler:
+def host_sampler() -> LiveSampler:
     """A sampler over the computer's own memory, which asks no driver."""
     return LiveSampler((HostAdapter(),))
 
 
-def simulated_sampler() -> Sampler:
+def simulated_sampler() -> LiveSampler:
     """A sampler over a machine that isn't there."""
     return LiveSampler((SimulatedAdapter(),))
 
@@ -83,6 +83,12 @@ class LiveSampler:
         """How often to sample."""
         self._clock = clock
         self._lanes = tuple(Lane(adapter, deadline_s, opening_s, clock) for adapter in adapters)
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds after which there is something new, at the pace that is kept now."""
+        soonest = min((lane.every_s for lane in self._lanes), default=0.0)
+        return max(self.pace.interval_s, soonest * self.pace.factor)
 
     def sample(self) -> TelemetrySnapshot:
         """All devices now. Takes at most the deadline, however many sources hang.

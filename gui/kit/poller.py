@@ -77,7 +77,7 @@ class _Worker(QObject):
         """Wait as long for the next sample as what happens asks for."""
         if isinstance(self._sampler, LiveSampler) and self._timer is not None:
             self._sampler.pace.is_seen = self.is_seen
-            self.pause_ms = round(self._sampler.pace.interval_s * self._interval_ms)
+            self.pause_ms = round(self._sampler.interval_s * self._interval_ms)
             if self.pause_ms != self._timer.interval():
                 self._timer.setInterval(self.pause_ms)
 

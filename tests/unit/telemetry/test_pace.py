@@ -192,3 +192,12 @@ def test_that_a_binding_that_stumbles_costs_one_sample_and_not_the_lane():
     assert isinstance(bad.devices[0].used_bytes, Missing)
     assert bad.devices[1].used_bytes == host().used_bytes
     assert again.devices[0].used_bytes == card().used_bytes
+
+
+def test_that_a_sampler_waits_for_the_next_as_long_as_nothing_new_can_come(clock: Clock):
+    slow, fast = Source((card(),), every_s=5.0), Source((host(),))
+    alone = LiveSampler((slow,), 10, 10, clock)
+    both = LiveSampler((slow, fast), 10, 10, clock)
+    assert (alone.interval_s, both.interval_s) == (5.0, 1.0)
+    alone.close()
+    both.close()
