@@ -73,6 +73,8 @@ class AppleAdapter:
     """The GPU of an Apple chip, on the axis of the whole memory."""
 
     name = "Apple"
+    every_s = 1.0
+    """Each answer starts two commands."""
 
     def __init__(
         self, sources: Sources | None = None, clock: Callable[[], float] = time.monotonic

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.errors import TelemetryError
+from engine.telemetry.adapters.apple import AppleAdapter
+from engine.telemetry.adapters.prometheus import PrometheusAdapter
+from engine.telemetry.adapters.windows import WindowsAdapter
 from engine.telemetry.lane import Lane
 from engine.telemetry.pace import Pace
 from engine.telemetry.power import Power, on_battery
@@ -201,3 +204,8 @@ def test_that_a_sampler_waits_for_the_next_as_long_as_nothing_new_can_come(clock
     assert (alone.interval_s, both.interval_s) == (5.0, 1.0)
     alone.close()
     both.close()
+
+
+def test_that_a_fast_pace_asks_no_costly_source_oftener_than_once_a_second():
+    assert WindowsAdapter.every_s == AppleAdapter.every_s == 1.0
+    assert PrometheusAdapter.every_s == 5.0
