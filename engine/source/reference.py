@@ -111,6 +111,15 @@ def is_hub_name(text: str) -> bool:
     return bool(_REPO.fullmatch(text)) and "--" not in text and ".." not in text
 
 
+def one_spelling(reference: str) -> str:
+    """What all spellings of a reference have in common: the Hub tells no capitals in its ids.
+
+    The name of a file behind the id, a tag and a path stay as they are.
+    """
+    name, colon, rest = reference.partition(":")
+    return f"{name.casefold()}{colon}{rest}" if is_hub_name(name) else reference
+
+
 def _short(text: str) -> str:
     return repr(printable(text, 80))
 

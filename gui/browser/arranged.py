@@ -62,7 +62,7 @@ class Arranged(Sequence[Row]):
 
     def place(self, key: str) -> int | None:
         """Where ``key`` stands; None where it isn't shown."""
-        row = self.columns.places.get(key)
+        row = self.columns.place(key)
         if row is None or row >= len(self.rows):
             return None
         if self._ranks is None:

@@ -78,6 +78,7 @@ class Columns:
             name: np.empty(0, np.int32) for name in (*_CODED.values(), "takes", "places")
         }
         self._answered = np.zeros(0, np.bool_)
+        self._wished = np.zeros(0, np.bool_)
         self._words: dict[Group, dict[str, int]] = {
             group: {word: n for n, word in enumerate(words)} for group, words in _WORDS.items()
         }
@@ -87,15 +88,20 @@ class Columns:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def get(self, key: str) -> Row | None:
-        """The row ``key``; None where there is none."""
+    def place(self, key: str) -> int | None:
+        """Where ``key`` stands, or what differs from it by capitals alone; None for nothing."""
         place = self.places.get(key)
+        return self._spelled.get(key.casefold()) if place is None else place
+
+    def get(self, key: str) -> Row | None:
+        """The row ``key``, or the one that differs from it by capitals alone; None for none."""
+        place = self.place(key)
         return None if place is None else self.rows[place]
 
-    def spelled(self, key: str) -> Row | None:
-        """The row whose key is ``key`` but for small and capital letters."""
-        place = self._spelled.get(key.casefold())
-        return None if place is None else self.rows[place]
+    def keep(self, keys: Iterable[str]) -> None:
+        """Count the rows ``keys`` to those that are here without a word that asks for them."""
+        found = (self.place(key) for key in keys)
+        self._wished[[place for place in found if place is not None]] = True
 
     def answer(self, keys: Iterable[str]) -> None:
         """Count the rows ``keys`` to the Hub's answer: they are shown whatever they are called."""
@@ -131,6 +137,7 @@ class Columns:
         self._ranks = np.empty(len(self.rows))
         self._ranks[self._by_name] = np.arange(len(self.rows))
         self._answered = np.concatenate([self._answered, np.zeros(len(new), np.bool_)])
+        self._wished = np.concatenate([self._wished, np.zeros(len(new), np.bool_)])
         self._asked = None
 
     def replace(self, row: Row) -> None:
@@ -214,7 +221,7 @@ class Columns:
         masks = {group: self._mask(group, wanted.filters) for group in Group}
         others = reduce(np.logical_and, (masks[g] for g in Group if g is not Group.FIT), asked)
         passing = others & masks[Group.FIT]
-        chosen = self.places.get(wanted.chosen)
+        chosen = self.place(wanted.chosen)
         if chosen is not None and others[chosen] and passing.any():
             passing[chosen] = True
         order = self._order(np.flatnonzero(passing), wanted)
@@ -261,8 +268,8 @@ class Columns:
 
     @property
     def is_only_on_the_hub(self) -> Mask:
-        """Which rows nothing but the Hub tells of."""
-        return self._codes["places"] == _PLACES[Place.HUB]
+        """Which rows nothing but the Hub tells of, nor does a person keep them."""
+        return (self._codes["places"] == _PLACES[Place.HUB]) & ~self._wished
 
     def _answering(self, query: str) -> Mask:
         if self._asked is None or self._asked[0] != query:

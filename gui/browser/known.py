@@ -28,6 +28,8 @@ class Known:
         self._here: tuple[Row, ...] | None = None
         self._kept: tuple[str, ...] = ()
         self._found: dict[str, Row] = {}
+        self._learned: dict[str, Row] = {}
+        """Rows that a person keeps, with what was read when they were opened."""
         self._by_path: dict[str, Row] = {}
         self.badges: dict[str, Badge] = {}
         """By the key of their row."""
@@ -70,19 +72,19 @@ class Known:
 
     def find(self, reference: str) -> Row | None:
         """The row that ``reference`` means: a key, or a path."""
-        return self.columns.get(reference) or self._by_path.get(reference)
+        return self._by_path.get(reference) or self.columns.get(reference)
 
     def arriving(self, found: Iterable[Row]) -> tuple[Row, ...]:
         """Those of the rows of an answer that nothing here tells of yet, by any spelling."""
         new = {row.key.casefold(): row for row in found}
-        return tuple(row for key, row in new.items() if self.columns.spelled(key) is None)
+        return tuple(row for key, row in new.items() if self.columns.get(key) is None)
 
     def add_found(self, found: Iterable[Row]) -> None:
         """Take in a page of the Hub's: new rows at the end, known ones with what it adds."""
         rows = [self._found.setdefault(row.key.casefold(), row) for row in found]
         self.columns.extend(self.arriving(rows))
         for row in rows:
-            there = self.columns.spelled(row.key)
+            there = self.columns.get(row.key)
             if there is not None and Place.HUB not in there.places:
                 self.columns.replace(sources.on_the_hub_too(there, row))
         self.columns.answer(row.key for row in rows)
@@ -97,8 +99,8 @@ class Known:
     def replace(self, row: Row) -> None:
         """Put ``row`` in the place of the one with its key."""
         self.columns.replace(row)
-        if row.key.casefold() in self._found:
-            self._found[row.key.casefold()] = row
+        key = row.key.casefold()
+        (self._found if key in self._found else self._learned)[key] = row
         self._build_own()
 
     def _build(self) -> None:
@@ -110,16 +112,18 @@ class Known:
                 rows[key] = sources.here_too(rows[key], here)
             else:
                 # Two files whose names differ by case alone are two models.
-                rows[here.key if key in rows else key] = here
+                rows[here.path if key in rows else key] = here
         self._by_path = {row.path: row for row in rows.values() if row.path}
         for reference in self._kept:
-            if reference not in self._by_path and reference.casefold() not in rows:
-                rows[reference.casefold()] = self._own_row(reference)
+            key = reference.casefold()
+            if reference not in self._by_path and key not in rows:
+                rows[key] = self._learned.get(key) or self._own_row(reference)
         answered = self.columns.answered_keys
         for key, found in self._found.items():
             rows[key] = sources.on_the_hub_too(rows[key], found) if key in rows else found
         self.columns = Columns(rows.values())
         self.columns.answer(answered)
+        self.columns.keep(self._kept)
         self.columns.set_badges(self.badges)
         self._build_own()
 
@@ -127,4 +131,5 @@ class Known:
         rows = (self.find(reference) for reference in self._kept)
         # Without its downloads a row stands where it was put, not by how popular it is.
         self.own = Columns(replace(row, downloads=None) for row in rows if row is not None)
+        self.own.keep(self.own.places)
         self.own.set_badges(self.badges)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from engine.source.reference import one_spelling
 from gui.browser import sources
 from gui.kit.latest import LatestOnly
 
@@ -38,7 +39,8 @@ class Learning(QObject):
 
     def take(self, name: str) -> RawModel | None:
         """What was read of a model, or of the repository that it is a file of; only once."""
-        return self._read.pop(name, None) or self._read.pop(name.partition(":")[0], None)
+        key = one_spelling(name)
+        return self._read.pop(key, None) or self._read.pop(key.partition(":")[0], None)
 
     def learn(self, row: Row, raw: RawModel) -> None:
         """Make the row that ``raw`` tells of."""

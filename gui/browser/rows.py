@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,13 +19,14 @@ from PySide6.QtCore import (
 from typing_extensions import override
 
 from engine.fit.verdict import Fit
+from engine.source.reference import one_spelling
 from engine.text import printable
 from engine.units import UnitSystem, format_bytes
 from engine.words import figures, tr, tr_later
 from gui.kit.format import count, exact_bytes, margin, tokens_short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from engine.architecture.model import Model
     from engine.cancel import CancelToken
@@ -127,14 +129,10 @@ class Row:
         """The text that finds it again."""
         return self.path if self.path and self.places <= {Place.HERE} else self.key
 
-    def is_among(self, references: Collection[str]) -> bool:
-        """Whether it was kept there, by its id or by its path."""
-        return self.key in references or (bool(self.path) and self.path in references)
-
-    @property
-    def is_only_on_the_hub(self) -> bool:
-        """Whether nothing but an answer of the Hub tells of it."""
-        return self.places == frozenset({Place.HUB})
+    def is_among(self, references: tuple[str, ...]) -> bool:
+        """Whether it was kept there, by its id however it is spelled, or by its path."""
+        kept = _spellings(references)
+        return one_spelling(self.key) in kept or (bool(self.path) and self.path in kept)
 
     def _of_the_file(self, unit: UnitSystem) -> Iterable[str]:
         """``4.58 GiB  4.83 bits a weight``."""
@@ -162,6 +160,12 @@ class Row:
         elif self.model is not None:
             found.append(tr("context unknown"))
         return "  ".join(found)
+
+
+@lru_cache(maxsize=8)
+def _spellings(references: tuple[str, ...]) -> frozenset[str]:
+    """Asked for with every row that is painted."""
+    return frozenset(map(one_spelling, references))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +235,7 @@ class RowModel(QAbstractListModel):
         self._rows: ShownRows | None = None
         self._badges: Mapping[str, Badge] = {}
         self._chosen = ""
-        self._favourites: Collection[str] = ()
+        self._favourites: tuple[str, ...] = ()
         self._unit = UnitSystem.BINARY
         self._has_more = False
 
@@ -273,7 +277,7 @@ class RowModel(QAbstractListModel):
         if self._rows:
             self._tell(0, self.rowCount() - 1)
 
-    def set_favourites(self, favourites: Collection[str]) -> None:
+    def set_favourites(self, favourites: tuple[str, ...]) -> None:
         """Mark the rows whose reference is among ``favourites``."""
         if favourites != self._favourites:
             self._favourites = favourites
@@ -329,7 +333,7 @@ class RowModel(QAbstractListModel):
                 known = {
                     ROW_ROLE: row,
                     BADGE_ROLE: badge,
-                    CHOSEN_ROLE: row.key == self._chosen_key,
+                    CHOSEN_ROLE: index.row() == self.place(self._chosen_key),
                     FAVOURITE_ROLE: row.is_among(self._favourites),
                 }
                 found = known.get(role)

@@ -9,9 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.source.reference import one_spelling
 from engine.words import tr
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gui.browser.rows import Row
 
 MOST_RECENT = 20
@@ -51,7 +54,7 @@ class Shelf:
     @property
     def references(self) -> tuple[str, ...]:
         """Favourites, then what was opened, each once."""
-        return tuple(dict.fromkeys((*self.favourites, *self.recents)))
+        return each_once((*self.favourites, *self.recents))
 
 
 def favourite_turned(shelf: Shelf, row: Row, *, kept: bool) -> tuple[str, Shelf]:
@@ -83,4 +86,13 @@ def _first(item: str, items: tuple[str, ...], most: int) -> tuple[str, ...]:
 
 
 def _without(item: str, items: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(other for other in items if other != item)
+    spelled = one_spelling(item)
+    return tuple(other for other in items if one_spelling(other) != spelled)
+
+
+def each_once(items: Iterable[str]) -> tuple[str, ...]:
+    """``items`` without those that only spell an earlier one otherwise."""
+    first: dict[str, str] = {}
+    for item in items:
+        first.setdefault(one_spelling(item), item)
+    return tuple(first.values())

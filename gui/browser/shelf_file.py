@@ -12,7 +12,7 @@ from engine.source.bounded_json import parse_object
 from engine.source.reference import is_elsewhere
 from engine.text import printable
 from engine.words import tr
-from gui.browser.shelf import MOST_KEPT, MOST_RECENT, Shelf
+from gui.browser.shelf import MOST_KEPT, MOST_RECENT, Shelf, each_once
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ def near(shelf: Shelf) -> tuple[Shelf, tuple[str, ...]]:
 def merged(now: Shelf, other: Shelf) -> Shelf:
     """``now`` with what ``other`` keeps beyond it behind; nothing of it goes for the other's."""
     both = {key: (*getattr(now, key), *getattr(other, key)) for key in _MOST}
-    return replace(now, **{k: tuple(dict.fromkeys(v))[: _MOST[k]] for k, v in both.items()})
+    return replace(now, **{k: each_once(v)[: _MOST[k]] for k, v in both.items()})
 
 
 def _texts(kept: dict[str, object], key: str, most: int, name: str) -> tuple[str, ...]:

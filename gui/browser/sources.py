@@ -12,6 +12,7 @@ from engine.architecture.read import read
 from engine.architecture.spec import ModuleClass
 from engine.errors import HubError, PlimsollError
 from engine.source import catalogue, files, local
+from engine.source.reference import is_hub_name, one_spelling
 from engine.source.resolve import resolve
 from engine.text import printable
 from engine.units import format_bytes
@@ -264,6 +265,7 @@ def on_the_hub_too(row: Row, found: Row) -> Row:
         takes=row.takes or found.takes,
         licence=row.licence or found.licence,
         updated=found.updated,
+        model=row.model or found.model,
         places=row.places | found.places,
         afresh=found.afresh,
     )
@@ -290,13 +292,15 @@ def _taken_in(model: Model) -> tuple[str, ...]:
 
 def remembering(row: Row, memory: dict[str, RawModel]) -> Row:
     """``row``, whose reading from the Hub leaves what was read in ``memory`` under its key."""
+    if not is_hub_name(row.key):
+        return row
     afresh = row.afresh or row.fetch
 
     def fetch(token: CancelToken) -> RawModel:
         raw = afresh(token)
         while len(memory) >= _REMEMBERED:
             del memory[next(iter(memory))]
-        memory[row.key] = raw
+        memory[one_spelling(row.key)] = raw
         return raw
 
     return replace(row, fetch=fetch, afresh=fetch)

@@ -34,7 +34,7 @@ from gui.browser.rows import (
 from gui.kit.format import DASH, size_number, tokens_short
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from gui.browser.rows import ShownRows
 
@@ -85,7 +85,7 @@ class TableModel(QAbstractTableModel):
         self._badges: Mapping[str, Badge] = {}
         self._has_more = False
         self._wanted = Wanted()
-        self._favourites: Collection[str] = ()
+        self._favourites: tuple[str, ...] = ()
         self.unit = UnitSystem.BINARY
 
     @property
@@ -117,7 +117,7 @@ class TableModel(QAbstractTableModel):
             last = len(Column) - 1
             self.dataChanged.emit(self.index(min(found), 0), self.index(max(found), last))
 
-    def set_look(self, unit: UnitSystem, wanted: Wanted, favourites: Collection[str]) -> None:
+    def set_look(self, unit: UnitSystem, wanted: Wanted, favourites: tuple[str, ...]) -> None:
         """Write sizes in ``unit``; mark the order, the model in the window and favourites."""
         if (unit, wanted, favourites) == (self.unit, self._wanted, self._favourites):
             return
@@ -176,11 +176,12 @@ class TableModel(QAbstractTableModel):
                 side = Qt.AlignmentFlag.AlignRight if is_right else Qt.AlignmentFlag.AlignLeft
                 found = side | Qt.AlignmentFlag.AlignVCenter
             case _:
-                chosen = row.key in {self._wanted.chosen, self._wanted.chosen.partition(":")[0]}
+                chosen = self._wanted.chosen
+                marked = {self.place(chosen), self.place(chosen.partition(":")[0])}
                 known = {
                     ROW_ROLE: row,
                     BADGE_ROLE: badge,
-                    CHOSEN_ROLE: chosen,
+                    CHOSEN_ROLE: index.row() in marked,
                     FAVOURITE_ROLE: row.is_among(self._favourites),
                 }
                 found = known.get(role)

@@ -63,7 +63,9 @@ class BrowserViewModel(QObject):
         self.state = State()
         self._hub = hub
         self._plan: tuple[Deployment, Machine] | None = None
-        self._known = Known(partial(sources.own_row, hub=hub))
+        self._learning = Learning(runner, self)
+        self._learning.learned.connect(self._on_learned)
+        self._known = Known(lambda kept: self._learning.remembering(sources.own_row(kept, hub)))
         self._orders = Orders()
         self._asked_for: object = None
         """Source, words, filters and order of the list as the user wants it."""
@@ -88,8 +90,6 @@ class BrowserViewModel(QObject):
         self._search.changed.connect(self._publish)
         self.files = RepositoryFiles(runner, hub, self)
         """Those of the repository that is looked into."""
-        self._learning = Learning(runner, self)
-        self._learning.learned.connect(self._on_learned)
         self._look = LatestOnly(runner, self)
         self._look.succeeded.connect(self._on_local)
         self._look.busy_changed.connect(self._publish)
@@ -200,7 +200,7 @@ class BrowserViewModel(QObject):
     def _named(self, text: str) -> Row | None:
         """The row of which ``text`` is the whole name."""
         entry = catalogue.find(text)
-        return self.columns.spelled(entry.id if entry is not None else text)
+        return self.columns.get(entry.id if entry is not None else text)
 
     @property
     def _can_ask(self) -> bool:
