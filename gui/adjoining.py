@@ -77,7 +77,7 @@ class Adjoining(QObject):
     def _mark_planned(self) -> None:
         """The list marks the model in the window, and that is still the one before."""
         model = self._app.model.state.model
-        self._app.browser.set_chosen(model.id if model else "")
+        self._app.browser.model.stay_with(model.id if model else "")
 
     @Slot(object)
     def _on_state_changed(self, state: State) -> None:

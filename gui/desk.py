@@ -74,6 +74,7 @@ class Desk(QObject):
         commands["double"].triggered.connect(self._on_double)
         commands["now"].triggered.connect(self._on_now)
         commands["emptied"].triggered.connect(self._on_emptied)
+        app.loader.abandoned.connect(self._on_abandoned)
         app.watch.aged.connect(self._on_aged)
         app.watch.regained.connect(app.trouble.withdraw)
         app.welcome.closed.connect(self._on_welcome_closed)
@@ -235,6 +236,11 @@ class Desk(QObject):
     def _on_aged(self, age: str) -> None:
         if age:
             self._app.window.status_line.sampling.tell(tr("Last sample {age}").format(age=age))
+
+    @Slot()
+    def _on_abandoned(self) -> None:
+        """The list marked what was picked; the model in the window is still the one before."""
+        self._app.browser.model.stay_with(self._chosen)
 
     def _stop_picking(self) -> bool:
         return self._app.adjoining.give_up()

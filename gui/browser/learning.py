@@ -37,11 +37,14 @@ class Learning(QObject):
         """``row``, of which is kept what it reads."""
         return sources.remembering(row, self._read)
 
-    def take(self, name: str) -> RawModel | None:
-        """What was read of a model, or of the repository that it is a file of; only once."""
-        key = one_spelling(name)
-        return self._read.pop(key, None) or self._read.pop(key.partition(":")[0], None)
+    def learn(self, name: str, row: Row | None) -> None:
+        """Make ``row`` better by what was read of the model ``name``, where less is known of it.
 
-    def learn(self, row: Row, raw: RawModel) -> None:
-        """Make the row that ``raw`` tells of."""
-        self._latest.submit(lambda _token: sources.learned(row, raw))
+        Args:
+            name: a model, or ``repository:file``; what was read of it is handed out once.
+            row: of the model, or of the repository; None where there is none.
+        """
+        key = one_spelling(name)
+        raw = self._read.pop(key, None) or self._read.pop(key.partition(":")[0], None)
+        if raw is not None and row is not None and row.model is None:
+            self._latest.submit(lambda _token: sources.learned(row, raw))

@@ -17,6 +17,10 @@ class Opened:
         """``reference``, or ``words`` that mean it, was asked for."""
         self._awaited = (words, reference)
 
+    def give_up(self) -> None:
+        """What was asked for last doesn't come."""
+        self._awaited = ("", "")
+
     def arrive(self) -> str:
         """What was asked for last is here: its reference, empty where it has none to keep."""
         (self.words, reference), self._awaited = self._awaited, ("", "")

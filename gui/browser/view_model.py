@@ -101,7 +101,7 @@ class BrowserViewModel(QObject):
             messages.SHOW_ALL: partial(self.set_filters, ALL),
         }
         self._acts |= {
-            words: partial(self._loosen, group) for group, words in messages.LOOSEN.items()
+            said: partial(self._loosen, group) for group, said in messages.LOOSEN.items()
         }
         self._publish()
 
@@ -351,11 +351,13 @@ class BrowserViewModel(QObject):
 
     def set_chosen(self, key: str) -> None:
         """Mark the model that is in the window; a row of the Hub learns from what was read."""
-        raw = self._learning.take(key)
-        row = self._known.columns.get(key.partition(":")[0])
-        if raw is not None and row is not None and row.model is None:
-            self._learning.learn(row, raw)
+        self._learning.learn(key, self._known.columns.get(key.partition(":")[0]))
         self._want(replace(self.state.wanted, chosen=key))
+
+    def stay_with(self, key: str) -> None:
+        """What was asked for last doesn't come into the window: the model ``key`` stays."""
+        self._opened.give_up()
+        self.set_chosen(key)
 
     def note_access(self) -> None:
         """Whether the Hub may be asked has changed."""

@@ -30,6 +30,8 @@ class ModelLoader(QObject):
     """A ``Model``."""
     failed = Signal(object)
     """The exception."""
+    abandoned = Signal()
+    """Nothing came of what was asked for last: it failed, or was given up."""
     busy_changed = Signal(bool)
 
     def __init__(
@@ -43,6 +45,7 @@ class ModelLoader(QObject):
         self._latest = LatestOnly(runner, self)
         self._latest.succeeded.connect(self._on_succeeded)
         self._latest.failed.connect(self.failed)
+        self._latest.failed.connect(self.abandoned)
         self._latest.busy_changed.connect(self.busy_changed)
 
     @property
@@ -79,6 +82,8 @@ class ModelLoader(QObject):
         """Give up what is on its way. Returns whether there was anything."""
         was_busy = self._latest.is_busy
         self._latest.cancel()
+        if was_busy:
+            self.abandoned.emit()
         return was_busy
 
     @Slot(object)

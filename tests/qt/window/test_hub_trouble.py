@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from engine.source.by_hand import Measures, by_hand
 from engine.source.local import hub_cache
+from gui.browser.rows import CHOSEN_ROLE, ROW_ROLE
 from tests.helpers import fake_hub
 from tests.helpers.fake_hub import COMMIT, Repo
 from tests.helpers.hub_models import SIZEABLE, safetensors
@@ -134,3 +136,34 @@ def test_that_what_is_here_is_opened_while_the_hub_has_trouble(
     assert not app.trouble.isVisible()
     (note,) = (n for n in app.model.state.notes if n.startswith("Read from the Hub cache, as of"))
     assert note.endswith(".")
+
+
+@pytest.mark.parametrize("ends", ["fails", "is given up"])
+def test_that_the_model_in_the_window_stays_marked_where_another_does_not_come(
+    app, qtbot, hub, ends
+):
+    def marked():
+        model = app.browser.list.model()
+        indices = [model.index(n) for n in range(model.rowCount())]
+        return [index.data(ROW_ROLE).key for index in indices if index.data(CHOSEN_ROLE)]
+
+    hub.add(good(facts={"downloads": 10**9}))
+    app.window.resize(1440, 900)
+    qtbot.waitUntil(app.browser.list.isVisible)
+    shown = app.model.state.model.id
+    app.browser.model.set_query("next")
+    app.browser.model.search_hub()
+    qtbot.waitUntil(lambda: app.browser.model.is_settled, timeout=20_000)
+    hub.trouble = "500" if ends == "fails" else "stall"
+    app.browser.model.choose("org/next")
+    assert marked() == ["org/next"]
+    if ends == "fails":
+        qtbot.waitUntil(lambda: not app.loader.is_busy, timeout=20_000)
+    else:
+        assert app.loader.cancel()
+    assert app.model.state.model.id == shown
+    app.browser.model.set_query(shown)
+    assert marked() == [shown]
+    app.loader.load(lambda _: by_hand(Measures(7 * 10**9, 32, 8, 128)))
+    qtbot.waitUntil(lambda: app.model.state.model.id != shown, timeout=20_000)
+    assert "org/next" not in app.browser.model.state.shelf.recents
