@@ -18,7 +18,7 @@ from engine.sizing import Sizing, size
 from engine.words import tr, tr_count, tr_later
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from engine.architecture.model import Model
     from engine.budget.model import RankBudget
@@ -72,7 +72,12 @@ class Together:
     @property
     def outcome(self) -> Fit:
         """The worst of their verdicts."""
-        return max((p.sizing.verdict.outcome for p in self.placed), key=_ORDER.index)
+        return worst_of(p.sizing.verdict.outcome for p in self.placed)
+
+
+def worst_of(outcomes: Iterable[Fit]) -> Fit:
+    """What is to be said of several models at once: the least good of what is said of each."""
+    return max(outcomes, key=_ORDER.index)
 
 
 def together(tenants: Sequence[Tenant], machine: Machine) -> Together:

@@ -99,9 +99,7 @@ class BrowserViewModel(QObject):
             messages.FURTHER: self._look_further,
             messages.LOOK: self.refresh_local,
             messages.SHOW_ALL: partial(self.set_filters, ALL),
-        }
-        self._acts |= {
-            said: partial(self._loosen, group) for group, said in messages.LOOSEN.items()
+            **{said: partial(self._loosen, group) for group, said in messages.LOOSEN.items()},
         }
         self._publish()
 

@@ -13,7 +13,7 @@ from engine.errors import DeploymentError
 from engine.fit.judge import judge
 from engine.runtimes import registry
 from engine.sizing import size
-from engine.together import Tenant, together
+from engine.together import Tenant, together, worst_of
 from engine.words import tr
 from gui.kit import format as fmt
 from gui.sizing.plan import Neighbour, machine_for
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from engine.architecture.model import Model
     from engine.devices.device import Machine
+    from engine.fit.verdict import Fit
     from engine.sizing import Sizing
     from engine.together import Placed
     from engine.units import UnitSystem
@@ -84,6 +85,20 @@ def swapped(model: Model, plan: Plan, index: int) -> tuple[Model, Plan]:
         assumes_context=chosen.assumes_context,
         beside=(*plan.beside[:index], own, *plan.beside[index + 1 :]),
     )
+
+
+def outcome(own: Sizing, others: Sequence[Placed]) -> Fit:
+    """The verdict on the whole machine: the worst of those on its models."""
+    return worst_of([own.verdict.outcome, *(p.sizing.verdict.outcome for p in others)])
+
+
+def deciding(own: Sizing, others: Sequence[Placed]) -> Placed | None:
+    """The one of ``others`` that decides the verdict; None where the plan's own is as bad."""
+    worst = outcome(own, others)
+    if own.verdict.outcome is worst:
+        return None
+    alike = [placed for placed in others if placed.sizing.verdict.outcome is worst]
+    return min(alike, key=lambda placed: placed.sizing.verdict.margin_bytes)
 
 
 def margin(placed: Placed, unit: UnitSystem) -> str:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QToolButton, QWidget
 from typing_extensions import override
 
+from engine.fit.verdict import Fit
 from engine.words import tr
 from gui.kit import format as fmt
 from gui.kit.controls import Ground, label
@@ -19,7 +20,7 @@ from gui.sizing import beside, present
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
-    from engine.fit.verdict import Fit
+    from engine.architecture.model import Model
     from engine.together import Placed
     from engine.units import UnitSystem
     from gui.kit.theme import Theme
@@ -101,6 +102,18 @@ def _words(placed: Placed, unit: UnitSystem) -> _Words:
     )
 
 
+def _unsized(model: Model) -> _Words:
+    """One of a plan that can't be worked out: it is there, and can be planned or taken off."""
+    title = present.title(model)
+    return _Words(
+        title=title,
+        figures="",
+        name=tr("{model}: plan this one").format(model=title),
+        tooltip=tr("{model}. A click plans this one.").format(model=model.id),
+        outcome=Fit.UNKNOWN,
+    )
+
+
 class _Chip(QFrame):
     """One other model: a click plans it, the cross takes it off the machine."""
 
@@ -172,9 +185,9 @@ class BesideRow(Ground):
         """Show the models beside the plan of ``state``."""
         self.setVisible(bool(state.plan.beside))
         self._add.setEnabled(len(state.plan.beside) < beside.MOST)
-        if len(state.beside) != len(state.plan.beside):
-            return  # an earlier plan's, beside a problem
         words = tuple(_words(placed, state.unit) for placed in state.beside)
+        if not state.beside:
+            words = tuple(_unsized(other.model) for other in state.plan.beside)
         if words != self._shown:
             self._show(words)
 

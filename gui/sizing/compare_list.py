@@ -118,7 +118,7 @@ class PlansModel(QAbstractListModel):
                 words[i],
                 panel,
                 unit,
-                comparison.sentence(entry, words[i], i),
+                comparison.sentence(entry, words[i], i, unit),
             )
             for i, (entry, panel) in enumerate(zip(entries, panels, strict=True))
         )
@@ -348,7 +348,8 @@ def _figures(painter: QPainter, place: QRect, columns: Columns, item: Item, them
     entry = item.entry
     height = theme.size("badge")
     middle = place.top() + (place.height() - 1) // 2
-    if entry.sizing is None:
+    outcome = entry.outcome
+    if outcome is None:
         painter.setFont(theme.font("small"))
         painter.setPen(theme.color("over"))
         left = columns.bar[0]
@@ -358,10 +359,9 @@ def _figures(painter: QPainter, place: QRect, columns: Columns, item: Item, them
         )
         painter.drawText(row, Qt.AlignmentFlag.AlignVCenter, text)
         return
-    verdict = entry.sizing.verdict
-    text = comparison.margin_words(entry.sizing, item.unit)
+    text = comparison.margin_words(entry, item.unit)
     corner = QPoint(place.left() + columns.spare, middle - height // 2)
-    paint_badge(painter, theme, corner, verdict.outcome, text)
+    paint_badge(painter, theme, corner, outcome, text)
     painter.setFont(theme.font("table.num"))
     painter.setPen(theme.color("text.primary"))
     for right, words in zip(

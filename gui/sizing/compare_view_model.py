@@ -108,7 +108,8 @@ class CompareViewModel(QObject):
 
     def _entry(self, pinned: Pinned) -> Entry:
         try:
-            return Entry(pinned, answer(pinned.model, pinned.plan, self._here).sizing)
+            found = answer(pinned.model, pinned.plan, self._here)
+            return Entry(pinned, found.sizing, beside=found.beside)
         except PlimsollError as error:
             return Entry(pinned, None, sentence(error))
         except Exception as error:  # noqa: BLE001 - one plan must not take the others along

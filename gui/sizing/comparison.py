@@ -11,6 +11,7 @@ from engine.runtimes.loading import loaded
 from engine.words import tr, tr_count, tr_later
 from gui.kit import format as fmt
 from gui.kit.charts.captions import drawn_bytes, needed_bytes
+from gui.sizing import beside, present
 from gui.sizing.markdown import escaped
 from gui.sizing.plan import format_label, short_version
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from engine.architecture.model import Model
     from engine.budget.model import RankBudget
     from engine.fit.solve import Limits
+    from engine.fit.verdict import Fit
     from engine.sizing import Sizing
+    from engine.together import Placed
     from engine.units import UnitSystem
     from gui.sizing.plan import Plan
 
@@ -56,6 +59,19 @@ class Entry:
     """Why there is no answer."""
     limits: Limits | None = None
     """None while they are searched."""
+    beside: tuple[Placed, ...] = ()
+    """The other models of the machine, where they came to lie."""
+
+    @property
+    def outcome(self) -> Fit | None:
+        """The verdict on all models of the machine; None where there is no answer."""
+        return None if self.sizing is None else beside.outcome(self.sizing, self.beside)
+
+    def verdict(self, unit: UnitSystem) -> str:
+        """The verdict in words, or why there is none."""
+        if self.sizing is None:
+            return self.problem
+        return present.headline_of(self.sizing, self.beside, unit)
 
     @property
     def rank(self) -> RankBudget | None:
@@ -135,8 +151,8 @@ def _context(entry: Entry) -> int | None:
 
 def _device(entry: Entry) -> str:
     others = len(entry.pinned.plan.beside)
-    beside = tr_count(", beside {count} model", ", beside {count} models", others)
-    return _machine(entry) + (beside.format(count=others) if others else "")
+    words = tr_count(", beside {count} model", ", beside {count} models", others)
+    return _machine(entry) + (words.format(count=others) if others else "")
 
 
 def _machine(entry: Entry) -> str:
@@ -212,24 +228,27 @@ def _cells(
         *(drawn_bytes(rank, region) for _, region in columns),
         rank.slot.device.allocatable.likely_bytes,
     ]
-    return tuple(fmt.size_number(size, unit) if size else fmt.DASH for size in sizes)
+    return tuple(fmt.size_number(size, unit) if size else tr("none") for size in sizes)
 
 
-def margin_words(sizing: Sizing, unit: UnitSystem) -> str:
-    """``+1.3 GiB``; a plan that the runtime refuses has no margin that counts."""
-    verdict = sizing.verdict
+def margin_words(entry: Entry, unit: UnitSystem) -> str:
+    """``+1.3 GiB``: of the model that decides; where one is refused, no margin counts."""
+    if entry.sizing is None:
+        return ""
+    worst = beside.deciding(entry.sizing, entry.beside)
+    verdict = worst.sizing.verdict if worst is not None else entry.sizing.verdict
     return tr("Won’t start") if verdict.refusals else fmt.margin(verdict.margin_bytes, unit)
 
 
 def limits_words(entry: Entry) -> tuple[str, str]:
     """Longest context and most at once; dashes while they are searched."""
     found = entry.limits
-    longest = found.max_context if found else None
-    most = found.max_concurrency if found else None
-    return (
-        fmt.DASH if longest is None else fmt.count(longest),
-        fmt.DASH if most is None else fmt.count(most),
+    most = (found.max_context, found.max_concurrency) if found else (None, None)
+    longest, at_once = (
+        fmt.DASH if number is None else fmt.count(number) if number else tr("none")
+        for number in most
     )
+    return longest, at_once
 
 
 def markdown(entries: Sequence[Entry], unit: UnitSystem) -> str:
@@ -246,16 +265,18 @@ def markdown(entries: Sequence[Entry], unit: UnitSystem) -> str:
     figures = lines(entries, unit)
     for entry, words, line in zip(entries, names(entries), figures, strict=True):
         named = "; ".join(", ".join(word.text for word in part) for part in words)
-        verdict = entry.sizing.verdict.headline if entry.sizing else entry.problem
+        verdict = entry.verdict(unit)
         cells = (line.letter, named, verdict, *limits_words(entry), *(w.text for w in line.cells))
         rows.append(f"| {' | '.join(escaped(cell) for cell in cells)} |")
     return "\n".join(rows) + "\n"
 
 
-def sentence(entry: Entry, words: tuple[tuple[Word, ...], ...], index: int) -> str:
+def sentence(
+    entry: Entry, words: tuple[tuple[Word, ...], ...], index: int, unit: UnitSystem
+) -> str:
     """The plan for those who hear it."""
     named = ", ".join(word.text for part in words for word in part)
-    verdict = entry.sizing.verdict.headline if entry.sizing else entry.problem
+    verdict = entry.verdict(unit)
     longest, most = limits_words(entry)
     return tr(
         "Plan {letter}: {named}. {verdict}. Longest context {longest}, most at once {most}."

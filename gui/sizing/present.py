@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
@@ -16,15 +16,19 @@ from engine.units import UnitSystem
 from engine.words import tr, tr_count
 from gui.kit import format as fmt
 from gui.kit.charts.captions import bound_sign, drawn_bytes
+from gui.sizing.beside import deciding
 from gui.sizing.explain import bound_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from engine.architecture.model import Model
     from engine.budget.model import Budget, RankBudget, RegionBudget
     from engine.evidence import Estimate
     from engine.fit.changes import Change
+    from engine.fit.verdict import Verdict
+    from engine.sizing import Sizing
+    from engine.together import Placed
     from gui.sizing.view_model import State
 
 COLORS = {
@@ -95,43 +99,57 @@ def verdict(state: State) -> Words:
     if state.sizing is None:
         headline, detail = tr("Pick a model"), tr("On the left, or drop a file here.")
         return Words("unknown", "circle-help", headline, detail)
-    found = state.sizing.verdict
-    if state.unit is not UnitSystem.BINARY:
-        found = judge(state.sizing.budget, state.unit)
-    margin = tr("{size} to spare") if found.margin_bytes >= 0 else tr("{size} over")
-    own = Words(
-        COLORS[found.outcome],
-        ICONS[found.outcome],
-        found.headline,
-        _capital(found.detail),
-        margin.format(size=fmt.exact_bytes(abs(found.margin_bytes))),
-    )
-    return _together(state, own, found.outcome) if state.beside else own
-
-
-def _together(state: State, own: Words, outcome: Fit) -> Words:
-    """The plan's own answer, and beside what; or which of the others doesn't fit before it."""
-    others = [placed.tenant.model for placed in state.beside]
-    held = sum(placed.held_bytes for placed in state.beside)
-    beside = tr_count(
-        "{others} beside it holds {size}.", "{others} beside it hold {size}.", len(others)
-    ).format(others=short_names(others), size=fmt.size(held, state.unit, digits=1))
-    words = replace(own, detail=f"{beside} {own.detail}")
-    refused = Fit.DOES_NOT_FIT
-    worst = next((p for p in state.beside if p.sizing.verdict.outcome is refused), None)
-    if outcome is refused or worst is None:
-        return words
-    at = state.beside.index(worst)
-    verdict, name = judge(worst.sizing.budget, state.unit), title(worst.tenant.model)
-    over = fmt.size(max(0, -verdict.margin_bytes), state.unit, digits=1)
-    headline = tr("Doesn’t fit: {size} over for {model}").format(size=over, model=name)
-    if verdict.refusals:
-        headline = tr("{model} won’t start").format(model=name)
-    if at:
-        headline = tr("{answer} beside {others}").format(
-            answer=headline, others=short_names(others[:at])
+    found = judge(state.sizing.budget, state.unit)
+    decided = headline_of(state.sizing, state.beside, state.unit)
+    told = deciding(state.sizing, state.beside)
+    outcome, shown = found.outcome, margin_words(found)
+    if told is not None:
+        verdict = told.sizing.verdict
+        outcome = verdict.outcome
+        shown = tr("{model}: {verdict}").format(
+            model=title(told.tenant.model), verdict=margin_words(verdict)
         )
-    return replace(words, color=COLORS[refused], icon=ICONS[refused], headline=headline)
+    detail = f"{_others(state)} {_capital(found.detail)}".strip()
+    return Words(COLORS[outcome], ICONS[outcome], decided, detail, shown)
+
+
+def margin_words(found: Verdict) -> str:
+    """``1,234 bytes to spare``, to the byte."""
+    words = tr("{size} to spare") if found.margin_bytes >= 0 else tr("{size} over")
+    return words.format(size=fmt.exact_bytes(abs(found.margin_bytes)))
+
+
+def _others(state: State) -> str:
+    """Beside what the plan runs; empty where it has the machine to itself."""
+    if not state.beside:
+        return ""
+    held = sum(placed.held_bytes for placed in state.beside)
+    return tr_count(
+        "{others} beside it holds {size}.", "{others} beside it hold {size}.", len(state.beside)
+    ).format(
+        others=short_names(placed.tenant.model for placed in state.beside),
+        size=fmt.size(held, state.unit, digits=1),
+    )
+
+
+def headline_of(own: Sizing, others: Sequence[Placed], unit: UnitSystem) -> str:
+    """The plan's own answer, or that of the one beside it which decides, and which that is."""
+    worst = deciding(own, others)
+    if worst is None:
+        return judge(own.budget, unit).headline
+    verdict, name = judge(worst.sizing.budget, unit), title(worst.tenant.model)
+    words = tr("{model}: {verdict}").format(model=name, verdict=verdict.headline)
+    if verdict.refusals:
+        words = tr("{model} won’t start").format(model=name)
+    elif verdict.outcome is Fit.DOES_NOT_FIT:
+        over = fmt.size(max(0, -verdict.margin_bytes), unit, digits=1)
+        words = tr("Doesn’t fit: {size} over for {model}").format(size=over, model=name)
+    before = others[: others.index(worst)]
+    if not before:
+        return words
+    return tr("{answer} beside {others}").format(
+        answer=words, others=short_names(placed.tenant.model for placed in before)
+    )
 
 
 def short_names(models: Iterable[Model]) -> str:

@@ -228,7 +228,8 @@ class VerdictView(Ground):
         self._facts.setVisible(has_answer)
         self.baseline.set_current(state.plan.emptied)
         self.baseline.setVisible(state.plan.device is None)
-        offered = state.fit is Fit.DOES_NOT_FIT
+        # Where only another doesn't fit, no change of this plan is what is wanted.
+        offered = state.own_fit is Fit.DOES_NOT_FIT
         self.changes.setVisible(offered)
         if offered:
             self.changes.show_changes(state, self._theme)

@@ -67,7 +67,7 @@ class State:
     limits: Limits | None = None
     changes: tuple[Change, ...] = ()
     beside: tuple[Placed, ...] = ()
-    """The other models of the machine, where they came to lie."""
+    """The other models of the machine, where they came to lie; none of them beside a problem."""
     notes: tuple[str, ...] = ()
     """What loading a model changed in the plan, and what is to be known of it, a sentence each."""
 
@@ -86,7 +86,14 @@ class State:
 
     @property
     def fit(self) -> Fit | None:
-        """The verdict in force, if there is one."""
+        """The verdict in force on all models of the machine, if there is one."""
+        if self.sizing is None or self.is_stale:
+            return None
+        return beside.outcome(self.sizing, self.beside)
+
+    @property
+    def own_fit(self) -> Fit | None:
+        """The verdict in force on the plan alone, whatever those beside it come to."""
         return self.sizing.verdict.outcome if self.sizing and not self.is_stale else None
 
 
@@ -164,7 +171,7 @@ class SizingViewModel(QObject):
         self._is_own_plan = model is not None and plan == self._plan_of_our_own(model)
         notes = model.notes if model else ()
         state = replace(self.state, model=model, plan=plan, awaited=laid.awaited, notes=notes)
-        self._answer(replace(state, sizing=None, machine=None, beside=()))
+        self._answer(replace(state, sizing=None, machine=None))
 
     def _plan_of_our_own(self, model: Model) -> Plan:
         return adapted(self._first_plan(model), model)[0]
@@ -259,11 +266,16 @@ class SizingViewModel(QObject):
 
     def restore(self, planned: Planned) -> None:
         """Put a plan in force, for its model if it names one; for undo and redo."""
-        model = planned.model or self.state.model
-        self._answer(replace(self.state, plan=planned.plan, model=model, notes=()))
+        state = self.state
+        model = planned.model or state.model
+        # What loading changed in the plan is in the past now; what is to be known of it is not.
+        notes = model.notes if model else ()
+        # Another model's picture is none of this one's, not even a pale one.
+        sizing = state.sizing if model is state.model else None
+        self._answer(replace(state, plan=planned.plan, model=model, notes=notes, sizing=sizing))
 
     def _answer(self, state: State) -> None:
-        state = replace(state, problem="", problem_field="", limits=None, changes=())
+        state = replace(state, problem="", problem_field="", limits=None, changes=(), beside=())
         if state.model is None:
             self._publish(replace(state, machine=self._planned_machine(state)))
             return

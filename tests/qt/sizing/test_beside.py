@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QToolButton
@@ -10,9 +12,10 @@ from engine.budget.model import Region
 from engine.fit.verdict import Fit
 from engine.sizing import size
 from engine.units import GIB, UnitSystem, format_gib
+from gui.kit import format as fmt
 from gui.kit.charts.scene import scene_for
 from gui.kit.theme import load_theme
-from gui.sizing import present
+from gui.sizing import beside, comparison, present
 from gui.sizing.beside_row import BesideRow
 from gui.sizing.compare_view_model import CompareViewModel
 from gui.sizing.comparison import names
@@ -124,7 +127,8 @@ def test_that_the_verdict_says_beside_what(both):
     assert words.detail.startswith(f"Qwen2.5-3B beside it holds {held}. ")
 
 
-def test_that_the_verdict_names_another_that_does_not_fit(both, llama):
+def refused_beside(both):
+    """Qwen on one card, and on the other Llama with more than vLLM has room for."""
     both.choose_device("2 x RTX 4090")
     both.swap_beside(0)
     both.choose_runtime("llama.cpp", None)
@@ -132,14 +136,102 @@ def test_that_the_verdict_names_another_that_does_not_fit(both, llama):
     both.choose_runtime("vllm", None)
     both.edit("context", max_model_len=131_072, concurrency=8)
     both.swap_beside(0)
+
+
+def test_that_the_verdict_names_another_that_does_not_fit(both, llama):
+    refused_beside(both)
     # 8 x 131,072 tokens of 131,072 bytes are 128 GiB: no room on its card, which is not Qwen's.
     refused = both.state.beside[0]
     assert refused.tenant.model is llama
-    assert both.state.fit is Fit.FITS
-    over = format_gib(-refused.sizing.verdict.margin_bytes, digits=1)
+    assert both.state.own_fit is Fit.FITS
+    assert both.state.fit is Fit.DOES_NOT_FIT
+    over = -refused.sizing.verdict.margin_bytes
     words = present.verdict(both.state)
-    assert words.headline == f"Doesn’t fit: {over} over for Llama-3.1-8B-Instruct"
+    shown = format_gib(over, digits=1)
+    assert words.headline == f"Doesn’t fit: {shown} over for Llama-3.1-8B-Instruct"
+    assert words.tooltip == f"Llama-3.1-8B-Instruct: {over:,} bytes over"
     assert words.color == "over"
+    both.set_unit(UnitSystem.DECIMAL)
+    shown = format_gib(over, UnitSystem.DECIMAL, digits=1)
+    assert present.verdict(both.state).headline.startswith(f"Doesn’t fit: {shown} over for ")
+
+
+@pytest.mark.parametrize("unit", UnitSystem)
+def test_that_a_comparison_keeps_the_verdict_of_another_that_does_not_fit(
+    both, llama, runner, here, unit
+):
+    refused_beside(both)
+    compare = CompareViewModel(runner, here)
+    compare.add(both.state)
+    (entry,) = compare.entries
+    over = -both.state.beside[0].sizing.verdict.margin_bytes
+    assert both.state.own_fit in (Fit.FITS, Fit.TIGHT)
+    assert entry.outcome is Fit.DOES_NOT_FIT
+    assert comparison.margin_words(entry, unit) == fmt.margin(-over, unit)
+    shown = f"Doesn’t fit: {format_gib(over, unit, digits=1)} over for Llama-3.1-8B-Instruct"
+    assert shown in comparison.markdown(compare.entries, unit)
+    assert shown in comparison.sentence(entry, names(compare.entries)[0], 0, unit)
+
+
+def test_that_a_verdict_is_the_worst_of_all_and_the_plans_own_where_they_are_alike(both):
+    fits = both.state.sizing
+    placed = both.state.beside[0]
+
+    def other(fit, margin_bytes=0):
+        verdict = replace(placed.sizing.verdict, fit=fit, margin_bytes=margin_bytes)
+        return replace(placed, sizing=replace(placed.sizing, verdict=verdict))
+
+    unknown, tight = other(Fit.UNKNOWN), other(Fit.TIGHT)
+    worst, bad = other(Fit.DOES_NOT_FIT, -2), other(Fit.DOES_NOT_FIT, -1)
+    assert beside.outcome(fits, [tight, unknown]) is Fit.UNKNOWN
+    assert beside.deciding(fits, [tight, unknown]) is unknown
+    assert beside.deciding(fits, [bad, worst, unknown]) is worst
+    assert beside.deciding(worst.sizing, [bad]) is None
+    assert beside.deciding(fits, []) is None
+
+
+def impossible(room):
+    """vLLM can't split 32 heads, nor 16, among three."""
+    room.choose_runtime("vllm", None)
+    room.edit("tp", tensor_parallel_size=3)
+
+
+def test_that_beside_a_problem_the_chips_are_the_plans_and_claim_nothing(qtbot, both, row, llama):
+    both.add_beside(llama)
+    qtbot.waitUntil(lambda: len(_buttons(row, "plan it")) == 2)
+    impossible(both)
+    assert both.state.problem
+    assert both.state.beside == ()
+    chips = _buttons(row, "plan it")
+    told = [chip.accessibleName() for chip in chips]
+    assert told == ["Qwen2.5-3B: plan this one", "Llama-3.1-8B-Instruct: plan this one"]
+    assert not any("GiB" in chip.text() for chip in chips)
+    both.remove_beside(0)
+    (chip,) = _buttons(row, "plan it")
+    assert chip.accessibleName() == "Llama-3.1-8B-Instruct: plan this one"
+    both.undo_stack.undo()
+    qtbot.waitUntil(lambda: len(_buttons(row, "plan it")) == 2)
+    assert [chip.accessibleName() for chip in _buttons(row, "plan it")] == told
+
+
+def test_that_another_models_picture_does_not_stay_beside_a_problem(both):
+    impossible(both)
+    assert both.state.problem
+    assert both.state.sizing.budget.model is both.state.model
+    both.swap_beside(0)
+    assert both.state.problem
+    assert both.state.sizing is None
+
+
+def test_that_what_is_to_be_known_of_a_model_outlasts_an_edit(loaded, llama):
+    told = "Its base was not looked for."
+    loaded.load(replace(llama, notes=(told,)))
+    assert told in present.remarks(loaded.state)
+    loaded.edit("context", max_model_len=4096)
+    assert told in present.remarks(loaded.state)
+    impossible(loaded)
+    assert loaded.state.problem
+    assert told in present.remarks(loaded.state)
 
 
 def test_that_a_share_of_the_whole_card_is_refused_beside_another(loaded, qwen):

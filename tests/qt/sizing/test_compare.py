@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtWidgets import QPushButton
 
+from engine.fit.solve import limits
 from engine.units import GIB, MIB, UnitSystem
 from gui.kit.theme import load_theme
 from gui.sizing import comparison
@@ -101,6 +102,23 @@ def test_that_a_plan_that_cannot_run_says_why(two, loaded):
     assert entry.problem in comparison.markdown(two.entries, UnitSystem.BINARY)
 
 
+def test_that_what_there_is_none_of_is_no_gap_in_the_figures(two, loaded):
+    # Weights of 15 GiB leave no room on a card of 8 GiB, whatever the context.
+    loaded.choose_device("RTX 3060 Ti")
+    loaded.edit("graphs", enforce_eager=True)
+    two.add(loaded.state)
+    heads = comparison.headings(two.entries, UnitSystem.BINARY)
+    line = comparison.lines(two.entries, UnitSystem.BINARY)[2]
+    assert line.cells[heads.index("Graphs") - 1].text == "none"
+    entry = replace(two.entries[2], limits=limits(*_asked(two.entries[2])))
+    assert comparison.limits_words(entry) == ("none", "none")
+    assert comparison.limits_words(replace(entry, limits=None)) == ("\N{EN DASH}", "\N{EN DASH}")
+
+
+def _asked(entry):
+    return entry.pinned.model, entry.pinned.plan.deployment, entry.sizing.budget.machine
+
+
 def test_that_a_plan_that_is_refused_has_no_margin(loaded, compare):
     # vLLM captures no graphs for more sequences than a model with states has blocks for.
     loaded.load(model_named("Qwen/Qwen3.5-9B"))
@@ -108,7 +126,7 @@ def test_that_a_plan_that_is_refused_has_no_margin(loaded, compare):
     compare.add(loaded.state)
     (entry,) = compare.entries
     assert entry.sizing.verdict.refusals
-    assert comparison.margin_words(entry.sizing, UnitSystem.BINARY) == "Won’t start"
+    assert comparison.margin_words(entry, UnitSystem.BINARY) == "Won’t start"
 
 
 def test_that_keys_open_move_and_remove(page, two, qtbot):
