@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import DeploymentError
 from engine.fit.judge import judge
+from engine.fit.verdict import Fit
 from engine.runtimes import registry
 from engine.sizing import size
 from engine.together import Tenant, together, worst_of
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from engine.architecture.model import Model
     from engine.devices.device import Machine
-    from engine.fit.verdict import Fit
     from engine.sizing import Sizing
     from engine.together import Placed
     from engine.units import UnitSystem
@@ -102,8 +102,10 @@ def deciding(own: Sizing, others: Sequence[Placed]) -> Placed | None:
 
 
 def margin(placed: Placed, unit: UnitSystem) -> str:
-    """``+1.3 GiB``; a model that the runtime refuses has no margin that counts."""
+    """``+1.3 GiB``; a model that the runtime refuses has no margin that counts, nor a bound."""
     verdict = placed.sizing.verdict
+    if verdict.outcome is Fit.UNKNOWN:
+        return tr("unknown")
     return tr("won’t start") if verdict.refusals else fmt.margin(verdict.margin_bytes, unit)
 
 

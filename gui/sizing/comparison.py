@@ -6,11 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.fit.verdict import Fit
 from engine.runtimes import registry
 from engine.runtimes.loading import loaded
 from engine.words import tr, tr_count, tr_later
 from gui.kit import format as fmt
-from gui.kit.charts.captions import drawn_bytes, needed_bytes
+from gui.kit.charts.captions import (
+    bound_sign,
+    drawn_bytes,
+    drawn_sign,
+    is_open,
+    needed_bytes,
+)
 from gui.sizing import beside, present
 from gui.sizing.markdown import escaped
 from gui.sizing.plan import format_label, short_version
@@ -19,9 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from engine.architecture.model import Model
-    from engine.budget.model import RankBudget
+    from engine.budget.model import Budget, RankBudget
     from engine.fit.solve import Limits
-    from engine.fit.verdict import Fit
     from engine.sizing import Sizing
     from engine.together import Placed
     from engine.units import UnitSystem
@@ -218,25 +224,41 @@ def _cells(
     entry: Entry, columns: Sequence[tuple[str, Region]], unit: UnitSystem
 ) -> tuple[str, ...]:
     rank = entry.rank
-    if rank is None:
+    if rank is None or entry.sizing is None:
         return (fmt.DASH,) * (len(columns) + 4)
-    cache = rank.regions[Region.KV_CACHE].estimate.likely_bytes
-    sizes = [
-        drawn_bytes(rank, Region.WEIGHTS),
-        needed_bytes(rank),
-        cache,
-        *(drawn_bytes(rank, region) for _, region in columns),
-        rank.slot.device.allocatable.likely_bytes,
-    ]
-    return tuple(fmt.size_number(size, unit) if size else tr("none") for size in sizes)
+    budget = entry.sizing.budget
+    cache = rank.regions[Region.KV_CACHE].estimate
+    needed_sign = bound_sign(budget, Region.KV_CACHE, rank.needed)
+    held_sign = bound_sign(budget, Region.KV_CACHE, cache)
+    return (
+        _drawn(budget, rank, Region.WEIGHTS, unit),
+        _size(needed_bytes(rank), unit, needed_sign),
+        _size(cache.likely_bytes, unit, held_sign),
+        *(_drawn(budget, rank, region, unit) for _, region in columns),
+        _size(rank.slot.device.allocatable.likely_bytes, unit),
+    )
+
+
+def _drawn(budget: Budget, rank: RankBudget, region: Region, unit: UnitSystem) -> str:
+    size = drawn_bytes(rank, region)
+    if not size and is_open(budget, rank, region):
+        return tr("unknown")
+    return _size(size, unit, drawn_sign(budget, rank, region))
+
+
+def _size(size_bytes: int, unit: UnitSystem, sign: str = "") -> str:
+    """The figure with the sign of a bound; a word where there is none of it."""
+    return f"{sign}{fmt.size_number(size_bytes, unit)}" if size_bytes else tr("none")
 
 
 def margin_words(entry: Entry, unit: UnitSystem) -> str:
-    """``+1.3 GiB``: of the model that decides; where one is refused, no margin counts."""
+    """``+1.3 GiB``: of the model that decides; where one is refused or unknown, none counts."""
     if entry.sizing is None:
         return ""
     worst = beside.deciding(entry.sizing, entry.beside)
     verdict = worst.sizing.verdict if worst is not None else entry.sizing.verdict
+    if verdict.outcome is Fit.UNKNOWN:
+        return tr("Unknown")
     return tr("Won’t start") if verdict.refusals else fmt.margin(verdict.margin_bytes, unit)
 
 

@@ -10,7 +10,7 @@ from engine.budget.phases import peaks
 from engine.evidence import Basis
 from engine.words import begun_small, tr, tr_count, tr_later
 from gui.kit import format as fmt
-from gui.kit.charts.captions import drawn_bytes
+from gui.kit.charts.captions import drawn_bytes, drawn_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def detail(budget: Budget, rank: RankBudget, region: Region | None, unit: UnitSy
         passages.append(Passage(tr(_WORKED_OUT), found.note))
     if estimate.source:
         passages.append(_basis(estimate))
-    bound = bound_words(budget, region, estimate)
+    bound = bound_words(budget, region, drawn_estimate(rank, region))
     exact = f"{bound} {fmt.exact_bytes(drawn_bytes(rank, region))}".strip()
     return Detail(region, region.label, exact, tuple(passages))
 

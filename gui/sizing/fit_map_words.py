@@ -11,7 +11,7 @@ from engine.fit.fit_map import octaves
 from engine.fit.verdict import Fit
 from engine.words import figures, tr, tr_later
 from gui.kit import format as fmt
-from gui.kit.charts.captions import bound_sign, drawn_bytes
+from gui.kit.charts.captions import bound_sign, drawn_bytes, drawn_sign
 from gui.kit.charts.fit_scene import CLASSES
 from gui.sizing.plan import format_label
 
@@ -118,8 +118,7 @@ def region_rows(sizing: Sizing, rank: int, unit: UnitSystem) -> tuple[Row, ...]:
     rows = [
         Row(
             region.label,
-            bound_sign(budget, region, found.regions[region].estimate)
-            + fmt.size(drawn_bytes(found, region), unit),
+            drawn_sign(budget, found, region) + fmt.size(drawn_bytes(found, region), unit),
             fmt.exact_bytes(drawn_bytes(found, region)),
             region=region,
         )
@@ -267,7 +266,7 @@ def curve_grid(found: Curve, rank: int, unit: UnitSystem) -> Grid:
                 for k in ranks
             ),
             *(
-                tuple(fmt.size_number(drawn_bytes(k, r), unit) if k else fmt.DASH for k in ranks)
+                tuple(_drawn(found, i, k, r, unit) for i, k in zip(indexes, ranks, strict=True))
                 for r in regions
             ),
         ),
@@ -281,6 +280,15 @@ def curve_grid(found: Curve, rank: int, unit: UnitSystem) -> Grid:
             ),
         ),
     )
+
+
+def _drawn(
+    found: Curve, index: int, rank: RankBudget | None, region: Region, unit: UnitSystem
+) -> str:
+    budget = found.budgets[index]
+    if rank is None or budget is None:
+        return fmt.DASH
+    return drawn_sign(budget, rank, region) + fmt.size_number(drawn_bytes(rank, region), unit)
 
 
 def _nearest(contexts: tuple[int, ...], tokens: int) -> int:

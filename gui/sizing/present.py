@@ -15,7 +15,7 @@ from engine.fit.verdict import Fit
 from engine.units import UnitSystem
 from engine.words import tr, tr_count
 from gui.kit import format as fmt
-from gui.kit.charts.captions import bound_sign, drawn_bytes
+from gui.kit.charts.captions import bound_sign, drawn_bytes, drawn_estimate, drawn_sign
 from gui.sizing.beside import deciding
 from gui.sizing.explain import bound_words
 
@@ -260,7 +260,7 @@ def _row(
     drawn = drawn_bytes(rank, region)
     is_grown = drawn > found.estimate.likely_bytes
     absent = max(drawn, found.estimate.high_bytes) == 0
-    shown = rank.needed if is_grown else found.estimate
+    shown = drawn_estimate(rank, region)
     left = fmt.size_number(found.estimate.likely_bytes, unit)
     note = found.note
     if is_grown:
@@ -278,7 +278,7 @@ def _row(
         note=_in_words(note, unit),
         is_absent=absent,
         exact=_capital(f"{bound} {fmt.exact_bytes(drawn)}".strip()),
-        per_rank=tuple(_number(r, region, unit) for r in ranks),
+        per_rank=tuple(_number(budget, r, region, unit) for r in ranks),
     )
 
 
@@ -297,10 +297,10 @@ def _capital(text: str) -> str:
     return text if first.startswith(_WRITTEN_SMALL) or "/" in first else text[:1].upper() + text[1:]
 
 
-def _number(rank: RankBudget, region: Region, unit: UnitSystem) -> str:
+def _number(budget: Budget, rank: RankBudget, region: Region, unit: UnitSystem) -> str:
     if rank.regions[region].estimate.high_bytes == 0:
         return fmt.DASH
-    return fmt.size_number(drawn_bytes(rank, region), unit)
+    return drawn_sign(budget, rank, region) + fmt.size_number(drawn_bytes(rank, region), unit)
 
 
 def _span(estimate: Estimate, unit: UnitSystem) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.architecture.spec import Direction
 from engine.budget.model import RankBudget, Region
 from engine.devices.device import Device, DeviceKind, Vendor
 from engine.evidence import Basis
@@ -53,6 +54,23 @@ def drawn_bytes(rank: RankBudget, region: Region) -> int:
     return max(likely, needed_bytes(rank)) if region is Region.KV_CACHE else likely
 
 
+def drawn_estimate(rank: RankBudget, region: Region) -> Estimate:
+    """What the height of a region rests on: where a pool is too small, on what is needed."""
+    own = rank.regions[region].estimate
+    return rank.needed if drawn_bytes(rank, region) > own.likely_bytes else own
+
+
+def is_open(budget: Budget, rank: RankBudget, region: Region) -> bool:
+    """Whether more than what is drawn may be needed, and nobody knows how much."""
+    is_bound = drawn_estimate(rank, region).basis is Basis.BOUND
+    return is_bound and budget.direction(region) in (Direction.LOWER, Direction.EITHER)
+
+
+def drawn_sign(budget: Budget, rank: RankBudget, region: Region) -> str:
+    """The sign before the height of ``region``, where that is only a bound."""
+    return bound_sign(budget, region, drawn_estimate(rank, region))
+
+
 def bound_sign(budget: Budget, region: Region, estimate: Estimate) -> str:
     """The sign before a figure of ``region`` that is only a bound."""
     direction = budget.direction(region)
@@ -99,7 +117,9 @@ def captions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Captio
     needed = needed_bytes(rank)
     pool = rank.regions[Region.KV_CACHE].estimate.likely_bytes
     if needed > 0:
-        made.append(Caption(bottom, bottom + needed, _needed_texts(budget, needed, unit)))
+        sign = bound_sign(budget, Region.KV_CACHE, rank.needed)
+        texts = tuple(f"{sign}{text}" for text in _needed_texts(budget, needed, unit))
+        made.append(Caption(bottom, bottom + needed, texts))
     if rank.has_pool and pool > needed:
         spare = format_gib(pool - needed, unit)
         words = (

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import Direction
-from engine.budget.model import STACK_ORDER, RankBudget, Region
-from engine.evidence import Basis
-from gui.kit.charts.captions import drawn_bytes, needed_bytes
+from engine.budget.model import STACK_ORDER, Region
+from gui.kit.charts.captions import drawn_bytes, is_open, needed_bytes
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget
@@ -159,9 +157,3 @@ def _stack(budget: Budget, rank: int) -> tuple[Layer, ...]:
             # More may be needed, and nobody knows how much: nothing can lie above it.
             break
     return tuple(made)
-
-
-def is_open(budget: Budget, rank: RankBudget, region: Region) -> bool:
-    """Whether of ``region`` only a lower bound is known."""
-    is_bound = rank.regions[region].estimate.basis is Basis.BOUND
-    return is_bound and budget.direction(region) in (Direction.LOWER, Direction.EITHER)

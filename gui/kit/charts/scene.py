@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from engine.architecture.spec import Direction
 from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.devices.device import DeviceKind
-from engine.evidence import Basis
 from engine.fit.judge import judge
 from engine.units import UnitSystem, format_gib
 from engine.words import tr
@@ -23,7 +21,6 @@ from gui.kit.format import exact_bytes
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget
-    from engine.evidence import Estimate
     from engine.sizing import Sizing
     from gui.kit.charts.captions import Caption
 
@@ -262,7 +259,7 @@ def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segme
     for region in STACK_ORDER:
         estimate = rank.regions[region].estimate
         drawn = captions.drawn_bytes(rank, region)
-        is_open = _is_open(budget, region, estimate)
+        is_open = captions.is_open(budget, rank, region)
         if drawn <= 0 and not is_open:
             continue
         needed = captions.needed_bytes(rank) if region is Region.KV_CACHE else drawn
@@ -271,7 +268,7 @@ def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segme
             Segment(
                 region=region,
                 label=tr("KV needed") if grown else region.label,
-                value=captions.bound_sign(budget, region, estimate)
+                value=captions.drawn_sign(budget, rank, region)
                 + format_gib(drawn, unit, unit=False)
                 if drawn
                 else tr("unknown"),
@@ -292,12 +289,6 @@ def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segme
             # Nobody knows where the regions above would begin.
             break
     return tuple(made)
-
-
-def _is_open(budget: Budget, region: Region, estimate: Estimate) -> bool:
-    """Whether more than the estimate may be needed, and nobody knows how much."""
-    is_bound = estimate.basis is Basis.BOUND
-    return is_bound and budget.direction(region) in (Direction.LOWER, Direction.EITHER)
 
 
 def _description(panels: tuple[Panel, ...], unit: UnitSystem) -> str:
