@@ -42,6 +42,7 @@ def asked(model: Model | None, plan: Plan) -> Asked:
         replace(
             _asked(model, plan.deployment, assumed=plan.assumes_context),
             gpu=plan.device,
+            host_total_bytes=plan.host_total_bytes,
             emptied=plan.emptied,
             beside=tuple(
                 _asked(other.model, other.deployment, assumed=other.assumes_context)
@@ -70,7 +71,14 @@ def plan_of(kept: Asked, models: Mapping[Origin, Model]) -> Plan:
         if other.model is not None and other.model in models
     )
     deployment = _deployment(kept, models)
-    return Plan(deployment, kept.gpu, kept.emptied, kept.context_assumed, beside)
+    return Plan(
+        deployment,
+        device=kept.gpu,
+        host_total_bytes=kept.host_total_bytes,
+        emptied=kept.emptied,
+        assumes_context=kept.context_assumed,
+        beside=beside,
+    )
 
 
 def _deployment(kept: Asked, models: Mapping[Origin, Model]) -> Deployment:

@@ -368,12 +368,13 @@ def _option(group: argparse._ArgumentGroup, field: Field) -> None:  # pyright: i
         group.add_argument(*flags, action=action, default=None, dest=field.name, help=text)
         return
     few = 0 < len(field.choices) <= _MOST_CHOICES_SHOWN
-    metavar = "|".join(field.choices) if few else _METAVAR[field.kind]
+    metavar = "|".join(field.choices) if few else _METAVAR_OF.get(field.name, _METAVAR[field.kind])
     reader = _reader(field)
     group.add_argument(*flags, dest=field.name, type=reader, metavar=metavar, help=text)
 
 
 _MOST_CHOICES_SHOWN = 4
+_METAVAR_OF = {"from_command": "COMMAND"}
 _METAVAR = {
     Kind.TEXT: "NAME",
     Kind.INTEGER: "N",

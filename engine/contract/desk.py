@@ -177,10 +177,16 @@ class Desk:
             raise
 
     def _machine(self, request: Request) -> tuple[Machine, Notes]:
-        count = request.gpu_count
+        count, ram = request.gpu_count, request.host_total_bytes
         if count == 0:
-            return self._cpu_alone(), Notes()
+            return self._cpu_alone() if ram is None else catalogue.without_gpu(ram), Notes()
         if request.gpu is None and request.gpu_total_bytes is None:
+            if ram is not None:
+                message = tr(
+                    "This machine's RAM is measured: host_total_bytes is for another, "
+                    "which gpu names."
+                )
+                raise DeviceError(message, field="host_total_bytes")
             return self._this_machine(request, count)
         if request.instead_of or request.empty:
             message = tr("{device} isn't this machine: nothing runs there.").format(
@@ -211,8 +217,9 @@ class Desk:
                     trouble=exc.message
                 ),
             )
-            return catalogue.machine(device, count), Notes(assumed, told, capacity_known=False)
-        return catalogue.machine(device, count), Notes(assumptions=assumed)
+            shown = catalogue.machine(device, count, ram)
+            return shown, Notes(assumed, told, capacity_known=False)
+        return catalogue.machine(device, count, ram), Notes(assumptions=assumed)
 
     @staticmethod
     def _mixed(request: Request, names: str) -> Machine:
@@ -223,7 +230,7 @@ class Desk:
                     names=repr(names[:80]), field=field
                 )
                 raise DeviceError(message, field=field)
-        return catalogue.mixed(catalogue.named(names))
+        return catalogue.mixed(catalogue.named(names), request.host_total_bytes)
 
     def _this_machine(self, request: Request, count: int | None) -> tuple[Machine, Notes]:
         here = self._look_around(request.instead_of)

@@ -173,6 +173,8 @@ def _device() -> Iterable[Field]:
     yield _text(group, "gpu", "'RTX 4090', or 'RTX 4090 + 2 x RTX 3060' (default: this machine)")
     yield _integer(group, "gpu_total_bytes", "memory the driver reports", (1, _MOST_BYTES))
     yield _integer(group, "gpu_count", "devices of this kind; 0 plans on the CPU", (0, 1024))
+    text = "RAM of another machine (default: not stated, assumed from its devices)"
+    yield _integer(group, "host_total_bytes", text, (1, _MOST_BYTES), ("--ram",))
     yield Field(
         "devices", Kind.INTEGERS, group, "which of the machine's devices to take, such as 0,2", 0
     )
@@ -349,5 +351,8 @@ ABOUT_THE_TRAFFIC = ("prompt_lengths", "output_lengths", "arrival_rate", "tokens
 ABOUT_THE_ANSWER = frozenset({"inverse"})
 ABOUT_THE_MODEL = frozenset({"model", "from_command", "config", "tensors", "draft_model"})
 ABOUT_THE_DEVICE = frozenset(
-    {"gpu", "gpu_total_bytes", "gpu_count", "devices", "baseline", "instead_of", "with"}
-)
+    {
+        "gpu", "gpu_total_bytes", "gpu_count", "host_total_bytes", "devices", "baseline",
+        "instead_of", "with",
+    }
+)  # fmt: skip

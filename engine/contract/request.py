@@ -54,6 +54,8 @@ class Request:
     gpu: str | None
     gpu_total_bytes: int | None
     gpu_count: int | None
+    host_total_bytes: int | None
+    """RAM of a machine that isn't this one; None where it isn't stated."""
     devices: tuple[int, ...] | None
     """Which devices of the machine the plan takes, by index."""
     empty: bool
@@ -106,6 +108,7 @@ def parse(mapping: Mapping[str, object]) -> Request:
         gpu=values.get("gpu"),
         gpu_total_bytes=values.get("gpu_total_bytes"),
         gpu_count=values.get("gpu_count"),
+        host_total_bytes=values.get("host_total_bytes"),
         devices=values.get("devices"),
         empty=values.get("baseline") == "empty",
         instead_of=frozenset(values.get("instead_of", ())),

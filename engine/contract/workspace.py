@@ -63,6 +63,8 @@ class Asked:
     """A device, or a list with counts, as a request names it; None is this computer."""
     emptied: bool = False
     """Whether this computer counts as if nothing else ran on it."""
+    host_total_bytes: int | None = None
+    """RAM of the machine that ``gpu`` names; None where it isn't stated."""
     draft: Named | Located | None = None
     context_assumed: bool = False
     """Whether nobody chose the context, so that it follows the runtime."""
@@ -103,11 +105,15 @@ def keepable(asked: Asked) -> Asked:
     Nothing can be planned with such either; a file that held it could not be read again, with all
     else that it holds.
     """
+    gpu = asked.gpu if _is_kept(lambda: _text({"gpu": asked.gpu}, "gpu", "")) else None
+    ram = {"host_total_bytes": asked.host_total_bytes}
+    has_ram = bool(gpu) and _is_kept(lambda: _number(ram, "host_total_bytes", ""))
     return replace(
         asked,
         model=_keepable(asked.model),
         deployment=_keepable_settings(asked.deployment),
-        gpu=asked.gpu if _is_kept(lambda: _text({"gpu": asked.gpu}, "gpu", "")) else None,
+        gpu=gpu,
+        host_total_bytes=asked.host_total_bytes if has_ram else None,
         draft=cast("Named | Located | None", _keepable(asked.draft)),
         beside=tuple(keepable(other) for other in asked.beside),
     )
@@ -214,6 +220,8 @@ def as_request(asked: Asked) -> dict[str, object]:
     machine: dict[str, object] = {"gpu": asked.gpu} if asked.gpu else {}
     if asked.emptied and not asked.gpu:
         machine = {"baseline": _BASELINES[1]}
+    if asked.gpu and asked.host_total_bytes:
+        machine["host_total_bytes"] = asked.host_total_bytes
     # A request starts first and those with it after; here the plan starts last.
     first, *rest = (*asked.beside, asked)
     others = {"with": [_as_request(other) for other in rest]} if rest else {}
@@ -239,7 +247,9 @@ def _as_request(asked: Asked) -> dict[str, object]:
 
 
 def _asked(asked: Asked) -> dict[str, object]:
-    machine = {"gpu": asked.gpu, "baseline": _BASELINES[asked.emptied]}
+    machine: dict[str, object] = {"gpu": asked.gpu, "baseline": _BASELINES[asked.emptied]}
+    if asked.host_total_bytes:
+        machine["host_total_bytes"] = asked.host_total_bytes
     others = {"with": [_neighbour(other) for other in asked.beside]} if asked.beside else {}
     return {**_neighbour(asked), "machine": machine, **others}
 
@@ -309,12 +319,17 @@ def _plans(value: object, where: str, most: int) -> list[Mapping[str, object]]:
 def _read_asked(kept: Mapping[str, object], where: str) -> Asked:
     _only(kept, set(_OF_A_PLAN), where)
     machine = _object(_given(kept, "machine", {}), f"{where}machine")
-    _only(machine, {"gpu", "baseline"}, f"{where}machine.")
+    _only(machine, {"gpu", "baseline", "host_total_bytes"}, f"{where}machine.")
     base = _given(machine, "baseline", _BASELINES[0])
     others = _plans(kept.get("with"), f"{where}with", MOST_BESIDE)
+    ram = _number(machine, "host_total_bytes", f"{where}machine.")
+    if ram is not None and not machine.get("gpu"):
+        words = tr("left out where gpu names no machine: this computer's RAM is measured")
+        raise _wrong(f"{where}machine.host_total_bytes", words)
     return replace(
         _read_neighbour({key: kept.get(key) for key in _OF_A_NEIGHBOUR}, where),
         gpu=_text(machine, "gpu", f"{where}machine.") or None,
+        host_total_bytes=ram,
         emptied=_choice(base, f"{where}machine.baseline", _BASELINES) == _BASELINES[1],
         beside=tuple(_read_neighbour(o, f"{where}with[{n}].") for n, o in enumerate(others)),
     )
@@ -391,18 +406,26 @@ def _read_measures(kept: Mapping[str, object], where: str) -> Measures:
     _only(kept, {*optional, *needed, "name"}, where)
     found: dict[str, Any] = {"name": _text(kept, "name", where) or "entered by hand"}
     for key in (*needed, *optional):
-        value = kept.get(key)
-        if value is None and key in optional:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_MEASURE:
-            raise _wrong(f"{where}{key}", tr("a whole number of at least 1"))
-        found[key] = value
+        value = _number(kept, key, where, needed=key in needed)
+        if value is not None:
+            found[key] = value
     return Measures(**found)
 
 
 def _given(kept: Mapping[str, object], key: str, default: object) -> object:
     value = kept.get(key)
     return default if value is None else value
+
+
+def _number(
+    kept: Mapping[str, object], key: str, where: str, *, needed: bool = False
+) -> int | None:
+    value = kept.get(key)
+    if value is None and not needed:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_MEASURE:
+        raise _wrong(f"{where}{key}", tr("a whole number of at least 1"))
+    return value
 
 
 def _needed(kept: Mapping[str, object], key: str, where: str, *, is_path: bool = False) -> str:

@@ -39,6 +39,7 @@ def schema(property_of: Callable[[Field], Schema]) -> Schema:
     asked: dict[str, Schema] = neighbour | {
         "machine": _open(
             gpu=said(or_null(TEXT), "as in a request; null is the computer that opens the file"),
+            host_total_bytes=said(or_null(_COUNT), "RAM of that machine, where it is stated"),
             baseline=said({"enum": ["now", "empty", None]}, "of this computer, as in a request"),
         ),
     }

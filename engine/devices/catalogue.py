@@ -13,7 +13,7 @@ from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
 from engine.errors import DeviceError
 from engine.evidence import Basis, Estimate, exactly
 from engine.text import printable
-from engine.units import GIB, TIB, format_gib, parse_bytes
+from engine.units import GIB, MIB, TIB, format_gib, parse_bytes
 from engine.words import grouped, tr
 from resources import data
 
@@ -24,6 +24,7 @@ MAX_DEVICES = 1024
 _MEMORY = re.compile(r"\d{1,6}(?:\.\d{1,3})? ?(?:GB|GiB)")
 _COUNTED = re.compile(r"(\d{1,12}) ?[x×] ?(.*\S)")
 _MAX_TOTAL_BYTES = 1024 * TIB
+_LEAST_RAM_BYTES = 64 * MIB
 
 
 class _Row(TypedDict):
@@ -145,7 +146,7 @@ def machine(device: Device, count: int = 1, host_total_bytes: int | None = None)
         host_total_bytes: the machine's RAM; assumed from the devices where it isn't given.
 
     Raises:
-        DeviceError: an impossible count.
+        DeviceError: an impossible count, or RAM that cannot be.
     """
     _check(count, "gpu_count")
     nothing = exactly(0, Basis.ASSUMED, tr("not this computer: nothing else is assumed to run"))
@@ -158,14 +159,28 @@ def machine(device: Device, count: int = 1, host_total_bytes: int | None = None)
     )
 
 
-def mixed(devices: Sequence[Device]) -> Machine:
+def without_gpu(host_total_bytes: int) -> Machine:
+    """A machine that isn't here and has its RAM alone.
+
+    Raises:
+        DeviceError: RAM that cannot be.
+    """
+    nothing = exactly(0, Basis.ASSUMED, tr("not this computer: nothing else is assumed to run"))
+    host = Slot(_given_host(host_total_bytes), nothing)
+    size = format_gib(host_total_bytes, digits=0)
+    return Machine(tr("{size} of RAM").format(size=size), (host,), host, is_here=False)
+
+
+def mixed(devices: Sequence[Device], host_total_bytes: int | None = None) -> Machine:
     """A machine that isn't here, of these ``devices`` in rank order, with nothing else on them.
+
+    ``host_total_bytes`` is its RAM, as for ``machine``.
 
     Raises:
         DeviceError: an impossible count, or a device that shares the host's memory among others.
     """
     if len(set(devices)) == 1:
-        return machine(devices[0], len(devices))
+        return machine(devices[0], len(devices), host_total_bytes)
     _check(len(devices), "gpu")
     shared = next((d for d in devices if d.kind is DeviceKind.UNIFIED), None)
     if shared is not None:
@@ -180,7 +195,7 @@ def mixed(devices: Sequence[Device]) -> Machine:
             for device, count in Counter(devices).items()
         ),
         slots=tuple(Slot(device, nothing) for device in devices),
-        host=Slot(_host(devices, None), nothing),
+        host=Slot(_host(devices, host_total_bytes), nothing),
         is_here=False,
     )
 
@@ -204,18 +219,26 @@ def named(text: str) -> tuple[Device, ...]:
     return tuple(found)
 
 
-def planned(text: str, ranks: int) -> Machine:
+def planned(text: str, ranks: int, host_total_bytes: int | None = None) -> Machine:
     """The machine that a person means by ``text``.
 
     Args:
         text: a list as ``named`` reads it, or one device without a count.
         ranks: how many there are where ``text`` doesn't say.
+        host_total_bytes: its RAM, as for ``machine``.
 
     Raises:
-        DeviceError: a name is in no catalogue, or fits several sizes.
+        DeviceError: a name is in no catalogue, or fits several sizes; or RAM that cannot be.
     """
     found = named(text)
-    return mixed(found) if lists(text) else machine(found[0], ranks)
+    if lists(text):
+        return mixed(found, host_total_bytes)
+    return machine(found[0], ranks, host_total_bytes)
+
+
+def takes_ram(text: str) -> bool:
+    """Whether the machine that ``text`` means has RAM beside the memory of its devices."""
+    return all(device.kind is not DeviceKind.UNIFIED for device in named(text))
 
 
 def _memory_alone(text: str) -> int:
@@ -261,20 +284,33 @@ def _device(row: _Row) -> Device:
 def _host(devices: Sequence[Device], total_bytes: int | None) -> Device:
     first = devices[0]
     if first.kind is DeviceKind.UNIFIED:
+        if total_bytes is not None:
+            message = tr("{name} shares the computer's memory: it has no other to state.")
+            raise DeviceError(message.format(name=first.name), field="host_total_bytes")
         return replace(first, name=tr("shared memory"), kind=DeviceKind.HOST)
     if total_bytes is not None:
-        allocatable = exactly(total_bytes, Basis.SETTING, tr("RAM as given"))
-        total = total_bytes
-    else:
-        on_cards = sum(device.total_bytes for device in devices)
-        total = max(64 * GIB, 2 * on_cards)
-        allocatable = Estimate(
-            min(32 * GIB, total),
-            max(64 * GIB, on_cards),
-            total,
-            Basis.ASSUMED,
-            tr("RAM of that machine is not known: as much as its devices hold, at least 64 GiB"),
-        )
+        return _given_host(total_bytes)
+    on_cards = sum(device.total_bytes for device in devices)
+    total = max(64 * GIB, 2 * on_cards)
+    allocatable = Estimate(
+        min(32 * GIB, total),
+        max(64 * GIB, on_cards),
+        total,
+        Basis.ASSUMED,
+        tr("RAM of that machine is not stated: as much as its devices hold, at least 64 GiB"),
+    )
+    return _host_of(total, allocatable)
+
+
+def _given_host(total_bytes: int) -> Device:
+    if not _LEAST_RAM_BYTES <= total_bytes <= _MAX_TOTAL_BYTES:
+        message = tr("RAM of {size} cannot be: give that machine's memory, such as 64 GiB.")
+        shown = format_gib(total_bytes, digits=3)
+        raise DeviceError(message.format(size=shown), field="host_total_bytes")
+    return _host_of(total_bytes, exactly(total_bytes, Basis.SETTING, tr("RAM as given")))
+
+
+def _host_of(total: int, allocatable: Estimate) -> Device:
     return Device(
         name=tr("host RAM"),
         vendor=Vendor.CPU,

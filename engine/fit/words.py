@@ -374,13 +374,13 @@ def _plain_detail(budget: Budget, fit: Fit, rank: RankBudget, unit: UnitSystem) 
         label=label, most=most, loading=loading, there=there
     )
     if budget.llama_cpp is not None:
-        return f"{needs}: {_llama_cpp_then(budget, rank)}"
+        return f"{needs}: {_llama_cpp_then(budget, rank, unit)}"
     return tr(
         "{needs}: it stops with an out-of-memory error, at load or when the context fills."
     ).format(needs=needs)
 
 
-def _llama_cpp_then(budget: Budget, rank: RankBudget) -> str:
+def _llama_cpp_then(budget: Budget, rank: RankBudget, unit: UnitSystem) -> str:
     """llama.cpp takes everything at load; what isn't set it moves to the host."""
     if rank.slot.device.kind is DeviceKind.HOST:
         if budget.deployment.mmap:
@@ -388,6 +388,10 @@ def _llama_cpp_then(budget: Budget, rank: RankBudget) -> str:
         return tr("the system ends it at load.")
     if budget.deployment.n_gpu_layers is None and rank.slot.device.kind is DeviceKind.DISCRETE:
         if not _host_takes_the_rest(budget):
+            ram = budget.machine.host.device.allocatable
+            if ram.basis is Basis.ASSUMED:
+                words = tr("it doesn’t fit even with the {size} of RAM assumed, as none is stated.")
+                return words.format(size=_one(ram.likely_bytes, unit))
             return tr("it doesn’t fit even with the computer’s own memory.")
         return tr("by itself (--fit) it keeps fewer layers on the GPU and runs slower.")
     return tr("it stops at load with an out-of-memory error.")

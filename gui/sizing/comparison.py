@@ -9,6 +9,7 @@ from engine.budget.model import Region
 from engine.fit.verdict import Fit
 from engine.runtimes import registry
 from engine.runtimes.loading import loaded
+from engine.units import UnitSystem
 from engine.words import tr, tr_count, tr_later
 from gui.kit import format as fmt
 from gui.kit.charts.captions import (
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from engine.fit.solve import Limits
     from engine.sizing import Sizing
     from engine.together import Placed
-    from engine.units import UnitSystem
     from gui.sizing.plan import Plan
 
 MOST = 6
@@ -164,7 +164,11 @@ def _device(entry: Entry) -> str:
 def _machine(entry: Entry) -> str:
     plan, count = entry.pinned.plan, entry.pinned.plan.deployment.ranks
     if plan.device is not None:
-        return entry.sizing.budget.machine.name if entry.sizing else plan.device
+        shown = entry.sizing.budget.machine.name if entry.sizing else plan.device
+        if plan.host_total_bytes is None:
+            return shown
+        ram = fmt.size(plan.host_total_bytes, UnitSystem.BINARY, digits=0)
+        return tr("{device}, {size} RAM").format(device=shown, size=ram)
     name = entry.sizing.budget.machine.slots[0].device.name if entry.sizing else tr("this computer")
     shown = f"{count} {fmt.TIMES} {name}" if count > 1 else name
     if entry.sizing and entry.sizing.budget.machine.is_corrected:

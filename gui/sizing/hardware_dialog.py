@@ -20,12 +20,12 @@ from engine.devices import catalogue
 from engine.devices.corrected import MOST_OF_ONE, Correction, corrected
 from engine.devices.device import DeviceKind
 from engine.errors import DeviceError
-from engine.units import parse_bytes
 from engine.words import tr
 from gui.kit import format as fmt
 from gui.kit.controls import label, running_text, set_role
 from gui.kit.dialogs import GrowingDialog, closing_row, leave_button, primary_button
 from gui.kit.fields import NumberField, NumberKind
+from gui.sizing import typed_sizes
 from gui.sizing.found import doubt, found
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 720, 520
 _NAME, _TOTAL, _LINE, _COUNT, _REMOVE = range(5)
-_BARE_BELOW = 1_000_000
-"""A number below this without a unit is meant in the unit of the window."""
 
 
 class HardwareDialog(GrowingDialog):
@@ -240,7 +238,7 @@ class DeviceRow(QObject):
         """Fill in what was corrected before."""
         self.name.setText(kept.name)
         for field, size in ((self.total, kept.total_bytes), (self.line, kept.allocatable_bytes)):
-            field.setText(_typed(size, self._unit))
+            field.setText(typed_sizes.typed(size, self._unit))
         self.count.set_value(kept.count)
 
     def place(self, grid: QGridLayout, at: int) -> None:
@@ -281,23 +279,10 @@ class DeviceRow(QObject):
         if not text:
             return 0
         try:
-            number = float(text.replace(",", "."))
-        except ValueError:
-            number = float(_BARE_BELOW)
-        try:
-            bare = text if number >= _BARE_BELOW else f"{text} {self._unit.value}"
-            return parse_bytes(bare)
+            return typed_sizes.read(text, self._unit)
         except ValueError:
             message = tr("{field}: “{text}” is not a size such as 24 GiB.")
             raise ValueError(message.format(field=caption, text=text[:40])) from None
-
-
-def _typed(size_bytes: int, unit: UnitSystem) -> str:
-    """A size as it may be typed: rounded where that says the same, else to the byte."""
-    if not size_bytes:
-        return ""
-    rounded = f"{size_bytes / unit.factor:g} {unit.value}"
-    return rounded if parse_bytes(rounded) == size_bytes else f"{size_bytes} B"
 
 
 def _found_slots(detected: Machine) -> list[Slot]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.deployment.spec import Deployment
 from engine.devices import catalogue
+from engine.errors import DeviceError
 from engine.runtimes import foreign, registry
 from engine.runtimes.loading import in_words, loaded
 from engine.runtimes.own_context import has_own_context
@@ -40,6 +41,8 @@ class Plan:
     deployment: Deployment
     device: str | None = None
     """A device of the catalogue, memory alone, or a list with counts; None is this computer."""
+    host_total_bytes: int | None = None
+    """RAM of the machine that ``device`` names; None where it isn't stated."""
     emptied: bool = False
     """Whether to count the device as if nothing else ran on it."""
     assumes_context: bool = False
@@ -99,7 +102,21 @@ def machine_for(plan: Plan, here: Machine) -> Machine:
     if plan.device is None:
         return here.emptied() if plan.emptied else here
     ranks = (plan.deployment.ranks, *(other.deployment.ranks for other in plan.beside))
-    return catalogue.planned(plan.device, max(ranks))
+    return catalogue.planned(plan.device, max(ranks), plan.host_total_bytes)
+
+
+def on_device(plan: Plan, device: str | None) -> Plan:
+    """The plan on ``device``, or on this computer; stated RAM stays where it can be meant."""
+    kept = plan.host_total_bytes if has_ram_to_state(device) else None
+    return plan.with_(device=device, host_total_bytes=kept)
+
+
+def has_ram_to_state(device: str | None) -> bool:
+    """Whether a machine is planned for whose RAM is known only where it is stated."""
+    try:
+        return device is not None and catalogue.takes_ram(device)
+    except DeviceError:
+        return False
 
 
 def adapted(plan: Plan, model: Model) -> tuple[Plan, tuple[str, ...]]:

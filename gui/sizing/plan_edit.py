@@ -122,6 +122,7 @@ _TITLES = {
     "tp": tr_later("tensor parallelism"),
     "pp": tr_later("pipeline parallelism"),
     "device": tr_later("device"),
+    "ram": tr_later("RAM"),
     "emptied": tr_later("now or emptied"),
     "fit map": tr_later("move on the fit map"),
     "swap": tr_later("change to a model beside it"),

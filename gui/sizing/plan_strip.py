@@ -30,6 +30,7 @@ from gui.sizing.context_chip import ContextChip
 from gui.sizing.device_box import DeviceBox
 from gui.sizing.model_button import ModelButton
 from gui.sizing.plan_stops import CONTEXT_PARTS, PARTS, context_stops, stops_of
+from gui.sizing.ram_chip import RamChip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,6 +106,7 @@ class PlanStrip(Ground):
         self.device = DeviceBox()
         self.device.setObjectName("device")
         self.device.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.ram = RamChip(model)
         self._row = WrapRow(self)
         self._row.setContentsMargins(16, 8, 16, 12)
         self._build()
@@ -131,7 +133,13 @@ class PlanStrip(Ground):
         pair = _in_a_row(tensor, self.tp, times, self.pp, pipeline)
         self._parallel = pair
         self._add(f"TP {TIMES} PP", pair, self.tp)
-        self._add(tr("Device"), self.device)
+        pair = QWidget()
+        row = QHBoxLayout(pair)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        row.addWidget(self.device, 1)
+        row.addWidget(self.ram)
+        self._add(tr("Device"), pair, self.device)
         self.slider.setAccessibleName(tr("Context, tokens per request"))
         tensor.setAccessibleName(tr("Tensor parallel size"))
         pipeline.setAccessibleName(tr("Pipeline parallel size"))
@@ -282,6 +290,7 @@ class PlanStrip(Ground):
         self._fit_fields()
         self._want_widths()
         self.device.show_choice(state.plan.device, present.where(state))
+        self.ram.show_state(state)
         for control in (self.weights, self.kv):
             control.setEnabled(state.model is not None)
 

@@ -27,6 +27,7 @@ from gui.sizing.plan import (
     assuming_context,
     first_plan,
     machine_for,
+    on_device,
     with_runtime,
 )
 from gui.sizing.plan_edit import ADDED, REMOVED, EditPlan, Laid, LayOut, Planned
@@ -214,7 +215,11 @@ class SizingViewModel(QObject):
 
     def choose_device(self, device: str | None) -> None:
         """Plan for a device of the catalogue, or for this computer with None."""
-        self._push(self.state.plan.with_(device=device), "device")
+        self._push(on_device(self.state.plan, device), "device")
+
+    def state_ram(self, total_bytes: int | None) -> None:
+        """Say how much RAM the machine has that is planned for, or no longer."""
+        self._push(self.state.plan.with_(host_total_bytes=total_bytes), "ram")
 
     def set_emptied(self, *, emptied: bool) -> None:
         """Count the device with or without what others hold on it."""

@@ -313,3 +313,11 @@ def test_that_kv_names_learned_tokens_before_a_sequence(plimsoll, tmp_path):
     assert "every token and 32 before them" in ran.output
     answer = plimsoll("kv", path, "--context", 1000, "--json").answer
     assert answer["total_bytes"] == 48 * 2 * 32 * 128 * 2 * 1032
+
+
+def test_that_a_start_command_is_asked_for_as_one_and_not_as_a_name(capsys):
+    with pytest.raises(SystemExit):
+        main(["size", "--help"])
+    shown = capsys.readouterr().out
+    assert "--from-command COMMAND" in shown
+    assert "--gpu NAME" in shown

@@ -18,7 +18,7 @@ from engine.cli.look import Look, cells
 if TYPE_CHECKING:
     from pathlib import Path
 from tests.helpers import fake_hub
-from tests.unit.cli.conftest import LLAMA_8B, published
+from tests.unit.cli.conftest import LLAMA_8B, LLAMA_70B, published
 
 CARD = ("--gpu", "RTX 4090")
 
@@ -367,3 +367,16 @@ def test_that_every_size_that_spreads_a_model_is_named(plimsoll, llama_8b):
             words[words.index("pipeline_parallel_size") + 1]
         )
         assert spread == int(words[2])
+
+
+def test_that_ram_of_another_machine_is_taken_with_its_unit(plimsoll, tmp_path):
+    big = tmp_path / "config.json"
+    big.write_text(json.dumps(LLAMA_70B))
+    words = ("--gpu", "RTX 4090", "--runtime", "llama.cpp", "--n-gpu-layers", "40", "-c", "8k")
+    ran = plimsoll("size", str(big), *words, "--no-mmap", "--ram", "12GiB", "--json")
+    host = ran.answer["ranks"][-1]
+    assert host["allocatable_bytes"] == 12 * 2**30
+    assert ran.status == 1
+    here = plimsoll("size", str(big), "--ram", "12GiB")
+    assert here.status == 2
+    assert "RAM is measured" in here.complaint

@@ -24,7 +24,7 @@ CONTRACT_KEYS = [
     "enable_expert_parallel", "decode_context_parallel_size", "gpu_memory_utilization",
     "mem_fraction_static", "enforce_eager", "language_model_only", "enable_prefix_caching",
     "speculative_tokens", "max_loras", "max_lora_rank",
-    "gpu", "gpu_total_bytes", "gpu_count", "kv_pool_bytes",
+    "gpu", "gpu_total_bytes", "gpu_count", "host_total_bytes", "kv_pool_bytes",
     "n_ctx", "n_parallel", "kv_unified", "n_batch", "n_ubatch", "cache_type_k", "cache_type_v",
     "cache_ram_bytes", "flash_attn", "swa_full", "n_gpu_layers", "n_cpu_moe", "split_mode",
     "tensor_split", "mmap",
@@ -53,7 +53,7 @@ def test_that_the_table_holds_every_key_of_the_contract_and_no_other():
 def test_that_every_key_but_the_model_and_the_device_is_a_field_of_the_deployment():
     outside = {
         "model", "from_command", "config", "tensors",
-        "gpu", "gpu_total_bytes", "gpu_count", "inverse", "devices",
+        "gpu", "gpu_total_bytes", "gpu_count", "host_total_bytes", "inverse", "devices",
         "baseline", "instead_of", "with", "prompt_lengths", "output_lengths", "arrival_rate",
         "tokens_per_second",
     }  # fmt: skip

@@ -284,3 +284,21 @@ def test_that_what_a_file_may_say_is_kept_as_it_is(asked):
 def test_that_a_path_may_hold_whatever_a_file_may_be_called(name):
     workspace = Workspace(Asked(Located(f"/models/{name}", name), Deployment()))
     assert read(written(workspace).encode(), "a") == workspace
+
+
+def test_that_ram_of_another_machine_is_kept_and_asked_for():
+    asked = Asked(Named("gpt2"), Deployment(), "H100", host_total_bytes=512 * 2**30)
+    text = written(Workspace(asked))
+    assert json.loads(text)["machine"]["host_total_bytes"] == 512 * 2**30
+    SCHEMA.validate(json.loads(text))
+    assert read(text.encode(), "a").plan == asked
+    assert parse(as_request(asked)).host_total_bytes == 512 * 2**30
+
+
+@pytest.mark.parametrize(
+    "machine", [{"gpu": "H100", "host_total_bytes": 0}, {"host_total_bytes": 9}]
+)
+def test_that_ram_which_is_none_or_this_computers_is_refused(machine):
+    kept = PLAIN | {"plan": {}, "machine": machine}
+    with pytest.raises(WorkspaceError, match="host_total_bytes"):
+        read(json.dumps(kept).encode(), "a")
