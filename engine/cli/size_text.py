@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.budget.drawn import drawn_bytes, drawn_estimate
 from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.budget.phases import peaks
 from engine.cli.look import Look, fitted, wrapped
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from engine.architecture.spec import Direction
-    from engine.budget.model import Budget, LlamaCppBuffers, RegionBudget
+    from engine.budget.model import Budget, LlamaCppBuffers
     from engine.contract.answer import Notes
     from engine.fit.changes import Change
     from engine.fit.inverse import Answer
@@ -163,9 +164,10 @@ def _rank(budget: Budget, ranks: tuple[RankBudget, ...], notes: Notes, look: Loo
         yield _bar(rank, look)
     yield look.faint(" " * (2 + _NAME) + head)
     for region in Region:
-        yield _row(rank.regions[region], budget.direction(region), look)
+        yield _row(rank, region, budget.direction(region), look)
     yield look.faint("  " + "─" * (_NAME + _NUMBER))
-    yield _sum("Planned", rank.planned.likely_bytes, _least(rank) if least else "")
+    planned = sum(drawn_bytes(rank, region) for region in Region)
+    yield _sum("Planned", planned, _least(rank) if least else "")
     if notes.capacity_known:
         yield _sum("Load line", device.allocatable.likely_bytes)
         left = rank.free_bytes - _missing_bytes(rank)
@@ -201,8 +203,11 @@ def _missing_bytes(rank: RankBudget) -> int:
     return max(0, rank.needed.likely_bytes - sum(held))
 
 
-def _row(entry: RegionBudget, direction: Direction | None, look: Look) -> str:
-    estimate = entry.estimate
+def _row(rank: RankBudget, region: Region, direction: Direction | None, look: Look) -> str:
+    entry, estimate = rank.regions[region], drawn_estimate(rank, region)
+    drawn, note = drawn_bytes(rank, region), entry.note
+    if estimate is not entry.estimate:
+        note = f"Needed by the plan; {_gib(entry.estimate.likely_bytes)} are left for it"
     sign = direction.sign if direction and estimate.basis is Basis.BOUND else ""
     if estimate.is_point:
         span = ""
@@ -212,12 +217,12 @@ def _row(entry: RegionBudget, direction: Direction | None, look: Look) -> str:
     least = "" if entry.least_bytes is None else _gib(entry.least_bytes)
     least = fitted(least, _NUMBER, right=True) + "  " if look.width >= _TABLE else ""
     figures = (
-        fitted(sign + _gib(estimate.likely_bytes), _NUMBER, right=True) + "  "
+        fitted(sign + _gib(drawn), _NUMBER, right=True) + "  "
         + fitted(span, _RANGE, right=True) + "  " + least + fitted(estimate.basis.word, _BASIS)
     )  # fmt: skip
     name = fitted(entry.region.label, _NAME)
     left = look.width - _TABLE - 2
-    how = "  " + look.line(entry.note, left) if left >= 22 and entry.note else ""
+    how = "  " + look.line(note, left) if left >= 22 and note else ""
     if not estimate.high_bytes:
         return look.faint(f"  {name}{figures}{how}")
     return look.region("■ ", entry.region) + name + figures + look.faint(how)
@@ -242,11 +247,11 @@ def _bar(rank: RankBudget, look: Look) -> str:
     """The one picture in one line: the stack on an axis that ends at the device's total."""
     width = min(look.width - 3, _TABLE)
     line = rank.slot.device.allocatable.likely_bytes
-    top = max(rank.slot.device.total_bytes, rank.planned.likely_bytes)
+    top = max(rank.slot.device.total_bytes, sum(drawn_bytes(rank, r) for r in STACK_ORDER))
     blocks = ""
     done, reached = 0, 0
     for region in STACK_ORDER:
-        reached += rank.regions[region].estimate.likely_bytes
+        reached += drawn_bytes(rank, region)
         end = reached * width // top
         fill = "░" if region is Region.HEADROOM else "█"
         blocks += look.region(fill * (end - done), region)
@@ -287,11 +292,11 @@ def _limits(limits: Limits) -> str:
     if limits.max_context is None and limits.max_concurrency is None:
         return "not known"
     unknown = "not known"
-    context = f"{limits.max_context:,} tokens" if limits.max_context else "none fits"
+    context = f"{limits.max_context:,} tokens" if limits.max_context else "none"
     context = unknown if limits.max_context is None else context
     requests = f"{limits.max_concurrency:,}" if limits.max_concurrency else "none"
     requests = unknown if limits.max_concurrency is None else requests
-    best = limits.best_weight_format or "none fits"
+    best = limits.best_weight_format or "none"
     return f"largest context {context} · most requests {requests} · best weight format {best}"
 
 
@@ -320,7 +325,9 @@ def _inverse(answers: Sequence[Answer], look: Look) -> Iterator[str]:
         said = list(found.settings.items())
         alone = len(said) == 1 or isinstance(found.value, str)
         spread = [f"{k} {v}" for k, v in said if v != found.value or not alone]
-        beyond = f"beyond: {found.reason}{where}" if found.region else found.reason
+        # Where there is no answer, the reason is about the least that was tried.
+        till = "beyond" if found.value else "even the least"
+        beyond = f"{till}: {found.reason}{where}" if found.region else found.reason
         text = " · ".join([*spread, beyond])
         lines = wrapped(text, look.width, first=" " * len(head), rest=" " * 27)
         yield head + lines[0][len(head) :]

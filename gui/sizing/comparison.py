@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.budget.drawn import drawn_bytes, needed_bytes
 from engine.budget.model import Region
 from engine.fit.verdict import Fit
 from engine.runtimes import registry
@@ -12,13 +13,7 @@ from engine.runtimes.loading import loaded
 from engine.units import UnitSystem
 from engine.words import tr, tr_count, tr_later
 from gui.kit import format as fmt
-from gui.kit.charts.captions import (
-    bound_sign,
-    drawn_bytes,
-    drawn_sign,
-    is_open,
-    needed_bytes,
-)
+from gui.kit.charts.captions import bound_sign, drawn_sign, is_open
 from gui.sizing import beside, present
 from gui.sizing.markdown import escaped
 from gui.sizing.plan import format_label, short_version

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.budget.drawn import drawn_bytes, drawn_estimate
 from engine.budget.model import Region
 from engine.budget.phases import peaks
 from engine.evidence import Basis
 from engine.words import begun_small, tr, tr_count, tr_later
 from gui.kit import format as fmt
-from gui.kit.charts.captions import drawn_bytes, drawn_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

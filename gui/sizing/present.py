@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.budget.drawn import drawn_bytes, drawn_estimate
 from engine.budget.model import Region
 from engine.devices import catalogue
 from engine.devices.device import DeviceKind
@@ -15,7 +16,7 @@ from engine.fit.verdict import Fit
 from engine.units import UnitSystem
 from engine.words import tr, tr_count
 from gui.kit import format as fmt
-from gui.kit.charts.captions import bound_sign, drawn_bytes, drawn_estimate, drawn_sign
+from gui.kit.charts.captions import bound_sign, drawn_sign
 from gui.sizing.beside import deciding
 from gui.sizing.explain import bound_words
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.budget.drawn import drawn_bytes, needed_bytes
 from engine.budget.model import STACK_ORDER, Region
-from gui.kit.charts.captions import drawn_bytes, is_open, needed_bytes
+from gui.kit.charts.captions import is_open
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from engine.budget.drawn import drawn_bytes, needed_bytes
 from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.devices.device import DeviceKind
 from engine.fit.judge import judge
@@ -173,7 +174,7 @@ def _headline(sizing: Sizing, unit: UnitSystem) -> str:
 
 def _left_bytes(rank: RankBudget) -> int:
     """What is left below the load line by all that is really held."""
-    held = sum(captions.drawn_bytes(rank, r) for r in Region if r is not Region.HEADROOM)
+    held = sum(drawn_bytes(rank, r) for r in Region if r is not Region.HEADROOM)
     return rank.slot.device.allocatable.likely_bytes - held
 
 
@@ -258,11 +259,11 @@ def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segme
     bottom = 0
     for region in STACK_ORDER:
         estimate = rank.regions[region].estimate
-        drawn = captions.drawn_bytes(rank, region)
+        drawn = drawn_bytes(rank, region)
         is_open = captions.is_open(budget, rank, region)
         if drawn <= 0 and not is_open:
             continue
-        needed = captions.needed_bytes(rank) if region is Region.KV_CACHE else drawn
+        needed = needed_bytes(rank) if region is Region.KV_CACHE else drawn
         grown = drawn > estimate.likely_bytes
         made.append(
             Segment(

@@ -380,3 +380,28 @@ def test_that_ram_of_another_machine_is_taken_with_its_unit(plimsoll, tmp_path):
     here = plimsoll("size", str(big), "--ram", "12GiB")
     assert here.status == 2
     assert "RAM is measured" in here.complaint
+
+
+def test_that_the_table_adds_up_where_the_pool_is_too_small_for_the_plan(plimsoll, llama_8b):
+    # 4 x 65,536 tokens of 131,072 bytes are 32 GiB, of which a card of 24 GB has 5.5.
+    ran = plimsoll("size", llama_8b, *CARD, "-c", "64k", "--concurrency", "4")
+    table = ran.output.partition("Rank 0")[2].partition("Peaks")[0].splitlines()[2:]
+    rows = {line[2:19].strip(): line[19:].split() for line in table}
+    assert rows["KV cache"][0] == "32.00"
+    parts = [float(rows[region.label][0]) for region in Region]
+    planned, line = float(rows["Planned"][0]), float(rows["Load line"][0])
+    assert planned == pytest.approx(sum(parts), abs=0.05)
+    assert float(rows["Over"][0]) == pytest.approx(planned - line, abs=0.02)
+    assert planned >= float(rows["Planned"][1])
+
+
+def test_that_what_fits_nowhere_is_said_once_a_question(plimsoll, tmp_path):
+    big = tmp_path / "config.json"
+    big.write_text(json.dumps(LLAMA_70B))
+    ran = plimsoll("size", str(big), *CARD, "-c", "8k", "--inverse")
+    assert "largest context none · most requests none · best weight format none" in ran.output
+    far = ran.output.partition("How far")[2]
+    first = next(line for line in far.splitlines() if "Largest context" in line)
+    assert "none" in first
+    assert "even the least: Doesn’t fit" in first
+    assert "beyond" not in first

@@ -53,7 +53,7 @@ def test_that_ram_nobody_states_is_assumed_and_says_so():
 
 @pytest.mark.parametrize("ram", [0, 64, 2**80])
 def test_that_ram_which_cannot_be_is_refused(ram):
-    with pytest.raises(DeviceError, match="RAM of .* cannot be") as caught:
+    with pytest.raises(DeviceError, match="cannot be: give that machine") as caught:
         catalogue.planned("RTX 4090", 1, ram)
     assert caught.value.field == "host_total_bytes"
 
