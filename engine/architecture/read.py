@@ -12,6 +12,7 @@ from engine.architecture.families.generic import GENERIC
 from engine.architecture.families.registry import FAMILIES
 from engine.architecture.heads import first_class, is_usual, other_parts
 from engine.architecture.marking import mark
+from engine.architecture.memory import remembered
 from engine.architecture.model import Model
 from engine.architecture.spec import ArchitectureSpec, Direction, Doubt, ModuleClass, Subject
 from engine.architecture.strangers import class_doubts, stranger_doubts
@@ -91,7 +92,7 @@ def _read(raw: RawModel) -> Model:
             id=raw.id
         )
         raise UnknownArchitectureError(message)
-    spec = specify(raw.config, raw.parameters_by_class)
+    spec = remembered(raw.config, raw.parameters_by_class, specify)
     notes = notes_of(raw.config)
     raw = renamed(raw) if notes else raw
     stored = _summarised(raw, spec)

@@ -28,7 +28,7 @@ from engine.words import tr
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from engine.architecture.model import Model
+    from engine.architecture.model import Model, StoredWeights
     from engine.architecture.spec import ArchitectureSpec, LayerSpec, Tensor
 
 AS_STORED = "auto"
@@ -123,19 +123,22 @@ def parameters(spec: ArchitectureSpec) -> int:
 _ENCODERS = (ModuleClass.VISION, ModuleClass.AUDIO)
 
 
-@lru_cache(maxsize=CACHED)
 def weights(model: Model, layout: WeightLayout) -> Weights:
-    """The weights of ``model`` under ``layout``, cached by identity of the model.
+    """The weights of ``model`` under ``layout``, cached by identity of spec and header.
 
     Headers win: where they were read and the format is the stored one, their sizes count.
     Any other format is worked out from the logical tensors.
     """
-    stored, spec = model.stored, model.spec
+    return _weights(model.spec, model.stored, layout)
+
+
+@lru_cache(maxsize=CACHED)
+def _weights(spec: ArchitectureSpec, stored: StoredWeights | None, layout: WeightLayout) -> Weights:
     name = layout.weight_format
     if name == AS_STORED:
         name = stored.format_label if stored else spec.weight_format
     if stored is not None and name in (stored.format_label, spec.weight_format):
-        found = _from_groups(model, layout, stored.groups, name, Basis.READ, stored.source)
+        found = _from_groups(spec, layout, stored.groups, name, Basis.READ, stored.source)
         # What a header holds is summed by class, so what is left out cannot be told apart.
         doubt = Direction.UPPER if layout.left_out else None
         if layout.with_mtp and spec.uncounted_mtp:
@@ -154,11 +157,11 @@ def weights(model: Model, layout: WeightLayout) -> Weights:
             label=FORMATS[name].label
         )
         groups = [_stored_as(group, spec, name) for group in header]
-        found = _from_groups(model, layout, groups, name, basis, source)
+        found = _from_groups(spec, layout, groups, name, basis, source)
     else:
         groups = _stated_groups(spec, spec.stated_parameters, name)
         source = tr("parameters per class from the catalogue × bits of the format")
-        found = _from_groups(model, layout, groups, name, basis, source)
+        found = _from_groups(spec, layout, groups, name, basis, source)
         if not _is_plain(name):
             return found._replace(basis=Basis.BOUND, direction=direction or Direction.EITHER)
     return found._replace(direction=direction)
@@ -184,14 +187,13 @@ def _stored_as(group: StoredGroup, spec: ArchitectureSpec, name: str) -> StoredG
 
 
 def _from_groups(
-    model: Model,
+    spec: ArchitectureSpec,
     layout: WeightLayout,
     groups: Iterable[StoredGroup],
     name: str,
     basis: Basis,
     source: str,
 ) -> Weights:
-    spec = model.spec
     stages = layout.stage_layers(len(spec.layers))
     stage_of = {layer: i for i, layers in enumerate(stages) for layer in layers}
     sums: list[Counter[ModuleClass]] = [Counter() for _ in stages]

@@ -94,6 +94,8 @@ def shown(value: object) -> str:
         return tr("empty")
     if isinstance(value, dict | list | tuple):
         return tr("a list") if not isinstance(value, dict) else tr("an object")
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return tr("a number of more than 30 digits")
     text = repr(value)
     return text if len(text) <= 40 else text[:39] + "\N{HORIZONTAL ELLIPSIS}"
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.architecture.model import Model
+    from engine.architecture.spec import ArchitectureSpec
     from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
     from gui.browser.rows import Row
@@ -56,6 +57,7 @@ class BadgeQueue(QObject):
         super().__init__(parent)
         self._waiting: list[Row] = []
         self._plan: tuple[Deployment, Machine] | None = None
+        self._alike = Alike()
         self._since_rest = QElapsedTimer()
         self._timer = QTimer(self)
         self._timer.setInterval(0)
@@ -70,6 +72,7 @@ class BadgeQueue(QObject):
         """Work out ``rows`` in their order; what was waiting is dropped."""
         self._waiting = list(reversed(rows))
         self._plan = (deployment, machine)
+        self._alike = Alike()
         self._since_rest.start()
         self._timer.start()
 
@@ -91,7 +94,7 @@ class BadgeQueue(QObject):
         made: dict[str, Badge] = {}
         while self._waiting and self._plan is not None and clock.elapsed() < SLICE_MS:
             row = self._waiting.pop()
-            made[row.key] = badge_for(row, *self._plan)
+            made[row.key] = badge_for(row, *self._plan, self._alike)
         is_last = not self._waiting
         if is_last:
             self._timer.stop()
@@ -104,15 +107,55 @@ class BadgeQueue(QObject):
             self.rested.emit()
 
 
-def badge_for(row: Row, deployment: Deployment, machine: Machine) -> Badge:
-    """The badge of one row; whatever is wrong with a model makes it unknown, not an error."""
+class Alike:
+    """Badges of one plan by architecture: many models are another's with other weights.
+
+    A model of which no header was read is sized by its spec and its config alone; equal configs
+    have the very same spec (``engine.architecture.memory``).
+    """
+
+    def __init__(self) -> None:
+        self._badges: dict[ArchitectureSpec, tuple[Model, Badge]] = {}
+
+    def find(self, model: Model) -> Badge | None:
+        """The badge of a model that is sized like ``model``; None where none was yet."""
+        like, badge = self._badges.get(model.spec, (None, None))
+        is_same = like is not None and _is_known_by_config(model) and like.config == model.config
+        return badge if is_same else None
+
+    def keep(self, model: Model, badge: Badge) -> Badge:
+        """``badge``, which others like ``model`` have too."""
+        if _is_known_by_config(model):
+            self._badges.setdefault(model.spec, (model, badge))
+        return badge
+
+
+def _is_known_by_config(model: Model) -> bool:
+    return model.stored is None and not model.is_gguf
+
+
+def badge_for(
+    row: Row, deployment: Deployment, machine: Machine, alike: Alike | None = None
+) -> Badge:
+    """The badge of one row; whatever is wrong with a model makes it unknown, not an error.
+
+    Args:
+        row: the model.
+        deployment: the plan.
+        machine: where it runs.
+        alike: what was worked out of others by this plan.
+    """
     if row.model is None:
         return _unread(row, deployment, machine)
-    stored = None
+    stored, alike = None, alike or Alike()
     try:
         model = row.model()
+        known = alike.find(model)
+        if known is not None:
+            return known
         stored = stored_bytes(model)
-        return replace(_sized(model, deployment, machine), weight_bytes=stored)
+        badge = replace(_sized(model, deployment, machine), weight_bytes=stored)
+        return alike.keep(model, badge)
     except PlimsollError as error:
         return Badge(Fit.UNKNOWN, None, tr("Unknown"), sentence(error), stored)
     except Exception as error:  # noqa: BLE001 - one odd model must not take the list with it

@@ -19,9 +19,10 @@ TOTAL_S = 1.0
 LONGEST_WAIT_S = 0.05
 TRIES = 4
 
-# 5,000 rows with a model of their own each: no two share what was worked out for another.
+# 5,000 rows of the catalogue's models, each read anew, as a list of the Hub's is: 337 architectures
+# of 483. With "alone" each config is told apart, so that no two share what was worked out.
 PROGRAM = """
-import json, time
+import json, sys, time
 from dataclasses import replace
 from PySide6.QtCore import QCoreApplication
 from engine.architecture.read import read
@@ -37,7 +38,10 @@ entries = catalogue.entries()
 rows = []
 while len(rows) < 5000:
     entry = entries[len(rows) % len(entries)]
-    model = read(replace(catalogue.raw(entry), id=entry.id))
+    raw = catalogue.raw(entry)
+    if sys.argv[1] == "alone":
+        raw = replace(raw, config=dict(raw.config) | {"_name_or_path": str(len(rows))})
+    model = read(replace(raw, id=entry.id))
     row = catalogue_row(entry)
     rows.append(replace(row, key=f"{row.key}#{len(rows)}", model=lambda m=model: m))
 machine = devices.machine(devices.find("RTX 4090"), 1)
@@ -60,9 +64,9 @@ print(json.dumps(figures))
 """
 
 
-def measure() -> dict[str, dict[str, float]]:
+def measure(kind: str) -> dict[str, dict[str, float]]:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", PROGRAM, kind],
         cwd=ROOT,
         env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
         capture_output=True,
@@ -72,22 +76,25 @@ def measure() -> dict[str, dict[str, float]]:
     return json.loads(done.stdout)
 
 
-def test_that_5000_badges_take_little_more_than_a_second_and_the_window_never_waits(note):
-    figures = measure()
+@pytest.mark.parametrize("kind", ["as listed", "alone"])
+def test_that_5000_badges_take_little_more_than_a_second_and_the_window_never_waits(note, kind):
+    figures = measure(kind)
     for _ in range(TRIES - 1):
-        if figures["next plan"]["total"] <= TOTAL_S and is_smooth(figures):
+        if all(f["total"] <= TOTAL_S for f in figures.values()) and is_smooth(figures):
             break
-        again = measure()
+        again = measure(kind)
         for name, figure in figures.items():
             for what in figure:
                 figure[what] = min(figure[what], again[name][what])
     for name, figure in figures.items():
         assert figure["rows"] == 5000
-        note(f"5,000 fit badges, {name}", f"{figure['total']:.2f} s", f"{TOTAL_S:.1f} s")
+        note(f"5,000 fit badges {kind}, {name}", f"{figure['total']:.2f} s", f"{TOTAL_S:.1f} s")
         note("longest wait for them", f"{figure['longest'] * 1000:.0f} ms", "50 ms")
         assert figure["longest"] <= allowed(LONGEST_WAIT_S)
-    # The first plan of 5,000 models never seen before is over the limit: it sums their tensors.
-    assert figures["next plan"]["total"] <= allowed(TOTAL_S)
+    # The first plan of 5,000 architectures never seen before is over the limit: it sums the
+    # tensors of each.
+    timed = figures if kind == "as listed" else {"next plan": figures["next plan"]}
+    assert all(figure["total"] <= allowed(TOTAL_S) for figure in timed.values())
 
 
 def is_smooth(figures: dict[str, dict[str, float]]) -> bool:
