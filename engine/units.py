@@ -19,6 +19,10 @@ _SIZE = re.compile(r"\s*([0-9]+(?:[.,][0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 _COUNT = re.compile(r"\s*([0-9]+(?:[.,][0-9]+)?)\s*([km]?)\s*", re.IGNORECASE)
 _PARAMETERS = re.compile(r"\s*([0-9]+(?:[.,][0-9]+)?)\s*([kmbt]?)\s*", re.IGNORECASE)
 _LETTERS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
+_STATED = re.compile(
+    r"(?<![\d.,])(\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?)([ \u00a0])([KMGT]iB)\b"
+)
+_AS_DECIMAL = dict(zip(_BINARY, _DECIMAL, strict=True))
 _MINUS = "\N{MINUS SIGN}"
 
 
@@ -67,6 +71,25 @@ def format_bytes(size_bytes: int, system: UnitSystem = UnitSystem.BINARY, digits
         if size >= factor:
             return f"{sign}{figures(f'{size / factor:,.{digits}f}')} {name}"
     return f"{sign}{size} B"
+
+
+def in_unit(text: str, system: UnitSystem) -> str:
+    """``text`` with every size that it states in ``system``; rules and formulas write binary ones.
+
+    A size is a number with its unit; as many decimals stay, and a whole number gets one.
+    """
+    if system is UnitSystem.BINARY:
+        return text
+    return _STATED.sub(_in_decimal, text)
+
+
+def _in_decimal(stated: re.Match[str]) -> str:
+    # The same swap of separators leads back to English.
+    number = figures(stated[1])
+    digits = max(len(number.partition(".")[2]), 1)
+    factor, unit = _BINARY[stated[3]], _AS_DECIMAL[stated[3]]
+    size = float(number.replace(",", "")) * factor / _DECIMAL[unit]
+    return f"{figures(f'{size:,.{digits}f}')}{stated[2]}{unit}"
 
 
 def parse_bytes(text: str) -> int:

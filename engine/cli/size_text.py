@@ -207,7 +207,7 @@ def _row(rank: RankBudget, region: Region, direction: Direction | None, look: Lo
     entry, estimate = rank.regions[region], drawn_estimate(rank, region)
     drawn, note = drawn_bytes(rank, region), entry.note
     if estimate is not entry.estimate:
-        note = f"Needed by the plan; {_gib(entry.estimate.likely_bytes)} are left for it"
+        note = f"Needed by the plan; {_gib(entry.estimate.likely_bytes)} GiB are left"
     sign = direction.sign if direction and estimate.basis is Basis.BOUND else ""
     if estimate.is_point:
         span = ""

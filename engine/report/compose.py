@@ -25,7 +25,7 @@ from engine.report.document import (
 from engine.report.measured import measured_runs
 from engine.runtimes.registry import RUNTIMES
 from engine.text import printable
-from engine.units import UnitSystem, format_gib
+from engine.units import UnitSystem, format_gib, in_unit
 from engine.words import begun_small, grouped, tr, tr_count, tr_later
 
 if TYPE_CHECKING:
@@ -314,16 +314,16 @@ def _reasons(sizing: Sizing, about: About) -> list[Block]:
                 made.append(Heading(tables.rank_names(group)))
                 made.append(tables.regions(budget, group[0], unit))
     if budget.doubts:
-        made += [Heading(tr("What is only a bound")), Bullets(_clean(budget.bounds))]
+        made += [Heading(tr("What is only a bound")), Bullets(_clean(budget.bounds, unit))]
     if assumed := (*about.assumptions, *budget.assumptions):
-        made += [Heading(tr("Assumptions")), Bullets(_clean(assumed))]
+        made += [Heading(tr("Assumptions")), Bullets(_clean(assumed, unit))]
     if warned := (*budget.refusals, *budget.model.notes, *about.warnings, *budget.warnings):
-        made += [Heading(tr("Warnings")), Bullets(_clean(warned))]
+        made += [Heading(tr("Warnings")), Bullets(_clean(warned, unit))]
     return made
 
 
-def _clean(sentences: Iterable[str]) -> tuple[str, ...]:
-    return tuple(printable(s, 400) for s in dict.fromkeys(sentences))
+def _clean(sentences: Iterable[str], unit: UnitSystem) -> tuple[str, ...]:
+    return tuple(printable(in_unit(s, unit), 400) for s in dict.fromkeys(sentences))
 
 
 def _evidence(sizing: Sizing, about: About, runs: Mapping[int, MeasuredRun]) -> list[Block]:

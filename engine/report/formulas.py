@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Region
 from engine.report.document import Formula
 from engine.text import printable
-from engine.units import UnitSystem, format_gib
+from engine.units import UnitSystem, format_gib, in_unit
 from engine.words import grouped, tr
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ def of_rank(budget: Budget, rank: RankBudget, unit: UnitSystem) -> list[Formula]
 
 def _formula(name: str, estimate: Estimate, unit: UnitSystem, source: str) -> Formula:
     size = format_gib(estimate.likely_bytes, unit)
-    return Formula(printable(name, 80), size, printable(estimate.formula, 400), source)
+    return Formula(
+        printable(name, 80), size, printable(in_unit(estimate.formula, unit), 400), source
+    )
 
 
 def _source(estimate: Estimate, *, short: bool = False) -> str:

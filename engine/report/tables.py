@@ -10,7 +10,7 @@ from engine.evidence import total
 from engine.report import words
 from engine.report.document import Align, Cell, Column, Table, Tone
 from engine.text import printable
-from engine.units import UnitSystem, format_gib
+from engine.units import UnitSystem, format_gib, in_unit
 from engine.words import tr
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def phases(rank: RankBudget, unit: UnitSystem) -> Table:
             Cell(peak.phase.label),
             Cell(words.number(peak.estimate.likely_bytes, unit), peak.estimate.likely_bytes),
             Cell("" if peak.estimate.is_point else words.span(peak.estimate, unit)),
-            Cell(printable(peak.driver, _HOW)),
+            Cell(printable(in_unit(peak.driver, unit), _HOW)),
         )
         for peak in peaks(rank, unit)
     )
@@ -103,7 +103,7 @@ def _region_row(
     budget: Budget, rank: RankBudget, region: Region, unit: UnitSystem
 ) -> tuple[Cell, ...]:
     entry = rank.regions[region]
-    size, note = entry.estimate.likely_bytes, printable(entry.note, _HOW)
+    size, note = entry.estimate.likely_bytes, printable(in_unit(entry.note, unit), _HOW)
     grown = region is Region.KV_CACHE and rank.has_pool and rank.needed.likely_bytes > size
     if not entry.estimate.high_bytes and not grown:
         return (

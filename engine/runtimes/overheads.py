@@ -43,7 +43,8 @@ def _context(vendor: Vendor, kind: DeviceKind, sm_count: int) -> Estimate:
         return exactly(0, Basis.EXACT, tr("no device context"), label=tr("context"))
     if vendor is Vendor.NVIDIA and sm_count:
         likely = round((36 + 2.8 * sm_count) * MIB)
-        formula = f"36 + {figures('2.8')} × {sm_count} SM = {grouped(round(likely / MIB))} MiB"
+        each, whole = figures("2.8"), grouped(round(likely / MIB))
+        formula = f"36 MiB + {each} MiB × {sm_count} SM = {whole} MiB"
         return Estimate(
             likely * 4 // 5,
             likely,

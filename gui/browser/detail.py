@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from engine.errors import PlimsollError
 from engine.text import printable
-from engine.units import UnitSystem
+from engine.units import UnitSystem, in_unit
 from engine.words import tr, tr_later
 from gui.browser.files_block import FilesBlock
 from gui.browser.filters import IMAGES, SOUND, TEXT
@@ -212,7 +212,7 @@ class DetailPane(Ground):
             _facts(row, unit) if row else tr("Choose one in the table to see its shape.")
         )
         self._gated.setVisible(bool(row and row.gated))
-        self.verdict.setText(badge.reason if badge else "")
+        self.verdict.setText(in_unit(badge.reason, unit) if badge else "")
         self.verdict.setVisible(bool(badge and badge.reason))
         self.choose.setVisible(is_there)
         self.page.setVisible(is_there and bool(page))

@@ -21,7 +21,7 @@ from typing_extensions import override
 from engine.fit.verdict import Fit
 from engine.source.reference import one_spelling
 from engine.text import printable
-from engine.units import UnitSystem, format_bytes
+from engine.units import UnitSystem, format_bytes, in_unit
 from engine.words import figures, tr, tr_later
 from gui.kit.format import count, exact_bytes, margin, tokens_short
 
@@ -362,7 +362,7 @@ def tooltip(row: Row, badge: Badge | None, unit: UnitSystem) -> str:
             size = exact_bytes(abs(badge.margin_bytes))
             words = tr("{size} to spare") if badge.margin_bytes >= 0 else tr("{size} over")
             lines.append(words.format(size=size))
-        lines.append(badge.reason)
+        lines.append(in_unit(badge.reason, unit))
     return "\n".join(printable(line, 300) for line in lines if line)
 
 

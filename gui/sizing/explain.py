@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.budget.drawn import drawn_bytes, drawn_estimate
 from engine.budget.model import Region
 from engine.budget.phases import peaks
 from engine.evidence import Basis
+from engine.units import in_unit
 from engine.words import begun_small, tr, tr_count, tr_later
 from gui.kit import format as fmt
 
@@ -65,7 +66,12 @@ def detail(budget: Budget, rank: RankBudget, region: Region | None, unit: UnitSy
         passages.append(_basis(estimate))
     bound = bound_words(budget, region, drawn_estimate(rank, region))
     exact = f"{bound} {fmt.exact_bytes(drawn_bytes(rank, region))}".strip()
-    return Detail(region, region.label, exact, tuple(passages))
+    return Detail(region, region.label, exact, _in_unit(passages, unit))
+
+
+def _in_unit(passages: list[Passage], unit: UnitSystem) -> tuple[Passage, ...]:
+    """The passages with all sizes in ``unit``: the engine's rules write theirs in GiB."""
+    return tuple(replace(passage, text=in_unit(passage.text, unit)) for passage in passages)
 
 
 def _basis(estimate: Estimate) -> Passage:
@@ -134,7 +140,8 @@ def _line_detail(budget: Budget, rank: RankBudget, unit: UnitSystem) -> Detail:
         passages.append(
             Passage(tr("Assumed, since the plan doesn’t say"), "\n".join(budget.assumptions))
         )
-    return Detail(None, tr("Load line"), fmt.exact_bytes(line.likely_bytes), tuple(passages))
+    exact = fmt.exact_bytes(line.likely_bytes)
+    return Detail(None, tr("Load line"), exact, _in_unit(passages, unit))
 
 
 def bound_words(budget: Budget, region: Region, estimate: Estimate) -> str:

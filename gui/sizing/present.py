@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from engine.devices.device import DeviceKind
 from engine.evidence import Basis
 from engine.fit.judge import judge
 from engine.fit.verdict import Fit
-from engine.units import UnitSystem
+from engine.units import in_unit
 from engine.words import tr, tr_count
 from gui.kit import format as fmt
 from gui.kit.charts.captions import bound_sign, drawn_sign
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from engine.fit.verdict import Verdict
     from engine.sizing import Sizing
     from engine.together import Placed
+    from engine.units import UnitSystem
     from gui.sizing.view_model import State
 
 COLORS = {
@@ -44,7 +44,6 @@ ICONS = {
     Fit.DOES_NOT_FIT: "x",
     Fit.UNKNOWN: "circle-help",
 }
-_BARE_FIGURE = re.compile(r"\b\d+[.,]\d\d\b(?! (?:GiB|GB|MiB|MB))")
 _WRITTEN_SMALL = ("psutil", "llama.cpp", "ik_llama.cpp", "llamafile", "vLLM", "mlx")
 
 
@@ -172,7 +171,7 @@ def remarks(state: State) -> str:
     The terminal and the report say the same.
     """
     warnings = state.sizing.budget.warnings if state.sizing and not state.is_stale else ()
-    return " ".join((*state.notes, *warnings))
+    return in_unit(" ".join((*state.notes, *warnings)), state.unit)
 
 
 def title(model: Model) -> str:
@@ -262,7 +261,7 @@ def _row(
     is_grown = drawn > found.estimate.likely_bytes
     absent = max(drawn, found.estimate.high_bytes) == 0
     shown = drawn_estimate(rank, region)
-    left = fmt.size_number(found.estimate.likely_bytes, unit)
+    left = fmt.size(found.estimate.likely_bytes, unit)
     note = found.note
     if is_grown:
         note = tr("Needed by the plan; {size} are left for it").format(size=left)
@@ -276,20 +275,11 @@ def _row(
         span=bound or _span(shown, unit),
         least=_least(found, unit, absent=absent),
         basis="" if absent else shown.basis.word,
-        note=_in_words(note, unit),
+        note=in_unit(_capital(note), unit),
         is_absent=absent,
         exact=_capital(f"{bound} {fmt.exact_bytes(drawn)}".strip()),
         per_rank=tuple(_number(budget, r, region, unit) for r in ranks),
     )
-
-
-def _in_words(note: str, unit: UnitSystem) -> str:
-    """The note; where it has bare figures, they are in GiB, as the heading usually says."""
-    words = _capital(note)
-    is_foreign = unit is not UnitSystem.BINARY and _BARE_FIGURE.search(note)
-    if is_foreign:
-        return tr("{note} (in {unit})").format(note=words, unit=UnitSystem.BINARY.value)
-    return words
 
 
 def _capital(text: str) -> str:
@@ -325,7 +315,7 @@ def _load_line(rank: RankBudget, unit: UnitSystem, ranks: tuple[RankBudget, ...]
     note = tr("What programs can get of {total}").format(total=total)
     if over > 0:
         note = tr("{size} less than the plan's {plan}").format(
-            size=fmt.size(over, unit), plan=fmt.size_number(plan, unit)
+            size=fmt.size(over, unit), plan=fmt.size(plan, unit)
         )
     return RegionRow(
         region=None,

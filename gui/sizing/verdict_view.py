@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 from typing_extensions import override
 
 from engine.fit.verdict import Fit
+from engine.units import in_unit
 from engine.words import tr, tr_later
 from gui.kit.controls import ElidedLabel, Ground, Hairline, Segments, label
 from gui.kit.verdict_parts import MarginButton, VerdictMark
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
     from engine.fit.changes import Change
+    from engine.units import UnitSystem
     from gui.kit.theme import Theme
     from gui.sizing.view_model import SizingViewModel, State
 
@@ -71,10 +73,11 @@ class FactView(QWidget):
 class ChangeButton(MarginButton):
     """One change that would help, with the margin it would bring."""
 
-    def __init__(self, change: Change, margin: str, theme: Theme) -> None:
-        super().__init__(change.label, margin, present.COLORS[change.verdict.fit], theme)
+    def __init__(self, change: Change, unit: UnitSystem, theme: Theme) -> None:
+        color = present.COLORS[change.verdict.fit]
+        super().__init__(change.label, present.change_margin(change, unit), color, theme)
         self.change = change
-        self.setToolTip(change.verdict.headline)
+        self.setToolTip(in_unit(change.verdict.headline, unit))
 
 
 class ChangesRow(QWidget):
@@ -108,7 +111,7 @@ class ChangesRow(QWidget):
             button.deleteLater()
         self._buttons = []
         for change in state.changes:
-            button = ChangeButton(change, present.change_margin(change, state.unit), theme)
+            button = ChangeButton(change, state.unit, theme)
             button.clicked.connect(self._on_clicked)
             self._buttons.append(button)
             self._row.insertWidget(self._row.count() - 1, button)

@@ -184,9 +184,10 @@ def pool_of(
         part = rest[1] / raw[1]
         rest = [int(size * part) for size in raw]
     tokens = [_tokens(settings, found, size) for size in rest]
-    names = figures(f"{share:.3g} × {free[1] / GIB:.2f} − {(free[1] - left[1]) / GIB:.2f}")
+    taken = (free[1] - left[1]) / GIB
+    names = figures(f"{share:.3g} × {free[1] / GIB:.2f} GiB − {taken:.2f} GiB")
     if counted:
-        names += tr(" − {counted} of states").format(counted=figures(format(counted / GIB, ".2f")))
+        names += tr(" − {counted} of states").format(counted=figures(f"{counted / GIB:.2f} GiB"))
     device = rooms[0][1]
     fitted = all(p.basis is not Basis.ASSUMED for p in device.before_loading)
     return Pool(

@@ -239,7 +239,7 @@ def _kv_region(
         ).format(ratio=figures(format(stage.layout.ratio, "g")))
     if needed.likely_bytes > minimum:
         gap += tr(" As it is kept the plan takes {wants} in place of {gib} GiB.").format(
-            wants=wants, gib=_gib(minimum)
+            wants=wants, gib=_bare(minimum)
         )
     return RegionBudget(Region.KV_CACHE, cache, least(minimum, doubt), note, gap)
 
@@ -289,7 +289,7 @@ def _headroom(
     )
     allocatable = slot.device.allocatable.likely_bytes
     formula = tr("{gib} − {gib_2} = {gib_3} GiB").format(
-        gib=_gib(allocatable), gib_2=_gib(held), gib_3=_gib(left)
+        gib=_gib(allocatable), gib_2=_gib(held), gib_3=_bare(left)
     )
     estimate = Estimate(
         max(left - spread, 0),
@@ -308,5 +308,11 @@ def _headroom(
 
 
 def _gib(size_bytes: int) -> str:
+    """``4.00 GiB``: every figure says its unit, by which it can be written in another."""
+    return f"{_bare(size_bytes)} GiB"
+
+
+def _bare(size_bytes: int) -> str:
+    """Before a unit that stands in the sentence."""
     sign = "−" if size_bytes < 0 else ""
     return sign + figures(f"{abs(size_bytes) / GIB:.2f}")

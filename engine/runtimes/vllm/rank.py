@@ -137,7 +137,7 @@ def _beside(
     left = room - libraries.likely_bytes - slack.likely_bytes
     soft = libraries.likely_bytes + slack.likely_bytes
     formula = tr("{gib} − {gib_2} = {gib_3} GiB").format(
-        gib=_gib(allocatable), gib_2=_gib(taken + soft), gib_3=_gib(left)
+        gib=_gib(allocatable), gib_2=_gib(taken + soft), gib_3=_bare(left)
     )
     return _Beside([*firm, libraries], slack, left, formula)
 
@@ -169,7 +169,7 @@ def _pool(
         share=figures(format(share, "g")),
         gib=_gib(allocatable.likely_bytes),
         terms=terms,
-        gib_2=_gib(raw),
+        gib_2=_bare(raw),
         blocks=grouped(blocks),
     )
     # What a start takes is read from what the system has available: cached files move it.
@@ -219,7 +219,7 @@ def _needed(stage: StagePlan, need: Need) -> Estimate:
         requests=requests,
         each=grouped(each),
         bytes_per_block=grouped(stage.layout.bytes_per_block),
-        gib=_gib(size),
+        gib=_bare(size),
     )
     source = "vLLM v1/core/kv_cache_utils.py"
     return counted(size, stage.state_in_doubt, Basis.EXACT, source, formula)
@@ -248,11 +248,11 @@ def _kv_region(
     longest = stage.blocks_at_most * stage.layout.bytes_per_block
     if longest > blocks:
         gap += tr(" It starts only with room for one request of max_model_len: {gib} GiB.").format(
-            gib=_gib(longest)
+            gib=_bare(longest)
         )
     if blocks > minimum:
         gap += tr(" In blocks the plan takes {gib} in place of {gib_2} GiB.").format(
-            gib=_gib(blocks), gib_2=_gib(minimum)
+            gib=_gib(blocks), gib_2=_bare(minimum)
         )
     if transients.compiles(stage.step) and not _is_given(settings):
         gap += f" {tr(transients.COLD_COMPILE)}"
@@ -318,5 +318,11 @@ def _headroom(settings: Settings, beside: _Beside, runtime: Estimate) -> RegionB
 
 
 def _gib(size_bytes: int) -> str:
+    """``4.00 GiB``: every figure says its unit, by which it can be written in another."""
+    return f"{_bare(size_bytes)} GiB"
+
+
+def _bare(size_bytes: int) -> str:
+    """Before a unit that stands in the sentence."""
     sign = "−" if size_bytes < 0 else ""
     return sign + figures(f"{abs(size_bytes) / GIB:.2f}")

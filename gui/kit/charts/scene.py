@@ -14,7 +14,7 @@ from engine.budget.drawn import drawn_bytes, needed_bytes
 from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.devices.device import DeviceKind
 from engine.fit.judge import judge
-from engine.units import UnitSystem, format_gib
+from engine.units import UnitSystem, format_gib, in_unit
 from engine.words import tr
 from gui.kit.charts import captions
 from gui.kit.charts.plan_share import Planned
@@ -280,7 +280,9 @@ def _segments(budget: Budget, rank: RankBudget, unit: UnitSystem) -> tuple[Segme
                 high_bytes=bottom + (drawn if grown else estimate.high_bytes),
                 is_open=is_open,
                 tooltip=tr("{region}: {size}. {note}").format(
-                    region=region.label, size=exact_bytes(drawn), note=tr(rank.regions[region].note)
+                    region=region.label,
+                    size=exact_bytes(drawn),
+                    note=in_unit(tr(rank.regions[region].note), unit),
                 ),
                 edges=captions.others_edges(rank) if region is Region.FOREIGN else (),
             )

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine import words
 from engine.units import (
     GIB,
     UnitSystem,
@@ -13,6 +14,7 @@ from engine.units import (
     ceil_div,
     format_bytes,
     format_gib,
+    in_unit,
     parse_bytes,
     parse_tokens,
 )
@@ -82,3 +84,28 @@ def test_that_the_largest_unit_that_keeps_a_whole_is_chosen():
 def test_that_division_rounds_up_and_alignment_never_shrinks():
     assert (ceil_div(7, 2), ceil_div(8, 2)) == (4, 4)
     assert (align_up(1, 256), align_up(256, 256), align_up(257, 256)) == (256, 256, 512)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # 23.63 x 1.073741824 = 25.3725..., 4.00 x 1.073741824 = 4.2949...
+        ("Rest of 0.92 × 23.63 GiB; needs 4.00 GiB", "Rest of 0.92 × 25.37 GB; needs 4.29 GB"),
+        ("1,024.50 GiB", "1,100.05 GB"),
+        ("36 MiB + 2.8 MiB × 128 SM = 394 MiB", "37.7 MB + 2.9 MB × 128 SM = 413.1 MB"),
+        ("(16 KiB)", "(16.4 kB)"),
+        ("8,030,261,248 parameters, 1.50 GB, 3GiB", "8,030,261,248 parameters, 1.50 GB, 3GiB"),
+        ("1.5.2 GiB", "1.5.2 GiB"),
+    ],
+)  # fmt: skip
+def test_that_sizes_in_a_sentence_follow_the_unit_and_other_numbers_stay(text, expected):
+    assert in_unit(text, UnitSystem.DECIMAL) == expected
+    assert in_unit(text, UnitSystem.BINARY) == text
+
+
+def test_that_sizes_in_a_sentence_keep_the_separators_of_the_language():
+    try:
+        words.choose("de")
+        assert in_unit("Rest: 1.024,50 GiB", UnitSystem.DECIMAL) == "Rest: 1.100,05 GB"
+    finally:
+        words.choose("en")
