@@ -69,6 +69,7 @@ class Diagnosing(QObject):
         self.verdict.chosen.connect(self._on_remedy)
         self.model.changed.connect(self._on_changed)
         self.model.opened.connect(self._on_opened)
+        self.model.object_found.connect(app.browser.open)
         self.model.failed.connect(app.trouble.report)
         self.model.busy_changed.connect(app.window.progress.set_busy)
         app.model.changed.connect(self._on_state_changed)

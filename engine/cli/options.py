@@ -56,7 +56,7 @@ and plan; options that you state count instead of its own, and the Hub is not as
 
 Try:
   plimsoll size meta-llama/Llama-3.1-8B --gpu "RTX 4090" --context 8k
-  plimsoll size ./model.gguf --runtime llama.cpp --n-ctx 16384
+  plimsoll size YOUR-MODEL.gguf --runtime llama.cpp --n-ctx 16384
   plimsoll kv Qwen/Qwen3-8B --context 32k --kv-dtype fp8
   plimsoll size --from-command "vllm serve Qwen/Qwen3-8B --max-model-len 32768" --gpu L40S
 

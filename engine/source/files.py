@@ -78,6 +78,11 @@ def _read(path: Path, token: CancelToken) -> RawModel:  # noqa: PLR0911 - one fo
     return RawModel(identity, path.name, revision, config)
 
 
+def begins_object(first: bytes) -> bool:
+    """Whether text that begins like this may be a config: an object in braces."""
+    return first.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+
+
 def _kind(path: Path, first: bytes) -> str:
     """What a file is, by its first bytes.
 
@@ -97,8 +102,7 @@ def _kind(path: Path, first: bytes) -> str:
         return "index"
     if path.name in (shards.ADAPTER_CONFIG, shards.ADAPTER_WEIGHTS):
         return "adapter"
-    is_object = first.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
-    if suffix == ".json" or (is_object and suffix != ".safetensors"):
+    if suffix == ".json" or (begins_object(first) and suffix != ".safetensors"):
         return "config"
     if suffix == ".safetensors" or first[8:9] == b"{":
         return "safetensors"

@@ -61,7 +61,10 @@ class ConnectionTrial(QWidget):
         self.copy.clicked.connect(self._on_copy)
         self.outcome = label("", "strong", "outcome")
         self.outcome.setWordWrap(True)
+        self.outcome.setText(tr("Not tested yet"))
         self.steps = StepList([tr(title) for title in _TITLES.values()], theme)
+        # Before a test they would be a list of nothing.
+        self.steps.hide()
         row = QHBoxLayout()
         row.setSpacing(8)
         row.addWidget(self.button)
@@ -97,6 +100,7 @@ class ConnectionTrial(QWidget):
 
         host = hub.endpoint.partition("://")[2]
         self.outcome.setText(tr("Asking {host}…").format(host=host))
+        self.steps.show()
         self._asked.submit(job)
         self._look.start()
         self._show_passed()

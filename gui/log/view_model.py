@@ -42,6 +42,8 @@ class LogState:
     """Which of the run's rows are shown."""
     region: Region | None = None
     """The region that is selected, in table and text."""
+    object_in: Path | None = None
+    """The file, where it begins as a config does."""
 
 
 class LogViewModel(QObject):
@@ -50,6 +52,8 @@ class LogViewModel(QObject):
     changed = Signal(object)
     """The new ``LogState``; None where no log is open."""
     opened = Signal()
+    object_found = Signal(object)
+    """The ``Path`` of a file that is no log, but may be a config."""
     failed = Signal(object)
     busy_changed = Signal(bool)
 
@@ -69,7 +73,7 @@ class LogViewModel(QObject):
 
     def read_file(self, path: Path) -> None:
         """Read the log at ``path``."""
-        self._submit(path.name, lambda: _opened(path))
+        self._submit(path.name, lambda: _opened(path), path)
 
     def read_text(self, text: str) -> None:
         """Read a log that was pasted or dropped as text."""
@@ -110,16 +114,22 @@ class LogViewModel(QObject):
         if self.state is not None and region is not self.state.region:
             self._publish(replace(self.state, region=region))
 
-    def _submit(self, name: str, opened: Open) -> None:
+    def _submit(self, name: str, opened: Open, path: Path | None = None) -> None:
         def job(token: CancelToken) -> LogState:
             with opened() as stream:
+                is_object = files.begins_object(stream.read(64))
+                stream.seek(0)
                 reading = read(stream, token)
-            return LogState(name, explain(reading, Desk(token), {}))
+            run = explain(reading, Desk(token), {})
+            return LogState(name, run, object_in=path if is_object else None)
 
         self._latest.submit(job)
 
     @Slot(object)
     def _on_read(self, state: LogState) -> None:
+        if not state.run.reading.understood and state.object_in is not None:
+            self.object_found.emit(state.object_in)
+            return
         if not state.run.reading.understood:
             # What was open before stays.
             words = tr("No line of {name} is known. {known}")

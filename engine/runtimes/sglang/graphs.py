@@ -141,7 +141,7 @@ def _decoding(captures: Captures) -> Estimate:
     layers, sizes = captures.layers, fraction.decode_sizes(captures.decode_max_bs)
     likely = 20 * MIB + 5 * MIB * layers // 2
     high = 2 * likely + 12 * MIB * sizes + 200 * MIB * (captures.ranks - 1)
-    formula = tr("20 + 2.5 × {layers} layers MiB ({sizes} sizes)").format(
+    formula = tr("20 MiB + 2.5 MiB × {layers} layers ({sizes} sizes)").format(
         layers=layers, sizes=sizes
     )
     return Estimate(likely // 3, likely, high, Basis.FITTED, tr(_DECODE), formula, tr("decoding"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from PySide6.QtWidgets import QFileDialog
 from engine.source.origin import Named
 from gui.diagnosing import is_log
 from tests.helpers import logs
+from tests.helpers.hub_models import SIZEABLE
 
 
 @pytest.fixture
@@ -144,3 +146,22 @@ def test_that_copying_gives_a_table_for_an_issue(app, qtbot, log):
     text = QGuiApplication.clipboard().text()
     assert text.startswith("**This run ran out: 18 MiB short while capturing graphs**")
     assert "| Weights | 14.99 | 14.99 | 0.00 | 4 |" in text
+
+
+def test_that_a_config_in_a_text_file_is_opened_as_one(app, qtbot, tmp_path):
+    path = tmp_path / "llama.txt"
+    path.write_text(json.dumps(SIZEABLE))
+    app.filing.take(path)
+    qtbot.waitUntil(lambda: app.model.state.model.spec.hidden_size == 256, timeout=20_000)
+    assert app.diagnosing.model.state is None
+    assert not app.trouble.isVisible()
+
+
+def test_that_a_text_file_that_is_neither_costs_one_sentence(app, qtbot, tmp_path):
+    before = app.model.state.model
+    path = tmp_path / "notes.txt"
+    path.write_text("milk and bread")
+    app.filing.take(path)
+    qtbot.waitUntil(app.trouble.isVisible, timeout=20_000)
+    assert app.trouble.line.text().startswith("No line of notes.txt is known.")
+    assert app.model.state.model is before

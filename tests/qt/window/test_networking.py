@@ -77,6 +77,13 @@ def _open(qtbot, app, name):
     )
 
 
+def test_that_before_a_test_no_steps_are_listed(page, qtbot):
+    assert page.findChild(QLabel, "outcome").text() == "Not tested yet"
+    assert not page.trial.steps.isVisible()
+    _try(qtbot, page)
+    assert page.trial.steps.isVisible()
+
+
 def test_that_the_command_opens_the_page_and_nothing_is_sent(online, page, hub):
     dialog = online.preferring.dialog
     assert dialog.list.currentItem().text() == "Network"

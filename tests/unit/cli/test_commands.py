@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import jsonschema
 import pytest
 
 from engine.cli import main
-from engine.cli.options import COMMANDS, parse
+from engine.cli.options import COMMANDS, OVERVIEW, parse
 from engine.contract.fields import FIELDS
 from tests.unit.cli.conftest import published
 
+ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = "import sys; from engine.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
@@ -321,3 +325,39 @@ def test_that_a_start_command_is_asked_for_as_one_and_not_as_a_name(capsys):
     shown = capsys.readouterr().out
     assert "--from-command COMMAND" in shown
     assert "--gpu NAME" in shown
+
+
+def _examples():
+    """The commands of the README and of the help that a fresh clone can run as they stand."""
+    text = (ROOT / "README.md").read_text("utf-8").partition("## In the terminal")[2]
+    shown = text.split("```")[1].replace("\\\n", "") + OVERVIEW.partition("Try:")[2]
+    lines = (line.strip() for line in shown.splitlines())
+    return [line for line in lines if "plimsoll " in line and line.split()[0] in RUN_BY]
+
+
+RUN_BY = {"plimsoll", "echo"}
+NEEDS = {"verify": "PyTorch", "watch": "Ctrl+C", "report": "the window part"}
+"""Commands that want more than a terminal, and what."""
+
+
+def test_that_every_example_runs_in_a_fresh_clone_or_names_a_file_of_yours(
+    capsys, monkeypatch, tmp_path
+):
+    examples = _examples()
+    assert len(examples) >= 15
+    monkeypatch.chdir(tmp_path)
+    for example in examples:
+        fed, _, command = example.rpartition(" | ")
+        words = shlex.split(command)[1:]
+        if words[0] in NEEDS:
+            continue
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(_echoed(fed))))
+        status = main([*words, *(["--offline"] if words[0] in {"size", "launch"} else [])])
+        complaint = capsys.readouterr().err
+        is_mine = any(word.startswith("YOUR-") for word in words)
+        assert (status == 2) == is_mine, (example, complaint)
+        assert not is_mine or "YOUR-" in complaint
+
+
+def _echoed(fed):
+    return shlex.split(fed)[1].encode() + b"\n" if fed else b""
