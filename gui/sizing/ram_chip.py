@@ -65,7 +65,8 @@ class RamChip(QToolButton):
         self.setAccessibleName(words)
         self.setToolTip(words)
         stated = state.plan.host_total_bytes
-        self.setText(tr("RAM?") if stated is None else fmt.size(stated, state.unit, digits=0))
+        size = "" if stated is None else fmt.size(stated, state.unit, digits=0)
+        self.setText(tr("RAM {size}").format(size=size) if size else tr("RAM?"))
 
     @Slot()
     def _on_clicked(self) -> None:

@@ -347,9 +347,9 @@ class SizingViewModel(QObject):
 
 def _as_labelled(words: str, field: str) -> str:
     """``words`` about a setting with the label of its control in place of its own name."""
-    name = f"{field} = "
     label = tr(_LABELS.get(field, ""))
-    return f"{label}: {words.removeprefix(name)}" if label and words.startswith(name) else words
+    begins = next((name for name in (f"{field} = ", f"{field} ") if words.startswith(name)), "")
+    return f"{label}: {words.removeprefix(begins)}" if label and begins else words
 
 
 _LABELS = {

@@ -60,7 +60,7 @@ def test_that_typed_ram_is_the_machines_and_one_step_of_undo(view, loaded, qtbot
     qtbot.keyClick(dialog.findChild(QLineEdit, "ram text"), Qt.Key.Key_Return)
     host = loaded.state.machine.host.device.allocatable
     assert (host.likely_bytes, host.basis) == (128 * GIB, Basis.SETTING)
-    assert view.strip.ram.text() == "128 GiB"
+    assert view.strip.ram.text() == "RAM 128 GiB"
     assert loaded.undo_stack.undoText() == "RAM"
     loaded.set_unit(UnitSystem.DECIMAL)
     assert view.strip.ram.accessibleName() == "RAM of that machine: 137.4 GB, as you say"

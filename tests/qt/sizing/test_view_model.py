@@ -7,6 +7,7 @@ import pytest
 from engine.budget.model import Region
 from engine.fit.verdict import Fit
 from engine.units import GIB, UnitSystem
+from tests.qt.sizing.conftest import model_named
 
 
 def test_that_a_loaded_model_is_answered_before_the_call_returns(room, llama):
@@ -131,3 +132,20 @@ def test_that_a_setting_out_of_range_is_named_as_its_control_is(loaded):
     loaded.choose_runtime("llama.cpp", None)
     loaded.edit("concurrency", concurrency=1025)
     assert loaded.state.problem == "At once: 1,025 is out of range: choose 1 to 256."
+
+
+@pytest.mark.parametrize(
+    ("runtime", "name", "edit", "words"),
+    [
+        # 16 heads go to 1, 2, 4, 8 … devices; GPT-2 has learned 1,024 positions.
+        ("vllm", "Qwen/Qwen2.5-3B", {"tensor_parallel_size": 3}, "Tensor parallel: 3"),
+        ("vllm", "openai-community/gpt2-xl", {"max_model_len": 2048}, "Context: 2,048 is"),
+    ],
+)  # fmt: skip
+def test_that_a_refusal_names_the_control_and_not_the_key(room, runtime, name, edit, words):
+    room.load(model_named(name))
+    room.choose_device("RTX 4090")
+    room.choose_runtime(runtime, None)
+    room.edit("edit", **edit)
+    assert room.state.problem.startswith(words)
+    assert next(iter(edit)) not in room.state.problem
