@@ -227,6 +227,7 @@ class Filing(QObject):
             unit=state.unit,
             version=own_version(),
             assumptions=_about_others(state),
+            headline=present.headline_of(state.sizing, state.beside, state.unit),
         )
         recorded = self._app.watch.recorded if budget.machine.is_here else None
         document = compose(state.sizing, found, about, recorded)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from engine.devices import catalogue
+from engine.fit.judge import judge
 from engine.fit.verdict import Fit
 from engine.report import formulas, starting, tables, what_if, words
 from engine.report.document import (
@@ -57,6 +58,8 @@ class About:
     assumptions: tuple[str, ...] = ()
     """Further sentences, from the request."""
     warnings: tuple[str, ...] = ()
+    headline: str = ""
+    """The verdict where another model of the machine decides it; empty for the plan's own."""
 
 
 def compose(
@@ -70,6 +73,8 @@ def compose(
         about: date, unit, version, and the plan as asked.
         recording: telemetry snapshots of a run, if there was one.
     """
+    if about.unit is not UnitSystem.BINARY:
+        sizing = replace(sizing, verdict=judge(sizing.budget, about.unit))
     budget, verdict = sizing.budget, sizing.verdict
     runs = _by_rank(budget, measured_runs(recording or ()))
     model_id = printable(budget.model.id, 200)
@@ -79,7 +84,7 @@ def compose(
         subject=tr("{model_id} on {where}, {runtime}").format(
             model_id=model_id, where=where, runtime=_runtime(budget)
         ),
-        headline=verdict.headline,
+        headline=about.headline or verdict.headline,
         detail=_detail(sizing, about.unit),
         on=about.on,
         footer=_footer(budget, about),
@@ -346,7 +351,7 @@ def _evidence(sizing: Sizing, about: About, runs: Mapping[int, MeasuredRun]) -> 
         versions.append(tr("Plimsoll {version}.").format(version=about.version))
     made += [Heading(tr("Versions and sources")), Bullets(tuple(versions))]
     plan = about.plan or budget.deployment
-    made += starting.blocks(sizing, plan)
+    made += starting.blocks(sizing, plan, about.unit)
     made.append(Heading(tr("The same in a terminal")))
     made.append(Command(words.command(model.id, plan, budget)))
     return made

@@ -39,9 +39,8 @@ def of_rank(budget: Budget, rank: RankBudget, unit: UnitSystem) -> list[Formula]
 
 def _formula(name: str, estimate: Estimate, unit: UnitSystem, source: str) -> Formula:
     size = format_gib(estimate.likely_bytes, unit)
-    return Formula(
-        printable(name, 80), size, printable(in_unit(estimate.formula, unit), 400), source
-    )
+    formula = printable(in_unit(estimate.formula, unit), 400)
+    return Formula(printable(name, 80), size, formula, in_unit(source, unit))
 
 
 def _source(estimate: Estimate, *, short: bool = False) -> str:

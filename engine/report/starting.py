@@ -9,6 +9,7 @@ from engine.launch.launch import Kind
 from engine.launch.shell import posix
 from engine.launch.write import launch
 from engine.report.document import Block, Bullets, Command, Facts, Heading, Paragraph
+from engine.units import UnitSystem, in_unit
 from engine.words import tr
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from engine.sizing import Sizing
 
 
-def blocks(sizing: Sizing, plan: Deployment) -> list[Block]:
+def blocks(sizing: Sizing, plan: Deployment, unit: UnitSystem = UnitSystem.BINARY) -> list[Block]:
     """A heading, the command and its remarks; nothing for a plan that can't be written."""
     try:
         found = launch(sizing, plan)
@@ -26,7 +27,8 @@ def blocks(sizing: Sizing, plan: Deployment) -> list[Block]:
     made: list[Block] = [Heading(tr("Start it with {label}").format(label=found.label))]
     made += _started(found)
     # The first page says whether it fits.
-    remarks = tuple(note for note in found.notes if sizing.verdict.headline not in note)
+    told = (note for note in found.notes if sizing.verdict.headline not in note)
+    remarks = tuple(in_unit(note, unit) for note in told)
     return [*made, Bullets(remarks)] if remarks else made
 
 

@@ -12,6 +12,7 @@ from engine.report import words
 from engine.report.document import Cell, Column, Table, Tone
 from engine.sizing import size
 from engine.text import printable
+from engine.units import in_unit
 from engine.words import grouped, tr
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _row(label: str, verdict: Verdict, unit: UnitSystem) -> tuple[Cell, ...]:
     return (
         Cell(printable(label, 120)),
         Cell(then, verdict.margin_bytes),
-        Cell(printable(verdict.detail, 240)),
+        Cell(printable(in_unit(verdict.detail, unit), 240)),
     )
 
 

@@ -324,3 +324,21 @@ def test_that_the_sum_of_the_least_stands_with_the_plan_and_not_with_the_load_li
     assert planned[3].value_bytes is not None
     assert 16_060_522_496 + 4 * GIB < planned[3].value_bytes < 16_060_522_496 + 5 * GIB
     assert [cell.text for cell in table.total[:4:3]] == ["Load line", ""]
+
+
+def test_that_no_sentence_of_a_report_in_gb_speaks_of_gib() -> None:
+    plan = Deployment(runtime="vllm", max_model_len=65_536, concurrency=4)
+    found, most = _real(plan)
+    document = compose(found, most, replace(ABOUT, unit=UnitSystem.DECIMAL))
+    # 26.49 GiB are 28.4 GB.
+    assert document.headline.startswith("Doesn’t fit: 28.4 GB over")
+    texts = [document.headline, document.detail, *_texts(document)]
+    assert not [text for text in texts if "GiB" in text or "MiB" in text]
+
+
+def test_that_another_model_of_the_machine_may_decide_the_headline() -> None:
+    plan = Deployment(runtime="vllm", max_model_len=8192, concurrency=4)
+    found, most = _real(plan)
+    words = "Doesn’t fit: 3.0 GiB over for Qwen2.5-3B"
+    assert compose(found, most, replace(ABOUT, headline=words)).headline == words
+    assert compose(found, most, ABOUT).headline == found.verdict.headline
