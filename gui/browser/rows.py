@@ -330,14 +330,16 @@ class RowModel(QAbstractListModel):
             case Qt.ItemDataRole.AccessibleTextRole:
                 found = _spoken(row, badge, self._unit)
             case _:
-                known = {
-                    ROW_ROLE: row,
-                    BADGE_ROLE: badge,
-                    CHOSEN_ROLE: index.row() == self.place(self._chosen_key),
-                    FAVOURITE_ROLE: row.is_among(self._favourites),
-                }
-                found = known.get(role)
+                found = self._own(role, row, badge, index.row())
         return found
+
+    def _own(self, role: int, row: Row, badge: Badge | None, place: int) -> object:
+        """What is asked for under a role of this list; only that is worked out, at every paint."""
+        if role == CHOSEN_ROLE:
+            return place == self.place(self._chosen_key)
+        if role == FAVOURITE_ROLE:
+            return row.is_among(self._favourites)
+        return {ROW_ROLE: row, BADGE_ROLE: badge}.get(role)
 
     @override
     def canFetchMore(self, parent: Index) -> bool:

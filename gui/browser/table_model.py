@@ -176,16 +176,17 @@ class TableModel(QAbstractTableModel):
                 side = Qt.AlignmentFlag.AlignRight if is_right else Qt.AlignmentFlag.AlignLeft
                 found = side | Qt.AlignmentFlag.AlignVCenter
             case _:
-                chosen = self._wanted.chosen
-                marked = {self.place(chosen), self.place(chosen.partition(":")[0])}
-                known = {
-                    ROW_ROLE: row,
-                    BADGE_ROLE: badge,
-                    CHOSEN_ROLE: index.row() in marked,
-                    FAVOURITE_ROLE: row.is_among(self._favourites),
-                }
-                found = known.get(role)
+                found = self._own(role, row, badge, index.row())
         return found
+
+    def _own(self, role: int, row: Row, badge: Badge | None, place: int) -> object:
+        """What is asked for under a role of this list; only that is worked out, at every paint."""
+        if role == CHOSEN_ROLE:
+            chosen = self._wanted.chosen
+            return place in {self.place(chosen), self.place(chosen.partition(":")[0])}
+        if role == FAVOURITE_ROLE:
+            return row.is_among(self._favourites)
+        return {ROW_ROLE: row, BADGE_ROLE: badge}.get(role)
 
     def _text(self, row: Row, badge: Badge | None, column: Column) -> str:
         stored = row.weight_bytes or (badge.weight_bytes if badge else None)
