@@ -14,9 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from marks import VERSION
-
 from build import BUNDLE, ROOT
+from marks import VERSION
 
 _ELF = b"\x7fELF"
 _MAGIC_AT, _MAGIC = 8, b"AI\x02"

@@ -14,7 +14,6 @@ import subprocess
 import sys
 
 import man
-
 from build import BUNDLE, ROOT, size_bytes
 
 sys.path.insert(0, str(ROOT))

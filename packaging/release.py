@@ -13,9 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from marks import VERSION
-
 from build import BUNDLE, ROOT
+from marks import VERSION
 
 HERE = ROOT / "packaging"
 DIST = BUNDLE.parent
