@@ -17,7 +17,11 @@ _FACTORS = {
     "kB": 1000, "KB": 1000, "MB": 10**6, "GB": 10**9, "TB": 10**12,
 }  # fmt: skip
 _UNITS = frozenset({*_FACTORS, "count", "number"})
-_SIZE = re.compile(r"(-?\d+(?:\.\d+)?) ?(\w+)")
+_SIZE = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)")
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?"
+)
+"""As programs print one. Decimal itself takes more: other scripts' digits, ``nan``, ``1_000``."""
 _MOST = 2**60
 """Beyond this a figure is a slip of whoever printed it: PyTorch has printed 17179869184 GiB."""
 
@@ -38,8 +42,11 @@ def value_of(text: str, unit: str) -> tuple[Value, int] | None:
     if unit == "size":
         match = _SIZE.fullmatch(text.strip())
         text, unit = (match[1], match[2]) if match is not None else ("", "")
-    number = Decimal(text.replace(",", "") or "NaN")
-    if not abs(number) <= _MOST or unit not in _UNITS:
+    plain = text.strip().replace(",", "")
+    if unit not in _UNITS or not _NUMBER.fullmatch(plain):
+        return None
+    number = Decimal(plain)
+    if abs(number) > _MOST:
         return None
     if unit in ("count", "number"):
         return (int(number) if unit == "count" else float(number)), 0

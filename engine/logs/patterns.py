@@ -103,7 +103,7 @@ def settings_of(runtime: str) -> Mapping[str, str]:
 
 def _pattern(row: dict[str, Any]) -> Pattern:
     if "regex" in row:
-        row["regex"] = re.compile(row["regex"])
+        row["regex"] = re.compile(row["regex"], re.ASCII)
     row["facts"] = {
         group: tuple(words.rsplit(" ", 1)) for group, words in row.get("facts", {}).items()
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from engine.logs.figures import value_of
 from engine.logs.patterns import settings_of
 
 if TYPE_CHECKING:
@@ -84,10 +85,8 @@ def _value(key: str, raw: str) -> Value | None:
         return text.removeprefix("torch.")
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    if not abs(number) < 2**53 or number == _INFERRED:
+    read = value_of(text, "number")
+    number = float(read[0]) if read is not None else _INFERRED
+    if abs(number) >= 2**53 or number == _INFERRED:
         return None
     return int(number) if number == int(number) and "." not in text else number
