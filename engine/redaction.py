@@ -13,20 +13,52 @@ MASK = "***"
 
 _KNOWN_TOKENS = re.compile(
     r"\b(?:hf_|sk-|ghp_|gho_|github_pat_|glpat-|xox[abp]-|AKIA|nvapi-)[\w-]{6,}"
+    r"|\beyJ[\w-]{6,4096}\.[\w-]{2,4096}(?:\.[\w-]{0,4096})?"
 )
+_KEY_BLOCK = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]{1,20000}")
 _SENSITIVE = (
-    r"[\w.-]{0,64}(?:api[_-]?key|apikey|token|secret|passw(?:or)?d|credential|auth)[\w.-]{0,64}"
+    r"(?:[\w.-]{0,64}(?:api[ _-]?key|(?:access|secret|private|admin|hf|master|signing|account)"
+    r"[_-]?key|token|secret|passw(?:or)?d|passphrase|credential|auth|jwt|cookie)[\w.-]{0,64}|hft)"
 )
 """Bounded, since the search over a long word would take the square of its length."""
-_OPTION = re.compile(rf"(?i)^--?{_SENSITIVE}$")
-_ASSIGNED_WORD = re.compile(rf"(?i)^(-{{0,2}}{_SENSITIVE}[=:]).+")
-_ASSIGNED = re.compile(
-    rf"(?i)(?<![\w.-])({_SENSITIVE}['\"]?\s*[=:]\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&]+)"
+_VALUE = (
+    r"(?:\"(?:\\.|[^\"\\\n]){0,2000}\"|'(?:\\.|[^'\\\n]){0,2000}'|\[[^\]\n]{0,2000}\]"
+    r"|[^\s,;&]{0,2000}[^\s,;&'\")\]}])"
+)
+_OPTION = re.compile(rf"(?i)^(?:--?|PARAMETER ){_SENSITIVE}$")
+_ASSIGNED_WORD = re.compile(rf"(?i)^(-{{0,2}}{_SENSITIVE}[=:])(.+)", re.DOTALL)
+_ASSIGNED = re.compile(rf"(?i)(?<![\w.-])({_SENSITIVE}['\"]?\s{{0,40}}[=:]\s{{0,40}})({_VALUE})")
+_GIVEN = re.compile(
+    rf"(?i)(?<![\w-])(--?{_SENSITIVE}(?:['\"]?,\s{{0,40}}|\s{{1,40}}(?:[\\`^]\s{{1,40}})?))"
+    rf"(?!-)({_VALUE})"
+)
+"""The option and its value as two words, on the next line too, or as two parts of a list."""
+_SET = re.compile(rf"(?i)\b((?:ENV|setenv)\s{{1,40}}{_SENSITIVE}\s{{1,40}})({_VALUE})")
+_NAMED = re.compile(
+    rf"(?i)(name['\"]?\s{{0,40}}[:=]\s{{0,40}}['\"]?{_SENSITIVE}['\"]?\s{{0,40}},?\s{{0,40}}['\"]?"
+    rf"value['\"]?\s{{0,40}}[:=]\s{{0,40}})({_VALUE})"
+)
+"""As Kubernetes and its like have a variable: ``name: HF_TOKEN``, ``value: …``."""
+_HEADER = re.compile(
+    rf"(?i)((?:authorization|cookie)['\"]?\s{{0,40}}[:=]\s{{0,40}}['\"]?)"
+    rf"(?:(?:bearer|basic|digest|token|api[_-]?key)\s{{1,40}})?({_VALUE})"
+)
+_BEARER = re.compile(
+    r"\b([Bb]earer|BEARER|[Bb]asic(?=\s{1,40}[a-z]{0,40}[^a-z\s]))\s{1,40}[\w+/=.~-]{1,4096}"
+)
+"""``basic`` before a word of small letters alone is prose."""
+_LOGIN = re.compile(
+    rf"(?<![\w-])((?:-u|--user)[ =]['\"]?(?!\d{{1,9}}:\d)[^\s:'\"]{{1,100}}:)(?!//)({_VALUE})"
 )
 _HARMLESS = re.compile(
-    r"(?i)tokens|tokenizer|max[_-]?token|token[_-]?(?:size|limit|len)|author(?!i[sz])"
+    r"(?i)(?<!api.)(?<!access.)(?<!auth.)tokens|tokeni[sz]|max[_-]?token"
+    r"|token[ _-]?(?:size|limit|len|id|ind|count|usage|cap|type|emb|budget|bytes|ratio)"
+    r"|(?:[be]o[stm]|pad|unk|sep|cls|mask|per|image|audio|video|special|fim\w{0,12}|lf|nl)[_-]?token"
+    r"|author(?!i[sz])|(?:file|path|dir)\b['\"]?[\s=:,]*$"
 )
-_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w+/=.~-]+")
+_NO_SECRET = re.compile(r"(?i:none|null|nil|true|false|auto)?|\$\{?[A-Z][A-Z0-9_]*\}?|%[A-Z_]+%")
+_NO_TOKEN = re.compile(r"-?\d{1,7}(?:\.\d{1,9})?|<[|/]?\w{1,40}[|]?>")
+"""A number or word of a vocabulary, which is called a token too."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _HOME = re.compile(r"(?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+[^/\\\s\"']+")
 _SHORTEST_NAME = 3
@@ -37,7 +69,15 @@ _COMMON_NAMES = frozenset({"root", "user", "admin", "localhost"})
 
 def word(text: str) -> str:
     """One word of a command line without tokens, passwords and names of home folders."""
-    return _plain(_ASSIGNED_WORD.sub(_masked, text))
+    return _HOME.sub("~", _plain(_ASSIGNED_WORD.sub(_masked, text)))
+
+
+def without_secrets(text: str) -> str:
+    """``text`` without tokens and passwords, in whatever form a command or a log has them."""
+    text = _KEY_BLOCK.sub(rf"\g<1>{MASK}", text)
+    for form in (_HEADER, _NAMED, _ASSIGNED, _GIVEN, _SET, _LOGIN):
+        text = form.sub(_masked, text)
+    return _plain(text)
 
 
 def redacted(text: str) -> str:
@@ -45,7 +85,7 @@ def redacted(text: str) -> str:
     home = str(Path.home())
     if len(home) > _SHORTEST_NAME:
         text = text.replace(home, "~")
-    text = _plain(_ASSIGNED.sub(_masked, _BEARER.sub(rf"\g<1> {MASK}", text)))
+    text = _HOME.sub("~", without_secrets(text))
     for pattern, stand_in in _names():
         text = pattern.sub(stand_in, text)
     return text
@@ -59,12 +99,15 @@ def asks_for_secret(option: str) -> bool:
 def _plain(text: str) -> str:
     text = _KNOWN_TOKENS.sub(MASK, text)
     text = _BEARER.sub(rf"\g<1> {MASK}", text)
-    text = _USERINFO.sub(MASK, text)
-    return _HOME.sub("~", text)
+    return _USERINFO.sub(MASK, text)
 
 
 def _masked(found: re.Match[str]) -> str:
-    return found[0] if _HARMLESS.search(found[1]) else f"{found[1]}{MASK}"
+    name, value = found[1], found[2].strip("'\"")
+    is_word = "token" in name.lower() and _NO_TOKEN.fullmatch(value)
+    if _HARMLESS.search(name) or _NO_SECRET.fullmatch(value) or is_word:
+        return found[0]
+    return f"{name}{MASK}"
 
 
 @cache

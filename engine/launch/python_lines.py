@@ -14,8 +14,8 @@ from engine.words import tr
 if TYPE_CHECKING:
     from engine.launch.flags import Flag
 
-_ELSEWHERE = (None, "quantization_config", "cache_config")
-"""Arguments that are read in another place; None is one like ``**inputs``."""
+_ELSEWHERE = (None, "quantization_config", "cache_config", "token", "use_auth_token")
+"""Arguments that are read in another place, or change no memory; None is one like ``**inputs``."""
 
 
 def heard(text: str) -> Heard | None:

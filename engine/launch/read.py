@@ -10,6 +10,7 @@ from engine.deployment.spec import Deployment
 from engine.errors import DeploymentError, UsageError
 from engine.launch import dialects, ollama, python_lines, unwrap
 from engine.launch.flags import Parsed, Stray, parse
+from engine.redaction import MASK, asks_for_secret, without_secrets
 from engine.text import printable
 from engine.words import tr
 
@@ -54,7 +55,7 @@ _BUILD = re.compile(r"b(\d{3,7})\b")
 _MODELFILE = re.compile(r"^\s*FROM\s+(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
 _PARAMETER = re.compile(r"^\s*PARAMETER\s+(\S+)\s+(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
 _MOST_CHARACTERS = 20_000
-_SECRETS = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
+_USER = re.compile(r"(?<=://)[^/@\s]{1,300}@")
 _STARTS = (
     "vllm ", "llama-server", "llama-cli", "sglang ", "mlx_lm", "ollama serve", "docker run",
     "podman run", "python -m ", "python3 -m ", "CUDA_VISIBLE_DEVICES=", "FROM ",
@@ -232,19 +233,25 @@ def _made(
     deployment = Deployment(runtime=runtime, runtime_version=version).with_(**fields)
     return Understood(
         runtime=runtime,
-        model=heard.model,
-        draft=heard.draft,
+        model=_USER.sub("", heard.model),
+        draft=_USER.sub("", heard.draft),
         deployment=deployment,
         devices=devices,
-        strays=tuple(_shown(word) for word in (*(s.text for s in parsed.strays), *left, *lost)),
+        strays=(*map(_stray, parsed.strays), *(_shown(word) for word in (*left, *lost))),
         harmless=parsed.harmless,
-        notes=heard.lost,
+        notes=tuple(without_secrets(note) for note in heard.lost),
     )
 
 
+def _stray(stray: Stray) -> str:
+    """As it stood; a value that was quoted is whole here, and is a secret as a whole."""
+    hides = asks_for_secret(stray.word) and stray.value
+    return _shown(f"{stray.word} {MASK}" if hides else stray.text)
+
+
 def _shown(text: str) -> str:
-    """As it stood, but for a token that should not have."""
-    return printable(_SECRETS.sub("hf_…", text), 120)
+    """As it stood, but for a secret that should not have."""
+    return printable(without_secrets(text), 120)
 
 
 def _modelfile(text: str) -> Understood:

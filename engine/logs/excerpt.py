@@ -33,9 +33,10 @@ class Kept(NamedTuple):
         """The same without what nobody will see of it."""
         return self._replace(text=self.text[: 2 * _LONGEST])
 
-    def line(self) -> Line:
-        """The line as it is shown."""
-        safe = printable(redacted(self.text.expandtabs(4)[: 2 * _LONGEST]), _LONGEST)
+    def line(self, before: str) -> Line:
+        """The line as it is shown; ``before`` is the one above, where a secret's name may stand."""
+        safe = redacted(f"{before}\n{self.text.expandtabs(4)}").rpartition("\n")[2]
+        safe = printable(safe, _LONGEST)
         return Line(self.number, safe, self.region, self.is_understood, self.fails)
 
 
@@ -74,4 +75,6 @@ class Excerpt:
 
     def lines(self) -> tuple[Line, ...]:
         """What was kept, in order."""
-        return tuple(kept.line() for kept in (*self._first, *self._later))
+        kept = (*self._first, *self._later)
+        above = ("", *(line.text for line in kept))
+        return tuple(line.line(before) for before, line in zip(above, kept, strict=False))

@@ -30,7 +30,7 @@ def _names(monkeypatch):
         ("annika@tower7: no", "<user>@<host>: no"),
         ("tower7.example.org", "<host>"),
         ("annikas towers", "annikas towers"),
-        ("Authorization: Bearer abc.def and on", "Authorization: *** *** and on"),
+        ("Authorization: Bearer abc.def and on", "Authorization: *** and on"),
         ("https_proxy=http://me:pw@proxy:80/ x", "https_proxy=http://***@proxy:80/ x"),
         ("{'password': 'a b', 'x': 1}", "{'password': ***, 'x': 1}"),
         ("HF_TOKEN=abc; max_tokens=4096", "HF_TOKEN=***; max_tokens=4096"),
@@ -45,3 +45,56 @@ def test_that_secrets_and_names_are_masked_and_the_rest_stays(text, expected):
 def test_that_a_name_that_stands_in_every_other_line_is_no_name(monkeypatch, name):
     monkeypatch.setattr(getpass, "getuser", lambda: name)
     assert redaction.redacted("the root of me") == "the root of me"
+
+
+SECRET = "pa55W0rd"
+FORMS = [
+    "--api-key {}", "--api-key={}", "--api-key '{}'", '--api-key="{}"', "--api-key  \\\n    {}",
+    "--api-key `\n  {}", "'--api-key', '{}'", '["--hf-token", "{}"]', "-hft {}", "--token\t{}",
+    "HF_TOKEN={}", "HF_TOKEN='{} two'", 'export HF_TOKEN="{}"', "-e HF_TOKEN={}",
+    "-e 'HF_TOKEN={}'", "--env=HUGGING_FACE_HUB_TOKEN={}", '$env:HF_TOKEN = "{}"',
+    "set HF_TOKEN={}", "ENV HF_TOKEN {}", "ENV HF_TOKEN={}", "  HF_TOKEN: {}",
+    "- name: HF_TOKEN\n  value: {}", '{{"name": "HF_TOKEN", "value": "{}"}}',
+    "Authorization: Bearer {}", "-H 'authorization: basic {}'", '"Authorization": "Bearer {}"',
+    "bearer {}", "Cookie: {}", "x-api-key: {}", "api_key=['{}', '{}']", "'api_key': '{}'",
+    "ServerArgs(api_key='{}', tp=1)", "login(token='{}')", "use_auth_token={}", "?token={}&x=1",
+    "https://me:{}@host/x", "curl -u me:{} x", "--ssl-keyfile-password {}", "--credentials {}",
+    "AWS_SECRET_ACCESS_KEY={}", "private_key={}", "--secret-key {}", "told sk-{}abcdef",
+    "eyJhbGciOiJI.{}.{}", "-----BEGIN RSA PRIVATE KEY-----\n{}\n{}\n-----END RSA PRIVATE KEY-----",
+    "api_key='it\\'s {}'", "--admin-api-key={}", "API key: {}", "passphrase = {}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_that_a_secret_is_masked_in_every_form_of_a_command(form):
+    text = f"vllm serve X/Y --port 80 {form.format(SECRET, SECRET)} --seed 7"
+    found = redaction.redacted(text)
+    assert SECRET not in found
+    assert "two" not in found
+    assert redaction.MASK in found
+    assert found.startswith("vllm serve X/Y --port 80 ")
+    assert found.endswith(" --seed 7")
+    assert redaction.redacted(found) == found
+    assert SECRET not in redaction.without_secrets(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--max-tokens 4096 --tokenizer x/y --skip-tokenizer-init",
+        "GPU KV cache size: 1,933,472 tokens",
+        "token_usage=0.4, max_total_num_tokens=454112, image_token_id=151655, token: 5",
+        "print_info: BOS token        = 128000 '<|begin_of_text|>'",
+        "eos_token='</s>', add_bos_token = true, pad_token: None",
+        "ServerArgs(api_key=None, host='127.0.0.1')",
+        "-e HF_TOKEN -p 8000:8000 --user 1000:1000",
+        "HF_TOKEN=$HF_TOKEN vllm serve X/Y",
+        "--api-key-file /etc/key --author me",
+        "basic usage of token_embd.weight",
+        "HF_TOKEN is not set",
+        "docker run --api-key --port 80",
+        "8168.00 ms / 143 tokens (57.12 ms per token, 17.51 tokens per second)",
+    ],
+)
+def test_that_what_is_no_secret_is_left_as_it_is(text):
+    assert redaction.redacted(text) == text

@@ -92,6 +92,22 @@ def test_that_what_is_shown_steers_no_terminal_and_tells_no_secret() -> None:
     assert "\x07" not in line.text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vllm serve X/Y --api-key pa55word",
+        "vllm serve X/Y --api-key \\\n  pa55word\n",
+        "env:\n- name: HF_TOKEN\n  value: pa55word\n",
+        "non-default args: {'api_key': ['pa55word', 'pa55word'], 'model': 'X/Y'}",
+        "curl -H 'Authorization: Bearer pa55word' http://x",
+    ],
+)
+def test_that_no_line_that_is_shown_holds_a_secret_of_a_command(text: str) -> None:
+    lines = reading(text).lines
+    assert len(lines) == len(text.splitlines())
+    assert not any("pa55word" in line.text for line in lines)
+
+
 class _Endless(io.RawIOBase):
     """A log of ``blocks`` times the same bytes, which are nowhere as a whole."""
 
