@@ -13,6 +13,7 @@ from engine.cli.look import Look, fitted, wrapped
 from engine.contract.desk import Desk
 from engine.contract.kv import KvBaseline, kv_answer, kv_baseline
 from engine.contract.request import parse
+from engine.errors import UsageError
 from engine.units import format_bytes, format_gib
 
 if TYPE_CHECKING:
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.budget.sequence_state import CacheTerm
+    from engine.deployment.spec import Deployment
 
 
 def run(options: argparse.Namespace) -> int:
     """Answer for one model; a bound is marked as such."""
-    desk = Desk(CancelToken(), opener(options))
-    model = desk.model(parse(options.given))
-    baseline = kv_baseline(model, options.max_model_len, options.kv_cache_dtype)
+    request = parse(options.given)
+    context, dtype = _context(request.deployment), _dtype(request.deployment)
+    model = Desk(CancelToken(), opener(options)).model(request)
+    baseline = kv_baseline(model, context, dtype)
     output = streams.output()
     if options.json:
         output.write(encode(kv_answer(baseline)) + "\n")
@@ -34,6 +37,26 @@ def run(options: argparse.Namespace) -> int:
         look = Look.of(output)
         look.write(_describe(baseline, look), output)
     return 3 if baseline.bounds else 0
+
+
+def _context(plan: Deployment) -> int:
+    context = plan.max_model_len
+    if context is None or context < 1:
+        message = "The tokens of one request aren't stated: say --context 8192, or 32k."
+        raise UsageError(message, field="max_model_len")
+    return context
+
+
+def _dtype(plan: Deployment) -> str:
+    """The cache's type as the plan states it; llama.cpp has one for keys and one for values."""
+    keys, values = plan.cache_type_k, plan.cache_type_v
+    if plan.kv_cache_dtype != "auto" or keys == values:
+        return keys if keys and plan.kv_cache_dtype == "auto" else plan.kv_cache_dtype
+    message = (
+        f"The plan keeps keys as {keys or 'f16'} and values as {values or 'f16'}: say one of them "
+        "with --kv-dtype."
+    )
+    raise UsageError(message, field="kv_cache_dtype")
 
 
 def _reach(term: CacheTerm) -> str:

@@ -9,6 +9,7 @@ from engine.cancel import CancelToken
 from engine.cli import streams
 from engine.cli.encode import encode
 from engine.cli.hub import opener
+from engine.cli.workspace import earlier
 from engine.contract.desk import Desk
 from engine.contract.launch import answer
 from engine.contract.request import parse
@@ -30,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     """Write it; what is wrong with the plan stands in the comments."""
     desk = Desk(CancelToken(), opener(options))
     request = parse(options.given)
-    plan = desk.plan(request)
+    plan = desk.plan(request, earlier(options))
     sizing = size(plan.model, plan.deployment, plan.machine)
     found = launch(
         sizing,

@@ -220,12 +220,12 @@ def _kv(parser: _Parser, _asked: Asked) -> None:
     parser.usage = "plimsoll kv MODEL --context N [--kv-dtype D] [--json]"
     parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument(
-        "-c", "--context", "--max-model-len", dest="max_model_len", type=_tokens, required=True,
-        metavar="N", help="tokens of one request, such as 8192 or 32k",
+        "-c", "--context", "--max-model-len", dest="max_model_len", type=_tokens,
+        metavar="N", help="tokens of one request, such as 8192 or 32k; a workspace has its own",
     )  # fmt: skip
     parser.add_argument(
-        "--kv-dtype", "--kv-cache-dtype", dest="kv_cache_dtype", default="auto", metavar="D",
-        help="auto (the model's own), bf16, fp8, q8_0 …",
+        "--kv-dtype", "--kv-cache-dtype", dest="kv_cache_dtype", metavar="D",
+        help="auto (the model's own, or a workspace's), bf16, fp8, q8_0 …",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object")
     _hub(parser)

@@ -10,6 +10,7 @@ from engine.cancel import CancelToken
 from engine.cli import streams
 from engine.cli.hub import opener
 from engine.cli.version import program_version
+from engine.cli.workspace import earlier
 from engine.contract.desk import Desk
 from engine.contract.request import parse
 from engine.errors import UsageError
@@ -37,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(message)
     path = _target(options.output)
     desk = Desk(CancelToken(), opener(options))
-    plan = desk.plan(parse(options.given))
+    plan = desk.plan(parse(options.given), earlier(options))
     sizing = size(plan.model, plan.deployment, plan.machine)
     limits = solve.limits(plan.model, plan.deployment, plan.machine)
     about = About(

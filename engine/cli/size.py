@@ -9,6 +9,7 @@ from engine.cli import streams
 from engine.cli.batch import answer_lines
 from engine.cli.encode import encode
 from engine.cli.hub import opener
+from engine.cli.workspace import earlier
 from engine.contract.answer import error_answer
 from engine.contract.desk import Desk
 from engine.contract.request import parse
@@ -45,9 +46,9 @@ def _text(options: argparse.Namespace) -> int:
     from engine.cli.size_text import describe  # noqa: PLC0415 - see above
 
     desk = Desk(CancelToken(), opener(options))
-    request = parse(options.given)
-    if request.others:
-        return _together(desk, request)
+    request, before = parse(options.given), earlier(options)
+    if request.others or before:
+        return _together(desk, request, before)
     plan = desk.plan(request)
     sizing = size(plan.model, plan.deployment, plan.machine)
     limits = solve.limits(plan.model, plan.deployment, plan.machine)
@@ -66,13 +67,13 @@ def _text(options: argparse.Namespace) -> int:
     return STATUS[sizing.verdict.outcome if plan.notes.capacity_known else Fit.UNKNOWN]
 
 
-def _together(desk: Desk, request: Request) -> int:
+def _together(desk: Desk, request: Request, before: tuple[Request, ...]) -> int:
     from engine.cli.look import Look  # noqa: PLC0415 - no part of an answer in JSON
     from engine.cli.together_text import describe  # noqa: PLC0415 - only for several models
     from engine.together import together  # noqa: PLC0415 - see above
 
-    plan = desk.plan(request)
-    tenants, machine = desk.tenants(request)
+    plan = desk.plan(request, before)
+    tenants, machine = desk.tenants(request, before)
     found = together(tenants, machine)
     look = Look.of(streams.output())
     look.write(describe(found, plan.notes, look), streams.output())
@@ -82,7 +83,7 @@ def _together(desk: Desk, request: Request) -> int:
 def _json(options: argparse.Namespace) -> int:
     desk = Desk(CancelToken(), opener(options))
     try:
-        found, fit = respond(desk, options.given)
+        found, fit = respond(desk, options.given, options.before)
     except PlimsollError as error:
         # A script reads the answer, a person the sentence: both get theirs.
         streams.output().write(encode(error_answer(None, error)) + "\n")

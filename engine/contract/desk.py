@@ -33,7 +33,7 @@ from engine.units import GIB
 from engine.words import figures, grouped, tr
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from engine.architecture.model import Model
     from engine.cancel import CancelToken
@@ -75,8 +75,12 @@ class Desk:
         self._unlearned = ""
         """Why nothing of earlier runs is known."""
 
-    def plan(self, request: Request) -> Plan:
+    def plan(self, request: Request, before: Sequence[Request] = ()) -> Plan:
         """Everything the arithmetic needs for ``request``.
+
+        Args:
+            request: what is asked.
+            before: models that start earlier on the same machine, and hold their part of it.
 
         Raises:
             PlimsollError: the model, the device or the setting that is wrong.
@@ -84,13 +88,20 @@ class Desk:
         # What costs nothing to check comes before a model that may have to come from the Hub.
         if "runtime" in request.given:
             registry.get(request.deployment.runtime)
-        machine, about_machine = self._machine(request)
+        whole, about_machine = self._machine(_all_of(request, before))
+        machine = whole
         if request.devices is not None:
             from engine.together import on  # noqa: PLC0415 - seldom asked
 
             machine = on(machine, request.devices)
         model = self.model(request)
         deployment, flow, about_plan = self._deployment(request, model, machine)
+        if before:
+            from engine.together import Tenant, together  # noqa: PLC0415 - seldom asked
+
+            tenants = [self._tenant(each, whole) for each in before]
+            own = Tenant(model, deployment, request.devices)
+            machine = together([*tenants, own], whole).placed[-1].sizing.budget.machine
         return Plan(
             flow=flow,
             model=model,
@@ -103,21 +114,24 @@ class Desk:
             ),
         )
 
-    def tenants(self, request: Request) -> tuple[tuple[Tenant, ...], Machine]:
-        """The request's model and those that run beside it, and the machine they share.
+    def tenants(
+        self, request: Request, before: Sequence[Request] = ()
+    ) -> tuple[tuple[Tenant, ...], Machine]:
+        """The models that run on one machine in the order of their start, and that machine.
 
         Raises:
             PlimsollError: a model, the device or the setting that is wrong.
         """
+        machine, _ = self._machine(_all_of(request, before))
+        everyone = (*before, request, *request.others)
+        return tuple(self._tenant(each, machine) for each in everyone), machine
+
+    def _tenant(self, request: Request, machine: Machine) -> Tenant:
         from engine.together import Tenant  # noqa: PLC0415 - seldom asked
 
-        machine, _ = self._machine(request)
-        found: list[Tenant] = []
-        for each in (request, *request.others):
-            model = self.model(each)
-            deployment, _, _ = self._deployment(each, model, machine)
-            found.append(Tenant(model, deployment, each.devices))
-        return tuple(found), machine
+        model = self.model(request)
+        deployment, _, _ = self._deployment(request, model, machine)
+        return Tenant(model, deployment, request.devices)
 
     def _deployment(
         self, request: Request, model: Model, machine: Machine
@@ -278,6 +292,11 @@ class Desk:
         except LessonError as error:
             self._unlearned = error.message
             return ()
+
+
+def _all_of(request: Request, before: Sequence[Request]) -> Request:
+    """``request`` with all models that share its machine."""
+    return replace(request, others=(*before, *request.others))
 
 
 def _about_source(model: Model) -> tuple[str, ...]:

@@ -8,18 +8,26 @@ from engine.contract.answer import answer
 from engine.fit import solve
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.contract.answer import Notes
-    from engine.contract.request import Request
+    from engine.contract.request import RequestId
     from engine.together import Together
 
 
-def beside(found: Together, request: Request, notes: Notes) -> dict[str, object]:
-    """Every model's answer where it came to lie, and what each device holds in the end."""
+def beside(found: Together, ids: Sequence[RequestId], notes: Notes) -> dict[str, object]:
+    """Every model's answer where it came to lie, and what each device holds in the end.
+
+    Args:
+        found: the models where they came to lie.
+        ids: of their requests, in the same order.
+        notes: what was open.
+    """
     models: list[dict[str, object]] = []
-    for each, placed in zip((request, *request.others), found.placed, strict=True):
+    for identity, placed in zip(ids, found.placed, strict=True):
         tenant, machine = placed.tenant, placed.sizing.budget.machine
         limits = solve.limits(tenant.model, tenant.deployment, machine)
-        found_here = answer(each.id, placed.sizing, limits, notes)
+        found_here = answer(identity, placed.sizing, limits, notes)
         models.append({"devices": list(placed.devices), "answer": found_here})
     known = notes.capacity_known
     devices = [
