@@ -7,6 +7,7 @@ here. A release range says where a row may be written; every spelling is read, w
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -46,6 +47,13 @@ def _decimal(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
 def _list_of(read: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
     return lambda text: tuple(read(part) for part in re.split(r"[,;/]", text))
 
@@ -60,10 +68,10 @@ def _object(text: str) -> dict[str, Any]:
 INTEGER = Codec(str, int)
 HUMAN = Codec(str, _human)
 LENGTH = Codec(str, lambda text: -1 if text.lower() == "auto" else _human(text))
-NUMBER = Codec(_decimal, float)
+NUMBER = Codec(_decimal, _finite)
 TEXT = Codec(str, str)
 INTEGERS = Codec(lambda value: ",".join(map(str, value)), _list_of(int))
-NUMBERS = Codec(lambda value: ",".join(map(_decimal, value)), _list_of(float))
+NUMBERS = Codec(lambda value: ",".join(map(_decimal, value)), _list_of(_finite))
 MEBIBYTES = Codec(
     lambda value: str(value // MIB) if value % MIB == 0 else None, lambda text: int(text) * MIB
 )
@@ -244,7 +252,7 @@ class _Reader:
                 continue
             try:
                 self.values[flag.setting] = flag.codec.read(text)
-            except (ValueError, OverflowError):
+            except (ValueError, OverflowError, RecursionError):
                 continue
             if given is None:
                 words.pop(0)

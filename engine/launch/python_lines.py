@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, Any
 
 from engine.launch import weights
@@ -17,23 +18,32 @@ if TYPE_CHECKING:
 _ELSEWHERE = (None, "quantization_config", "cache_config", "token", "use_auth_token")
 """Arguments that are read in another place, or change no memory; None is one like ``**inputs``."""
 
+_PROMPT = re.compile(
+    r"^[ \t]*(?:>>>|\.\.\.|In \[\d{0,5}\]:)[ ]?|^[ \t]*(?:[!%][^\n]*|>>>$|\.\.\.$)", re.MULTILINE
+)
+"""Signs of a Python that is talked to; and a notebook's commands, which are none of Python's."""
+_NO_MODELS = ("Tokenizer", "TokenizerFast", "Processor", "Config", "FeatureExtractor")
+_MOST_BITS = 16
+_MOST_PROMPTS = 2**31
+
 
 def heard(text: str) -> Heard | None:
     """The plan of lines that load a model; None where they don't, or aren't Python."""
+    lines = _PROMPT.sub("", text)
     try:
-        tree = ast.parse(text)
+        tree = ast.parse(lines)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     loads = [node for node in calls if _is_load(node)]
-    return _Lines(tree, calls, loads[-1]).heard() if loads else None
+    return _Lines(lines, tree, calls, loads[-1]).heard() if loads else None
 
 
 class _Lines:
     """The calls of one text."""
 
-    def __init__(self, tree: ast.Module, calls: list[ast.Call], load: ast.Call) -> None:
-        self._tree, self._calls, self._load = tree, calls, load
+    def __init__(self, text: str, tree: ast.Module, calls: list[ast.Call], load: ast.Call) -> None:
+        self._text, self._tree, self._calls, self._load = text, tree, calls, load
         self._names = {
             target.id: node.value.value
             for node in ast.walk(tree)
@@ -76,7 +86,7 @@ class _Lines:
         for node in ast.walk(self._tree):
             if isinstance(node, ast.BinOp) and isinstance(node.left, ast.List):
                 said = _constant(node.right)
-                return said if isinstance(said, int) and said > 0 else None
+                return said if isinstance(said, int) and 0 < said < _MOST_PROMPTS else None
         return None
 
     def _take(self, node: ast.Call, flags: tuple[Flag, ...]) -> None:
@@ -85,7 +95,7 @@ class _Lines:
             if keyword.arg in _ELSEWHERE:
                 continue
             if not self._read(rows.get(keyword.arg or ""), keyword.value):
-                word = ast.unparse(keyword)[:80]
+                word = (ast.get_source_segment(self._text, keyword) or "")[:80]
                 self._lost.append(tr("{word} isn’t understood.").format(word=word))
 
     def _read(self, flag: Flag | None, value: ast.expr) -> bool:
@@ -94,7 +104,7 @@ class _Lines:
             return False
         try:
             self._values[flag.setting] = flag.codec.read(self._said(value))
-        except ValueError:
+        except (ValueError, OverflowError):
             return False
         return True
 
@@ -109,7 +119,7 @@ class _Lines:
             return
         for key, value in zip(config.keys, config.values, strict=True):
             bits = _constant(value)
-            if _constant(key) == "nbits" and isinstance(bits, int):
+            if _constant(key) == "nbits" and isinstance(bits, int) and 0 < bits <= _MOST_BITS:
                 self._values["kv_bits"] = float(bits)
 
 
@@ -117,8 +127,11 @@ def _is_load(node: ast.Call) -> bool:
     function = node.func
     if not isinstance(function, ast.Attribute) or function.attr != "from_pretrained":
         return False
-    owner = ast.unparse(function.value)
-    return "Tokenizer" not in owner and "Processor" not in owner
+    owner = function.value
+    while isinstance(owner, ast.Attribute) and not owner.attr.endswith(_NO_MODELS):
+        owner = owner.value
+    name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+    return not name.endswith(_NO_MODELS)
 
 
 def _constant(node: ast.expr | None) -> object:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.deployment.spec import Deployment
 from engine.errors import DeploymentError, UsageError
-from engine.launch import dialects, ollama, python_lines, unwrap
+from engine.launch import dialects, modelfile, ollama, python_lines, unwrap
 from engine.launch.flags import Parsed, Stray, parse
 from engine.redaction import MASK, asks_for_secret, without_secrets
 from engine.text import printable
@@ -16,6 +16,7 @@ from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.launch.dialect import Dialect, Heard
+    from engine.launch.modelfile import Modelfile
     from engine.launch.unwrap import Bare
 
 _IMAGES = (
@@ -52,8 +53,6 @@ _TWO_WORDS = {
 }
 _TAG = re.compile(r"v?(\d+\.\d+(?:\.\d+)?(?:\.post\d+)?)")
 _BUILD = re.compile(r"b(\d{3,7})\b")
-_MODELFILE = re.compile(r"^\s*FROM\s+(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
-_PARAMETER = re.compile(r"^\s*PARAMETER\s+(\S+)\s+(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
 _MOST_CHARACTERS = 20_000
 _USER = re.compile(r"(?<=://)[^/@\s]{1,300}@")
 _STARTS = (
@@ -105,8 +104,7 @@ class Understood:
 
 def looks_like_one(text: str) -> bool:
     """Whether ``text`` is meant as a command: it starts as one that can be read."""
-    start = text.lstrip().removeprefix("$ ")
-    return start.startswith(_STARTS)
+    return unwrap.without_prompts(text[:_MOST_CHARACTERS]).lstrip().startswith(_STARTS)
 
 
 def is_one(text: str) -> bool:
@@ -139,8 +137,9 @@ def read(text: str) -> Understood:
     python = python_lines.heard(text)
     if python is not None:
         return _made("transformers", python, (), Parsed({}, (), (), ()), None, None)
-    if _MODELFILE.search(text) and not looks_like_one(_MODELFILE.sub("", text, count=1)):
-        return _modelfile(text)
+    file = modelfile.heard(text)
+    if file is not None:
+        return _of_file(file)
     found = unwrap.commands(text)
     for bare in found:
         runtime = _runtime(bare)
@@ -254,15 +253,14 @@ def _shown(text: str) -> str:
     return printable(without_secrets(text), 120)
 
 
-def _modelfile(text: str) -> Understood:
-    found = _MODELFILE.search(text)
+def _of_file(file: Modelfile) -> Understood:
     rows = {name: flag for flag in ollama.PARAMETERS for name in flag.names}
     values: dict[str, Any] = {}
     strays: list[Stray] = []
     harmless: list[str] = []
-    for name, value in _PARAMETER.findall(text):
-        flag = rows.get(name.lower())
-        if name.lower() in ollama.OF_THE_ANSWER:
+    for name, value in file.parameters:
+        flag = rows.get(name)
+        if name in ollama.OF_THE_ANSWER:
             harmless.append(name)
         elif flag is None or flag.codec is None:
             strays.append(Stray(f"PARAMETER {name}", value))
@@ -271,6 +269,6 @@ def _modelfile(text: str) -> Understood:
                 values[flag.setting] = flag.codec.read(value)
             except ValueError:
                 strays.append(Stray(f"PARAMETER {name}", value, is_value=True))
-    heard = ollama.hear(values, (found[1],) if found else ())
+    heard = ollama.hear(values, (file.source,))
     parsed = Parsed({}, (), tuple(strays), tuple(harmless))
     return _made("ollama", heard, (), parsed, None, None)

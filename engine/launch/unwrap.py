@@ -10,11 +10,26 @@ from pathlib import PurePosixPath, PureWindowsPath
 from engine.errors import UsageError
 from engine.words import tr
 
-_CONTINUED = re.compile(r"[ \t]*[\\`^][ \t]*\r?\n[ \t]*")
-_PROMPT = re.compile(r"^\s*(?:\$|>|PS [^>\n]*>|%)\s+", re.MULTILINE)
+_CONTINUED = re.compile(r"(?<![ \t])[ \t]*[\\`^][ \t]{0,40}\r?\n[ \t]*")
+_PROMPT = re.compile(
+    r"^[ \t]*(?:In \[\d{0,5}\]:[ \t]*)?"
+    r"(?:(?:%%?(?:bash|sh|shell|cmd|powershell|system|sx|time|script[ \t]+\w+)\b|!!?)"
+    r"|(?:\([\w.-]{1,60}\)[ \t]*)?[\w.-]{1,60}@[\w.-]{1,60}[^\s$#]{0,200}[$#](?=\s)"
+    r"|\$(?=\s)|>(?=\s)|PS [^>\n]{0,300}>(?=\s)|%(?=\s)|)[ \t]*",
+    re.MULTILINE,
+)
+"""Signs of shells; and of a notebook, whose cells hold commands behind ``!`` and ``%``."""
+_OF_A_CELL = re.compile(
+    r"^[ \t]*(?:In \[\d{0,5}\]:[ \t]*)?(?:!|%(?:set_env|env|sx|system)\b)"
+    r"(?:[^\n]*\\\r?\n)*[^\n]*",
+    re.MULTILINE,
+)
+_NOTEBOOK_VARIABLE = re.compile(r"^[ \t]*%(?:set_)?env[ \t]+(\w+)(?:=|[ \t]+)", re.MULTILINE)
 _WINDOWS = re.compile(r"(?:^|[\s\"'])(?:[A-Za-z]:|\.{1,2})\\")
 _VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
-_POWERSHELL_VARIABLE = re.compile(r"^\s*\$env:([A-Za-z_]\w*)\s*=\s*(.+?)\s*$", re.MULTILINE)
+_POWERSHELL_VARIABLE = re.compile(
+    r"^[ \t]*\$env:([A-Za-z_]\w*)[ \t]*=[ \t]*([^\n]*)$", re.MULTILINE
+)
 _BEFORE = frozenset({"sudo", "exec", "time", "nohup", "env", "uv", "uvx", "export", "set", "run"})
 _SWITCHES = frozenset({
     "-d", "--detach", "-i", "--interactive", "-t", "--tty", "-it", "-ti", "-dit", "-itd", "--rm",
@@ -43,14 +58,29 @@ def commands(text: str) -> list[Bare]:
         UsageError: a quotation mark that isn't closed.
     """
     variables = {name: _unquoted(value) for name, value in _POWERSHELL_VARIABLE.findall(text)}
-    joined = _CONTINUED.sub(" ", _POWERSHELL_VARIABLE.sub("", _PROMPT.sub("", text)))
+    if _OF_A_CELL.search(text):
+        # The rest of the cell is Python.
+        text = "\n".join(found[0] for found in _OF_A_CELL.finditer(text))
+    joined = _CONTINUED.sub(" ", _POWERSHELL_VARIABLE.sub("", without_prompts(text)))
     try:
         words = _split(joined)
     except ValueError as error:
         message = tr("A quotation mark in the command isn’t closed.")
         raise UsageError(message, field="command") from error
-    found = [_peeled(part, variables) for part in words if part]
-    return [one for one in found if one.words or one.environment]
+    found: list[Bare] = []
+    for part in filter(None, words):
+        one = _peeled(part, variables)
+        if one.words or one.environment:
+            found.append(one)
+        if not one.words:
+            # Set on a line of its own, it holds for what follows.
+            variables = one.environment
+    return found
+
+
+def without_prompts(text: str) -> str:
+    """``text`` without what a shell or a notebook puts before a command."""
+    return _PROMPT.sub("", _NOTEBOOK_VARIABLE.sub(r"export \1=", text))
 
 
 def _split(text: str) -> list[list[str]]:

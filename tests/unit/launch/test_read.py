@@ -196,6 +196,44 @@ def test_that_a_command_over_several_lines_is_one(text):
 @pytest.mark.parametrize(
     "text",
     [
+        "SELECT name\nFROM models\nWHERE size > 1",
+        "from os import path\nprint(path)",
+        "from vllm import LLM\nllm = LLM(model='X/Y')",
+        "import torch\nfrom models import load\nload()",
+        'FROM vllm/vllm-openai:v0.9.0\nENV A=b\nCMD ["--model", "X/Y"]',
+        "FROM",
+        "FROM  \nPARAMETER num_ctx 4096",
+        "DELETE FROM llama",
+        "FROM llama3.1:8b\nand then we went home",
+    ],
+)
+def test_that_a_line_with_from_is_not_yet_a_modelfile(text):
+    with pytest.raises(UsageError, match="No command here starts a model"):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "context"),
+    [
+        ("# mine\n\nfrom llama3.1:8b\nparameter num_ctx 4096\n", "llama3.1:8b", 4096),
+        ('FROM ./m.gguf\nFROM ./mmproj.gguf\nPARAMETER num_ctx "4096"', "./m.gguf", 4096),
+        ('FROM x:1b\nTEMPLATE """\nfrom a import b\nPARAMETER num_ctx 1\n"""', "x:1b", None),
+        ("%%writefile Modelfile\nFROM x:1b\nPARAMETER num_ctx 2048", "x:1b", 2048),
+        (
+            "cat <<'EOF' > Modelfile\nFROM x:1b\nPARAMETER num_ctx 2048\nEOF\nollama create y",
+            "x:1b", 2048,
+        ),
+    ],
+)  # fmt: skip
+def test_that_a_modelfile_is_read_as_ollama_reads_it(text, name, context):
+    found = read(text)
+    assert (found.runtime, found.model) == ("ollama", name)
+    assert found.stated.get("max_model_len") == context
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         f"{SERVE}\nINFO 07-01 10:00:00 [loader.py:1] Loading weights took 3.20 seconds",
         f"$ {SERVE} \\\n  --dtype bfloat16\ntorch.OutOfMemoryError: CUDA out of memory.",
         f"{SERVE}\nit can't be loaded",
@@ -207,3 +245,48 @@ def test_that_a_command_over_several_lines_is_one(text):
 )
 def test_that_a_log_that_begins_with_its_command_is_none(text):
     assert not is_one(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!vllm serve X/Y -tp 2",
+        "!!vllm serve X/Y -tp 2",
+        "  %sx vllm serve X/Y -tp 2",
+        "%%bash\nvllm serve X/Y -tp 2",
+        "%%script bash\nvllm serve X/Y -tp 2",
+        "In [12]: !vllm serve X/Y -tp 2",
+        "from transformers import pipeline\n# don't\nprint('it's')\n!vllm serve X/Y \\\n  -tp 2\n",
+        "%pip install vllm\n!pip install -q x\n!nohup vllm serve X/Y -tp 2 > log.txt 2>&1 &",
+        "(venv) me@host:~/models$ vllm serve X/Y -tp 2",
+        "root@0a1b:/# vllm serve X/Y -tp 2",
+    ],
+)
+def test_that_a_command_of_a_cell_or_behind_a_prompt_is_one(text):
+    found = read(text)
+    assert (found.runtime, found.model) == ("vllm", "X/Y")
+    assert found.deployment.tensor_parallel_size == 2
+    assert not found.strays
+
+
+@pytest.mark.parametrize("export", ["export ", "", "%env ", "%set_env ", "set ", "!export "])
+def test_that_a_variable_set_on_a_line_of_its_own_holds_for_the_next(export):
+    start = "!" if export[:1] in "%!" and export else ""
+    text = f"{export}CUDA_VISIBLE_DEVICES=0,2,3\n{start}vllm serve X/Y"
+    assert read(text).devices == 3
+
+
+def test_that_lines_typed_into_python_are_read():
+    text = (
+        ">>> from transformers import AutoModelForCausalLM\n"
+        ">>> m = AutoModelForCausalLM.from_pretrained(\n...   'X/Y', device_map='auto')\n>>>\n"
+    )
+    assert read(text).stated == {"runtime": "transformers", "device_map": "auto"}
+    cell = "!pip install transformers\nm = AutoModel.from_pretrained('X/Y')\n"
+    assert read(cell).model == "X/Y"
+
+
+def test_that_a_command_is_known_by_its_start_behind_a_prompt_too():
+    for text in ("!vllm serve X", "%%bash\nvllm serve X", "me@host:~$ llama-server -m x.gguf"):
+        assert looks_like_one(text)
+    assert not looks_like_one("!pip install vllm")
