@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
-from engine.contract.run_plan import plan_of, room_of
+from engine.contract.request import parse
+from engine.contract.run_plan import NoPlanError, plan_of, room_of
 from engine.errors import PlimsollError
 from engine.logs.diagnosis import Cause, Kind, diagnose
 from engine.logs.reconcile import RankRows, reconcile
@@ -50,11 +51,12 @@ def explain(reading: LogReading, desk: Desk, given: Mapping[str, object]) -> Run
         PlimsollError: a key of ``given`` is wrong.
     """
     cause = diagnose(reading)
+    parse({"model": "-", **given})  # A slip in what is given is told, whatever the log says.
     try:
         plan, notes = plan_of(reading, desk, given)
         sizing = size(plan.model, plan.deployment, plan.machine)
     except PlimsollError as error:
-        if given:
+        if _is_about(error, given):
             raise
         return Run(reading, cause, reconcile(reading, None), unplanned=error.message)
     known = plan.notes.capacity_known and (
@@ -70,6 +72,13 @@ def explain(reading: LogReading, desk: Desk, given: Mapping[str, object]) -> Run
         sizing=sizing,
         notes=(*notes, *plan.notes.assumptions),
     )
+
+
+def _is_about(error: PlimsollError, given: Mapping[str, object]) -> bool:
+    """Whether what is ``given`` is wrong, and not what the log says or leaves out."""
+    if isinstance(error, NoPlanError):
+        return False
+    return error.field in given if error.field else "model" in given
 
 
 def _remedies(

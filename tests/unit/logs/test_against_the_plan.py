@@ -119,3 +119,25 @@ def test_that_a_runtime_without_rules_is_named() -> None:
     text = "[TensorRT-LLM][INFO] Number of blocks in KV cache primary pool: 631\n"
     assert explained(text).unplanned == "No plan is made for tensorrt-llm."
     assert NoPlanError.code == "no_plan"
+
+
+def test_that_a_log_that_cannot_be_predicted_is_explained_whatever_is_given() -> None:
+    run = explained(logs.RANK, gpu="RTX 4090")
+    assert run.unplanned == "The log names no model: name it to predict the regions."
+    assert run.cause is not None
+    other = explained("[TensorRT-LLM][INFO] Number of blocks in KV cache primary pool: 6\n", gpu="H100")
+    assert other.unplanned == "No plan is made for tensorrt-llm."
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"gpu": "no such card", "model": "Qwen/Qwen3-8B"},
+        {"model": "/no/such/model.gguf"},
+        {"max_model_len": 0},
+        {"max_model_length": 5},
+    ],
+)
+def test_that_what_is_given_and_wrong_is_an_error_though_the_log_lacks_a_model(given) -> None:
+    with pytest.raises(PlimsollError):
+        explained(logs.RANK, **given)
