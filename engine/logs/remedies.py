@@ -126,9 +126,9 @@ def with_others(machine: Machine, held_bytes: int) -> Machine:
 def _beside_others(run: _Run, before: Machine) -> Iterator[Remedy]:
     """Without the others, or with a share that leaves them their part."""
     cause = run.cause
-    without = before if cause.others_before_bytes is not None else with_others(before, 0)
-    if cause.kind is Kind.REFUSED:
-        without = with_others(before, 0)
+    # Those that took the memory while it ran are gone; those before it are, where it was refused.
+    stays = cause.others_before_bytes is not None and cause.kind is not Kind.REFUSED
+    without = before if stays else before.emptied()
     alone = run.remedy(tr("Without the others"), run.deployment, without)
     if alone is not None:
         yield alone
@@ -228,6 +228,13 @@ def _by_region(run: _Run, planned: Sizing) -> Iterator[Remedy]:
         return
     region = cause.region or Region.WEIGHTS
     wanted = max(1, cause.short_bytes or 0)
+
+    def helps(label: str, found: Sizing, deployment: Deployment) -> Remedy:
+        if cause.short_bytes is None:
+            # It makes the region smaller; whether by enough, nobody can say.
+            return Remedy(label, deployment=deployment)
+        return Remedy(label, found.verdict.margin_bytes, deployment, found.verdict.fit)
+
     # Before the pool is taken, whatever makes room for the step does.
     early = cause.phase not in (Phase.SERVE, Phase.CAPTURE, Phase.POOL)
     regions = (region, Region.WEIGHTS) if early and region is Region.ACTIVATIONS else (region,)
@@ -238,7 +245,7 @@ def _by_region(run: _Run, planned: Sizing) -> Iterator[Remedy]:
             if found is None or found.verdict.outcome not in _FITS:
                 continue
             if before - sum(_held(found, other) for other in regions) >= wanted:
-                yield Remedy(label, found.verdict.margin_bytes, deployment, found.verdict.fit)
+                yield helps(label, found, deployment)
     if cause.phase in (Phase.SERVE, Phase.CAPTURE) or region is Region.RUNTIME:
         # The pool is taken by then: a smaller share leaves the rest to what grows beside it.
         headroom = _held(planned, Region.HEADROOM)
@@ -247,7 +254,7 @@ def _by_region(run: _Run, planned: Sizing) -> Iterator[Remedy]:
             if found is None or found.verdict.outcome not in _FITS:
                 return
             if _held(found, Region.HEADROOM) - headroom >= wanted:
-                yield Remedy(label, found.verdict.margin_bytes, deployment, found.verdict.fit)
+                yield helps(label, found, deployment)
                 return
 
 

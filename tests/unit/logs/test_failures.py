@@ -354,3 +354,26 @@ def test_that_no_change_is_promised_that_is_smaller_than_what_was_short() -> Non
             for r in (Region.WEIGHTS, Region.KV_CACHE, Region.ACTIVATIONS)
         )
         assert before - held >= 4000 * MIB * 0.95
+
+
+def test_that_what_was_short_by_nobody_knows_how_much_is_promised_no_margin() -> None:
+    text = logs.SGLANG_PREFILL.rpartition("torch.OutOfMemoryError")[0] + (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate\n"
+    )
+    run = explained(text, gpu="L40S")
+    assert run.cause is not None
+    assert run.cause.short_bytes is None
+    assert run.remedies
+    for one in run.remedies:
+        assert (one.margin_bytes, one.fit) == (None, None)
+        assert one.deployment is not None
+
+
+def test_that_without_the_others_the_machine_is_empty_and_no_log_says_so() -> None:
+    run = explained(logs.REFUSED, gpu_total_bytes=24 * GIB)
+    assert run.plan is not None
+    assert run.cause is not None
+    alone = run.remedies[0]
+    assert alone.label == "Without the others"
+    emptied = size(run.plan.model, run.plan.deployment, run.plan.machine.emptied())
+    assert alone.margin_bytes == emptied.verdict.margin_bytes
