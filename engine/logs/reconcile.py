@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _OF_THE_CARD = frozenset({Region.HEADROOM, Region.FOREIGN})
 """Regions that depend on the device, and not on the plan alone."""
 _LLAMA_CPP = "llama.cpp"
+_PINNED = "_Host"
+"""Host memory that a device reads by itself: a buffer beside the rest of the host's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +89,15 @@ def _predicted(
     rank: RankReading, budget: Budget, *, capacity_known: bool
 ) -> dict[Region, Estimate]:
     planned = _of(rank, budget)
+    if planned is None:
+        return _buffers(rank.name, budget)
     found = {region: entry.estimate for region, entry in planned.regions.items()}
     if budget.llama_cpp is not None and registry.family(budget.deployment.runtime) == _LLAMA_CPP:
         found |= _buffers(rank.name, budget)
         if is_host(rank.name):
             found = {r: e for r, e in found.items() if r not in _OF_THE_CARD}
+        if rank.name.endswith(_PINNED):
+            found.pop(Region.RUNTIME, None)
     elif planned.has_pool and not capacity_known:
         found.pop(Region.KV_CACHE)
     if not capacity_known:
@@ -99,8 +105,14 @@ def _predicted(
     return found
 
 
-def _of(rank: RankReading, budget: Budget) -> RankBudget:
-    """The plan's rank; every one of a plan is like the others where its number is not known."""
+def _of(rank: RankReading, budget: Budget) -> RankBudget | None:
+    """The plan's rank; every one of a plan is like the others where its number is not known.
+
+    The computer's own memory is a rank of its own, of which not every plan takes any.
+    """
+    if is_host(rank.name):
+        host = budget.machine.host
+        return next((each for each in budget.ranks if each.slot is host), None)
     return budget.ranks[rank.index] if rank.index < len(budget.ranks) else budget.ranks[0]
 
 
@@ -113,7 +125,7 @@ def _buffers(device: str, budget: Budget) -> dict[Region, Estimate]:
     ):
         return {}
     compute = buffers.compute_buffers.get(device, 0)
-    if is_host(device) and device.endswith("_Host"):
+    if is_host(device) and device.endswith(_PINNED):
         compute += buffers.output_buffer
     sizes = {
         Region.WEIGHTS: buffers.model_buffers.get(device, 0),

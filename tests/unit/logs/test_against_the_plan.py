@@ -77,6 +77,31 @@ def test_that_llama_cpps_buffers_stand_beside_its_own() -> None:
     assert abs(weights.difference_bytes) < MIB
 
 
+def test_that_what_lies_in_the_computers_memory_is_compared_with_that() -> None:
+    run = explained(LLAMA_SERVER)
+    assert run.sizing is not None
+    device, host = run.sizing.budget.ranks
+    rows = {each.name: each for each in run.rows}
+    runtime = rows["CPU"].row(Region.RUNTIME).predicted
+    assert runtime is not None
+    assert runtime.likely_bytes == host.regions[Region.RUNTIME].estimate.likely_bytes
+    # The pinned buffer holds a step's work and the output; libraries are counted beside it.
+    assert rows["CUDA_Host"].row(Region.RUNTIME).predicted is None
+    work = rows["CUDA_Host"].row(Region.ACTIVATIONS).predicted
+    assert work is not None
+    assert work.likely_bytes == host.regions[Region.ACTIVATIONS].estimate.likely_bytes
+    own = rows["CUDA0"].row(Region.RUNTIME).predicted
+    assert own is not None
+    assert own.likely_bytes == device.regions[Region.RUNTIME].estimate.likely_bytes
+
+
+def test_that_a_plan_that_takes_no_host_memory_predicts_none_of_a_hosts_buffer() -> None:
+    text = logs.VLLM_HEAD + "load_tensors:   CPU_Mapped model buffer size =   281.81 MiB\n"
+    (rows,) = explained(text, gpu="RTX 4090").rows
+    assert rows.name == "CPU"
+    assert rows.row(Region.WEIGHTS).predicted is None
+
+
 def test_that_a_pool_is_not_predicted_for_a_card_that_nobody_names() -> None:
     (rows,) = explained(logs.VLLM_HEAD + logs.VLLM_LOADED + logs.VLLM_POOL).rows
     assert rows.row(Region.KV_CACHE).predicted is None
