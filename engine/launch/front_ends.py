@@ -8,7 +8,7 @@ from engine.launch import llama_cpp, vllm
 from engine.launch.dialect import Asked
 from engine.runtimes import registry
 from engine.units import format_bytes
-from engine.words import tr, tr_later
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -41,8 +41,10 @@ _WORDS = {
 }
 
 
-def settings(model: Model, plan: Deployment, machine: Machine, path: str) -> list[tuple[str, str]]:
-    """Names and values to set.
+def settings(
+    model: Model, plan: Deployment, machine: Machine, path: str
+) -> tuple[str, list[tuple[str, str]]]:
+    """The model as the program finds it, and names and values to set, the model's among them.
 
     Args:
         model: the model.
@@ -59,14 +61,15 @@ def settings(model: Model, plan: Deployment, machine: Machine, path: str) -> lis
     release = dialect.version(found.deployment.runtime_version)
     spoken = dialect.speak(Asked(model, found.deployment, found.machine, release, path))
     values = {"model": spoken.model} | spoken.values
-    return [(_word(name), _shown(name, value)) for name, value in values.items() if name in _WORDS]
+    known = {name: _shown(name, value) for name, value in values.items() if name in _WORDS}
+    return known["model"], [(_word(name), value) for name, value in known.items()]
 
 
 def _shown(name: str, value: object) -> str:
     if isinstance(value, bool):
         return tr("on") if value else tr("off")
     if isinstance(value, int):
-        return format_bytes(value) if name.endswith("_bytes") else f"{value:,}"
+        return format_bytes(value) if name.endswith("_bytes") else grouped(value)
     return str(value)
 
 

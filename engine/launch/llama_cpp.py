@@ -16,7 +16,7 @@ from engine.runtimes import foreign
 from engine.runtimes.llama_cpp.builds import Build, build_of
 from engine.runtimes.llama_cpp.settings import chosen_cells
 from engine.runtimes.loading import loaded
-from engine.words import tr
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.deployment.spec import Deployment
@@ -120,7 +120,7 @@ def speak(asked: Asked) -> Spoken:
     if slots > 1 and cells:
         spoken.remarks.append(
             tr("-c is the context of all {slots} slots together, {count} tokens.").format(
-                slots=slots, count=f"{cells:,}"
+                slots=slots, count=grouped(cells)
             )
         )
     _say_cache(plan, spoken)

@@ -14,7 +14,7 @@ from engine.launch.flags import TEXT, Codec, Flag
 from engine.runtimes import foreign
 from engine.runtimes.loading import stored_format
 from engine.runtimes.mlx import rules
-from engine.words import tr
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from engine.launch.dialect import Asked
@@ -65,7 +65,7 @@ def speak(asked: Asked) -> Spoken:
     if length is not None:
         spoken.remarks.append(
             tr("mlx-lm has no limit of the context: {count} tokens is what is planned for.").format(
-                count=f"{length:,}"
+                count=grouped(length)
             )
         )
     spoken.drop("prompt_len", "kv_cache_dtype")

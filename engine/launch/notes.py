@@ -10,7 +10,7 @@ from engine.fit.verdict import Fit
 from engine.source import by_hand, catalogue
 from engine.text import printable
 from engine.units import format_gib
-from engine.words import tr, tr_count, tr_later
+from engine.words import grouped, tr, tr_count, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ def _verdict(sizing: Sizing) -> Iterator[str]:
 def _planned(budget: Budget, plan: Deployment, *, capacity_known: bool) -> str:
     context = plan.max_model_len or budget.deployment.max_model_len
     count = budget.deployment.concurrency
-    shown = {"count": f"{count:,}", "tokens": f"{context or 0:,}"}
+    shown = {"count": grouped(count), "tokens": grouped(context or 0)}
     if context and context > 0:
         words = tr_count(
             "{count} request of {tokens} tokens",
@@ -110,8 +110,10 @@ def _margin(budget: Budget, plan: Deployment) -> Iterator[str]:
     margin = _MARGINS.get(plan.runtime)
     if margin is None or (plan.runtime == "vllm" and plan.kv_cache_memory_bytes is not None):
         return
+    share = margin.share(budget.deployment)
+    if share is None:
+        return  # The plan's own rules decided, and nobody knows by which share.
     device = budget.ranks[0].slot.device
-    share = margin.share(budget.deployment) or 0
     taken = int(device.total_bytes * share)
     words = tr(margin.own if margin.share(plan) is None else margin.stated)
     yield words.format(

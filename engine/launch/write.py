@@ -15,7 +15,7 @@ from engine.text import printable
 from engine.words import tr
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from engine.deployment.spec import Deployment
     from engine.launch.dialect import Dialect, Spoken
@@ -171,7 +171,7 @@ class Writer:
 
 def _settings(sizing: Sizing, plan: Deployment, path: str, known: Sequence[str]) -> Launch:
     budget = sizing.budget
-    rows = front_ends.settings(budget.model, plan, budget.machine, path)
+    model, rows = front_ends.settings(budget.model, plan, budget.machine, path)
     label = _label(plan, plan.runtime_version or "")
     told = (
         *known,
@@ -179,11 +179,10 @@ def _settings(sizing: Sizing, plan: Deployment, path: str, known: Sequence[str])
     )
     clean = tuple(printable(sentence, 600) for sentence in told)
     text = "\n".join([*shell.remarks(clean), *(f"{name}: {value}" for name, value in rows)])
-    settings: Mapping[str, str] = dict(rows)
     return Launch(
         runtime=plan.runtime,
         label=label,
-        model=settings.get(tr("Model"), budget.model.id),
+        model=model,
         words=(),
         environment={},
         forms=(Form(Kind.SETTINGS, text),),

@@ -81,6 +81,27 @@ class _Run:
         changed = None if deployment == self.deployment else deployment
         return Remedy(label, verdict.margin_bytes, changed, verdict.fit)
 
+    @property
+    def wanted_bytes(self) -> int:
+        """By how much a region has to shrink; by anything where nobody knows."""
+        return max(1, self.cause.short_bytes or 0)
+
+    def if_enough(
+        self, label: str, deployment: Deployment, before: int, regions: tuple[Region, ...]
+    ) -> Iterator[Remedy]:
+        """``deployment`` as a remedy, if it fits and takes what was short from ``regions``."""
+        found = self.sized(deployment)
+        if found is None or found.verdict.outcome not in _FITS:
+            return
+        if before - _of(found, regions) >= self.wanted_bytes:
+            yield self.checked(label, deployment, found)
+
+    def checked(self, label: str, deployment: Deployment, found: Sizing) -> Remedy:
+        """A change that makes the region smaller; whether by enough, the shortage says."""
+        if self.cause.short_bytes is None:
+            return Remedy(label, deployment=deployment)
+        return Remedy(label, found.verdict.margin_bytes, deployment, found.verdict.fit)
+
 
 def remedies(
     model: Model, deployment: Deployment, machine: Machine, cause: Cause
@@ -227,35 +248,26 @@ def _by_region(run: _Run, planned: Sizing) -> Iterator[Remedy]:
         yield from _for_the_pool(run, planned)
         return
     region = cause.region or Region.WEIGHTS
-    wanted = max(1, cause.short_bytes or 0)
-
-    def helps(label: str, found: Sizing, deployment: Deployment) -> Remedy:
-        if cause.short_bytes is None:
-            # It makes the region smaller; whether by enough, nobody can say.
-            return Remedy(label, deployment=deployment)
-        return Remedy(label, found.verdict.margin_bytes, deployment, found.verdict.fit)
-
     # Before the pool is taken, whatever makes room for the step does.
     early = cause.phase not in (Phase.SERVE, Phase.CAPTURE, Phase.POOL)
     regions = (region, Region.WEIGHTS) if early and region is Region.ACTIVATIONS else (region,)
-    before = sum(_held(planned, each) for each in regions)
     for each in regions:
         for label, deployment in _ideas(run, planned, each):
-            found = run.sized(deployment)
-            if found is None or found.verdict.outcome not in _FITS:
-                continue
-            if before - sum(_held(found, other) for other in regions) >= wanted:
-                yield helps(label, found, deployment)
+            yield from run.if_enough(label, deployment, _of(planned, regions), regions)
     if cause.phase in (Phase.SERVE, Phase.CAPTURE) or region is Region.RUNTIME:
-        # The pool is taken by then: a smaller share leaves the rest to what grows beside it.
-        headroom = _held(planned, Region.HEADROOM)
-        for label, deployment in _shares(run, falling=True):
-            found = run.sized(deployment)
-            if found is None or found.verdict.outcome not in _FITS:
-                return
-            if _held(found, Region.HEADROOM) - headroom >= wanted:
-                yield helps(label, found, deployment)
-                return
+        yield from _beside_the_pool(run, planned)
+
+
+def _beside_the_pool(run: _Run, planned: Sizing) -> Iterator[Remedy]:
+    """The pool is taken by then: a smaller share leaves the rest to what grows beside it."""
+    headroom = (Region.HEADROOM,)
+    for label, deployment in _shares(run, falling=True):
+        found = run.sized(deployment)
+        if found is None or found.verdict.outcome not in _FITS:
+            return
+        if _of(found, headroom) - _of(planned, headroom) >= run.wanted_bytes:
+            yield run.checked(label, deployment, found)
+            return
 
 
 def _for_the_pool(run: _Run, planned: Sizing) -> Iterator[Remedy]:
@@ -273,6 +285,11 @@ def _for_the_pool(run: _Run, planned: Sizing) -> Iterator[Remedy]:
             if found is not None and run.deployment.kv_cache_dtype != cache:
                 yield found
             return
+
+
+def _of(sizing: Sizing, regions: tuple[Region, ...]) -> int:
+    """What the fullest rank holds of ``regions``; of the cache what the plan needs."""
+    return sum(_held(sizing, region) for region in regions)
 
 
 def _held(sizing: Sizing, region: Region) -> int:

@@ -113,6 +113,8 @@ def _by_rank(budget: Budget, runs: Mapping[str, MeasuredRun]) -> dict[int, Measu
 
 
 def _is_like(run: MeasuredRun, device: Device) -> bool:
+    if run.total_bytes is None:
+        return False  # The size decides between variants of one name.
     known = catalogue.match(run.device, run.total_bytes)
     return known is not None and known.name == device.name
 

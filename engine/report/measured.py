@@ -66,8 +66,8 @@ class MeasuredRun:
 
     device: str
     """As the driver calls it."""
-    total_bytes: int
-    """0 where the driver doesn't say."""
+    total_bytes: int | None
+    """None where the driver doesn't say."""
     started_s: float
     """Unix time of the first sample."""
     times_s: tuple[float, ...]
@@ -106,7 +106,7 @@ def _run(started_s: float, readings: Sequence[tuple[float, Reading]]) -> Measure
     device = readings[0][1]
     return MeasuredRun(
         device=device.name,
-        total_bytes=_size(device.total_bytes) or 0,
+        total_bytes=_size(device.total_bytes),
         started_s=started_s,
         times_s=tuple(moment for moment, _ in readings),
         used_bytes=tuple(_size(reading.used_bytes) for _, reading in readings),

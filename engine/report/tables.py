@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import RankBudget, Region
 from engine.budget.phases import peaks
-from engine.evidence import total
+from engine.evidence import Basis, total
 from engine.report import words
 from engine.report.document import Align, Cell, Column, Table, Tone
 from engine.text import printable
 from engine.units import UnitSystem, format_gib, in_unit
-from engine.words import tr
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,20 +114,20 @@ def _region_row(
             Cell(""),
             Cell(note),
         )
-    basis, spread = entry.estimate.basis.word, words.span(entry.estimate, unit)
+    basis, spread = entry.estimate.basis, words.span(entry.estimate, unit)
     if grown:
         note = tr("Needed by the plan; {size} are left for it").format(size=format_gib(size, unit))
         size = rank.needed.likely_bytes
-        basis, spread = rank.needed.basis.word, words.span(rank.needed, unit)
+        basis, spread = rank.needed.basis, words.span(rank.needed, unit)
     least = entry.least_bytes
     direction = budget.direction(region)
-    bound = direction.sign if direction and basis == tr("Bound") else ""
+    bound = direction.sign if direction and basis is Basis.BOUND else ""
     return (
         Cell(region.label, region=region),
         Cell(bound + words.number(size, unit), size),
         Cell(spread),
         Cell(words.DASH if least is None else words.number(least, unit), least),
-        Cell(basis),
+        Cell(basis.word),
         Cell(note),
     )
 
@@ -268,7 +268,7 @@ def measured(budget: Budget, runs: Mapping[int, MeasuredRun], unit: UnitSystem) 
         rows.append(
             (
                 Cell(str(rank.rank)),
-                Cell(f"{len(run.seen):,}"),
+                Cell(grouped(len(run.seen))),
                 *(Cell(words.number(size, unit), size) for size in sizes),
                 Cell(difference, most - held),
                 Cell(printable(run.source, _HOW)),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import shlex
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -13,10 +15,12 @@ from engine.cancel import CancelToken
 from engine.contract.desk import Desk
 from engine.contract.request import parse
 from engine.deployment.spec import Deployment
+from engine.launch import notes
 from engine.launch.launch import Kind
 from engine.launch.write import launch
 from engine.sizing import size
 from engine.source.by_hand import Measures, by_hand
+from engine.words import choose
 from tests.helpers.commands import bare, machine, text, written
 
 
@@ -178,6 +182,42 @@ def test_that_a_program_with_a_window_gets_its_settings_as_a_list(runtime):
     assert [form.kind for form in found.forms] == [Kind.SETTINGS]
     assert not found.words
     assert any(line.startswith("Context") for line in bare(found, Kind.SETTINGS).splitlines())
+
+
+@pytest.fixture
+def german():
+    choose("de")
+    yield
+    choose("en")
+
+
+@pytest.mark.usefixtures("german")
+@pytest.mark.parametrize("runtime", ["vllm", "llama.cpp", "mlx", "lmstudio"])
+def test_that_figures_in_sentences_have_the_separators_of_the_language(runtime):
+    gpu = "M4 Max 128 GB" if runtime == "mlx" else "H100 SXM"
+    slots = {"n_parallel": 2} if runtime == "llama.cpp" else {}
+    found = _of(gpu=gpu, runtime=runtime, max_model_len=16384, concurrency=2, **slots)
+    said = "\n".join(found.notes)
+    assert "16.384" in said
+    assert not re.search(r"\d,\d{3}\b", said)
+    if runtime == "llama.cpp":
+        assert "32.768" in said  # of both slots together
+    if runtime == "lmstudio":
+        assert "32.768" in bare(found, Kind.SETTINGS)
+
+
+@pytest.mark.usefixtures("german")
+def test_that_the_model_of_a_list_is_found_in_every_language():
+    assert _of(gpu="RTX 4090", runtime="lmstudio").model.endswith(".gguf")
+
+
+def test_that_a_share_that_nobody_knows_is_not_told_as_0():
+    plan = Desk(CancelToken()).plan(parse({"model": "Qwen/Qwen3-8B", "gpu": "L40S"}))
+    sizing = size(plan.model, plan.deployment, plan.machine)
+    budget = sizing.budget
+    unknown = replace(budget, deployment=budget.deployment.with_(gpu_memory_utilization=None))
+    told = notes.of(replace(sizing, budget=unknown), plan.deployment)
+    assert not any("gpu-memory-utilization" in sentence for sentence in told)
 
 
 def test_that_powershell_is_written_for_windows():

@@ -150,7 +150,9 @@ def test_that_a_log_that_cannot_be_predicted_is_explained_whatever_is_given() ->
     run = explained(logs.RANK, gpu="RTX 4090")
     assert run.unplanned == "The log names no model: name it to predict the regions."
     assert run.cause is not None
-    other = explained("[TensorRT-LLM][INFO] Number of blocks in KV cache primary pool: 6\n", gpu="H100")
+    other = explained(
+        "[TensorRT-LLM][INFO] Number of blocks in KV cache primary pool: 6\n", gpu="H100"
+    )
     assert other.unplanned == "No plan is made for tensorrt-llm."
 
 

@@ -82,7 +82,9 @@ def _tables(document: ReportDocument) -> list[Table]:
     return [b for b in document.blocks if isinstance(b, Table)]
 
 
-def _run(uuid: str = "GPU-0", name: str = "RTX 4090") -> list[TelemetrySnapshot]:
+def _run(
+    uuid: str = "GPU-0", name: str = "RTX 4090", total: int | Missing = sizings.RTX_4090_TOTAL
+) -> list[TelemetrySnapshot]:
     used = [gib(0.41), gib(15.0), Missing("driver busy"), gib(23.24), gib(23.0)]
     return [
         TelemetrySnapshot(
@@ -93,7 +95,7 @@ def _run(uuid: str = "GPU-0", name: str = "RTX 4090") -> list[TelemetrySnapshot]
                     uuid,
                     name,
                     PoolKind.VRAM,
-                    sizings.RTX_4090_TOTAL,
+                    total,
                     size_bytes,
                     gib(1),
                     0,
@@ -265,6 +267,13 @@ def test_that_a_recording_from_elsewhere_finds_its_device_by_name() -> None:
     run = _run(uuid="GPU-abc", name="NVIDIA GeForce RTX 4090")
     figure = next(b for b in compose(made, LIMITS, ABOUT, run).blocks if isinstance(b, Figure))
     assert list(figure.runs) == [0]
+
+
+def test_that_a_device_whose_size_nobody_read_is_taken_for_none_of_the_catalogue() -> None:
+    made = sizings.sizing(sizings.rank_budget(uuid=""), is_here=False)
+    run = _run(uuid="GPU-abc", name="NVIDIA GeForce RTX 4090", total=Missing("not said"))
+    figure = next(b for b in compose(made, LIMITS, ABOUT, run).blocks if isinstance(b, Figure))
+    assert not figure.runs
 
 
 def test_that_an_unknown_answer_states_no_limits() -> None:
