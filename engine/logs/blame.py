@@ -36,6 +36,11 @@ class Blame:
         """A frame of a traceback."""
         self._frames[phase] = line
 
+    def refine(self, phase: Phase, line: int) -> None:
+        """A line that tells what was being done when it failed just before."""
+        if self._found and line - self._found[-1].line <= _NEAR:
+            self._found[-1] = replace(self._found[-1], phase=phase)
+
     def take(
         self, pattern: Pattern, rank: str, line: int, facts: dict[str, Fact], phase: Phase
     ) -> bool:

@@ -71,6 +71,11 @@ class Buffers:
             found = Fact(name, size, found.line, known.half_bytes + found.half_bytes)
         self._current[key] = Fact(name, found.value, found.line, found.half_bytes)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there was any."""
+        return bool(self._models)
+
     def _begin(self) -> None:
         if self._models and not (self._is_new and self._other_file):
             self._models.pop()

@@ -10,7 +10,7 @@ from engine.budget.model import Region
 from engine.logs.buffers import is_host
 from engine.logs.reading import Phase
 from engine.logs.regions import stated_regions
-from engine.units import MIB
+from engine.units import GIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +39,7 @@ class Kind(StrEnum):
     KILLED = "killed"
     TAKEN = "taken"
     RUNTIME = "runtime"
+    DIED = "died"
     UNKNOWN = "unknown"
 
 
@@ -68,6 +69,8 @@ class Cause:
     """Whether the run goes on."""
     short_bytes: int | None = None
     """How much was missing."""
+    asked_bytes: int | None = None
+    """How much was asked for, in one piece."""
     others_bytes: int | None = None
     """What other processes held then."""
     others_before_bytes: int | None = None
@@ -97,6 +100,11 @@ _BY_CODE: Mapping[str, tuple[Kind, Region | None]] = {
     "killed": (Kind.KILLED, None),
     "killed_in_container": (Kind.KILLED, None),
     "spilled": (Kind.SPILLED, Region.WEIGHTS),
+    "on_cpu": (Kind.SPILLED, Region.WEIGHTS),
+    "buffer_limit": (Kind.PREFILL, Region.ACTIVATIONS),
+    "driver_updated": (Kind.REFUSED, None),
+    "driver_permission": (Kind.REFUSED, None),
+    "runner_died": (Kind.DIED, None),
 }
 _BY_REGION = {
     Region.WEIGHTS: Kind.LOAD,
@@ -105,22 +113,30 @@ _BY_REGION = {
 }
 _BY_PHASE = {
     Phase.LOAD: (Kind.LOAD, Region.WEIGHTS),
+    Phase.PROJECTOR: (Kind.LOAD, Region.WEIGHTS),
     Phase.PROFILE: (Kind.PREFILL, Region.ACTIVATIONS),
     Phase.PREFILL: (Kind.PREFILL, Region.ACTIVATIONS),
     Phase.SAMPLER: (Kind.PREFILL, Region.ACTIVATIONS),
     Phase.POOL: (Kind.CONCURRENCY, Region.KV_CACHE),
     Phase.CAPTURE: (Kind.GRAPHS, Region.CUDA_GRAPHS),
+    # Pool and weights are taken by then: what grows is the work of a step.
+    Phase.SERVE: (Kind.PREFILL, Region.ACTIVATIONS),
 }
+_KEPT_BYTES = 10 * GIB
+"""Of the computer's memory SGLang leaves so much alone, and its text does not say so."""
+_FULL = 0.97
+"""From which share on a KV cache has no room for a further request."""
 
 
 def diagnose(reading: LogReading) -> Cause | None:
     """The cause of the failure that ``reading`` tells of; None where it tells of none.
 
-    A run that keeps layers in the host's memory is told of too, though it serves.
+    A run that keeps layers in the host's memory is told of too, though it serves, and one whose
+    metrics say that its KV cache is full.
     """
     failure = reading.failure
     if failure is None:
-        return _spilled(reading)
+        return _spilled(reading) or _crowded(reading)
     free, asked = failure.bytes_of("free_now"), failure.bytes_of("requested")
     before = _others_before(reading, failure)
     others = _others(failure)
@@ -143,6 +159,7 @@ def diagnose(reading: LogReading) -> Cause | None:
         phase=failure.phase,
         is_soft=failure.is_soft,
         short_bytes=short,
+        asked_bytes=asked,
         others_bytes=others,
         others_before_bytes=before,
         uneven=uneven,
@@ -158,6 +175,8 @@ def _kind(
     if failure.code == "torch":
         return _of_torch(reading, failure, others, before)
     region = failure.region
+    if failure.phase is Phase.PROJECTOR:
+        return Kind.LOAD, region or Region.WEIGHTS
     if region is None and failure.phase is not Phase.START:
         return _BY_PHASE.get(failure.phase, (Kind.UNKNOWN, None))
     return (_BY_REGION.get(region, Kind.UNKNOWN) if region else Kind.UNKNOWN), region
@@ -168,7 +187,7 @@ def _of_torch(
 ) -> tuple[Kind, Region | None]:
     """PyTorch's text is the same whatever ran out; its figures and the traceback tell."""
     asked, free = failure.bytes_of("requested"), failure.bytes_of("free_now")
-    unused = failure.bytes_of("unallocated")
+    unused = unused_bytes(failure)
     if asked is not None and free is not None and free + (unused or 0) >= asked:
         return Kind.FRAGMENTATION, Region.ALLOCATOR
     if others is not None and asked is not None and free is not None:
@@ -180,6 +199,14 @@ def _of_torch(
             return Kind.PREFILL, Region.ACTIVATIONS
         return Kind.CONCURRENCY, Region.KV_CACHE
     return _BY_PHASE.get(failure.phase, (Kind.UNKNOWN, None))
+
+
+def unused_bytes(failure: Failure) -> int | None:
+    """What the allocator keeps and does not use; older texts say it by two figures."""
+    reserved, allocated = failure.bytes_of("torch_reserved"), failure.bytes_of("torch_allocated")
+    if reserved is not None and allocated is not None:
+        return max(0, reserved - allocated)
+    return failure.bytes_of("unallocated")
 
 
 def _others(failure: Failure) -> int | None:
@@ -209,7 +236,8 @@ def _short(failure: Failure) -> int | None:
     ):
         need, have = failure.bytes_of(wanted), failure.bytes_of(had)
         if need is not None and have is not None:
-            return max(0, need - have)
+            kept = _KEPT_BYTES if wanted == "host_needed" and need <= have else 0
+            return max(0, need + kept - have)
     return None
 
 
@@ -256,15 +284,28 @@ def _balance(failure: Failure, others: int | None) -> tuple[tuple[str, int], ...
 
 def _spilled(reading: LogReading) -> Cause | None:
     """Layers that did not go to the GPU run from the host's memory: slower, and nobody says so."""
-    there, all_of = reading.whole.get("offloaded"), reading.whole.get("layers")
-    if there is None or all_of is None or not 0 < there.size_bytes < all_of.size_bytes:
+    for part, whole in (("offloaded", "layers"), ("loaded_on_gpu", "loaded")):
+        there, all_of = reading.whole.get(part), reading.whole.get(whole)
+        if there is None or all_of is None or not 0 < there.size_bytes < all_of.size_bytes:
+            continue
+        return _goes_on(reading, Kind.SPILLED, "spilled", Region.WEIGHTS, there.line)
+    return None
+
+
+def _crowded(reading: LogReading) -> Cause | None:
+    """What a page of metrics says of a pool that was too small for the requests that came."""
+    lost, fill = reading.whole.get("preemptions"), reading.whole.get("kv_fill")
+    waiting = reading.whole.get("waiting")
+    if lost is not None and float(lost.value) > 0:
+        return _goes_on(reading, Kind.CONCURRENCY, "pool_short", Region.KV_CACHE, lost.line)
+    if fill is None or waiting is None or float(waiting.value) <= 0:
         return None
+    if float(fill.value) < _FULL:
+        return None  # They wait for a place among those that run, not for memory.
+    return _goes_on(reading, Kind.CONCURRENCY, "pool_short", Region.KV_CACHE, fill.line)
+
+
+def _goes_on(reading: LogReading, kind: Kind, code: str, region: Region, line: int) -> Cause:
     return Cause(
-        kind=Kind.SPILLED,
-        code="spilled",
-        region=Region.WEIGHTS,
-        rank="",
-        line=there.line,
-        phase=reading.phase,
-        is_soft=True,
+        kind=kind, code=code, region=region, rank="", line=line, phase=reading.phase, is_soft=True
     )

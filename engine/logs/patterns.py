@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from engine.budget.model import Region
+from engine.logs.metrics import LINE as METRIC
 from engine.logs.reading import Phase
 from resources import data
 
@@ -51,8 +52,8 @@ class Pattern:
     """Which failure this tells of."""
     soft: bool = False
     """Whether the run goes on."""
-    clue: bool = False
-    """Whether it says more of a failure that an earlier line told of."""
+    refines: bool = False
+    """Whether its phase is that of a failure that an earlier line told of."""
     whole: bool = False
     """Whether its facts are of the whole run, whichever process prints them."""
     adds: tuple[str, ...] = ()
@@ -67,8 +68,12 @@ class Pattern:
     """Whether the settings of the run follow."""
     starts: bool = False
     """Whether a run begins here: what was read before is of an earlier one."""
+    stem: str = ""
+    """What stands before the number of the device in its name."""
     buffers: bool = False
     breakdown: bool = False
+    metrics: bool = False
+    """Whether it is a line of a metrics page."""
 
     def matches(self, line: str) -> Iterator[re.Match[str]]:
         """Where this pattern finds its facts in ``line``, which holds the needle."""
@@ -92,7 +97,7 @@ class Pattern:
 @cache
 def patterns() -> tuple[Pattern, ...]:
     """Every pattern."""
-    return tuple(_pattern(dict(row)) for row in data("log_patterns")["patterns"])
+    return tuple(pattern for row in data("log_patterns")["patterns"] for pattern in _of(dict(row)))
 
 
 @cache
@@ -101,8 +106,17 @@ def settings_of(runtime: str) -> Mapping[str, str]:
     return data("log_patterns")["settings"].get(runtime, {})
 
 
+def _of(row: dict[str, Any]) -> Iterator[Pattern]:
+    """The patterns of one row: one for each text that it is looked for by."""
+    for number, needle in enumerate(row.pop("needles", [row.get("needle", "")])):
+        name = f"{row['id']}.{number}" if number else row["id"]
+        yield _pattern(row | {"id": name, "needle": needle})
+
+
 def _pattern(row: dict[str, Any]) -> Pattern:
-    if "regex" in row:
+    if row.get("metrics"):
+        row["regex"] = METRIC
+    elif "regex" in row:
         row["regex"] = re.compile(row["regex"], re.ASCII)
     row["facts"] = {
         group: tuple(words.rsplit(" ", 1)) for group, words in row.get("facts", {}).items()

@@ -19,6 +19,7 @@ class Phase(StrEnum):
 
     START = "start"
     LOAD = "load"
+    PROJECTOR = "projector"
     PROFILE = "profile"
     PREFILL = "prefill"
     SAMPLER = "sampler"

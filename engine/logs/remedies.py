@@ -38,6 +38,10 @@ _LIMITS = ("max_num_seqs", "max_running_requests")
 """What the runtimes call the requests that they run at once."""
 _CACHES = ("fp8", "fp8_e4m3")
 _SHORTEST_STEP = 256
+_OF_THE_HOST = frozenset({"killed", "killed_in_container", "host_short"})
+"""Failures of the computer's own memory."""
+_JOINED = "expandable_segments:True"
+"""What PyTorch calls it in PYTORCH_CUDA_ALLOC_CONF."""
 _LLAMA_CPP = "llama.cpp"
 _FITS = (Fit.FITS, Fit.TIGHT)
 
@@ -84,7 +88,7 @@ class _Run:
     @property
     def wanted_bytes(self) -> int:
         """By how much a region has to shrink; by anything where nobody knows."""
-        return max(1, self.cause.short_bytes or 0)
+        return max(1, self.cause.short_bytes or self.cause.asked_bytes or 0)
 
     def if_enough(
         self, label: str, deployment: Deployment, before: int, regions: tuple[Region, ...]
@@ -119,7 +123,11 @@ def remedies(
         found = _beside_others(run, machine)
     elif cause.kind is Kind.SPILLED:
         found = _on_the_device(run)
-    elif cause.region is None or cause.kind is Kind.FRAGMENTATION:
+    elif cause.kind is Kind.FRAGMENTATION:
+        found = _in_larger_pieces(run)
+    elif cause.code in _OF_THE_HOST:
+        found = _off_the_host(run)
+    elif cause.region is None or cause.kind is Kind.UNKNOWN:
         found = iter(())
     else:
         found = _smaller(run)
@@ -191,11 +199,7 @@ def _shares(run: _Run, *, falling: bool) -> Iterator[tuple[str, Deployment]]:
 
 def _on_the_device(run: _Run) -> Iterator[Remedy]:
     """All layers on the GPU, and what else that takes."""
-    whole = run.deployment
-    if registry.family(whole.runtime) == _LLAMA_CPP:
-        whole = whole.with_(n_gpu_layers=-2, n_cpu_moe=0)
-    elif foreign.has(whole.runtime, "device_map"):
-        whole = whole.with_(device_map="none")
+    whole = _all_on_the_gpu(run.deployment)
     alone = run.remedy(tr("All layers on the GPU"), whole)
     if alone is not None:
         yield alone
@@ -204,6 +208,53 @@ def _on_the_device(run: _Run) -> Iterator[Remedy]:
         plan = change.deployment
         if plan.n_gpu_layers == whole.n_gpu_layers and plan.n_cpu_moe == whole.n_cpu_moe:
             yield Remedy(change.label, change.verdict.margin_bytes, plan, change.verdict.fit)
+
+
+def _all_on_the_gpu(plan: Deployment) -> Deployment:
+    if registry.family(plan.runtime) == _LLAMA_CPP:
+        return plan.with_(n_gpu_layers=-2, n_cpu_moe=0)
+    return plan.with_(device_map="none") if foreign.has(plan.runtime, "device_map") else plan
+
+
+def _in_larger_pieces(run: _Run) -> Iterator[Remedy]:
+    """An allocator that joins its pieces, or as much left beside the pool as was asked for."""
+    yield Remedy(_JOINED)
+    planned = run.sized(run.deployment)
+    if planned is None:
+        return
+    if planned.budget.ranks[0].has_pool:
+        yield from _beside_the_pool(run, planned)
+    for label, deployment in _shorter_steps(run.deployment, planned.budget.deployment):
+        before = _of(planned, (Region.ACTIVATIONS,))
+        yield from run.if_enough(label, deployment, before, (Region.ACTIVATIONS,))
+
+
+def _off_the_host(run: _Run) -> Iterator[Remedy]:
+    """What a plan keeps in the computer's own memory, moved to the GPU or made smaller."""
+    planned = run.sized(run.deployment)
+    before = None if planned is None else _on_the_host(planned)
+    if planned is None or before is None:
+        return
+    for label, deployment in _host_ideas(run, planned):
+        found = run.sized(deployment)
+        if found is None or found.verdict.outcome not in _FITS:
+            continue
+        if before - (_on_the_host(found) or 0) >= run.wanted_bytes:
+            yield run.checked(label, deployment, found)
+
+
+def _host_ideas(run: _Run, planned: Sizing) -> Iterator[tuple[str, Deployment]]:
+    if len(run.machine.slots) > 1 or run.machine.slots[0] is not run.machine.host:
+        yield tr("All layers on the GPU"), _all_on_the_gpu(run.deployment)
+    yield from _fewer_tokens(run.deployment, planned.budget.deployment)
+    yield from _ideas(run, planned, Region.WEIGHTS)
+
+
+def _on_the_host(sizing: Sizing) -> int | None:
+    """What the plan holds of the computer's own memory; None where it holds none that is known."""
+    budget = sizing.budget
+    host = next((rank for rank in budget.ranks if rank.slot is budget.machine.host), None)
+    return None if host is None else host.planned.likely_bytes
 
 
 def _smaller(run: _Run) -> Iterator[Remedy]:

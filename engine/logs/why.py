@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
 from engine.logs.buffers import is_host
-from engine.logs.diagnosis import Cause, Kind, Uneven
+from engine.logs.diagnosis import Cause, Kind, Uneven, unused_bytes
+from engine.logs.reading import Phase
 from engine.units import UnitSystem, format_gib
-from engine.words import grouped, tr, tr_later
+from engine.words import figures, grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +74,25 @@ _WHY: Mapping[str, str] = {
         "Part of the model is in the computer’s own memory, or on disk. It runs, but every token "
         "waits for that part."
     ),
+    "on_cpu": tr_later(
+        "All of the model is in the computer’s own memory: no GPU was used, or none had room."
+    ),
+    "buffer_limit": tr_later(
+        "macOS limits the size of a single buffer, however much memory is free. A shorter prompt, or "
+        "one that is read in smaller steps, asks for smaller ones."
+    ),
+    "driver_updated": tr_later(
+        "The driver was updated and the old one still runs: restart the computer. No memory was "
+        "short."
+    ),
+    "driver_permission": tr_later(
+        "The driver refused the question, as it does for a GPU that is divided (MIG) or from within "
+        "a container. No memory was short."
+    ),
+    "runner_died": tr_later(
+        "The process ended. What stopped it stands in its own log, before this line: look for the "
+        "end of the traceback, or for the system’s log of processes that it ended."
+    ),
     "working_set": tr_later(
         "macOS gives the GPU only a part of the memory; the run asked for more than that part."
     ),
@@ -104,6 +124,12 @@ _WHY_BY_KIND: Mapping[Kind, str] = {
         "end of the traceback, or what it was loading."
     ),
 }
+_OF_THE_PROJECTOR = tr_later(
+    "The model itself was loaded: the projector of images did not fit beside it. Without images it "
+    "can be left out."
+)
+_ROOMY = 0.9
+"""Below this share of a pool there is room for a further request."""
 _FREE_PIECES = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 _LEAST_VERBOSITY = 4
 """From which on llama.cpp prints its buffers, since May 2026."""
@@ -114,6 +140,8 @@ def happened(cause: Cause | None, reading: LogReading, unit: UnitSystem) -> tupl
     if cause is None:
         return _not_failed(reading)
     found = [tr(_WHY.get(cause.code, "") or _WHY_BY_KIND.get(cause.kind, ""))]
+    if cause.phase is Phase.PROJECTOR:
+        found = [tr(_OF_THE_PROJECTOR)]
     if cause.uneven is not None:
         found = [_about_shards(cause.rank, cause.uneven, unit)]
     elif cause.rank and not cause.is_soft and _devices(reading) > 1:
@@ -121,12 +149,14 @@ def happened(cause: Cause | None, reading: LogReading, unit: UnitSystem) -> tupl
     if cause.others_bytes is not None and cause.region is Region.FOREIGN:
         found.append(_about_others(cause, unit))
     failure = reading.failure
-    unused = failure.bytes_of("unallocated") if failure else None
+    unused = unused_bytes(failure) if failure else None
     if cause.kind is Kind.FRAGMENTATION and unused:
         words = tr(
             "{unused} lay reserved and unused. {setting} lets the allocator join such pieces."
         )
         found.append(words.format(unused=format_gib(unused, unit), setting=_FREE_PIECES))
+    if failure is None:
+        found += _about_load(reading)
     if failure is not None and (longest := failure.bytes_of("longest")):
         words = tr("By its own figures a context of {tokens} tokens fits.")
         found.append(words.format(tokens=grouped(longest)))
@@ -160,6 +190,8 @@ def _about_others(cause: Cause, unit: UnitSystem) -> str:
 
 
 def _not_failed(reading: LogReading) -> tuple[str, ...]:
+    if loaded := _about_load(reading):
+        return loaded
     if reading.understood:
         quiet = reading.whole.get("verbosity")
         if quiet is None or quiet.size_bytes >= _LEAST_VERBOSITY or _has_buffers(reading):
@@ -176,6 +208,34 @@ def _not_failed(reading: LogReading) -> tuple[str, ...]:
             "llama.cpp, Ollama, TGI, Transformers, LM Studio and MLX."
         ),
     )
+
+
+def _about_load(reading: LogReading) -> tuple[str, ...]:
+    """What a page of metrics says of requests and of the pool."""
+    running, waiting = _number(reading, "running"), _number(reading, "waiting")
+    fill, lost = _number(reading, "kv_fill"), _number(reading, "preemptions")
+    found: list[str] = []
+    if fill is not None:
+        words = tr("{share} % of the KV cache is in use.")
+        found.append(words.format(share=figures(f"{100 * fill:.0f}")))
+    if running is not None and waiting is not None:
+        words = tr("{running} requests run, {waiting} wait.")
+        found.append(words.format(running=grouped(int(running)), waiting=grouped(int(waiting))))
+        if waiting and fill is not None and fill < _ROOMY:
+            found.append(tr("They wait for a place among those that run at once, not for memory."))
+    if lost:
+        words = tr("{count} times a request had to give up its cache and begin again.")
+        found.append(words.format(count=grouped(int(lost))))
+    if not found and "tokens_read" in reading.whole:
+        found.append(
+            tr("This page tells of tokens and nothing of memory: the log of llama-server does.")
+        )
+    return tuple(found)
+
+
+def _number(reading: LogReading, name: str) -> float | None:
+    fact = reading.whole.get(name)
+    return None if fact is None else float(fact.value)
 
 
 def _has_buffers(reading: LogReading) -> bool:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _DOING: Mapping[Phase, str] = {
     Phase.START: "",
     Phase.LOAD: tr_later("while loading the weights"),
+    Phase.PROJECTOR: tr_later("while loading the projector of images"),
     Phase.PROFILE: tr_later("in its trial pass"),
     Phase.PREFILL: tr_later("while reading a prompt"),
     Phase.SAMPLER: tr_later("while choosing tokens"),
@@ -30,7 +31,9 @@ _WHOLE: Mapping[Kind, str] = {
     Kind.KILLED: tr_later("This run was killed: the computer’s memory ran out"),
     Kind.SPILLED: tr_later("This run is partly in system memory"),
     Kind.FRAGMENTATION: tr_later("This run ran out, though memory was free"),
+    Kind.DIED: tr_later("This run ended, and its log does not say why"),
 }
+_OF_THE_DRIVER = frozenset({"driver_updated", "driver_permission"})
 _RAN_OUT: Mapping[Kind, str] = {
     Kind.LOAD: tr_later("while loading the weights"),
     Kind.GRAPHS: tr_later("while capturing graphs"),
@@ -49,8 +52,10 @@ def headline(cause: Cause | None, reading: LogReading, unit: UnitSystem) -> str:
         return _refused(cause, runtime_name(reading.runtime), amount)
     if cause.kind in _WHOLE:
         return tr(_WHOLE[cause.kind])
-    if cause.is_soft:
+    if cause.is_soft and cause.region is Region.KV_CACHE:
         return tr("This run was short of KV cache, and went on")
+    if cause.is_soft:
+        return tr("This run came to the limit of its memory, and went on")
     return _ran_out(cause, amount)
 
 
@@ -58,7 +63,8 @@ def _ran_out(cause: Cause, amount: str) -> str:
     if cause.uneven is not None:
         words = tr("This run ran out on {rank} first, which holds more than {other}")
         return words.format(rank=cause.rank, other=cause.uneven.other or tr("the others"))
-    where = tr(_RAN_OUT.get(cause.kind, "") or _DOING[cause.phase])
+    where = _RAN_OUT.get(cause.kind, "") or _DOING[cause.phase]
+    where = tr(_DOING[cause.phase] if cause.phase is Phase.PROJECTOR else where)
     if not amount:
         return tr("This run ran out {where}").format(where=where).rstrip()
     return (
@@ -75,7 +81,9 @@ def _no_failure(reading: LogReading) -> str:
 
 
 def _refused(cause: Cause, name: str, amount: str) -> str:
-    if cause.region is Region.FOREIGN and amount:
+    if cause.code in _OF_THE_DRIVER:
+        words = tr("{runtime} could not use the driver")
+    elif cause.region is Region.FOREIGN and amount:
         words = tr("{runtime} refused to start: {amount} less was free than it asks for")
     elif cause.region is Region.KV_CACHE and amount:
         words = tr("{runtime} refused to start: {amount} of KV cache short")
