@@ -138,7 +138,9 @@ def _of_files(reading: LogReading, mapping: dict[str, object]) -> None:
     mix = _mix(file_type) or next(iter(_MIX.findall(name)), "")
     if mix:
         mapping["weight_format"] = mix
-    devices = [r.name for r in reading.ranks if r.name and not is_host(r.name)]
+    there = [r for r in reading.ranks if r.name and not is_host(r.name)]
+    used = [r for r in there if r.facts.keys() & {"weights", "kv_pool", "compute"}]
+    devices = [r.name for r in used or there]
     if devices:
         mapping["gpu_count"] = len(devices)
         backend = devices[0].rstrip("0123456789")

@@ -18,8 +18,10 @@ _NEAR = 40
 """Lines after a failure in which more is said of it."""
 _INNERMOST = (Phase.CAPTURE, Phase.SAMPLER, Phase.POOL, Phase.LOAD, Phase.PREFILL)
 """What a traceback is of, where it holds frames of several: capturing runs the model as well."""
-_SAYS_LITTLE = frozenset({"runner_died", "killed"})
-"""Failures that another line explains."""
+_SAYS_LITTLE = ("killed", "killed_in_container", "killed_by_signal", "runner_died")
+"""Failures that another line explains, and each the next one."""
+_NAMES_A_BUFFER = "llama_alloc"
+"""What was being allocated, it says in a line of its own after the one that says that it failed."""
 _MORE = frozenset(
     {"process", "process_of_others", "torch_allocated", "unallocated", "private_pools"}
 )
@@ -51,7 +53,7 @@ class Blame:
             if last is not None and near and _MORE.intersection(facts):
                 self._found[-1] = _with(last, last.region, facts)
             return False
-        if last is not None and near and last.code == pattern.fails and not last.is_soft:
+        if last is not None and near and not last.is_soft and _explains(pattern, last):
             self._found[-1] = _with(last, last.region or pattern.region, facts)
         elif len(self._found) < _NEAR:
             doing = self._doing(line, phase)
@@ -67,8 +69,21 @@ class Blame:
 
     def failure(self) -> Failure | None:
         """The one to explain: what stops a run before what slows it, what says more before less."""
-        order = sorted(self._found, key=lambda f: (f.is_soft, f.code in _SAYS_LITTLE, f.line))
+        order = sorted(self._found, key=lambda f: (f.is_soft, _little(f.code), f.line))
         return order[0] if order else None
+
+
+def _little(code: str) -> int:
+    return _SAYS_LITTLE.index(code) + 1 if code in _SAYS_LITTLE else 0
+
+
+def _explains(pattern: Pattern, failure: Failure) -> bool:
+    """Whether a further line that fails is of the same failure."""
+    names_it = pattern.fails == _NAMES_A_BUFFER and failure.code in _OF_A_BUFFER
+    return failure.code == pattern.fails or (names_it and failure.region is None)
+
+
+_OF_A_BUFFER = frozenset({"working_set", "device_alloc", "host_out"})
 
 
 def _with(failure: Failure, region: Region | None, facts: dict[str, Fact]) -> Failure:

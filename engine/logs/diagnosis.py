@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _OF_OTHERS_BYTES = 512 * MIB
 """Less than this beside a process is the driver's, and no other program's."""
+_CONTEXT_BYTES = 1 * GIB
+"""A process holds up to this beside what PyTorch allocated."""
 _UNEVEN_BYTES = 64 * MIB
 """Ranks that differ by less are alike."""
 _SERVERS = frozenset({"vllm", "sglang", "tgi"})
@@ -37,6 +39,7 @@ class Kind(StrEnum):
     REFUSED = "refused"
     SPILLED = "spilled"
     KILLED = "killed"
+    HOST = "host"
     TAKEN = "taken"
     RUNTIME = "runtime"
     DIED = "died"
@@ -86,6 +89,7 @@ _BY_CODE: Mapping[str, tuple[Kind, Region | None]] = {
     "context_too_long": (Kind.REFUSED, Region.KV_CACHE),
     "no_pool": (Kind.REFUSED, Region.WEIGHTS),
     "host_short": (Kind.REFUSED, None),
+    "host_out": (Kind.HOST, None),
     "guard_rail": (Kind.REFUSED, None),
     "others_moved": (Kind.TAKEN, Region.FOREIGN),
     "others_hold": (Kind.TAKEN, Region.FOREIGN),
@@ -99,6 +103,7 @@ _BY_CODE: Mapping[str, tuple[Kind, Region | None]] = {
     "library": (Kind.RUNTIME, Region.RUNTIME),
     "killed": (Kind.KILLED, None),
     "killed_in_container": (Kind.KILLED, None),
+    "killed_by_signal": (Kind.KILLED, None),
     "spilled": (Kind.SPILLED, Region.WEIGHTS),
     "on_cpu": (Kind.SPILLED, Region.WEIGHTS),
     "buffer_limit": (Kind.PREFILL, Region.ACTIVATIONS),
@@ -215,7 +220,12 @@ def _others(failure: Failure) -> int | None:
     mine = failure.bytes_of("process")
     if total is not None and free is not None and mine is not None and mine + free <= total:
         return total - free - mine
-    return failure.bytes_of("process_of_others")
+    named, allocated = failure.bytes_of("process_of_others"), failure.bytes_of("torch_allocated")
+    if named is None or mine is not None or allocated is None:
+        return named
+    # A container hides which process is one's own: it is among those that are named.
+    own = allocated + (unused_bytes(failure) or 0) + _CONTEXT_BYTES
+    return max(0, named - own)
 
 
 def _others_before(reading: LogReading, failure: Failure) -> int | None:

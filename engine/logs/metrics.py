@@ -124,7 +124,5 @@ def _rank(labels: Mapping[str, str]) -> str:
 
 def _metric(row: dict[str, Any]) -> Metric:
     fact, _, unit = row.pop("fact", "").rpartition(" ")
-    labels = tuple(
-        (label, *words.rsplit(" ", 1)) for label, words in row.pop("labels", {}).items()
-    )
+    labels = tuple((label, *words.rsplit(" ", 1)) for label, words in row.pop("labels", {}).items())
     return Metric(fact, unit, labels=labels, **row)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Region
 from engine.errors import DeploymentError
 from engine.evidence import Basis, exactly
-from engine.fit.changes import changes, format_words, tokens_words
-from engine.fit.solve import rungs
+from engine.fit.changes import changes
 from engine.fit.verdict import Fit
+from engine.logs import ideas
 from engine.logs.diagnosis import Cause, Kind
 from engine.logs.reading import Phase
 from engine.runtimes import foreign, registry
@@ -29,20 +29,15 @@ _MOST = 4
 _SHARES = ("gpu_memory_utilization", "mem_fraction_static")
 _LEAST_SHARE, _MOST_SHARE = 50, 95
 """Hundredths: with less a server is hardly worth its card, with more nothing is left beside it."""
-_STEPS = (
-    "max_num_batched_tokens", "chunked_prefill_size", "n_ubatch", "prefill_step_size",
-    "prefill_chunk_size",
-)  # fmt: skip
-"""What the runtimes call the tokens that they read in one pass."""
 _LIMITS = ("max_num_seqs", "max_running_requests")
 """What the runtimes call the requests that they run at once."""
 _CACHES = ("fp8", "fp8_e4m3")
-_SHORTEST_STEP = 256
-_OF_THE_HOST = frozenset({"killed", "killed_in_container", "host_short"})
+_OF_THE_HOST = frozenset(
+    {"killed", "killed_in_container", "killed_by_signal", "host_short", "host_out"}
+)
 """Failures of the computer's own memory."""
 _JOINED = "expandable_segments:True"
 """What PyTorch calls it in PYTORCH_CUDA_ALLOC_CONF."""
-_LLAMA_CPP = "llama.cpp"
 _FITS = (Fit.FITS, Fit.TIGHT)
 
 
@@ -199,7 +194,7 @@ def _shares(run: _Run, *, falling: bool) -> Iterator[tuple[str, Deployment]]:
 
 def _on_the_device(run: _Run) -> Iterator[Remedy]:
     """All layers on the GPU, and what else that takes."""
-    whole = _all_on_the_gpu(run.deployment)
+    whole = ideas.all_on_the_gpu(run.deployment)
     alone = run.remedy(tr("All layers on the GPU"), whole)
     if alone is not None:
         yield alone
@@ -210,12 +205,6 @@ def _on_the_device(run: _Run) -> Iterator[Remedy]:
             yield Remedy(change.label, change.verdict.margin_bytes, plan, change.verdict.fit)
 
 
-def _all_on_the_gpu(plan: Deployment) -> Deployment:
-    if registry.family(plan.runtime) == _LLAMA_CPP:
-        return plan.with_(n_gpu_layers=-2, n_cpu_moe=0)
-    return plan.with_(device_map="none") if foreign.has(plan.runtime, "device_map") else plan
-
-
 def _in_larger_pieces(run: _Run) -> Iterator[Remedy]:
     """An allocator that joins its pieces, or as much left beside the pool as was asked for."""
     yield Remedy(_JOINED)
@@ -224,7 +213,7 @@ def _in_larger_pieces(run: _Run) -> Iterator[Remedy]:
         return
     if planned.budget.ranks[0].has_pool:
         yield from _beside_the_pool(run, planned)
-    for label, deployment in _shorter_steps(run.deployment, planned.budget.deployment):
+    for label, deployment in ideas.shorter_steps(run.deployment, planned.budget.deployment):
         before = _of(planned, (Region.ACTIVATIONS,))
         yield from run.if_enough(label, deployment, before, (Region.ACTIVATIONS,))
 
@@ -244,10 +233,10 @@ def _off_the_host(run: _Run) -> Iterator[Remedy]:
 
 
 def _host_ideas(run: _Run, planned: Sizing) -> Iterator[tuple[str, Deployment]]:
-    if len(run.machine.slots) > 1 or run.machine.slots[0] is not run.machine.host:
-        yield tr("All layers on the GPU"), _all_on_the_gpu(run.deployment)
-    yield from _fewer_tokens(run.deployment, planned.budget.deployment)
-    yield from _ideas(run, planned, Region.WEIGHTS)
+    if any(slot is not run.machine.host for slot in run.machine.slots):
+        yield tr("All layers on the GPU"), ideas.all_on_the_gpu(run.deployment)
+    yield from ideas.fewer_tokens(run.deployment, planned.budget.deployment)
+    yield from ideas.of(run.model, run.deployment, planned, Region.WEIGHTS)
 
 
 def _on_the_host(sizing: Sizing) -> int | None:
@@ -303,7 +292,7 @@ def _by_region(run: _Run, planned: Sizing) -> Iterator[Remedy]:
     early = cause.phase not in (Phase.SERVE, Phase.CAPTURE, Phase.POOL)
     regions = (region, Region.WEIGHTS) if early and region is Region.ACTIVATIONS else (region,)
     for each in regions:
-        for label, deployment in _ideas(run, planned, each):
+        for label, deployment in ideas.of(run.model, run.deployment, planned, each):
             yield from run.if_enough(label, deployment, _of(planned, regions), regions)
     if cause.phase in (Phase.SERVE, Phase.CAPTURE) or region is Region.RUNTIME:
         yield from _beside_the_pool(run, planned)
@@ -348,49 +337,3 @@ def _held(sizing: Sizing, region: Region) -> int:
     if region in (Region.KV_CACHE, Region.RECURRENT_STATE):
         return max(rank.needed.likely_bytes for rank in sizing.budget.ranks)
     return max(rank.regions[region].estimate.likely_bytes for rank in sizing.budget.ranks)
-
-
-def _ideas(run: _Run, planned: Sizing, region: Region) -> Iterator[tuple[str, Deployment]]:
-    """Changes that make ``region`` smaller, the smallest first."""
-    plan, full = run.deployment, planned.budget.deployment
-    if region is Region.ACTIVATIONS:
-        yield from _shorter_steps(plan, full)
-    elif region is Region.CUDA_GRAPHS:
-        yield tr("No CUDA graphs"), plan.with_(enforce_eager=True)
-    elif region in (Region.KV_CACHE, Region.RECURRENT_STATE):
-        yield from _fewer_tokens(plan, full)
-    elif region is Region.WEIGHTS:
-        there = len(run.machine.slots) // plan.pipeline_parallel_size
-        if 2 * plan.tensor_parallel_size <= there:
-            wider = 2 * plan.tensor_parallel_size
-            yield tr("TP {size}").format(size=wider), plan.with_(tensor_parallel_size=wider)
-        for name in rungs(run.model, plan.runtime):
-            words = tr("{format_words} weights").format(format_words=format_words(name))
-            yield words, plan.with_(weight_format=name)
-
-
-def _shorter_steps(plan: Deployment, full: Deployment) -> Iterator[tuple[str, Deployment]]:
-    for name in _STEPS:
-        step: int | None = getattr(full, name) if foreign.has(plan.runtime, name) else None
-        while step is not None and step // 2 >= _SHORTEST_STEP:
-            step //= 2
-            words = tr("Steps of {tokens} tokens").format(tokens=tokens_words(step))
-            yield words, plan.with_(**{name: step})
-    if full.max_num_seqs and full.max_num_seqs > 1 and foreign.has(plan.runtime, "max_num_seqs"):
-        seqs = full.max_num_seqs // 2
-        while seqs >= max(1, plan.concurrency):
-            yield tr("max_num_seqs {seqs}").format(seqs=seqs), plan.with_(max_num_seqs=seqs)
-            seqs //= 2
-
-
-def _fewer_tokens(plan: Deployment, full: Deployment) -> Iterator[tuple[str, Deployment]]:
-    context = full.max_model_len or 0
-    while context >= 2048:
-        context //= 2
-        words = tr("Context {tokens_words}").format(tokens_words=tokens_words(context))
-        yield words, plan.with_(max_model_len=context, n_ctx=None)
-    at_once = plan.concurrency
-    while at_once > 1:
-        at_once //= 2
-        words = tr("{most} at once").format(most=at_once)
-        yield words, plan.with_(concurrency=at_once, batch_size=None)

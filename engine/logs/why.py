@@ -30,6 +30,10 @@ _WHY: Mapping[str, str] = {
         "cache."
     ),
     "host_short": tr_later("The computer’s own memory, not a device’s, was too small for it."),
+    "host_out": tr_later(
+        "The computer’s own memory ran out, not a device’s: weights pass through it while they are "
+        "loaded, and what is kept off the device stays there."
+    ),
     "guard_rail": tr_later(
         "LM Studio’s own estimate is above what it lets a model take. With a shorter context it "
         "asks for less."
@@ -70,6 +74,11 @@ _WHY: Mapping[str, str] = {
         "The container’s memory limit was reached, and the system ended the process. The files it "
         "reads count towards the limit."
     ),
+    "killed_by_signal": tr_later(
+        "Signal 9 ended it, which the system sends when the computer’s own memory runs out. "
+        "Whether it was so stands in the kernel’s log (dmesg); a person or another program can "
+        "send it too."
+    ),
     "spilled": tr_later(
         "Part of the model is in the computer’s own memory, or on disk. It runs, but every token "
         "waits for that part."
@@ -78,16 +87,16 @@ _WHY: Mapping[str, str] = {
         "All of the model is in the computer’s own memory: no GPU was used, or none had room."
     ),
     "buffer_limit": tr_later(
-        "macOS limits the size of a single buffer, however much memory is free. A shorter prompt, or "
-        "one that is read in smaller steps, asks for smaller ones."
+        "macOS limits the size of a single buffer, however much memory is free. A shorter prompt, "
+        "or one that is read in smaller steps, asks for smaller ones."
     ),
     "driver_updated": tr_later(
         "The driver was updated and the old one still runs: restart the computer. No memory was "
         "short."
     ),
     "driver_permission": tr_later(
-        "The driver refused the question, as it does for a GPU that is divided (MIG) or from within "
-        "a container. No memory was short."
+        "The driver refused the question, as it does for a GPU that is divided (MIG) or from "
+        "within a container. No memory was short."
     ),
     "runner_died": tr_later(
         "The process ended. What stopped it stands in its own log, before this line: look for the "
@@ -239,4 +248,5 @@ def _number(reading: LogReading, name: str) -> float | None:
 
 
 def _has_buffers(reading: LogReading) -> bool:
-    return any(rank.facts.keys() & {"weights", "kv_pool"} for rank in reading.ranks)
+    devices = (rank for rank in reading.ranks if not is_host(rank.name))
+    return any(rank.facts.keys() & {"weights", "kv_pool"} for rank in devices)

@@ -31,7 +31,14 @@ _WHOLE: Mapping[Kind, str] = {
     Kind.KILLED: tr_later("This run was killed: the computer’s memory ran out"),
     Kind.SPILLED: tr_later("This run is partly in system memory"),
     Kind.FRAGMENTATION: tr_later("This run ran out, though memory was free"),
+    Kind.HOST: tr_later("This run ran out of system memory"),
     Kind.DIED: tr_later("This run ended, and its log does not say why"),
+}
+_BY_CODE: Mapping[str, str] = {
+    "killed_by_signal": tr_later(
+        "This run was killed, as the system does when the computer’s memory runs out"
+    ),
+    "others_moved": tr_later("Another process moved memory while this run measured the device"),
 }
 _OF_THE_DRIVER = frozenset({"driver_updated", "driver_permission"})
 _RAN_OUT: Mapping[Kind, str] = {
@@ -50,13 +57,16 @@ def headline(cause: Cause | None, reading: LogReading, unit: UnitSystem) -> str:
     amount = _amount(cause, unit)
     if cause.kind is Kind.REFUSED:
         return _refused(cause, runtime_name(reading.runtime), amount)
-    if cause.kind in _WHOLE:
-        return tr(_WHOLE[cause.kind])
-    if cause.is_soft and cause.region is Region.KV_CACHE:
+    whole = _BY_CODE.get(cause.code) or _WHOLE.get(cause.kind)
+    if whole is not None:
+        return tr(whole)
+    return _went_on(cause) if cause.is_soft else _ran_out(cause, amount)
+
+
+def _went_on(cause: Cause) -> str:
+    if cause.region is Region.KV_CACHE:
         return tr("This run was short of KV cache, and went on")
-    if cause.is_soft:
-        return tr("This run came to the limit of its memory, and went on")
-    return _ran_out(cause, amount)
+    return tr("This run came to the limit of its memory, and went on")
 
 
 def _ran_out(cause: Cause, amount: str) -> str:
