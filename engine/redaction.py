@@ -15,7 +15,7 @@ _KNOWN_TOKENS = re.compile(
     r"\b(?:hf_|sk-|ghp_|gho_|github_pat_|glpat-|xox[abp]-|AKIA|nvapi-)[\w-]{6,}"
     r"|\beyJ[\w-]{6,4096}\.[\w-]{2,4096}(?:\.[\w-]{0,4096})?"
 )
-_KEY_BLOCK = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]{1,20000}")
+_KEY_BLOCK = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)([^-]{1,20000})")
 _SENSITIVE = (
     r"(?:[\w.-]{0,64}(?:api[ _-]?key|(?:access|secret|private|admin|hf|master|signing|account)"
     r"[_-]?key|token|secret|passw(?:or)?d|passphrase|credential|auth|jwt|cookie)[\w.-]{0,64}|hft)"
@@ -41,10 +41,10 @@ _NAMED = re.compile(
 """As Kubernetes and its like have a variable: ``name: HF_TOKEN``, ``value: …``."""
 _HEADER = re.compile(
     rf"(?i)((?:authorization|cookie)['\"]?\s{{0,40}}[:=]\s{{0,40}}['\"]?)"
-    rf"(?:(?:bearer|basic|digest|token|api[_-]?key)\s{{1,40}})?({_VALUE})"
+    rf"(?:(?:bearer|basic|digest|token|api[_-]?key)[ \t]{{1,40}})?({_VALUE})"
 )
 _BEARER = re.compile(
-    r"\b([Bb]earer|BEARER|[Bb]asic(?=\s{1,40}[a-z]{0,40}[^a-z\s]))\s{1,40}[\w+/=.~-]{1,4096}"
+    r"\b([Bb]earer|BEARER|[Bb]asic(?=[ \t]{1,40}[a-z]{0,40}[^a-z\s]))[ \t]{1,40}[\w+/=.~-]{1,4096}"
 )
 """``basic`` before a word of small letters alone is prose."""
 _LOGIN = re.compile(
@@ -73,8 +73,11 @@ def word(text: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """``text`` without tokens and passwords, in whatever form a command or a log has them."""
-    text = _KEY_BLOCK.sub(rf"\g<1>{MASK}", text)
+    """``text`` without tokens and passwords, in whatever form a command or a log has them.
+
+    It keeps its lines, as many as there were.
+    """
+    text = _KEY_BLOCK.sub(_block_masked, text)
     for form in (_HEADER, _NAMED, _ASSIGNED, _GIVEN, _SET, _LOGIN):
         text = form.sub(_masked, text)
     return _plain(text)
@@ -100,6 +103,11 @@ def _plain(text: str) -> str:
     text = _KNOWN_TOKENS.sub(MASK, text)
     text = _BEARER.sub(rf"\g<1> {MASK}", text)
     return _USERINFO.sub(MASK, text)
+
+
+def _block_masked(found: re.Match[str]) -> str:
+    # A text keeps its lines.
+    return f"{found[1]}{MASK}" + "\n" * found[2].count("\n")
 
 
 def _masked(found: re.Match[str]) -> str:

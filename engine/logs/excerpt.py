@@ -33,11 +33,10 @@ class Kept(NamedTuple):
         """The same without what nobody will see of it."""
         return self._replace(text=self.text[: 2 * _LONGEST])
 
-    def line(self, before: str) -> Line:
-        """The line as it is shown; ``before`` is the one above, where a secret's name may stand."""
-        safe = redacted(f"{before}\n{self.text.expandtabs(4)}").rpartition("\n")[2]
-        safe = printable(safe, _LONGEST)
-        return Line(self.number, safe, self.region, self.is_understood, self.fails)
+    def line(self, safe: str) -> Line:
+        """The line as it is shown, without secrets."""
+        shown = printable(safe.expandtabs(4), _LONGEST)
+        return Line(self.number, shown, self.region, self.is_understood, self.fails)
 
 
 class Excerpt:
@@ -46,7 +45,7 @@ class Excerpt:
     def __init__(self) -> None:
         self._first: list[Kept] = []
         self._later: deque[Kept] = deque(maxlen=_MOST_UNDERSTOOD)
-        self._recent: deque[Kept] = deque(maxlen=_AROUND)
+        self._recent: deque[tuple[int, str]] = deque(maxlen=_AROUND)
         self._has_failed = False
 
     @property
@@ -59,22 +58,23 @@ class Excerpt:
         if not self.is_full:
             self._first.append(line.cut())
         elif not line.is_understood:
-            self._recent.append(line.cut())
+            self.pass_over(line.number, line.text)
         else:
             if line.fails and not self._has_failed:
                 self._has_failed = True
-                self._later.extend(self._recent)
+                self._later.extend(Kept(*each) for each in self._recent)
             self._recent.clear()
             self._later.append(line.cut())
 
-    def pass_over(self, last_number: int, block: str) -> None:
-        """Lines that tell nothing, the last of them number ``last_number``."""
-        tail = block[-_AROUND * _LONGEST :].split("\n")[-_AROUND:]
-        first = last_number - len(tail) + 1
-        self._recent.extend(Kept(first + n, text).cut() for n, text in enumerate(tail))
+    def pass_over(self, number: int, text: str) -> None:
+        """A line that tells nothing, of a log that is too long to be kept whole."""
+        self._recent.append((number, text[: 2 * _LONGEST]))
 
     def lines(self) -> tuple[Line, ...]:
         """What was kept, in order."""
         kept = (*self._first, *self._later)
-        above = ("", *(line.text for line in kept))
-        return tuple(line.line(before) for before, line in zip(above, kept, strict=False))
+        if not kept:
+            return ()
+        # All at once: the name of a secret may stand on the line above it.
+        safe = redacted("\n".join(line.text for line in kept)).split("\n")
+        return tuple(line.line(text) for line, text in zip(kept, safe, strict=True))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.logs.excerpt import Excerpt, Kept
 from engine.logs.lines import LONGEST, blocks, shown
 from engine.logs.metrics import known
-from engine.logs.patterns import Pattern, patterns
+from engine.logs.needles import Needles
 from engine.logs.ranks import rank_of
 from engine.logs.reading import LogReading
 from engine.logs.regions import REGION_OF, region_of_buffer
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from engine.budget.model import Region
     from engine.cancel import CancelToken
+    from engine.logs.patterns import Pattern
 
 _RELEASE = re.compile(r"\+|rc|\.dev")
 """What ends the number of a release: nightly builds are taken for the release they are before."""
@@ -49,22 +50,20 @@ class _Scan:
         self._number = 0
         self._understood = 0
         self._excerpt = Excerpt()
+        self._needles = Needles()
         self._votes: Counter[str] = Counter()
         self._starts = 1
         self._start, self._before = Start(), Start()
 
     def take(self, block: str) -> None:
         """Read further lines."""
-        likely = [pattern for pattern in patterns() if pattern.needle in block]
-        if not likely and self._excerpt.is_full:
-            # Most of a server's log: only counted, and its end kept for what may follow.
-            self._number += block.count("\n") + 1
-            self._excerpt.pass_over(self._number, block)
-            return
-        for line in block.split("\n"):
+        for line, hits in self._needles.hits(block):
             self._number += 1
-            hits = [pattern for pattern in likely if pattern.may_be_in(line)]
-            self._line(line[:LONGEST], hits)
+            if hits or not self._excerpt.is_full:
+                self._line(line[:LONGEST], hits)
+            else:
+                # Most of a server's log: only counted, and its end kept for what may follow.
+                self._excerpt.pass_over(self._number, line)
 
     def _line(self, line: str, hits: list[Pattern]) -> None:
         region: Region | None = None

@@ -7,6 +7,8 @@ import platform
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from engine import redaction
 
@@ -76,6 +78,19 @@ def test_that_a_secret_is_masked_in_every_form_of_a_command(form):
     assert found.endswith(" --seed 7")
     assert redaction.redacted(found) == found
     assert SECRET not in redaction.without_secrets(text)
+
+
+PARTS = st.sampled_from([
+    "\n", " ", "--api-key", "HF_TOKEN", "=", ": ", "'", '"', "Authorization", "Bearer", "basic X1",
+    "name: ", "value: ", "-----BEGIN PRIVATE KEY-----", "-----END", "\\", "[", "]", "x9", "ENV ",
+    "https://a:b@c", "-u a:b", "/home/x", "eyJabcdefg.abc", "cookie", "token", ",",
+])  # fmt: skip
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.one_of(st.text(max_size=80), st.lists(PARTS, max_size=30).map("".join)))
+def test_that_a_text_keeps_its_lines_whatever_is_masked(text):
+    assert redaction.redacted(text).count("\n") == text.count("\n")
 
 
 @pytest.mark.parametrize(
