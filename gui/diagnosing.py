@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = frozenset({".log", ".txt", ".out", ".err", ".prom"})
 """Files that are taken for logs where they are dropped."""
+_LIST = re.compile(r"\[\s*(?:[\[{\"]|$)")
 _LOGS = tr_later("Logs (*.log *.txt *.out *.err *.prom);;All files (*)")
 
 
@@ -35,7 +37,10 @@ def is_log(what: Path | str) -> bool:
     """Whether what was dropped or pasted is a log: a file of that kind, or lines of text."""
     if isinstance(what, Path):
         return what.suffix.lower() in SUFFIXES
-    return "\n" in what.strip() and what.lstrip()[:1] not in ("{", "[") and not is_one(what)
+    first, _, more = what.strip().partition("\n")
+    # SGLang's lines begin with [, and TGI's may each be an object of their own.
+    is_config = bool(_LIST.match(first)) or (first[:1] == "{" and not first.rstrip().endswith("}"))
+    return bool(more) and not is_config and not is_one(what)
 
 
 class Diagnosing(QObject):

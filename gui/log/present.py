@@ -181,6 +181,11 @@ def remedy_margin(remedy: Remedy, unit: UnitSystem) -> str:
     return format_gib(remedy.margin_bytes, unit, digits=1, signed=True)
 
 
+def _helped(remedy: Remedy, unit: UnitSystem) -> str:
+    margin = remedy_margin(remedy, unit)
+    return f"{remedy.label} ({margin})" if margin else remedy.label
+
+
 def balance(state: LogState) -> str:
     """How the device adds up at the failure."""
     return words.balance(state.run.cause, state.unit) if state.run.cause else ""
@@ -195,9 +200,7 @@ def markdown(state: LogState) -> str:
         f"| {r.region.label} | {r.stated} | {r.predicted} | {r.difference} | {r.lines} |"
         for r in region_lines(state)
     ]
-    helped = ", ".join(
-        f"{one.label} ({remedy_margin(one, state.unit)})" for one in state.run.remedies
-    )
+    helped = ", ".join(_helped(one, state.unit) for one in state.run.remedies)
     parts = [
         f"**{said.headline}**",
         said.detail,

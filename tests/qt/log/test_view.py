@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from gui.log.run_verdict import RunVerdict
 from gui.log.view import LogView
 from gui.log.view_model import LogViewModel
 from tests.helpers import logs
+from tests.helpers.logs import explained
 
 STATED, PREDICTED, DIFFERENCE, LINE = 1, 2, 3, 4
 
@@ -197,6 +199,27 @@ def test_that_text_of_no_runtime_costs_one_sentence_and_leaves_the_open_log(qtbo
         model.read_text("hello\nworld\n")
     assert caught.args[0].message.startswith("No line of Pasted log is known. Known are start-up")
     assert editor(view).toPlainText() == logs.TAKEN.rstrip("\n")
+
+
+def test_that_a_metrics_page_is_told_in_words(qtbot, open_log):
+    page = (
+        'vllm:kv_cache_usage_perc{engine="0",model_name="X/Y"} 0.25\n'
+        'vllm:num_requests_running{engine="0",model_name="X/Y"} 3.0\n'
+        'vllm:num_requests_waiting{engine="0",model_name="X/Y"} 0.0\n'
+    )
+    view = open_log(page)
+    qtbot.waitUntil(lambda: "What happened" in said(view))
+    shown = said(view)
+    assert "25 % of the KV cache is in use. 3 requests run, 0 wait." in shown
+    assert "vLLM" in shown
+
+
+def test_that_a_change_without_a_known_margin_is_copied_without_one(model, open_log):
+    open_log(logs.FRAGMENTATION)
+    with_card = explained(logs.FRAGMENTATION, gpu_total_bytes=24 * 2**30)
+    text = present.markdown(replace(model.state, run=with_card))
+    assert "expandable_segments:True" in text
+    assert "()" not in text
 
 
 def test_that_a_closed_log_leaves_nothing(model, open_log):

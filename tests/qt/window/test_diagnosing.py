@@ -76,7 +76,13 @@ def test_that_lines_of_text_are_a_log_and_a_config_is_none(app, qtbot):
     wait_for_log(qtbot, app)
     assert app.diagnosing.model.state.name == "Pasted log"
     assert not is_log('{"model_type": "llama",\n"hidden_size": 1}')
+    assert not is_log('[\n {"model": "x"}\n]')
+    assert not is_log('[{"model": "x"},\n {"model": "y"}]')
     assert not is_log("meta-llama/Llama-3.1-8B")
+    # SGLang's lines, a page of metrics, and TGI's where each is an object.
+    assert is_log("[2026-09-12 00:22:48 TP0] KV Cache is allocated.\n[2026-09-12 00:22:49 TP0] x")
+    assert is_log("# HELP vllm:num_requests_running x\nvllm:num_requests_running 1.0")
+    assert is_log('{"level":"INFO","message":"a"}\n{"level":"ERROR","message":"b"}')
     assert not is_log(Path("config.json"))
     assert is_log(Path("RUN.LOG"))
 
