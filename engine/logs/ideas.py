@@ -55,6 +55,11 @@ def shorter_steps(plan: Deployment, full: Deployment) -> Iterator[tuple[str, Dep
             step //= 2
             words = tr("Steps of {tokens} tokens").format(tokens=tokens_words(step))
             yield words, plan.with_(**{name: step})
+    yield from fewer_sequences(plan, full)
+
+
+def fewer_sequences(plan: Deployment, full: Deployment) -> Iterator[tuple[str, Deployment]]:
+    """Fewer sequences a step, down to those that the plan is for."""
     if full.max_num_seqs and full.max_num_seqs > 1 and foreign.has(plan.runtime, "max_num_seqs"):
         seqs = full.max_num_seqs // 2
         while seqs >= max(1, plan.concurrency):

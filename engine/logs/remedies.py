@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.deployment.spec import Deployment
 from engine.errors import DeploymentError
 from engine.evidence import Basis, exactly
 from engine.fit.changes import changes
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.architecture.model import Model
-    from engine.deployment.spec import Deployment
     from engine.devices.device import Machine
     from engine.sizing import Sizing
 
@@ -36,6 +36,7 @@ _OF_THE_HOST = frozenset(
     {"killed", "killed_in_container", "killed_by_signal", "host_short", "host_out"}
 )
 """Failures of the computer's own memory."""
+_BESIDE_THE_POOL = frozenset({Region.ACTIVATIONS, Region.CUDA_GRAPHS, Region.RUNTIME})
 _JOINED = "expandable_segments:True"
 """What PyTorch calls it in PYTORCH_CUDA_ALLOC_CONF."""
 _FITS = (Fit.FITS, Fit.TIGHT)
@@ -126,12 +127,21 @@ def remedies(
         found = iter(())
     else:
         found = _smaller(run)
-    kept: dict[str, Remedy] = {}
+    kept: dict[object, Remedy] = {}
     for remedy in found:
-        kept.setdefault(remedy.label, remedy)
+        kept.setdefault(_key(remedy, deployment), remedy)
         if len(kept) == _MOST:
             break
     return tuple(kept.values())
+
+
+def _key(remedy: Remedy, plan: Deployment) -> object:
+    """What tells remedies apart; of steps whose effect nobody knows the first of each setting."""
+    changed = remedy.deployment
+    if changed is None or remedy.margin_bytes is not None:
+        return remedy.label
+    names = Deployment.__slots__
+    return tuple(name for name in names if getattr(changed, name) != getattr(plan, name))
 
 
 def at_failure(machine: Machine, cause: Cause) -> Machine:
@@ -253,16 +263,25 @@ def _smaller(run: _Run) -> Iterator[Remedy]:
     if planned is None:
         return
     if planned.verdict.fit is Fit.DOES_NOT_FIT or planned.budget.refusals:
-        for label, deployment in _shares(run, falling=False):
-            found = run.remedy(label, deployment)
-            if found is not None:
-                yield found
-                break
+        yield from _first_that_fits(run, _shares(run, falling=False))
+        if run.cause.region in _BESIDE_THE_POOL:
+            # Nothing of this fits beside the pool: a smaller one, or smaller steps, do.
+            yield from _first_that_fits(run, _shares(run, falling=True))
+            steps = ideas.shorter_steps(run.deployment, planned.budget.deployment)
+            yield from _first_that_fits(run, steps)
         for change in changes(run.model, run.deployment, run.machine):
             verdict = change.verdict
             yield Remedy(change.label, verdict.margin_bytes, change.deployment, verdict.fit)
         return
     yield from _by_region(run, planned)
+
+
+def _first_that_fits(run: _Run, tried: Iterator[tuple[str, Deployment]]) -> Iterator[Remedy]:
+    for label, deployment in tried:
+        found = run.remedy(label, deployment)
+        if found is not None:
+            yield found
+            return
 
 
 def _as_short_as_it_was(run: _Run) -> _Run:
@@ -292,7 +311,10 @@ def _by_region(run: _Run, planned: Sizing) -> Iterator[Remedy]:
     early = cause.phase not in (Phase.SERVE, Phase.CAPTURE, Phase.POOL)
     regions = (region, Region.WEIGHTS) if early and region is Region.ACTIVATIONS else (region,)
     for each in regions:
-        for label, deployment in ideas.of(run.model, run.deployment, planned, each):
+        found = ideas.of(run.model, run.deployment, planned, each)
+        if cause.phase is Phase.SAMPLER or cause.code == "sampler":
+            found = (*ideas.fewer_sequences(run.deployment, planned.budget.deployment), *found)
+        for label, deployment in found:
             yield from run.if_enough(label, deployment, _of(planned, regions), regions)
     if cause.phase in (Phase.SERVE, Phase.CAPTURE) or region is Region.RUNTIME:
         yield from _beside_the_pool(run, planned)

@@ -329,6 +329,17 @@ def test_that_pieces_get_a_joining_allocator_and_room_beside_the_pool() -> None:
     assert before >= 0
 
 
+def test_that_fewer_sequences_come_first_where_tokens_were_chosen() -> None:
+    text = logs.VLLM_HEAD + (
+        "RuntimeError: CUDA out of memory occurred when warming up sampler with 256 dummy requests. "
+        "Please try lowering `max_num_seqs` or `gpu_memory_utilization`.\n"
+    )
+    labels = [one.label for one in explained(text, gpu="RTX 4090").remedies]
+    assert labels[0].startswith("max_num_seqs ")
+    # How much was short nobody says: one step of each setting, and no margin.
+    assert sum(label.startswith("max_num_seqs") for label in labels) == 1
+
+
 def test_that_what_was_killed_off_the_gpu_is_put_on_it_where_there_is_room() -> None:
     text = logs.SPILLED.replace("main: server is listening on http://127.0.0.1:8080\n", "Killed\n")
     run = explained(text, gpu="RTX 4090")

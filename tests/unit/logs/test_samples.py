@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from engine.budget.model import Region
 from engine.logs.regions import stated_regions
-from tests.helpers.logs import GIB, MIB, sample
+from tests.helpers.logs import GIB, MIB, reading, sample
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -156,3 +158,19 @@ def test_that_tensorrts_pool_is_read(shared: Path) -> None:
     (only,) = sample(shared, "trtllm", "kv-cache.log").ranks
     assert only.bytes_of("kv_pool") == gib(78.30)
     assert only.facts["kv_block_size"].value == 32
+
+
+SAMPLES = ("vllm", "sglang", "llamacpp", "ollama", "tgi", "trtllm", "lmstudio", "errors")
+
+
+def test_that_every_line_that_a_recorded_pattern_knows_is_understood(shared: Path) -> None:
+    known = json.loads((shared / "live" / "log_patterns.json").read_text())
+    patterns = {name: re.compile(text) for name, text in known.items()}
+    seen: set[str] = set()
+    for folder in SAMPLES:
+        for path in sorted((shared / "live" / "samples" / folder).iterdir()):
+            for text in path.read_text().splitlines():
+                names = {name for name, pattern in patterns.items() if pattern.search(text)}
+                assert not names or reading(text).understood == 1, (path.name, names, text)
+                seen |= names
+    assert seen == set(known)
