@@ -141,7 +141,7 @@ def diagnose(reading: LogReading) -> Cause | None:
     """
     failure = reading.failure
     if failure is None:
-        return _spilled(reading) or _crowded(reading)
+        return _without_pool(reading) or _spilled(reading) or _crowded(reading)
     free, asked = failure.bytes_of("free_now"), failure.bytes_of("requested")
     before = _others_before(reading, failure)
     others = _others(failure)
@@ -299,6 +299,24 @@ def _spilled(reading: LogReading) -> Cause | None:
         if there is None or all_of is None or not 0 < there.size_bytes < all_of.size_bytes:
             continue
         return _goes_on(reading, Kind.SPILLED, "spilled", Region.WEIGHTS, there.line)
+    return None
+
+
+def _without_pool(reading: LogReading) -> Cause | None:
+    """A pool of less than nothing: the log ends before the sentence that says so."""
+    for rank in reading.ranks:
+        pool = rank.facts.get("kv_pool")
+        if pool is not None and pool.size_bytes < 0:
+            return Cause(
+                kind=Kind.REFUSED,
+                code="no_pool",
+                region=Region.WEIGHTS,
+                rank=rank.name,
+                line=pool.line,
+                phase=reading.phase,
+                is_soft=False,
+                short_bytes=-pool.size_bytes,
+            )
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,10 @@ LONGEST = 32 * 1024
 """Characters of a line that are looked at; the settings of a server take some thousand."""
 _BLOCK_BYTES = 256 * 1024
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WRAPPED = re.compile(
+    r'^\{"log":"((?:\\.|[^"\\\n]){0,32000})","stream":[^\n]{0,400}$', re.MULTILINE
+)
+"""A line as Docker keeps it on disk."""
 _COLOURS = re.compile(
     r"\x1b(?:\[[0-9;?]{0,20}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[@-Z\\-_])"
 )
@@ -60,14 +65,30 @@ def blocks(stream: BinaryIO, token: CancelToken) -> Iterator[str]:
 def _encoding(first: bytes) -> str:
     """UTF-8, or what Windows makes of a redirected log: every second byte is 0 then."""
     looked_at = first[:4096]
-    is_wide = first.startswith(_WIDE_MARKS) and 4 * looked_at.count(0) > len(looked_at)
-    return "utf-16" if is_wide else "utf-8-sig"
+    if first.startswith(_WIDE_MARKS) and 4 * looked_at.count(0) > len(looked_at):
+        return "utf-16"
+    even, odd = looked_at[::2].count(0), looked_at[1::2].count(0)
+    if 8 * even < odd and 3 * odd > len(looked_at):
+        return "utf-16-le"
+    return "utf-16-be" if 8 * odd < even and 3 * even > len(looked_at) else "utf-8-sig"
 
 
 def _clean(text: str) -> str:
     if "\x1b" in text:
         text = _COLOURS.sub("", text)
+    if '{"log":"' in text:
+        text = _COLOURS.sub("", _WRAPPED.sub(_unwrapped, text))
     return text.replace("\r\n", "\n").removesuffix("\r")
+
+
+def _unwrapped(found: re.Match[str]) -> str:
+    try:
+        text: str = json.loads(f'"{found[1]}"', strict=False)
+    except ValueError:
+        return found[0]
+    text = text.encode("utf-8", "replace").decode()  # no halves of a pair
+    # One line stays one line.
+    return text.rstrip("\r\n").replace("\n", " ")
 
 
 def shown(line: str) -> str:

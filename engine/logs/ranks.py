@@ -10,6 +10,7 @@ _LOOKED_AT = 200
 _RANK = re.compile(
     r"\((?:Worker|VllmWorkerProcess|RayWorkerWrapper)(?:_(?P<name>[A-Z0-9_]{2,40}))?"
     r" pid=(?P<pid>\d{1,10})"
+    r"|\(VllmWorker (?:rank=(?P<worker>\d{1,4})|(?P<place>[A-Z0-9_]{2,40})) pid="
     r"|\(EngineCore_DP(?P<copy>[1-9]\d{0,3})[ )]"
     r"|\d\d:\d\d:\d\d(?P<places>(?: (?:DP|TP|PP|EP|ATTN_TP|ATTN_DP)\d{1,4}){1,5})\]"
     r"|\[rank(?P<number>\d{1,4})\]"
@@ -25,15 +26,15 @@ def rank_of(line: str) -> str:
     found = _RANK.search(line, 0, _LOOKED_AT)
     if found is None:
         return ""
-    if found["name"]:
-        return found["name"].replace("_", " ")
+    if found["name"] or found["place"]:
+        return (found["name"] or found["place"]).replace("_", " ")
     if found["places"]:
         return found["places"].strip()
     if found["pid"]:
         return tr("pid {found}").format(found=found["pid"])
     if found["copy"]:
         return f"DP{found['copy']}"
-    return f"TP{found['number'] or found['shard']}"
+    return f"TP{found['number'] or found['shard'] or found['worker']}"
 
 
 def index_of(name: str, tensor_parallel_size: int, otherwise: int) -> int:

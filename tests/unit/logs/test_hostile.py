@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import tracemalloc
 from re import _constants as constants  # pyright: ignore[reportAttributeAccessIssue]
@@ -34,13 +35,33 @@ def pool(data: bytes) -> int | None:
         f"\x1b[36m(EngineCore pid=1)\x1b[0;0m {LINE}\x1b[0m".encode(),
         f"Loading: 10%\rLoading: 100%\r{LINE}\n".encode(),
         LINE.encode("utf-16"),
+        LINE.encode("utf-16-le"),
+        LINE.encode("utf-16-be"),
+        json.dumps({"log": f"\x1b[32m{LINE}\x1b[0m\n", "stream": "stderr", "time": "x"}).encode(),
+        f"2026-01-01T00:00:00.000000000Z stderr F {LINE}\n".encode(),
+        f"[pod/vllm-0/server] {LINE}\n".encode(),
         b"\xff\xfe\xfa binary \x00\x00\n" + LINE.encode() + b"\n\x80\x81",
         b"\x00" * 70_000 + b"\n" + LINE.encode(),
         f"Nov 30 12:36:11 host vllm[25973]: {LINE}\n".encode(),
         f"server-1  | {LINE}\n".encode(),
         b"x" * 1_000_000 + b"\n" + LINE.encode(),
     ],
-    ids=["crlf", "colours", "progress", "utf-16", "bytes", "zeros", "journal", "docker", "long"],
+    ids=[
+        "crlf",
+        "colours",
+        "progress",
+        "utf-16",
+        "utf-16-le",
+        "utf-16-be",
+        "docker's file",
+        "kubernetes",
+        "kubectl",
+        "bytes",
+        "zeros",
+        "journal",
+        "docker",
+        "long",
+    ],
 )
 def test_that_a_line_is_found_in_whatever_it_comes_in(data: bytes) -> None:
     assert pool(data) == round(5.31 * GIB)
@@ -62,6 +83,25 @@ def test_that_ranks_that_write_between_each_other_are_kept_apart() -> None:
         f"TP{n}": (10 + n) * GIB for n in range(4)
     }
     assert [r.index for r in found.ranks] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "names"),
+    [
+        ("(VllmWorker rank={n} pid=13{n})", ["TP0", "TP1"]),
+        ("(VllmWorker TP{n} pid=13{n})", ["TP0", "TP1"]),
+        ("(Worker_DP0_TP{n}_EP{n} pid=13{n})", ["DP0 TP0 EP0", "DP0 TP1 EP1"]),
+        ("(RayWorkerWrapper pid=13{n}, ip=10.0.0.1)", ["pid 130", "pid 131"]),
+        ("[rank{n}]:", ["TP0", "TP1"]),
+        ("server-1  | [2025-10-16 09:06:09 TP{n}]", ["TP0", "TP1"]),
+        ("[2025-10-16 09:06:09 DP0 PP{n}]", ["DP0 PP0", "DP0 PP1"]),
+    ],
+)
+def test_that_a_rank_is_known_by_every_prefix(prefix: str, names: list[str]) -> None:
+    text = "".join(f"{prefix.format(n=n)} Model loading took {n + 1}.0 GiB\n" for n in range(2))
+    assert [(r.name, r.index) for r in reading(text).ranks] == [
+        (name, place) for place, name in enumerate(names)
+    ]
 
 
 def test_that_line_numbers_count_every_line_wherever_blocks_end() -> None:

@@ -167,6 +167,11 @@ CASES = {
     "the driver was updated": Case(
         "Failed to initialize NVML: Driver/library version mismatch\n", Kind.REFUSED, None
     ),
+    "vLLM, less than nothing": Case(
+        logs.VLLM_HEAD + logs.VLLM_LOADED
+        + "INFO 10-08 10:41:41 [gpu_worker.py:298] Available KV cache memory: -3.25 GiB\n",
+        Kind.REFUSED, Region.WEIGHTS, "vllm", round(3.25 * GIB),
+    ),
     # The computer's own memory.
     "PyTorch on the CPU": Case(
         "RuntimeError: [enforce fail at alloc_cpu.cpp:116] err == 0. DefaultCPUAllocator: can't "
@@ -331,8 +336,8 @@ def test_that_pieces_get_a_joining_allocator_and_room_beside_the_pool() -> None:
 
 def test_that_fewer_sequences_come_first_where_tokens_were_chosen() -> None:
     text = logs.VLLM_HEAD + (
-        "RuntimeError: CUDA out of memory occurred when warming up sampler with 256 dummy requests. "
-        "Please try lowering `max_num_seqs` or `gpu_memory_utilization`.\n"
+        "RuntimeError: CUDA out of memory occurred when warming up sampler with 256 dummy "
+        "requests. Please try lowering `max_num_seqs` or `gpu_memory_utilization`.\n"
     )
     labels = [one.label for one in explained(text, gpu="RTX 4090").remedies]
     assert labels[0].startswith("max_num_seqs ")
