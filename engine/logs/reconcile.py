@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from engine.budget.model import Region
 from engine.evidence import Basis, Estimate, exactly
 from engine.logs.buffers import is_host
+from engine.logs.reading import RankReading
 from engine.logs.regions import Stated, stated_regions
 from engine.runtimes import registry
 from engine.words import tr
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget, RankBudget
-    from engine.logs.reading import LogReading, RankReading
+    from engine.logs.reading import LogReading
 
 _OF_THE_CARD = frozenset({Region.HEADROOM, Region.FOREIGN})
 """Regions that depend on the device, and not on the plan alone."""
@@ -82,7 +83,22 @@ def reconcile(
         predicted = _predicted(rank, budget, capacity_known=capacity_known) if budget else {}
         rows = tuple(Row(r, stated.get(r), predicted.get(r)) for r in Region)
         found.append(RankRows(rank.name, rows))
+    if not found and budget is not None and (pool := _pool_of_tokens(reading, budget)):
+        rank = RankReading("", 0)
+        predicted = _predicted(rank, budget, capacity_known=capacity_known)
+        stated = {Region.KV_CACHE: pool}
+        found.append(RankRows("", tuple(Row(r, stated.get(r), predicted.get(r)) for r in Region)))
     return tuple(found)
+
+
+def _pool_of_tokens(reading: LogReading, budget: Budget) -> Stated | None:
+    """The pool of a page that states it in tokens alone, at what the plan takes for each."""
+    tokens, state = reading.stated("kv_tokens"), budget.sequence_state
+    if tokens is None or not (state.pool_tokens and state.num_blocks and state.bytes_per_block):
+        return None
+    whole_bytes = state.num_blocks * state.bytes_per_block
+    size_bytes = tokens.size_bytes * whole_bytes // state.pool_tokens
+    return Stated(size_bytes, state.bytes_per_block // 2, (tokens.line,))
 
 
 def _predicted(

@@ -109,6 +109,23 @@ def test_that_a_pool_is_not_predicted_for_a_card_that_nobody_names() -> None:
     assert rows.row(Region.WEIGHTS).predicted is not None
 
 
+def test_that_a_pool_in_tokens_is_compared_at_the_plans_bytes_a_token() -> None:
+    page = (
+        'vllm:cache_config_info{block_size="16",gpu_memory_utilization="0.9",'
+        'kv_cache_size_tokens="40000",num_gpu_blocks="2500"} 1.0\n'
+        'vllm:num_requests_running{model_name="meta-llama/Llama-3.1-8B-Instruct"} 1.0\n'
+    )
+    (rows,) = explained(page, gpu="RTX 4090").rows
+    pool = rows.row(Region.KV_CACHE)
+    assert pool.stated is not None
+    # 131,072 bytes a token.
+    assert pool.stated.size_bytes == 40_000 * 131_072
+    assert pool.stated.lines == (1,)
+    assert pool.predicted is not None
+    assert explained(page).rows[0].row(Region.KV_CACHE).predicted is None
+    assert explained(page.replace("meta-llama/Llama-3.1-8B-Instruct", "x")).rows == ()
+
+
 def test_that_a_card_can_be_named_beside_the_log() -> None:
     text = logs.VLLM_HEAD + logs.VLLM_LOADED + logs.VLLM_POOL
     (rows,) = explained(text, gpu="RTX 4090").rows
