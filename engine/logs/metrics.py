@@ -44,6 +44,11 @@ class Metric:
     since: str = ""
     until: str = ""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All facts that it may state."""
+        return (self.fact, *(name for _, name, _ in self.labels))
+
 
 @dataclass(frozen=True, slots=True)
 class Said:

@@ -94,7 +94,7 @@ class _Scan:
         names = [name for name, _ in pattern.facts.values()]
         if pattern.metrics:
             metrics = (known(match["name"]) for match in found)
-            names = [metric.fact for metric in metrics if metric is not None]
+            names = [name for metric in metrics if metric is not None for name in metric.names]
         return next((REGION_OF[name] for name in names if name in REGION_OF), None)
 
     def reading(self) -> LogReading:

@@ -45,6 +45,14 @@ def test_that_vllms_page_gives_the_pool_its_fill_and_who_waits(shared: Path) -> 
     assert words.headline(None, found, UnitSystem.BINARY) == "This run came up"
 
 
+def test_that_the_lines_of_the_pool_are_marked_as_its(shared: Path) -> None:
+    found = sample(shared, "vllm", "metrics_0.25.1_loaded.prom")
+    names = ("kv_cache_usage_perc{", "cache_config_info{", "num_preemptions_total{")
+    for name in names:
+        (line,) = [line for line in found.lines if f"vllm:{name}" in line.text]
+        assert line.region is Region.KV_CACHE, name
+
+
 def test_that_requests_of_all_engines_add_up_and_the_fullest_pool_counts() -> None:
     page = "".join(
         f'vllm:num_requests_running{{engine="{n}",model_name="X/Y"}} {running}.0\n'
