@@ -68,8 +68,11 @@ _COMMON_NAMES = frozenset({"root", "user", "admin", "localhost"})
 
 
 def word(text: str) -> str:
-    """One word of a command line without tokens, passwords and names of home folders."""
-    return _HOME.sub("~", _plain(_ASSIGNED_WORD.sub(_masked, text)))
+    """One word of a command line without tokens, passwords and names of home folders.
+
+    A word may be a whole command, as after ``bash -c``.
+    """
+    return _HOME.sub("~", without_secrets(_ASSIGNED_WORD.sub(_masked, text)))
 
 
 def without_secrets(text: str) -> str:

@@ -17,6 +17,11 @@ from engine.telemetry import commands
         (["x", "--header", "Authorization: Bearer abc.def"], "x --header Authorization:***"),
         (["curl", "http://user:secret@host/"], "curl http://***@host/"),
         (["x", "--password", "hunter2", "--port", "1"], "x --password *** --port 1"),
+        (
+            ["bash", "-c", "vllm serve m --api-key abc --port 80"],
+            "bash -c vllm serve m --api-key *** --port 80",
+        ),
+        (["sh", "-c", "cd /x && HF_TOKEN=abc serve m"], "sh -c cd /x && HF_TOKEN=*** serve m"),
         (["x", "--max-tokens", "4096"], "x --max-tokens 4096"),
         (["x", "--max-num-batched-tokens=2048"], "x --max-num-batched-tokens=2048"),
         (["x", "--tokenizer", "org/name"], "x --tokenizer org/name"),
