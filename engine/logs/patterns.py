@@ -62,6 +62,8 @@ class Pattern:
     """Whether one line states it several times, to be added up."""
     by: str = ""
     """Group that names the device."""
+    ends: tuple[str, ...] = ()
+    """The last words, one or another, of a sentence so long that terminals break it."""
     bare: bool = False
     """Whether the needle alone tells of it, where the figures are cut off."""
     arguments: bool = False
@@ -121,7 +123,7 @@ def _pattern(row: dict[str, Any]) -> Pattern:
     row["facts"] = {
         group: tuple(words.rsplit(" ", 1)) for group, words in row.get("facts", {}).items()
     }
-    for name in ("also", "adds"):
+    for name in ("also", "adds", "ends"):
         row[name] = tuple(row.get(name, ()))
     if "region" in row:
         row["region"] = Region(row["region"])

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from engine.logs.broken import Broken, hits_in
 from engine.logs.excerpt import Excerpt, Kept
 from engine.logs.lines import LONGEST, blocks, shown
 from engine.logs.metrics import known
@@ -51,6 +52,7 @@ class _Scan:
         self._understood = 0
         self._excerpt = Excerpt()
         self._needles = Needles()
+        self._broken = Broken()
         self._votes: Counter[str] = Counter()
         self._starts = 1
         self._start, self._before = Start(), Start()
@@ -59,6 +61,8 @@ class _Scan:
         """Read further lines."""
         for line, hits in self._needles.hits(block):
             self._number += 1
+            if whole := self._broken.add(line):
+                self._note(whole, hits_in(whole))
             if hits or not self._excerpt.is_full:
                 self._line(line[:LONGEST], hits)
             else:
@@ -66,6 +70,13 @@ class _Scan:
                 self._excerpt.pass_over(self._number, line)
 
     def _line(self, line: str, hits: list[Pattern]) -> None:
+        region, is_understood, fails = self._note(line, hits)
+        self._broken.begin(line, hits)
+        self._understood += is_understood
+        self._excerpt.add(Kept(self._number, shown(line), region, is_understood, fails))
+
+    def _note(self, line: str, hits: list[Pattern]) -> tuple[Region | None, bool, bool]:
+        """What ``line`` says: its region, whether it is understood, and whether it fails."""
         region: Region | None = None
         is_understood = fails = False
         rank = rank_of(line) if hits else ""
@@ -84,8 +95,7 @@ class _Scan:
                 self._votes[pattern.runtime] += 1
             fails = self._start.take(pattern, line, self._number, rank, found) or fails
             region = region or pattern.region or self._region(pattern, found)
-        self._understood += is_understood
-        self._excerpt.add(Kept(self._number, shown(line), region, is_understood, fails))
+        return region, is_understood, fails
 
     @staticmethod
     def _region(pattern: Pattern, found: list[re.Match[str]]) -> Region | None:

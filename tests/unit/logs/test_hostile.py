@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import textwrap
 import tracemalloc
 from re import _constants as constants  # pyright: ignore[reportAttributeAccessIssue]
 from re import _parser as parser  # pyright: ignore[reportAttributeAccessIssue]
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from engine.cancel import CancelToken, JobCancelledError
 from engine.logs import settings as log_settings
+from engine.logs.diagnosis import diagnose
 from engine.logs.lines import LONGEST, blocks
 from engine.logs.patterns import patterns
 from engine.logs.read import read
@@ -83,6 +85,26 @@ def test_that_ranks_that_write_between_each_other_are_kept_apart() -> None:
         f"TP{n}": (10 + n) * GIB for n in range(4)
     }
     assert [r.index for r in found.ranks] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+@pytest.mark.parametrize("by_words", [True, False])
+def test_that_a_sentence_that_a_terminal_broke_is_read_whole(width: int, by_words: bool) -> None:
+    start, sentence = (
+        TAKEN.rpartition("torch.Out")[0],
+        "torch.Out" + TAKEN.rpartition("torch.Out")[2],
+    )
+    parts = textwrap.wrap(sentence, width)
+    if not by_words:
+        whole = sentence.rstrip("\n")
+        parts = [whole[n : n + width] for n in range(0, len(whole), width)]
+    found, expected = reading(start + "\n".join(parts) + "\n"), reading(TAKEN)
+    assert found.failure is not None
+    assert expected.failure is not None
+    assert {n: f.value for n, f in found.failure.facts.items()} == {
+        n: f.value for n, f in expected.failure.facts.items()
+    }
+    assert diagnose(found).kind is diagnose(expected).kind
 
 
 @pytest.mark.parametrize(
