@@ -12,9 +12,9 @@ from engine.units import UnitSystem, format_gib
 from engine.words import figures, grouped, tr, tr_later
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from engine.logs.reading import LogReading
+    from engine.logs.reading import Failure, LogReading
 
 _WHY: Mapping[str, str] = {
     "start_refused": tr_later(
@@ -137,6 +137,12 @@ _OF_THE_PROJECTOR = tr_later(
     "The model itself was loaded: the projector of images did not fit beside it. Without images it "
     "can be left out."
 )
+_HELD_BY_OTHERS = tr_later(
+    "Other processes hold memory that the run needed. Whether they already did when it started, "
+    "its log does not say."
+)
+_LOOKS_FIRST = frozenset({"vllm", "sglang"})
+"""Runtimes that look at what is free before they take it."""
 _ROOMY = 0.9
 """Below this share of a pool there is room for a further request."""
 _FREE_PIECES = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
@@ -148,28 +154,58 @@ def happened(cause: Cause | None, reading: LogReading, unit: UnitSystem) -> tupl
     """What happened, in whole sentences."""
     if cause is None:
         return _not_failed(reading)
-    found = [tr(_WHY.get(cause.code, "") or _WHY_BY_KIND.get(cause.kind, ""))]
-    if cause.phase is Phase.PROJECTOR:
-        found = [tr(_OF_THE_PROJECTOR)]
+    found = [_why(cause, reading)]
     if cause.uneven is not None:
         found = [_about_shards(cause.rank, cause.uneven, unit)]
     elif cause.rank and not cause.is_soft and _devices(reading) > 1:
         found.append(tr("{rank} was the first to fail.").format(rank=cause.rank))
     if cause.others_bytes is not None and cause.region is Region.FOREIGN:
         found.append(_about_others(cause, unit))
-    failure = reading.failure
-    unused = unused_bytes(failure) if failure else None
+    if reading.failure is None:
+        found += _about_load(reading)
+    else:
+        found += _about_figures(cause, reading, reading.failure, unit)
+    return tuple(sentence for sentence in found if sentence)
+
+
+def _why(cause: Cause, reading: LogReading) -> str:
+    if cause.phase is Phase.PROJECTOR:
+        return tr(_OF_THE_PROJECTOR)
+    if cause.kind is Kind.TAKEN and not _checked_at_start(cause, reading):
+        return tr(_HELD_BY_OTHERS)
+    return tr(_WHY.get(cause.code, "") or _WHY_BY_KIND.get(cause.kind, ""))
+
+
+def _about_figures(
+    cause: Cause, reading: LogReading, failure: Failure, unit: UnitSystem
+) -> Iterator[str]:
+    """What the failing line says beside its cause."""
+    limit, there = failure.bytes_of("host_limit"), reading.whole.get("host_total")
+    if limit is not None and there is not None and limit < there.size_bytes:
+        words = tr(
+            "The container may take {limit} of the computer’s {total}; files that it has read "
+            "count."
+        )
+        total = format_gib(there.size_bytes, unit)
+        yield words.format(limit=format_gib(limit, unit), total=total)
+    unused = unused_bytes(failure)
     if cause.kind is Kind.FRAGMENTATION and unused:
         words = tr(
             "{unused} lay reserved and unused. {setting} lets the allocator join such pieces."
         )
-        found.append(words.format(unused=format_gib(unused, unit), setting=_FREE_PIECES))
-    if failure is None:
-        found += _about_load(reading)
-    if failure is not None and (longest := failure.bytes_of("longest")):
+        yield words.format(unused=format_gib(unused, unit), setting=_FREE_PIECES)
+    if longest := failure.bytes_of("longest"):
         words = tr("By its own figures a context of {tokens} tokens fits.")
-        found.append(words.format(tokens=grouped(longest)))
-    return tuple(sentence for sentence in found if sentence)
+        yield words.format(tokens=grouped(longest))
+
+
+def _checked_at_start(cause: Cause, reading: LogReading) -> bool:
+    """Whether the memory was free when the run began: stated, or looked at by the runtime."""
+    return (
+        cause.others_before_bytes is not None
+        or reading.runtime in _LOOKS_FIRST
+        or cause.code != "torch"
+    )
 
 
 def _devices(reading: LogReading) -> int:

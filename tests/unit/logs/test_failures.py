@@ -257,6 +257,25 @@ def test_that_hosts_that_are_short_are_told_with_both_sides(shared: Path) -> Non
     assert found.short_bytes == round(5.5 * GIB) - round(3.4 * GIB)
 
 
+def test_that_a_containers_limit_is_told_beside_the_computers_memory(shared: Path) -> None:
+    found = sample(shared, "ollama", "serve_lxc_false-oom.log")
+    said = happened(diagnose(found), found, UnitSystem.BINARY)
+    assert said[-1] == (
+        "The container may take 6.00 GiB of the computer’s 32.00 GiB; files that it has read count."
+    )
+
+
+def test_that_who_held_memory_before_nobody_looked_is_not_said_to_have_taken_it() -> None:
+    text = logs.frame("transformers/generation/utils.py", "_sample") + logs.torch_oom(
+        mine="15.59 GiB", allocated="14.90 GiB"
+    )
+    for found, start in ((reading(text), "Other processes hold"), (reading(logs.TAKEN), "Another")):
+        cause = diagnose(found)
+        assert cause is not None
+        assert cause.kind is Kind.TAKEN
+        assert happened(cause, found, UnitSystem.BINARY)[0].startswith(start)
+
+
 def test_that_each_remedy_is_a_plan_that_fits_on_the_device_of_the_run() -> None:
     for text in (logs.TAKEN, logs.TOO_LONG, logs.GRAPHS, logs.PREFILL, logs.SGLANG_PREFILL):
         run = explained(text, gpu_total_bytes=round(23.64 * GIB))
