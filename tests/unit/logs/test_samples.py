@@ -174,3 +174,34 @@ def test_that_every_line_that_a_recorded_pattern_knows_is_understood(shared: Pat
                 assert not names or reading(text).understood == 1, (path.name, names, text)
                 seen |= names
     assert seen == set(known)
+
+
+USAGE = {
+    # 0.5.x, until 0.5.22.
+    "one number": '{"internal_states":[{"memory_usage":{"weight":15.27,"kvcache":5.5,'
+    '"token_capacity":40000,"graph":0.75}}]}',
+    # 0.5.23: graphs by phase, and what was free at the start.
+    "by phase": '{"internal_states":[{"memory_usage":{"weight":15.27,"kvcache":5.5,'
+    '"startup_available":78.5,"token_capacity":40000,"token_capacity_swa":100,'
+    '"graph":{"decode":0.5,"prefill":0.25}}}]}',
+    "made readable": '{\n  "memory_usage": {\n    "weight": 15.27,\n    "kvcache": 5.5,\n'
+    '    "token_capacity": 40000,\n    "graph": 0.75\n  }\n}',
+    "of the loads": '{"memory":{"weight_gb":15.27,"kv_cache_gb":5.5,"graph_gb":0.75,'
+    '"token_capacity":40000}}',
+}
+
+
+@pytest.mark.parametrize("text", USAGE.values(), ids=USAGE)
+def test_that_sglangs_own_account_is_read_in_every_release(text: str) -> None:
+    found = reading(text)
+    assert found.runtime == "sglang"
+    (only,) = found.ranks
+    assert only.bytes_of("weights") == gib(15.27)
+    assert only.bytes_of("kv_pool") == gib(5.5)
+    assert only.bytes_of("graphs") == gib(0.75)
+    assert only.bytes_of("kv_tokens") == 40_000
+    assert (only.bytes_of("free_before_load") == gib(78.5)) is ("startup" in text)
+
+
+def test_that_another_programs_weight_is_no_weight_of_a_model() -> None:
+    assert not reading('{"font": {"weight": 400, "graph": 3}}\n').ranks
