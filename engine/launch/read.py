@@ -112,10 +112,10 @@ def is_one(text: str) -> bool:
 
     A log may begin with the command that was run; lines that are none follow it there.
     """
-    if text.lstrip().startswith("FROM "):
-        return True
     if len(text) > _MOST_CHARACTERS:
         return False
+    if modelfile.heard(text) is not None:
+        return True
     try:
         found = [bare for bare in unwrap.commands(text) if bare.words]
     except UsageError:

@@ -238,6 +238,7 @@ def test_that_a_modelfile_is_read_as_ollama_reads_it(text, name, context):
         f"$ {SERVE} \\\n  --dtype bfloat16\ntorch.OutOfMemoryError: CUDA out of memory.",
         f"{SERVE}\nit can't be loaded",
         "pip install vllm\ncd models",
+        "FROM llama3.1:8b\nload_tensors: offloaded 33/33 layers to GPU",
         '{"model_type": "llama",\n "hidden_size": 64}',
         "",
         f"{SERVE} " + "x" * 20_000,
