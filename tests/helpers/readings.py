@@ -7,12 +7,14 @@ from typing import Any
 
 from engine.telemetry.snapshot import (
     DeviceReading,
+    Missing,
     PoolKind,
     ProcessReading,
     TelemetrySnapshot,
 )
 
 MIB, GIB = 2**20, 2**30
+NO_FILES = Missing("mapped files are told apart in host memory only")
 TOTAL = 24564 * MIB
 RESERVED = 359 * MIB
 USED = 23798 * MIB
@@ -66,3 +68,24 @@ def host(**changes: Any) -> DeviceReading:
 def moment(*devices: DeviceReading, second: int = 0) -> TelemetrySnapshot:
     """A snapshot of ``devices``."""
     return TelemetrySnapshot(100.0 + second, 1.75e9 + second, devices)
+
+
+def server(
+    pid: int, own_bytes: int | Missing, file_bytes: int | Missing = NO_FILES, **words: Any
+) -> ProcessReading:
+    """A process of vLLM that names no model, unless ``words`` say otherwise."""
+    base = ProcessReading(pid, "VLLM::EngineCor", own_bytes, "VLLM::EngineCore", file_bytes)
+    return replace(base, **words)
+
+
+def serving(
+    second: float, *cards: tuple[str, int, tuple[ProcessReading, ...]], foreign_bytes: int = 0
+) -> TelemetrySnapshot:
+    """Cards (uuid, total, processes) on which ``foreign_bytes`` are held besides."""
+    made = []
+    for uuid, total, processes in cards:
+        own = sum(p.used_bytes for p in processes if isinstance(p.used_bytes, int))
+        others = ProcessReading(9, "Xorg", foreign_bytes, "/usr/lib/xorg/Xorg")
+        reading = card(uuid=uuid, total_bytes=total, used_bytes=own + foreign_bytes)
+        made.append(replace(reading, processes=(*processes, others)))
+    return TelemetrySnapshot(1000.0 + second, 1.75e9 + second, tuple(made))

@@ -15,13 +15,13 @@ from PySide6.QtGui import QAccessible, QHelpEvent, QPainter, QPixmap
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
+from engine.overlay.group import plan_bytes
 from engine.words import tr
 from gui.kit.charts import painter as paints
 from gui.kit.charts.axis import TimeWindow
 from gui.kit.charts.hits import region_at
 from gui.kit.charts.layout import PictureLayout, Style, lay_out
 from gui.kit.charts.measured import Live
-from gui.kit.charts.plan_share import plan_bytes
 from gui.kit.charts.series import Sample, Series
 from gui.kit.spoken import speak_as
 

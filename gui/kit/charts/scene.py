@@ -14,10 +14,10 @@ from engine.budget.drawn import drawn_bytes, needed_bytes
 from engine.budget.model import STACK_ORDER, RankBudget, Region
 from engine.devices.device import DeviceKind
 from engine.fit.judge import judge
+from engine.overlay.group import Planned
 from engine.units import UnitSystem, format_gib, in_unit
 from engine.words import tr
 from gui.kit.charts import captions
-from gui.kit.charts.plan_share import Planned
 from gui.kit.format import exact_bytes
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from engine.overlay.group import Planned, plan_bytes
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, ProcessReading
 from engine.units import GIB
-from gui.kit.charts.plan_share import Planned, plan_bytes
 
 PLAN = Planned("llama.cpp", "meta-llama/Llama-3.1-8B-Instruct")
 
