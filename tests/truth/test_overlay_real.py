@@ -1,0 +1,108 @@
+"""A real llama-server on this computer's CPU: its phases, and each peak against the plan."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine.architecture.read import read
+from engine.cancel import CancelToken
+from engine.deployment.spec import Deployment
+from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
+from engine.evidence import Basis, exactly
+from engine.formats.mix_rules import MixFacts
+from engine.formats.mixes import mix_types
+from engine.overlay import words
+from engine.overlay.seen import Seen
+from engine.runtimes.llama_cpp import LlamaCpp
+from engine.seen.address import Address
+from engine.seen.load_driver import Ended, Load, LoadDriver
+from engine.source import files
+from engine.telemetry.snapshot import Missing
+from engine.units import GIB, MIB
+from tests.helpers import synthetic_gguf
+from tests.helpers.synthetic_gguf import Dense
+from tests.helpers.watching import Watching
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.budget.model import Budget
+    from engine.overlay.overlay import Overlay, RankOverlay
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(
+        importlib.util.find_spec("xllamacpp") is None
+        or importlib.util.find_spec("gguf") is None
+        or sys.platform != "linux",
+        reason="needs xllamacpp (a llama.cpp wheel) and gguf, on Linux",
+    ),
+]
+SMALL = Dense("llama", 4, 768, 3072, 12, 12, 64, 32000, 32768)
+"""Quick on one core, with a cache much larger than its weights: 12 KiB a token."""
+_TOKENS = 32768
+_SLOTS = 2
+
+
+def _plan(path: Path) -> Budget:
+    model = read(files.read(path, CancelToken()))
+    nothing = exactly(0, Basis.SETTING, "the process alone is compared")
+    capacity = exactly(64 * GIB, Basis.SETTING, "not what this test is about")
+    device = Device("host", Vendor.CPU, DeviceKind.HOST, "", 64 * GIB, capacity)
+    host = Slot(device, nothing, "host")
+    deployment = Deployment(
+        runtime="llama.cpp", n_ctx=_TOKENS, n_parallel=_SLOTS, cache_type_k="f16",
+        cache_type_v="f16", cache_ram_bytes=0,
+    )  # fmt: skip
+    return LlamaCpp().plan(model, deployment, Machine("here", (host,), host, is_here=True))
+
+
+def _only(overlay: Overlay) -> RankOverlay:
+    (rank,) = overlay.ranks
+    return rank
+
+
+def test_that_a_real_server_shows_its_phases_and_stays_within_their_predictions(
+    tmp_path: Path,
+) -> None:
+    from tests.helpers.llama_server import serving
+
+    facts = MixFacts(SMALL.architecture, SMALL.layers, SMALL.heads, SMALL.kv_heads)
+    types = mix_types("Q4_K_M", SMALL.tensors(), facts)
+    # No other server of this computer is taken for this one.
+    path = tmp_path / f"watched-{os.getpid()}.gguf"
+    synthetic_gguf.write(SMALL, types, path, speaks=True)
+    budget = _plan(path)
+    with Watching(budget) as watching:
+        watching.until(lambda seen: _only(seen).run.phase is Seen.BEFORE)
+        with serving(path, tmp_path, "-c", str(_TOKENS), "-np", str(_SLOTS)) as (_pid, port):
+            watching.port = port
+            loaded = watching.until(lambda seen: _only(seen).run.is_loaded)
+            load = Load(prompt_tokens=200, output_tokens=24, requests=6, concurrency=_SLOTS)
+            driven = LoadDriver(Address("127.0.0.1", port), path.stem, load).run(CancelToken())
+            busy = watching.until(lambda seen: _only(seen).run.phase is Seen.IDLE)
+        ended = watching.until(lambda seen: _only(seen).run.phase is Seen.AFTER)
+    assert driven.ended is Ended.ALL_SENT, driven
+    run = _only(ended).run
+    for error in _only(ended).errors:
+        sys.stdout.write(f"{words.peak_sentence(error, run.every_s)}\n")
+    found = [span.phase for span in run.spans]
+    assert found[:2] == [Seen.BEFORE, Seen.LOAD]
+    assert {Seen.PREFILL, Seen.DECODE, Seen.IDLE} <= set(found)
+    assert found[-1] is Seen.AFTER
+    assert run.most_running == _SLOTS
+    assert isinstance(run.left_bytes, int)
+    for when in (loaded, busy):
+        rank = _only(when)
+        assert rank.residue is not None
+        assert not isinstance(rank.held, Missing)
+        assert rank.held.file_bytes
+        assert not rank.residue.is_unexplained
+    assert {error.phase for error in _only(ended).errors} == {Seen.LOAD, Seen.PREFILL, Seen.DECODE}
+    for error in _only(ended).errors:
+        assert abs(error.error_bytes) < 64 * MIB, error
