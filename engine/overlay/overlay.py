@@ -147,6 +147,9 @@ class Follower:
         """Take a sample of all devices, and what the runtime said last."""
         if self._plan is None:
             return
+        if self._snapshot and snapshot.monotonic_s < self._snapshot.monotonic_s:
+            # Another source, or a recording that was wound back.
+            self.forget()
         if state is not self._state:
             # The same answer must stay the same object: trackers see by that if it is new.
             self._state, self._stated = state, told(state)
