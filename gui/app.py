@@ -50,6 +50,7 @@ from gui.learning import Learning
 from gui.live.view import HoldsView
 from gui.main_window import MainWindow
 from gui.networking import Networking
+from gui.overlaying import Overlaying
 from gui.preferring import Preferring
 from gui.replacing import Replacing
 from gui.saving import Saving
@@ -155,6 +156,8 @@ class App(QObject):
         # The window before what lies in it: a style sheet takes back the fonts it finds.
         self.themes.changed.connect(self._on_theme_changed)
         self.preferring = Preferring(self)
+        # Before the desk: a sample's overlay is there when the picture takes the sample.
+        self.overlaying = Overlaying(self)
         self.dressing = Dressing(self)
         self.keying = Keying(self)
         self.settling = Settling(self)

@@ -40,28 +40,37 @@ def residue_name(found: Residue, unit: UnitSystem = UnitSystem.BINARY) -> str:
     return tr("{residue}: {region}").format(residue=head, region=name)
 
 
-def residue_why(found: Residue) -> str:
-    """When it came, and what it probably is."""
+def residue_why(found: Residue) -> tuple[str, ...]:
+    """What it probably is, and when it came; wordings, longest first."""
     if not found.is_unexplained:
-        return ""
-    sentences = [tr(_CAME.get(found.since, ""))] if found.size_bytes > 0 else []
-    if found.suspects:
-        sentences.append(tr("Probably {why}.").format(why=found.suspects[0].why))
-    return " ".join(filter(None, sentences))
+        return ()
+    came = tr(_CAME.get(found.since, "")) if found.size_bytes > 0 else ""
+    if not found.suspects:
+        return (came,) if came else ()
+    probably = tr("Probably {why}.").format(why=found.suspects[0].why)
+    return (probably, came) if came else (probably,)
 
 
-def residue_sentence(found: Residue, unit: UnitSystem = UnitSystem.BINARY) -> str:
-    """``0.4 GiB more than planned: runtime, probably kernels …``, and what else it may be."""
+def residue_sentence(
+    found: Residue, unit: UnitSystem = UnitSystem.BINARY, *, others: bool = True
+) -> str:
+    """``0.4 GiB more than planned: runtime, probably kernels …``, and what else it may be.
+
+    Args:
+        found: what the plan doesn't explain.
+        unit: of its size.
+        others: whether the less likely regions are named too.
+    """
     name = residue_name(found, unit)
     if not name:
         return ""
     if not found.suspects:
         return tr("{name}.").format(name=name)
     first = tr("{name}, probably {why}.").format(name=name, why=found.suspects[0].why)
-    others = [s.region.label for s in found.suspects[1:]]
-    if not others:
+    labels = [s.region.label for s in found.suspects[1:]]
+    if not labels or not others:
         return first
-    rest = ", ".join(begun_small(label) for label in dict.fromkeys(others))
+    rest = ", ".join(begun_small(label) for label in dict.fromkeys(labels))
     return tr("{first} Else: {others}.").format(first=first, others=rest)
 
 
@@ -87,7 +96,7 @@ def _rank_sentence(rank: RankOverlay, unit: UnitSystem) -> str:
     if not run.is_loaded or rank.expected is None or rank.residue is None:
         return tr("Loading: {size} so far.").format(size=format_gib(run.own_bytes, unit, digits=1))
     if rank.residue.is_unexplained:
-        return residue_sentence(rank.residue, unit)
+        return residue_sentence(rank.residue, unit, others=False)
     size = format_gib(run.own_bytes, unit, digits=1)
     off = abs(rank.residue.size_bytes)
     if off < 2 * LEAST_BYTES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.budget.drawn import drawn_bytes, drawn_estimate
@@ -12,6 +12,8 @@ from engine.devices.device import DeviceKind
 from engine.evidence import Basis
 from engine.fit.judge import judge
 from engine.fit.verdict import Fit
+from engine.overlay.regions import measured_regions
+from engine.telemetry.snapshot import Missing
 from engine.units import in_unit
 from engine.words import tr, tr_count
 from gui.kit import format as fmt
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from engine.evidence import Estimate
     from engine.fit.changes import Change
     from engine.fit.verdict import Verdict
+    from engine.overlay.overlay import RankOverlay
+    from engine.overlay.regions import MeasuredRegion
     from engine.sizing import Sizing
     from engine.together import Placed
     from engine.units import UnitSystem
@@ -48,6 +52,18 @@ _WRITTEN_SMALL = ("psutil", "llama.cpp", "ik_llama.cpp", "llamafile", "vLLM", "m
 
 
 @dataclass(frozen=True, slots=True)
+class LiveCells:
+    """What is measured of one region while the plan runs."""
+
+    measured: str
+    difference: str
+    known_from: str
+    note: str
+    is_off: bool
+    """Whether the difference is more than the plan's range explains."""
+
+
+@dataclass(frozen=True, slots=True)
 class RegionRow:
     """One line of the table of regions."""
 
@@ -64,6 +80,8 @@ class RegionRow:
     """Tooltip of the size: the bytes."""
     per_rank: tuple[str, ...] = ()
     """The size on each rank, where there are several."""
+    live: LiveCells | None = None
+    """None while nothing of the plan runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +349,43 @@ def _load_line(rank: RankBudget, unit: UnitSystem, ranks: tuple[RankBudget, ...]
             fmt.size_number(r.slot.device.allocatable.likely_bytes, unit) for r in ranks
         ),
     )
+
+
+def live_rows(
+    rows: tuple[RegionRow, ...], budget: RankBudget, seen: RankOverlay, unit: UnitSystem
+) -> tuple[RegionRow, ...]:
+    """``rows`` with what is measured of each region of a running rank."""
+    suspects = seen.residue.suspects if seen.residue and seen.residue.is_unexplained else ()
+    named = suspects[0].region if suspects else None
+    found = {m.region: m for m in measured_regions(budget, seen, unit=unit)}
+    return tuple(
+        replace(row, live=_live_cells(found[row.region], unit, is_off=row.region is named))
+        if row.region is not None
+        else replace(row, live=LiveCells(row.size, "", "", "", is_off=False))
+        for row in rows
+    )
+
+
+def _live_cells(found: MeasuredRegion, unit: UnitSystem, *, is_off: bool) -> LiveCells:
+    size, off = found.measured_bytes, found.difference_bytes
+    if isinstance(size, Missing):
+        return LiveCells(fmt.DASH, fmt.DASH, "", _capital(tr(size.reason)), is_off=False)
+    if not size and not found.planned_bytes:
+        return LiveCells(fmt.DASH, "", "", found.note, is_off=False)
+    return LiveCells(
+        fmt.size_number(size, unit),
+        difference(off or 0, unit),
+        found.known_from.label,
+        found.note,
+        is_off,
+    )
+
+
+def difference(size_bytes: int, unit: UnitSystem) -> str:
+    """``+0.45``, two decimals; ``0.00`` without a sign where it rounds to that."""
+    text = fmt.size_number(size_bytes, unit)
+    is_nothing = not text.strip("-\N{MINUS SIGN}0.,")
+    return fmt.size_number(0, unit) if is_nothing else text if size_bytes < 0 else f"+{text}"
 
 
 def facts(state: State) -> tuple[Fact, Fact]:

@@ -48,8 +48,33 @@ _LOOKS: dict[int, Callable[[Cell], object]] = {
 }
 
 
-def columns(unit: str, ranks: tuple[str, ...]) -> tuple[Column, ...]:
-    """The columns for one rank (no names), or for several side by side, under their names."""
+def columns(unit: str, ranks: tuple[str, ...], *, is_live: bool = False) -> tuple[Column, ...]:
+    """The columns for one rank (no names), or for several side by side, under their names.
+
+    While the plan runs, what is measured stands beside what was planned.
+    """
+    if is_live:
+        return (
+            Column("region", tr("Region"), lambda r: r.label),
+            Column(
+                "planned", tr("Planned {unit}").format(unit=unit), lambda r: r.size, is_number=True
+            ),
+            Column(
+                "measured",
+                tr("Measured {unit}").format(unit=unit),
+                lambda r: r.live.measured if r.live else "",
+                is_number=True,
+                is_strong=True,
+            ),
+            Column(
+                "difference",
+                tr("Difference"),
+                lambda r: r.live.difference if r.live else "",
+                is_number=True,
+            ),
+            Column("known from", tr("Known from"), lambda r: r.live.known_from if r.live else ""),
+            Column("note", tr("Note"), lambda r: r.live.note if r.live else ""),
+        )
     if ranks:
         sizes = tuple(_rank_column(rank, name) for rank, name in enumerate(ranks))
         head = Column("region", tr("Region, {unit}").format(unit=unit), lambda r: r.label)
@@ -83,6 +108,7 @@ class RegionsModel(FiguresModel["RegionRow", Column]):
         super().__init__(columns("GiB", ()), parent)
         self._ranks: tuple[str, ...] = ()
         self._unit = "GiB"
+        self._is_live = False
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -94,11 +120,12 @@ class RegionsModel(FiguresModel["RegionRow", Column]):
 
         Returns whether the columns changed.
         """
-        changed = (unit, ranks) != (self._unit, self._ranks)
+        is_live = any(row.live is not None for row in rows)
+        changed = (unit, ranks, is_live) != (self._unit, self._ranks, self._is_live)
         if changed or len(rows) != len(self._rows):
             self.beginResetModel()
-            self._rows, self._unit, self._ranks = rows, unit, ranks
-            self._columns = columns(unit, ranks)
+            self._rows, self._unit, self._ranks, self._is_live = rows, unit, ranks, is_live
+            self._columns = columns(unit, ranks, is_live=is_live)
             self.endResetModel()
             return True
         before, self._rows = self._rows, rows
@@ -139,13 +166,14 @@ class RegionsModel(FiguresModel["RegionRow", Column]):
             return None
         row, column = self._rows[index.row()], self._columns[index.column()]
         totals = row.region is None and column.key in _TOTALS
-        font = self._fonts[column.is_number, column.is_strong or totals]
+        is_off = column.key == "difference" and row.live is not None and row.live.is_off
+        font = self._fonts[column.is_number, column.is_strong or totals or is_off]
         color = self._theme.color(self._color(row, column))
         return Cell(row, column.text(row), font, color, alignment(column))
 
     @staticmethod
     def _tooltip(row: RegionRow, column: Column) -> str:
-        if column.key == "size" and not row.is_absent:
+        if column.key in ("size", "planned") and not row.is_absent:
             return row.exact
         if column.key == "region" and row.region is not None:
             # The note has no column of its own where the table is narrow.
@@ -158,6 +186,8 @@ class RegionsModel(FiguresModel["RegionRow", Column]):
     def _color(row: RegionRow, column: Column) -> str:
         if row.is_absent:
             return "text.disabled"
+        if column.key == "difference" and row.live is not None and row.live.is_off:
+            return "tight"
         totals = row.region is None and column.key in _TOTALS
         if totals or column.is_strong or column.key in ("region", "basis"):
             return "text.primary"
@@ -172,7 +202,7 @@ class RegionsModel(FiguresModel["RegionRow", Column]):
         return tr(_EXPLAINED.get(column.key, ""))
 
 
-_TOTALS = frozenset({"region", "size", "least", "rank"})
+_TOTALS = frozenset({"region", "size", "least", "rank", "planned", "measured"})
 """Columns in which the load line is the sum."""
 _EXPLAINED = {
     "size": tr_later("What the runtime will hold, most likely"),
@@ -180,4 +210,8 @@ _EXPLAINED = {
     "least": tr_later("The least that the architecture needs; the rest is the runtime's reserve"),
     "basis": tr_later("How the figure is known"),
     "rank": tr_later("What this rank will hold, most likely"),
+    "planned": tr_later("What the runtime will hold, most likely"),
+    "measured": tr_later("What it holds now; what is held adds up to the measurement"),
+    "difference": tr_later("Measured less planned"),
+    "known from": tr_later("Where the measured figure comes from"),
 }

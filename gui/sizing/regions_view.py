@@ -24,10 +24,11 @@ from engine.words import tr
 from gui.kit.charts import inks
 from gui.kit.controls import ElidedLabel, Ground, Hairline, label, running_text
 from gui.kit.figures_table import EDGE, SWATCH, Index, RowDelegate, dress, paint_swatch, set_heights
-from gui.sizing import explain, present
+from gui.sizing import explain, present, running
 from gui.sizing.regions_model import RegionsModel
 
 if TYPE_CHECKING:
+    from engine.overlay.overlay import Overlay
     from gui.kit.theme import Theme
     from gui.sizing.view_model import State
 
@@ -39,7 +40,18 @@ _BESIDE_NUMBER = 8
 _DETAIL = 337
 _MOST_COLUMNS = 8
 """Ranks side by side; more are shown one at a time."""
-_WIDTHS = {"region": 144, "size": 72, "rank": 72, "span": 104, "least": 76, "basis": 100}
+_WIDTHS = {
+    "region": 144,
+    "size": 72,
+    "rank": 72,
+    "span": 104,
+    "least": 76,
+    "basis": 100,
+    "planned": 96,
+    "measured": 104,
+    "difference": 84,
+    "known from": 116,
+}
 
 
 class _Delegate(RowDelegate):
@@ -311,6 +323,7 @@ class RegionsView(Ground):
         self.detail = DetailPane()
         self._state: State | None = None
         self._theme: Theme | None = None
+        self._overlay: Overlay | None = None
         self._rank = 0
         self._shown_ranks = 0
         row = QHBoxLayout(self)
@@ -339,6 +352,12 @@ class RegionsView(Ground):
         if self._state is not None:
             self.show_state(self._state)
 
+    def show_overlay(self, overlay: Overlay | None) -> None:
+        """Put what is measured beside the plan, while it runs."""
+        self._overlay = overlay
+        if self._state is not None:
+            self.show_state(self._state)
+
     def select(self, region: Region | None) -> None:
         """Select ``region``, as chosen elsewhere."""
         self.table.select(region)
@@ -356,8 +375,13 @@ class RegionsView(Ground):
             self._shown_ranks = ranks
             self._rank = state.sizing.verdict.binding_rank
         together = 1 < ranks <= _MOST_COLUMNS
+        seen = self._overlay.of(self._rank) if self._overlay else None
+        if seen is not None and seen.residue is not None:
+            together = False
         rows = present.region_rows(budget, self._rank, state.unit, side_by_side=together)
         names = present.rank_names(budget) if together else ()
+        if seen is not None and seen.residue is not None:
+            rows = present.live_rows(rows, budget.ranks[self._rank], seen, state.unit)
         self.table.show_rows(rows, state.unit.value, names)
         if not self.table.currentIndex().isValid():
             self.table.select(state.sizing.verdict.binding_region)
@@ -384,4 +408,6 @@ class RegionsView(Ground):
             return
         budget = self._state.sizing.budget
         rank = budget.ranks[self._rank]
-        self.detail.show_detail(explain.detail(budget, rank, region, self._state.unit))
+        found = explain.detail(budget, rank, region, self._state.unit)
+        seen = self._overlay.of(self._rank) if self._overlay else None
+        self.detail.show_detail(running.explained(found, seen, self._state.unit))

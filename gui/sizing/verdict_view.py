@@ -14,12 +14,13 @@ from engine.words import tr, tr_later
 from gui.kit.controls import ElidedLabel, Ground, Hairline, Segments, label
 from gui.kit.verdict_parts import MarginButton, VerdictMark
 from gui.kit.wrap import WrapRow
-from gui.sizing import present
+from gui.sizing import present, running
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
     from engine.fit.changes import Change
+    from engine.overlay.overlay import Overlay
     from engine.units import UnitSystem
     from gui.kit.theme import Theme
     from gui.sizing.view_model import SizingViewModel, State
@@ -147,6 +148,7 @@ class VerdictView(Ground):
         super().__init__(parent)
         self._model = model
         self._state: State | None = None
+        self._overlay: Overlay | None = None
         self._theme: Theme | None = None
         self.mark = VerdictMark()
         self.headline = ElidedLabel("verdict", name="verdict")
@@ -221,7 +223,7 @@ class VerdictView(Ground):
         self._state = state
         if self._theme is None:
             return
-        words = present.verdict(state)
+        words = running.verdict(present.verdict(state), self._overlay, state.unit)
         self.mark.show_mark(self._theme, words.color, words.icon)
         self.headline.set_text(words.headline, words.tooltip)
         self.detail.set_text(words.detail)
@@ -237,6 +239,12 @@ class VerdictView(Ground):
         if offered:
             self.changes.show_changes(state, self._theme)
         self._give_room()
+
+    def show_overlay(self, overlay: Overlay | None) -> None:
+        """Say what runs of the plan, in place of what the plan would do."""
+        self._overlay = overlay
+        if self._state is not None:
+            self.show_state(self._state)
 
     def _give_room(self) -> None:
         """Lay out the facts, from the inside out, before anything is painted.
@@ -277,7 +285,7 @@ class VerdictView(Ground):
         if self._state is None or self._theme is None:
             return
         narrow = self._is_narrow(self._theme)
-        longest, most = present.facts(self._state)
+        longest, most = running.facts(present.facts(self._state), self._overlay, self._state.unit)
         self.longest.show_fact(longest, narrow=narrow)
         self.most.show_fact(most, narrow=narrow)
 

@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, Signal
 from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 from typing_extensions import override
 
+from engine.overlay.words import summary
 from engine.words import tr
 from gui.kit.charts.picture import MemoryPicture
 from gui.kit.charts.scene import scene_for
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
     from engine.budget.model import Region
+    from engine.overlay.overlay import Overlay
     from gui.kit.theme import Theme
     from gui.sizing.view_model import SizingViewModel, State
 
@@ -50,6 +52,7 @@ class SizingView(Ground):
         self._is_low: bool | None = None
         self._is_simple = False
         self._run: QWidget | None = None
+        self._overlay: Overlay | None = None
         self._shared_height = _TABS_HEIGHT
         self._notices = QVBoxLayout()
         self._notices.setSpacing(0)
@@ -173,6 +176,15 @@ class SizingView(Ground):
         for veil in self._veils:
             veil.lay(laid=state.is_stale)
         self._say(present.remarks(state), wrong=False)
+
+    def show_overlay(self, overlay: Overlay | None) -> None:
+        """Show what really happens over what was planned: picture, verdict, regions."""
+        unit = self._model.state.unit
+        self.picture.show_overlay(overlay, summary(overlay, unit) if overlay else "")
+        if overlay != self._overlay:
+            self._overlay = overlay
+            self.verdict.show_overlay(overlay)
+            self.regions.show_overlay(overlay)
 
     def _on_picture_selected(self, region: Region | None) -> None:
         if region is not None:

@@ -128,7 +128,8 @@ def time_axis(
     theme = canvas.theme
     font = theme.font("caption.num")
     height = QFontMetricsF(font).height()
-    top = place.bands.bottom() + max(7.0, height / 2)
+    below = place.bands.bottom() + place.strip_height
+    top = below + max(7.0, height / 2)
     color = theme.color("text.tertiary")
     if place.has_axis:
         row = QRectF(place.bands.right() + 8, top, 40, height)
@@ -139,8 +140,7 @@ def time_axis(
     taken = rect.right() + 6
     for time_s, text in reversed(_time_ticks(window, rect.width() / theme.text_scale)):
         x = canvas.snap(window.x(time_s, rect))
-        y = place.bands.bottom()
-        canvas.line(QLineF(x, y, x, y + 4), theme.color("line.control.edge"))
+        canvas.line(QLineF(x, below, x, below + 4), theme.color("line.control.edge"))
         width = QFontMetricsF(font).horizontalAdvance(text)
         at_left, at_right = x - rect.left() < 2, rect.right() - x < width / 2
         left = x if at_left else x - width if at_right else x - width / 2

@@ -95,6 +95,8 @@ class PanelLayout:
     has_axis: bool
     has_brackets: bool
     title_y: float | None
+    strip_height: float = 0.0
+    """Below the bands, for the phases of a run."""
 
     @property
     def time(self) -> QRectF:
@@ -134,6 +136,8 @@ class Style:
     """Whether to show the lens; None decides by the width."""
     patterns: bool = False
     """Hatch every region, for print without colour."""
+    phases: bool = False
+    """Whether the phases of a run have a strip below the chart."""
     paper: bool = False
     """Whether it is printed: no pixel grid, curves as curves."""
 
@@ -157,7 +161,7 @@ def _single(scene: PictureScene, size: QRectF, style: Style) -> PictureLayout:
         lens_width = theme.size("chart.lens.width.compact" if compact else "chart.lens.width")
         lens_width *= grown
     top = size.top() + theme.size("chart.pad.top") * grown
-    bottom = size.bottom() - theme.size("chart.pad.bottom") * grown
+    bottom = size.bottom() - _pad_bottom(style)
     scale = Scale(0, scene.axis_max_bytes, top, bottom)
     axis_x = size.right() - style.pad - axis_width(style) - lens_width
     axis_x -= _LENS_GAP if shows_lens else 0
@@ -174,6 +178,7 @@ def _single(scene: PictureScene, size: QRectF, style: Style) -> PictureLayout:
         has_axis=True,
         has_brackets=True,
         title_y=None,
+        strip_height=_strip_height(style),
     )
     lens = None
     if shows_lens:
@@ -181,6 +186,16 @@ def _single(scene: PictureScene, size: QRectF, style: Style) -> PictureLayout:
         box = QRectF(size.right() - style.pad - lens_width, top, lens_width - axis, bottom - top)
         lens = _lens(panel, scale, box, box.left() - _LENS_GAP - 4)
     return PictureLayout(size, (placed,), lens, is_table=False)
+
+
+def _pad_bottom(style: Style) -> float:
+    name = "chart.pad.bottom.withPhases" if style.phases else "chart.pad.bottom"
+    return style.theme.size(name) * style.theme.text_scale
+
+
+def _strip_height(style: Style) -> float:
+    bare = style.theme.size("chart.pad.bottom") * style.theme.text_scale
+    return _pad_bottom(style) - bare
 
 
 def axis_width(style: Style) -> float:
@@ -205,7 +220,7 @@ def _multiples(scene: PictureScene, size: QRectF, style: Style) -> PictureLayout
         row, column = divmod(index, columns)
         ceiling = size.top() + row * row_height
         top = ceiling + (40 if rows == 1 else 34) * grown
-        bottom = ceiling + row_height - theme.size("chart.pad.bottom") * grown
+        bottom = ceiling + row_height - _pad_bottom(style)
         x = left + column * (width + _PANEL_GAP)
         scale = Scale(0, scene.axis_max_bytes, top, bottom)
         bar = QRectF(x, top, bar_width, bottom - top)
@@ -220,6 +235,7 @@ def _multiples(scene: PictureScene, size: QRectF, style: Style) -> PictureLayout
                 has_axis=column == columns - 1 or index == count - 1,
                 has_brackets=False,
                 title_y=ceiling + 15 * grown,
+                strip_height=_strip_height(style),
             )
         )
     return PictureLayout(size, tuple(made), None, is_table=False)

@@ -12,15 +12,16 @@ from PySide6.QtCore import QLineF, QRectF
 from PySide6.QtGui import QFontMetricsF
 
 from engine.budget.model import Region
-from engine.units import GIB, UnitSystem, format_gib
+from engine.units import UnitSystem, format_gib
 from engine.words import tr
-from gui.kit.charts import traces
+from gui.kit.charts import residue, traces
 from gui.kit.charts.pens import RIGHT
 from gui.kit.charts.series import Sample, Series
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from engine.overlay.overlay import Overlay
     from gui.kit.charts.axis import TimeWindow
     from gui.kit.charts.layout import LensLayout, PanelLayout
     from gui.kit.charts.pens import Canvas
@@ -31,7 +32,6 @@ _LENS_COLUMN = 16
 _LENS_GAP = 16
 """Around the names of the regions."""
 _LAST_MINUTE_S = 60.0
-_LEAST_RESIDUE_BYTES = GIB // 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,15 @@ class Live:
     wall_offset_s: float | None = None
     """Unix time at second 0 of the samples, where known."""
     unit: UnitSystem = UnitSystem.BINARY
+    overlay: Overlay | None = None
+    """What the samples show of the plan's run: phases, residue, live cache."""
     explains: bool = False
     """Whether the notes of the first start stand in place of the sums."""
 
     def of(self, panel: Panel) -> Series | None:
         """The samples of a panel's device, if there are any to show."""
-        found = self.series.get(panel.uuid)
+        rank = self.overlay.of(panel.rank) if self.overlay else None
+        found = self.series.get(rank.uuid if rank else panel.uuid)
         return found if found is not None and len(found) and self.window else None
 
 
@@ -283,34 +286,10 @@ def in_lens(
     traces.line(canvas, lens.scale, (xs, values[_TIME], used), theme.color("chart.measured"), 2)
     canvas.painter.restore()
     if is_running(place.panel, live):
-        _residue(canvas, place.panel, lens, float(seen[-1]), live.unit)
+        residue.in_lens(canvas, place.panel, lens, float(seen[-1]), live)
     names = QFontMetricsF(theme.font("caption"))
     widest = max(names.horizontalAdvance(s.label) for s in place.panel.segments)
     beside = used[(xs <= area.left() + _LENS_GAP + widest) & ~np.isnan(used)]
     if not beside.size:
         return lens.box.bottom(), lens.box.bottom()
     return lens.scale.y(float(beside.max())) - 2, lens.scale.y(float(beside.min())) + 2
-
-
-def _residue(canvas: Canvas, panel: Panel, lens: LensLayout, used: float, unit: UnitSystem) -> None:
-    """How much more is held than was planned: a dashed line at the plan, and a bracket."""
-    more = used - panel.held_bytes
-    if more < _LEAST_RESIDUE_BYTES:
-        return
-    theme = canvas.theme
-    color = theme.color("tight")
-    plan_y = canvas.snap(max(lens.scale.y(panel.held_bytes), lens.box.top()))
-    used_y = canvas.snap(lens.scale.y(used))
-    left, right = lens.box.left() + _LENS_COLUMN, lens.box.right() - 1
-    canvas.line(QLineF(left, plan_y, right, plan_y), color, 1, dash=(4, 3))
-    x = right - 10
-    width = theme.sizes["line.residue"]
-    canvas.smooth_line(QLineF(x, plan_y, x, used_y), color, width)
-    for y in (plan_y, used_y):
-        canvas.smooth_line(QLineF(x - 4, y, x + 4, y), color, width)
-    font = theme.font("caption.strong.num")
-    height = QFontMetricsF(font).height()
-    if plan_y - used_y >= height:
-        row = QRectF(left, (plan_y + used_y - height) / 2, x - 8 - left, height)
-        text = format_gib(int(more), unit, digits=1, signed=True, unit=False)
-        canvas.text(row, text, font, color, RIGHT)

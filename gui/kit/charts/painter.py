@@ -14,7 +14,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 from engine.budget.model import Region
 from engine.units import format_gib
 from engine.words import tr_later
-from gui.kit.charts import axis, inks, lens, measured, notes, stack, table
+from gui.kit.charts import axis, inks, lens, measured, notes, phase_strip, residue, stack, table
 from gui.kit.charts.pens import RIGHT, Canvas
 
 if TYPE_CHECKING:
@@ -88,6 +88,9 @@ def paint_live(
             figures = axis.tags(canvas, panel, scene.unit, newest, live.age)
             axis.memory_axis(canvas, panel, scene.unit, figures)
         axis.time_axis(canvas, panel, live.window, scene.unit)
+        phase_strip.paint(canvas, panel, live)
+        if not explains:
+            residue.callout(canvas, panel, live)
         measured.hairline(canvas, panel, live)
     if places.lens:
         held = measured.in_lens(canvas, places.panels[0], places.lens, live)

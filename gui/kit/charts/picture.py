@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 
     from engine.budget.model import Region
+    from engine.overlay.overlay import Overlay
     from engine.telemetry.snapshot import DeviceReading, TelemetrySnapshot
     from gui.kit.charts.scene import PictureScene
     from gui.kit.theme import Theme
@@ -94,6 +95,22 @@ class MemoryPicture(QWidget):
         if self._selected is not None and not self._has(self._selected):
             self._selected = None
         self._forget_plan()
+
+    def show_overlay(self, overlay: Overlay | None, sentence: str = "") -> None:
+        """Show what the samples tell of the plan's run.
+
+        Args:
+            overlay: phases, residue and live cache by rank; None where nothing is known.
+            sentence: the same in words, for those who hear the picture.
+        """
+        self._live = replace(self._live, overlay=overlay)
+        if self._scene is not None:
+            said = " ".join(filter(None, (self._scene.description, sentence)))
+            self.setAccessibleDescription(said)
+        has_run = overlay is not None and any(r.run.peaks for r in overlay.ranks)
+        if has_run is not self._style.phases:
+            self._style = replace(self._style, phases=has_run)
+            self._forget_plan()
 
     def set_theme(self, theme: Theme) -> None:
         """Paint in another scheme or text size."""
@@ -207,7 +224,13 @@ class MemoryPicture(QWidget):
     def _sample(self, time_s: float, device: DeviceReading) -> Sample:
         used = device.used_bytes if isinstance(device.used_bytes, int) else None
         plan = plan_bytes(device, self._scene.planned) if self._scene else None
-        return Sample(time_s, used, plan)
+        return Sample(time_s, used, plan, self._live_kv_bytes(device.uuid))
+
+    def _live_kv_bytes(self, uuid: str) -> int | None:
+        """What live tokens use of the cache on a device, where the runtime states it."""
+        ranks = self._live.overlay.ranks if self._live.overlay else ()
+        found = next((r for r in ranks if r.uuid == uuid and r.run.is_running), None)
+        return found.kv_live_bytes if found and isinstance(found.kv_live_bytes, int) else None
 
     def _on_silence(self) -> None:
         """Nothing was sampled for a while: say so, and how long."""

@@ -88,10 +88,12 @@ def test_that_what_comes_with_a_prefill_is_named_runtime_first():
         Region.RUNTIME, Region.ACTIVATIONS, Region.ALLOCATOR,
     ]  # fmt: skip
     assert words.residue_name(rank.residue) == "0.8 GiB more than planned: runtime"
-    assert words.summary(overlay) == (
+    said = (
         "0.8 GiB more than planned: runtime, probably kernels and workspaces that came with the "
-        "first prefill. Else: activations, allocator slack."
+        "first prefill."
     )
+    assert words.summary(overlay) == said
+    assert words.residue_sentence(rank.residue) == f"{said} Else: activations, allocator slack."
 
 
 def test_that_an_exact_figure_is_suspected_last():
