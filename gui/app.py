@@ -23,6 +23,7 @@ from gui.access import HubAccess
 from gui.adjoining import Adjoining
 from gui.announcing import Announcing
 from gui.browser.view import BrowserView
+from gui.checking import Checking
 from gui.comparing import Comparing
 from gui.correcting import Correcting
 from gui.crashing import Crashing
@@ -158,6 +159,7 @@ class App(QObject):
         self.preferring = Preferring(self)
         # Before the desk: a sample's overlay is there when the picture takes the sample.
         self.overlaying = Overlaying(self)
+        self.checking = Checking(self)
         self.dressing = Dressing(self)
         self.keying = Keying(self)
         self.settling = Settling(self)
@@ -176,6 +178,7 @@ class App(QObject):
         self.crashing = Crashing(self)
         self.diagnosing = Diagnosing(self)
         self.learning = Learning(self, self._options.settings_folder)
+        self.checking.follow_log()
         self.workspaces = Workspaces(self)
         self.saving = Saving(self, self.workspaces)
         self.session = Session(self, self._options.settings_folder)

@@ -288,6 +288,7 @@ class Desk(QObject):
             "tab map": app.view.fit_map,
             "tab compare": app.compare_view,
             "tab holds": app.holds,
+            "tab checklist": app.checking.view,
         }
 
     def _on_unit_action(self) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine.evidence import Basis
 from engine.overlay.steps import ANSWERS, Answer, Asked, Evidence, Status
+from engine.runtimes import registry
 from engine.units import UnitSystem
 from engine.words import tr, tr_later
 
@@ -129,11 +130,13 @@ def _recorded(budget: Budget, evidence: Evidence) -> tuple[tuple[str, str], ...]
         flash = "on" if flash else "off"
     kernel = evidence.kernel or plan.attn_implementation or (flash and f"flash-attn {flash}")
     cache = plan.kv_cache_dtype
+    if cache == "auto":
+        cache = tr("the model's own, {dtype}").format(dtype=budget.model.spec.dtype)
     if plan.cache_type_k:
         cache = "/".join(filter(None, (plan.cache_type_k, plan.cache_type_v)))
     return (
         (tr("Model revision"), budget.model.revision or tr("not known")),
-        (tr("Runtime"), f"{plan.runtime} {release}"),
+        (tr("Runtime"), f"{registry.get(plan.runtime).label} {release}"),
         (tr("Attention kernel"), str(kernel) if kernel else tr("the runtime's own choice")),
         (tr("Cache precision"), cache),
     )

@@ -24,6 +24,8 @@ WATCHED_S: Final = 600.0
 _SURE: Final = frozenset({Basis.READ, Basis.EXACT, Basis.SETTING, Basis.MEASURED})
 _NEAR: Final = 0.2
 """A pause of the load this near to the planned weights is taken for them."""
+_NEARLY_ALL: Final = 0.99
+"""Buffers that are fitted, on top of tensors that are counted, leave a figure known."""
 _KEPT = (Region.CUDA_GRAPHS, Region.RUNTIME, Region.ALLOCATOR)
 
 
@@ -114,10 +116,22 @@ def _weights(asked: Asked) -> Answer:
             size=asked.size(measured.likely_bytes), planned=asked.size(planned.likely_bytes)
         )
         return Answer(Status.KNOWN, words, measured)
-    if planned.basis in _SURE:
-        words = tr("Read from the model's files: {size}")
+    if _sure_bytes(planned) >= _NEARLY_ALL * planned.likely_bytes > 0:
+        is_read = planned.basis is Basis.READ
+        words = (
+            tr("Read from the model's files: {size}")
+            if is_read
+            else tr("Counted from the model's tensors: {size}")
+        )
         return Answer(Status.KNOWN, words.format(size=asked.size(planned.likely_bytes)), planned)
     return _modelled(asked, planned)
+
+
+def _sure_bytes(estimate: Estimate) -> int:
+    """What of an estimate is read or exact, its parts counted one by one."""
+    if estimate.basis in _SURE:
+        return estimate.likely_bytes
+    return sum(_sure_bytes(part) for part in estimate.parts)
 
 
 def _loaded_weights(asked: Asked, planned: Estimate) -> Estimate | None:

@@ -39,10 +39,23 @@ def _mark(name: str, color: str, size: int, ratio: float) -> QPixmap:
 
 def paint_badge(painter: QPainter, theme: Theme, top_right: QPoint, fit: Fit, text: str) -> int:
     """Draw a badge with its upper right corner at ``top_right``; returns its width."""
+    return paint_look(painter, theme, top_right, LOOKS[fit], text)
+
+
+def look_width(theme: Theme, text: str) -> int:
+    """How wide the badge of ``text`` is."""
+    metrics = QFontMetrics(theme.font("small.strong.num"))
+    return 4 + theme.size("icon.small") + 4 + metrics.horizontalAdvance(text) + 6
+
+
+def paint_look(
+    painter: QPainter, theme: Theme, top_right: QPoint, look: tuple[str, str], text: str
+) -> int:
+    """Draw a badge of any look (icon, colour) with its upper right corner at ``top_right``."""
     font = theme.font("small.strong.num")
-    picture, color = LOOKS[fit]
+    picture, color = look
     mark, height = theme.size("icon.small"), theme.size("badge")
-    whole = 4 + mark + 4 + QFontMetrics(font).horizontalAdvance(text) + 6
+    whole = look_width(theme, text)
     place = QRect(top_right.x() - whole, top_right.y(), whole, height)
     painter.setFont(font)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)

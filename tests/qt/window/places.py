@@ -193,6 +193,12 @@ def _verify(app, qtbot) -> QWidget:
     return _dialog("verify")(app, qtbot)
 
 
+def _load(app, qtbot) -> QWidget:
+    _tab("checklist")(app, qtbot)
+    app.checking.view.buttons[1].click()
+    return _seen(qtbot, app.checking.dialog)
+
+
 PLACES: dict[str, Callable[..., QWidget]] = {
     "first start": _window,
     "regions": _tab("regions"),
@@ -205,6 +211,8 @@ PLACES: dict[str, Callable[..., QWidget]] = {
     "compare, empty": _tab("compare"),
     "compare": _compared,
     "what holds it": _tab("holds"),
+    "checklist": _tab("checklist"),
+    "load": _load,
     "log, empty": _tab("log"),
     "log": _log,
     "beside": _beside,

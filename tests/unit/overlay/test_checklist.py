@@ -112,7 +112,7 @@ def test_that_every_rank_has_its_own_answer():
 def test_that_what_the_figures_hold_for_is_recorded():
     assert dict(checklist(BUDGET, 0, Evidence(kernel="FLASHINFER")).recorded) == {
         "Model revision": BUDGET.model.revision,
-        "Runtime": "vllm 0.33.0",
+        "Runtime": "vLLM 0.33.0",
         "Attention kernel": "FLASHINFER",
         "Cache precision": "bf16",
     }
