@@ -35,6 +35,8 @@ _FITTED_RESERVE_BYTES = (300 * MIB, 450 * MIB, 900 * MIB)
 """Driver total minus framework total over the cards of the catalogue, where nothing is stated."""
 _UNKNOWN_USE_BYTES = (0, 512 * MIB, 1536 * MIB)
 """Idle desktops hold 225 to 1,054 MiB (nvidia-smi outputs), Windows up to 1.5 GiB."""
+_NAMED_FROM_BYTES = 256 * MIB
+_MOST_NAMED = 3
 _SYSTEM_ON_UNIFIED_BYTES = 9 * GIB
 """GB10 after boot: 113.07 of 121.69 GiB available."""
 
@@ -199,7 +201,31 @@ def _foreign(reading: DeviceReading, reserve_bytes: int, instead_of: frozenset[i
     if isinstance(reading.reserved_bytes, Missing):
         used -= reserve_bytes  # this driver counts its reserve as used
     others = max(used - own_bytes(reading) - _held_by(reading, instead_of), 0)
-    return exactly(others, Basis.MEASURED, tr("{source}, in use now").format(source=reading.source))
+    source = tr("{source}, in use now").format(source=reading.source)
+    found = exactly(others, Basis.MEASURED, source)
+    return replace(found, parts=_holders(reading, others, instead_of, source))
+
+
+def _holders(
+    reading: DeviceReading, others: int, instead_of: frozenset[int], source: str
+) -> tuple[Estimate, ...]:
+    """Who holds most of it, by name, and the rest; nobody where no single one weighs."""
+    if isinstance(reading.processes, Missing):
+        return ()
+    left_out = {*instead_of, os.getpid(), 0}
+    known = [
+        (p.used_bytes, p.name)
+        for p in reading.processes
+        if p.pid not in left_out and isinstance(p.used_bytes, int)
+    ]
+    large = sorted(one for one in known if one[0] >= _NAMED_FROM_BYTES)[-_MOST_NAMED:][::-1]
+    if not large or sum(size for size, _ in large) > others:
+        return ()
+    rest = others - sum(size for size, _ in large)
+    return tuple(
+        exactly(size, Basis.MEASURED, source, label=label)
+        for size, label in (*large, (rest, tr("the rest")))
+    )
 
 
 def _host(reading: DeviceReading, total: int, instead_of: frozenset[int]) -> Slot:

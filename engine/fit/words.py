@@ -108,7 +108,20 @@ def _wanted_bytes(rank: RankBudget) -> int:
 
 
 def detail(budget: Budget, fit: Fit, rank: RankBudget, region: Region, unit: UnitSystem) -> str:
-    """What the runtime will do, in whole sentences."""
+    """What the runtime will do, in whole sentences, and before it who else holds the device."""
+    what = _what_then_happens(budget, fit, rank, region, unit)
+    parts = rank.regions[Region.FOREIGN].estimate.parts
+    if fit is not Fit.DOES_NOT_FIT or region is not Region.FOREIGN or not parts:
+        return what
+    held = tr("{size} is held by {process}.").format(
+        size=_one(parts[0].likely_bytes, unit), process=parts[0].label
+    )
+    return f"{held} {what}"
+
+
+def _what_then_happens(
+    budget: Budget, fit: Fit, rank: RankBudget, region: Region, unit: UnitSystem
+) -> str:
     if budget.doubts and fit is Fit.UNKNOWN:
         return _first_reason(budget)
     if budget.refusals and fit is not Fit.DOES_NOT_FIT:
