@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from engine.budget.model import Region
@@ -14,6 +14,7 @@ from engine.words import tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
     from engine.budget.model import RankBudget
 
@@ -30,12 +31,33 @@ _AT_START = (
 _BARE = (Region.WEIGHTS, Region.RUNTIME)
 
 
-def expected(rank: RankBudget, runtime: str) -> Mapping[Seen, Estimate]:
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a run of the plan should hold on one rank; worked out once per plan."""
+
+    rest: Estimate
+    """Once loaded, before its first request."""
+    by_phase: Mapping[Seen, Estimate]
+    """The peak of each phase."""
+
+    def now(self, seen: AbstractSet[Seen]) -> Estimate:
+        """What a loaded run holds after the phases ``seen``: at least what it holds at rest."""
+        after = (Seen.PREFILL, Seen.DECODE, Seen.SUSTAINED)
+        came = [self.by_phase[phase] for phase in after if phase in seen]
+        top = max([self.rest, *came], key=lambda e: e.likely_bytes)
+        return replace(
+            top,
+            low_bytes=min(self.rest.low_bytes, top.low_bytes),
+            high_bytes=max(e.high_bytes for e in (self.rest, *came)),
+        )
+
+
+def expected(rank: RankBudget, runtime: str) -> Expected:
     """The peak of each phase of a run of the plan on this rank, without what others hold."""
     found = {peak.phase: _own(peak.estimate, rank) for peak in peaks(rank)}
     rest = at_rest(rank, runtime)
     prefill = found[Phase.PREFILL]
-    return {
+    by_phase = {
         Seen.LOAD: max(found[Phase.LOAD], rest, key=lambda e: (e.likely_bytes, e.high_bytes)),
         Seen.PREFILL: prefill,
         # What a prompt took stays with the allocator.
@@ -43,6 +65,7 @@ def expected(rank: RankBudget, runtime: str) -> Mapping[Seen, Estimate]:
         Seen.SUSTAINED: _up_to(found[Phase.SUSTAINED], prefill),
         Seen.IDLE: _up_to(rest, max(found.values(), key=lambda e: e.high_bytes)),
     }
+    return Expected(rest, by_phase)
 
 
 def at_rest(rank: RankBudget, runtime: str) -> Estimate:
@@ -63,16 +86,6 @@ def at_rest(rank: RankBudget, runtime: str) -> Estimate:
         likely = work.likely_bytes if is_touched else 0
         parts.append(replace(work, low_bytes=0, likely_bytes=likely))
     return total(parts, tr("what is held once loaded, before the first request"))
-
-
-def now(rank: RankBudget, runtime: str, seen: frozenset[Seen]) -> Estimate:
-    """What a loaded run holds after the phases ``seen``: at least what it holds at rest."""
-    known = expected(rank, runtime)
-    rest = at_rest(rank, runtime)
-    came = [known[phase] for phase in (Seen.PREFILL, Seen.DECODE, Seen.SUSTAINED) if phase in seen]
-    top = max([rest, *came], key=lambda e: e.likely_bytes)
-    high = max(e.high_bytes for e in (rest, *came))
-    return replace(top, low_bytes=min(rest.low_bytes, top.low_bytes), high_bytes=high)
 
 
 def _own(peak: Estimate, rank: RankBudget) -> Estimate:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
-from engine.overlay import expected, group
+from engine.overlay import group
+from engine.overlay.expected import Expected, expected
 from engine.overlay.residue import Residue, residue
 from engine.overlay.seen import Moment, Run, Seen
 from engine.overlay.state import NOTHING_STATED, Stated, told
@@ -119,6 +120,8 @@ class Follower:
 
     def __init__(self) -> None:
         self._plan: Planned | None = None
+        self._expected: dict[int, Expected] = {}
+        """By rank, of the plan that is followed."""
         self._loaded_bytes = 0
         self._trackers: dict[str, Tracker] = {}
         self._snapshot: TelemetrySnapshot | None = None
@@ -129,7 +132,8 @@ class Follower:
         """Look for the processes of ``budget``; what was seen stays while they are the same."""
         plan = group.planned(budget)
         runtime = budget.deployment.runtime
-        least = [expected.at_rest(rank, runtime).low_bytes for rank in budget.ranks]
+        self._expected = {rank.rank: expected(rank, runtime) for rank in budget.ranks}
+        least = [found.rest.low_bytes for found in self._expected.values()]
         if plan != self._plan or min(least, default=0) != self._loaded_bytes:
             is_other = plan != self._plan
             self._plan, self._loaded_bytes = plan, min(least, default=0)
@@ -159,7 +163,11 @@ class Follower:
             tracker.add(moment(reading, self._plan, snapshot.monotonic_s, self._stated))
 
     def overlay(self, budget: Budget) -> Overlay | None:
-        """Plan and measurement side by side; None while nothing was sampled."""
+        """Plan and measurement side by side; None while nothing was sampled.
+
+        Args:
+            budget: the plan that is followed.
+        """
         snapshot = self._snapshot
         if snapshot is None or self._plan is None:
             return None
@@ -179,9 +187,9 @@ class Follower:
         run = tracker.run if tracker else Run()
         plan = group.planned(budget)
         held = group.held_by(reading, plan) if reading else _NOT_READ
-        runtime = budget.deployment.runtime
-        known = expected.expected(rank, runtime)
-        now = expected.now(rank, runtime, frozenset(run.peaks)) if run.is_loaded else None
+        found = self._expected[rank.rank]
+        known = found.by_phase
+        now = found.now(run.peaks.keys()) if run.is_loaded else None
         off = None
         if now is not None and run.is_running:
             off = residue(rank, run, None if isinstance(held, Missing) else held, known, now)

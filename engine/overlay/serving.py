@@ -37,7 +37,7 @@ class Serving:
         self._last = ready
         self._own_bytes = own_bytes
         self._top_bytes = own_bytes
-        self._phase = Seen.IDLE
+        self._phase = Seen.DECODE if ready.state.requests_running else Seen.IDLE
         self._recent: deque[tuple[float, int]] = deque([(ready.time_s, own_bytes)])
         self._fastest = 0.0
         self._moved_s = ready.time_s - _CREEP_S

@@ -196,7 +196,7 @@ class Tracker:
         self._run = Run(phase=Seen.LOAD, foreign_bytes=foreign)
         self._serving = None
         self._loading = _Loading(own, moment.time_s)
-        return self._ready(moment, own) if is_ready(moment.state) else Seen.LOAD
+        return Seen.LOAD
 
     def _load(self, moment: Moment, own: int, every: float, *, is_gap: bool) -> Seen:
         loading = self._loading

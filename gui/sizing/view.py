@@ -181,8 +181,9 @@ class SizingView(Ground):
         """Show what really happens over what was planned: picture, verdict, regions."""
         unit = self._model.state.unit
         self.picture.show_overlay(overlay, summary(overlay, unit) if overlay else "")
-        if overlay != self._overlay:
-            self._overlay = overlay
+        # While nothing runs, what they say is the plan's, and samples change nothing of it.
+        before, self._overlay = self._overlay, overlay
+        if any(one is not None and one.is_running for one in (before, overlay)):
             self.verdict.show_overlay(overlay)
             self.regions.show_overlay(overlay)
 

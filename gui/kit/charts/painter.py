@@ -83,7 +83,7 @@ def paint_live(
             _aside(canvas, panel, scene.asides, text)
             measured.note(canvas, panel, live, scene.unit, text)
         newest = measured.newest(panel.panel, live)
-        _title(canvas, panel, scene.unit, newest)
+        _title(canvas, panel, scene.unit, newest, residue.signed(panel.panel, live))
         if panel.has_axis:
             figures = axis.tags(canvas, panel, scene.unit, newest, live.age)
             axis.memory_axis(canvas, panel, scene.unit, figures)
@@ -151,8 +151,10 @@ def _frame(canvas: Canvas, place: PanelLayout) -> None:
     canvas.line(QLineF(place.bar.left(), bottom, bands.right(), bottom), edge)
 
 
-def _title(canvas: Canvas, place: PanelLayout, unit: UnitSystem, used: int | None) -> None:
-    """Which rank, and what it holds of what it can: measured if it is, else planned."""
+def _title(
+    canvas: Canvas, place: PanelLayout, unit: UnitSystem, used: int | None, more: str
+) -> None:
+    """Which rank, what it holds of what it can (measured if it is, else planned), how far off."""
     if place.title_y is None:
         return
     theme, panel = canvas.theme, place.panel
@@ -165,7 +167,8 @@ def _title(canvas: Canvas, place: PanelLayout, unit: UnitSystem, used: int | Non
     room = row.width() - QFontMetricsF(bold).horizontalAdvance(panel.title) - 8
     summary = panel.summary if used is None else panel.summary_of(used, unit)
     held = format_gib(panel.held_bytes if used is None else used, unit, digits=1, unit=False)
-    words = canvas.fitting((summary, held), fullest, room)
+    off = (f"{summary}, {more}", f"{held}, {more}") if more else ()
+    words = canvas.fitting((*off, summary, held), fullest, room)
     color = theme.color("text.primary" if panel.is_fullest else "text.secondary")
     canvas.text(row, words, fullest, color, RIGHT)
 

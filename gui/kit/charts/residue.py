@@ -50,6 +50,15 @@ def excess(panel: Panel, live: Live, used_bytes: float) -> Excess | None:
     return Excess(found.size_bytes, name)
 
 
+def signed(panel: Panel, live: Live) -> str:
+    """``+2.3`` where a rank's plan doesn't explain what it holds; else empty."""
+    rank = live.overlay.of(panel.rank) if live.overlay else None
+    found = rank.residue if rank else None
+    if found is None or not found.is_unexplained:
+        return ""
+    return format_gib(found.size_bytes, live.unit, digits=1, signed=True, unit=False)
+
+
 def in_lens(canvas: Canvas, panel: Panel, lens: LensLayout, used_bytes: float, live: Live) -> None:
     """A dashed line at the plan, a bracket to the measurement, the size and the region's name."""
     found = excess(panel, live, used_bytes)

@@ -148,3 +148,34 @@ def test_that_a_rank_which_runs_on_another_device_is_drawn_from_that_one(qapp):
     there = Live({"GPU-7": seen.series["GPU-0"]}, seen.window, overlay=moved)
     panel = scene_for(sizings.sizing()).panels[0]
     assert there.of(panel) is seen.series["GPU-0"]
+
+
+def test_that_of_several_ranks_the_one_that_is_off_says_so_in_its_title(qapp):
+    made = sizings.many_ranks(4)
+    follower = Follower()
+    follower.follow(made.budget)
+    held = (41.56, 41.44, 43.90, 41.44)
+    series: dict[str, list[Sample]] = {}
+    for second in range(60):
+        cards = []
+        for rank, size in enumerate(held):
+            own = gib(size) if second > 5 else 0
+            process = server(100 + rank, own, name=f"VLLM::Worker_TP{rank}")
+            cards.append((f"GPU-{rank}", gib(44.99), (process,)))
+            kept = series.setdefault(f"GPU-{rank}", [])
+            kept.append(Sample(1000.0 + second, own + gib(0.02), own))
+        follower.add(serving(second, *cards, foreign_bytes=gib(0.02)))
+    overlay = follower.overlay(made.budget)
+    seen = Live(
+        {uuid: Series.of(kept) for uuid, kept in series.items()},
+        TimeWindow(1000.0, 1060.0),
+        overlay=overlay,
+    )
+    style = Style(load_theme("light"), phases=True)
+    scene = scene_for(made)
+    places = lay_out(scene, QRectF(0, 0, *SIZE), style)
+    image = QImage(*SIZE, QImage.Format.Format_RGB32)
+    painter = QPainter(image)
+    said = [text for _, text in paints.paint(painter, scene, places, style, seen).words]
+    painter.end()
+    assert [text for text in said if "+2.3" in text] == ["43.9 of 44.5 GiB, +2.3"]
