@@ -48,6 +48,8 @@ class Checking(QObject):
         self._longest: dict[str, int] = {}
         """Tokens of the longest prompt that was sent, by the plan's model and runtime."""
         self._task: Task | None = None
+        self.load: Load | None = None
+        """What was sent last, or a workspace says; None for what follows from the plan."""
         self._preset = Load()
         self._companion = Companion(self._made_dialog, self)
         app.view.tabs.add_page(tr("Checklist"), self.view)
@@ -119,7 +121,8 @@ class Checking(QObject):
         if step.action in triggers:
             triggers[step.action].trigger()
         else:
-            self._preset = self._load_for(step.action)
+            is_prefill = step.action is Action.PREFILL
+            self._preset = (None if is_prefill else self.load) or self._load_for(step.action)
             self._companion.open()
 
     def _load_for(self, action: Action) -> Load:
@@ -163,6 +166,8 @@ class Checking(QObject):
         def job(token: CancelToken) -> tuple[str, Driven]:
             return which, driver.run(token, self._ended.emit)
 
+        if load.requests > 1:
+            self.load = load
         task = self._app.runner.submit(job)
         self._task = task
         task.succeeded.connect(self._on_driven)

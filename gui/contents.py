@@ -98,7 +98,7 @@ def contents_of(workspace: Workspace, found: Found, file: Path | None) -> Conten
 
 def plans_of(workspace: Workspace) -> Workspace:
     """The plans alone: unit and tab are looks, and no work that could be lost."""
-    return replace(workspace, unit=UnitSystem.BINARY, tab="")
+    return replace(workspace, unit=UnitSystem.BINARY, tab="", load=None)
 
 
 def _draft(deployment: Deployment) -> tuple[Model, ...]:

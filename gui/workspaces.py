@@ -118,7 +118,8 @@ class Workspaces(QObject):
 
     def now(self) -> Workspace:
         """The same as a file keeps it."""
-        return self.contents.kept(self._app.model.state.unit, self._tab())
+        kept = self.contents.kept(self._app.model.state.unit, self._tab())
+        return replace(kept, load=self._app.checking.load)
 
     @property
     def is_modified(self) -> bool:
@@ -211,6 +212,7 @@ class Workspaces(QObject):
 
     def _show_looks(self, workspace: Workspace) -> None:
         self._app.model.set_unit(workspace.unit)
+        self._app.checking.load = workspace.load
         page = self._app.desk.pages().get(f"tab {workspace.tab}")
         if page is not None:
             self._app.view.tabs.show_page(page)

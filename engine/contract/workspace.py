@@ -12,13 +12,14 @@ Read as a stranger's: whole or not at all, with one sentence that names the key.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.contract.fields import ABOUT_THE_ANSWER, ABOUT_THE_DEVICE, ABOUT_THE_TRAFFIC
 from engine.contract.request import parse
 from engine.deployment.spec import Deployment
-from engine.errors import PlimsollError, WorkspaceError
+from engine.errors import PlimsollError, UsageError, WorkspaceError
+from engine.seen.load_driver import Load
 from engine.source import files
 from engine.source.bounded_json import parse_object
 from engine.source.by_hand import Measures, by_hand
@@ -50,6 +51,12 @@ _NOT_HERE = ABOUT_THE_DEVICE | ABOUT_THE_ANSWER | {
 _OF_A_NEIGHBOUR = ("model", "plan", "context_assumed")
 _OF_A_PLAN = (*_OF_A_NEIGHBOUR, "machine", "with")
 _BASELINES = ("now", "empty")
+_KINDS_OF_LOAD: Mapping[str, tuple[type, ...]] = {
+    "in_bursts": (bool,),
+    "pause_s": (int, float),
+    "limit_s": (int, float),
+}
+"""What is no whole number in a load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,8 @@ class Workspace:
     unit: UnitSystem = UnitSystem.BINARY
     tab: str = ""
     """Which page is open; empty for the first."""
+    load: Load | None = None
+    """What the checklist is to send to a runtime; None for what follows from the plan."""
 
 
 def written(workspace: Workspace) -> str:
@@ -96,6 +105,7 @@ def plain(workspace: Workspace) -> dict[str, object]:
         "compared": [_asked(plan) for plan in workspace.compared],
         "unit": workspace.unit.value,
         "tab": workspace.tab or None,
+        "load": asdict(workspace.load) if workspace.load else None,
     }
 
 
@@ -199,13 +209,14 @@ def from_plain(value: object, name: str) -> Workspace:
     kept = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     _check_schema(kept.get("schema"), shown)
     try:
-        _only(kept, {"schema", *_OF_A_PLAN, "compared", "unit", "tab"}, "")
+        _only(kept, {"schema", *_OF_A_PLAN, "compared", "unit", "tab", "load"}, "")
         compared = _plans(kept.get("compared"), "compared", MOST_COMPARED)
         return Workspace(
             plan=_read_asked({k: kept.get(k) for k in _OF_A_PLAN}, ""),
             compared=tuple(_read_asked(p, f"compared[{n}].") for n, p in enumerate(compared)),
             unit=UnitSystem(_choice(kept.get("unit"), "unit", [u.value for u in UnitSystem])),
             tab=_text(kept, "tab", ""),
+            load=_read_load(kept.get("load")),
         )
     except WorkspaceError as error:
         raise WorkspaceError(f"{shown}: {error.message}", field=error.field) from None
@@ -355,6 +366,22 @@ def _read_neighbour(kept: Mapping[str, object], where: str) -> Asked:
         draft=_read_draft(draft, f"{where}plan.draft_model"),
         context_assumed=assumed,
     )
+
+
+def _read_load(value: object) -> Load | None:
+    if value is None:
+        return None
+    kept = _object(value, "load")
+    _only(kept, {field.name for field in fields(Load)}, "load.")
+    for name, given in kept.items():
+        kinds = _KINDS_OF_LOAD.get(name, (int,))
+        if type(given) not in kinds:
+            wanted = tr("true or false") if bool in kinds else tr("a number")
+            raise _wrong(f"load.{name}", wanted)
+    try:
+        return Load(**cast("dict[str, Any]", kept))
+    except UsageError as error:
+        raise WorkspaceError(error.message, field=f"load.{error.field}") from error
 
 
 def _read_draft(value: object, where: str) -> Named | Located | None:

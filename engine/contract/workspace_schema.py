@@ -9,6 +9,7 @@ from engine.contract import workspace
 from engine.contract.fields import BY_NAME
 from engine.contract.shapes import TEXT, closed, one_of, or_null, published, said
 from engine.deployment.spec import Deployment
+from engine.seen.load_driver import LIMITS
 from engine.units import UnitSystem
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def schema(property_of: Callable[[Field], Schema]) -> Schema:
         compared=said(or_null(compared), "in their order; the first is what others differ from"),
         unit=one_of(UnitSystem),
         tab=said(or_null(TEXT), "which page is open: regions, map, compare, holds …"),
+        load=said(or_null(_load()), "what the checklist is to send to a runtime"),
     )
     about = "What was asked, never what came out: a .plimsoll file. A null counts as not given."
     parts: Schema = {
@@ -83,6 +85,14 @@ def _models() -> list[Schema]:
         said(closed(pasted=TEXT), "a config.json, as it was pasted"),
         closed(measures=by_hand | {"required": list(needed)}),
     ]
+
+
+def _load() -> Schema:
+    limits: dict[str, Schema] = {}
+    for name, (low, high) in LIMITS.items():
+        kind = "number" if name.endswith("_s") else "integer"
+        limits[name] = {"type": kind, "minimum": low, "maximum": high}
+    return _open(**limits, in_bursts={"type": "boolean"})
 
 
 def _open(**properties: Schema) -> Schema:

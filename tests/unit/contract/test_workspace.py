@@ -26,6 +26,7 @@ from engine.contract.workspace import (
 )
 from engine.deployment.spec import Deployment
 from engine.errors import PlimsollError, WorkspaceError
+from engine.seen.load_driver import Load
 from engine.source.by_hand import Measures
 from engine.source.origin import Located, Named, Pasted
 from engine.units import UnitSystem
@@ -102,6 +103,9 @@ SCHEMA = jsonschema.Draft202012Validator(
         compared=st.lists(ASKED, max_size=6).map(tuple),
         unit=st.sampled_from(UnitSystem),
         tab=st.sampled_from(["", "regions", "compare"]),
+        load=st.sampled_from(
+            [None, Load(), Load(8192, 16, 1, 1, limit_s=660.5), Load(in_bursts=True)]
+        ),
     )
 )
 def test_that_every_plan_comes_back_as_it_was_and_follows_the_published_schema(workspace):
@@ -114,7 +118,7 @@ def test_that_a_file_says_what_was_asked_and_nothing_else():
     deployment = Deployment(runtime="sglang", max_model_len=32768, concurrency=8, page_size=64)
     asked = Asked(Named("Qwen/Qwen3-8B", "abc123"), deployment, "2 x RTX 4090")
     kept = json.loads(written(Workspace(asked, tab="map")))
-    assert set(kept) == {"schema", "model", "plan", "machine", "compared", "unit", "tab"}
+    assert set(kept) == {"schema", "model", "plan", "machine", "compared", "unit", "tab", "load"}
     assert kept["model"] == {"name": "Qwen/Qwen3-8B", "revision": "abc123"}
     assert kept["plan"]["max_model_len"] == 32768
     assert kept["plan"]["page_size"] == 64
@@ -141,6 +145,12 @@ HOSTILE = [
     (PLAIN | {"unit": ["GiB"]}, "GiB, GB", "unit"),
     (PLAIN | {"tab": 3}, "text", "tab"),
     (PLAIN | {"tab": "a\u202eb"}, "visible", "tab"),
+    (PLAIN | {"load": []}, "object", "load"),
+    (PLAIN | {"load": {"requests": 10**9}}, "1,000", "load.requests"),
+    (PLAIN | {"load": {"requests": True}}, "a number", "load.requests"),
+    (PLAIN | {"load": {"in_bursts": 1}}, "true or false", "load.in_bursts"),
+    (PLAIN | {"load": {"limit_s": float("nan")}}, "3,600", "load.limit_s"),
+    (PLAIN | {"load": {"address": "x"}}, "load.address", "load.address"),
     (PLAIN | {"plan": []}, "object", "plan"),
     (PLAIN | {"plan": {"gpu": "H100"}}, "gpu", "plan"),
     (PLAIN | {"plan": {"instead_of": [1]}}, "instead_of", "plan"),
