@@ -94,8 +94,9 @@ def callout(canvas: Canvas, place: PanelLayout, live: Live) -> None:
     series, window = live.of(place.panel), live.window
     if found is None or not found.is_unexplained or series is None or window is None:
         return
-    last = series.nearest(window.end_s)
-    if last is None or last.used_bytes is None:
+    last, newest = series.nearest(window.end_s), series.newest
+    # What is named is about now: a picture of an earlier time says nothing of it.
+    if last is None or last.used_bytes is None or newest is None or last.time_s < newest.time_s:
         return
     used_y = place.scale.y(last.used_bytes)
     head = words.residue_name(found, live.unit)
