@@ -28,6 +28,7 @@ _SUSTAINED_AFTER_S: Final = 60.0
 _BREAK_S: Final = 5.0
 """A rest shorter than this doesn't end steady traffic."""
 _LEAST_STEADY_S: Final = 3.0
+_SELDOM_S: Final = 2.0
 
 
 class Serving:
@@ -41,6 +42,9 @@ class Serving:
         self._recent: deque[tuple[float, int]] = deque([(ready.time_s, own_bytes)])
         self._fastest = 0.0
         self._moved_s = ready.time_s - _CREEP_S
+        self._asked_s = ready.time_s
+        """When the runtime was last heard anew."""
+        self._is_reading = False
         self._busy_since_s: float | None = None
         self._is_sustained = False
         self._busy_s = 0.0
@@ -67,7 +71,7 @@ class Serving:
     @property
     def reads(self) -> bool:
         """Whether a prompt was read up to the last moment."""
-        return self._phase is Seen.PREFILL
+        return self._is_reading or self._phase is Seen.PREFILL
 
     def _working(self, moment: Moment, own_bytes: int, steady_s: float) -> Seen:
         before, now = self._last.state, moment.state
@@ -75,8 +79,12 @@ class Serving:
             return self._by_curve(moment, own_bytes, steady_s)
         if now is before:
             return self._phase
-        if _grew(before.prompt_tokens, now.prompt_tokens):
-            return Seen.PREFILL
+        waited, self._asked_s = moment.time_s - self._asked_s, moment.time_s
+        self._is_reading = _grew(before.prompt_tokens, now.prompt_tokens)
+        if self._is_reading:
+            # Of a runtime that is asked seldom, one answer covers the prompt and what followed.
+            wrote = waited > _SELDOM_S and _grew(before.generated_tokens, now.generated_tokens)
+            return Seen.DECODE if wrote else Seen.PREFILL
         if now.prompt_tokens is None and (now.requests_running or 0) > (
             before.requests_running or 0
         ):

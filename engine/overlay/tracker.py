@@ -184,7 +184,10 @@ class Tracker:
     def _judge_left(self, used: int) -> None:
         foreign = self._run.foreign_bytes
         if isinstance(foreign, int):
-            self._run = replace(self._run, left_bytes=max(used - foreign, 0))
+            left, before = max(used - foreign, 0), self._run.left_bytes
+            # It only comes back: what rises later is another program's.
+            least = min(left, before) if isinstance(before, int) else left
+            self._run = replace(self._run, left_bytes=least)
 
     def _begin(self, moment: Moment, own: int) -> Seen:
         foreign: int | Missing = RAN_ALREADY

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from engine.overlay.overlay import Overlay, PhaseError, RankOverlay
     from engine.overlay.residue import Residue
 
+_TELLING = 50
+"""Of what can be allocated: others who move by less are a computer at work."""
 _CAME = {
     Seen.LOAD: tr_later("It came with the load."),
     Seen.PREFILL: tr_later("It came with a prefill."),
@@ -113,10 +115,15 @@ def _after(rank: RankOverlay, unit: UnitSystem) -> str:
         if left is TOO_EARLY:
             return tr("Unloaded just now.")
         return tr("Unloaded.")
-    if left < LEAST_BYTES:
+    if left < _telling_bytes(rank):
         return tr("Unloaded: all that it held came back.")
     size = format_gib(left, unit, digits=1)
     return tr("Unloaded: {size} did not come back.").format(size=size)
+
+
+def _telling_bytes(rank: RankOverlay) -> int:
+    """What others have to move by to be worth a word."""
+    return max(2 * LEAST_BYTES, rank.load_line_bytes // _TELLING)
 
 
 def _further(overlay: Overlay, rank: RankOverlay, unit: UnitSystem) -> Iterator[str]:
@@ -136,7 +143,7 @@ def _further(overlay: Overlay, rank: RankOverlay, unit: UnitSystem) -> Iterator[
             reserved=format_gib(rank.kv_reserved_bytes, unit, digits=1),
         )
     change = rank.foreign_change_bytes
-    if change is not None and abs(change) >= 2 * LEAST_BYTES:
+    if change is not None and abs(change) >= _telling_bytes(rank):
         words = (
             tr("Others hold {size} more than before it was loaded.")
             if change > 0

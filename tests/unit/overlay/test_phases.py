@@ -176,3 +176,27 @@ def test_that_samples_of_the_past_and_empty_ones_change_nothing():
         tracker.add(type(moment)(moment.time_s - 50, 1, 1))
         tracker.add(type(moment)(moment.time_s + 0.2, None, None))
     assert tracker.run == recognise(series, READY)
+
+
+def test_that_a_runtime_that_is_asked_every_five_seconds_shows_prompt_and_answer_in_one():
+    kept: dict[int, Stated] = {}
+
+    def seldom(time_s: float) -> Stated:
+        """``working``, but one answer, one object, for five seconds."""
+        asked = int(time_s // 5)
+        return kept.setdefault(asked, working(asked * 5))
+
+    run = recognise(moments(SERVER, state=seldom), READY)
+    # At 100 s only a prompt was read; the look at 120 s tells of a prompt and of answers.
+    assert phases(run)[2:6] == [Seen.IDLE, Seen.PREFILL, Seen.DECODE, Seen.IDLE]
+    assert run.peaks[Seen.PREFILL].own_bytes == round(22.83 * GIB)
+    assert len(run.prefills_s) == 2
+
+
+def test_that_what_others_take_after_the_end_did_not_stay_behind():
+    series = list(moments(SERVER))
+    later = [
+        type(m)(m.time_s, FOREIGN + (GIB if m.time_s > 1172 else 0), 0) if m.time_s > 1160 else m
+        for m in series
+    ]
+    assert recognise(later, READY).left_bytes == 0
