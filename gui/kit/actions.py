@@ -365,7 +365,7 @@ COMMANDS = (
     Command("tab map", _WINDOW, tr_later("F&it map"), "Ctrl+2"),
     Command("tab compare", _WINDOW, tr_later("Com&pare"), "Ctrl+3"),
     Command("tab holds", _WINDOW, tr_later("What &holds it"), "Ctrl+4"),
-    Command("tab checklist", _WINDOW, tr_later("&Checklist"), "Ctrl+5"),
+    Command("tab checklist", _WINDOW, tr_later("Chec&klist"), "Ctrl+5"),
     Command("tab log", _WINDOW, tr_later("Lo&g"), "Ctrl+6"),
     Command("next area", _WINDOW, tr_later("Nex&t area"), "F6", section=True),
     Command("menu", _WINDOW, tr_later("Op&en the menu"), "F10"),
