@@ -80,6 +80,12 @@ class LessonError(PlimsollError):
     code = "bad_lessons"
 
 
+class EndpointError(PlimsollError):
+    """A runtime's address that gives no answer to build on; ``field`` is what to correct."""
+
+    code = "endpoint"
+
+
 class VerifyError(PlimsollError):
     """A model that cannot be built to be counted; ``field`` is ``python`` where that is missing."""
 

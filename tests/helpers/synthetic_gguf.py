@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,10 +85,12 @@ QWEN_HALF_B = Dense("qwen2", 24, 896, 4864, 14, 2, 64, 151936, 32768, qkv_bias=T
 """The shape of Qwen2.5-0.5B: rows of 896 that K-quants cannot hold."""
 
 
-def write(model: Dense, types: dict[str, str], path: Path, mix: str = "Q4_K_M") -> Path:
+def write(
+    model: Dense, types: dict[str, str], path: Path, mix: str = "Q4_K_M", *, speaks: bool = False
+) -> Path:
     """A sparse GGUF of ``model`` whose tensors have the given ggml types.
 
-    Needs the ``gguf`` package.
+    Needs the ``gguf`` package. One that ``speaks`` has tokens for bytes, so that text goes in.
     """
     import gguf
     import numpy as np
@@ -99,7 +101,10 @@ def write(model: Dense, types: dict[str, str], path: Path, mix: str = "Q4_K_M") 
     for key, value in model.metadata().items():
         add = writer.add_float32 if isinstance(value, float) else writer.add_uint32
         add(f"{model.architecture}.{key}", value)
-    writer.add_string("tokenizer.ggml.model", "no_vocab")
+    if speaks:
+        _add_bytes(writer, model.vocabulary)
+    else:
+        writer.add_string("tokenizer.ggml.model", "no_vocab")
     size = 0
     for name, shape in model.tensors():
         kind = gguf.GGMLQuantizationType[types[name]]
@@ -119,3 +124,14 @@ def write(model: Dense, types: dict[str, str], path: Path, mix: str = "Q4_K_M") 
     writer.close()
     os.truncate(path, start + size)
     return path
+
+
+def _add_bytes(writer: Any, count: int) -> None:
+    """A vocabulary of SentencePiece's kind: three of control, 256 bytes, the rest never met."""
+    special = ["<unk>", "<s>", "</s>"]
+    tokens = [*special, *(f"<0x{byte:02X}>" for byte in range(256))]
+    tokens += [f"<unused{i}>" for i in range(count - len(tokens))]
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([0.0] * count)
+    writer.add_token_types([2, 3, 3, *[6] * 256, *[5] * (count - 259)])
