@@ -69,12 +69,19 @@ def _with_cells(seen: RuntimeSeen, model: ModelSeen, found: Understood) -> Runti
         return seen
     plan = found.deployment
     shares = plan.kv_unified
-    if shares is None and plan.n_ctx:
-        # With slots of its own choice llama-server lets them share one cache of ``-c`` cells.
-        shares = plan.n_parallel is None and abs(plan.n_ctx - each) < _PADDING
-    elif shares is None and plan.n_parallel is not None:
-        shares = False
+    if shares is None:
+        shares = _shares(plan.n_parallel, plan.n_ctx or plan.max_model_len, each)
     if shares is None:
         return seen
     cells = each if shares else each * slots
     return replace(seen, pool=llama_cpp.with_capacity(pool, cells, Known.DERIVED))
+
+
+def _shares(slots: int | None, cells: int | None, each: int) -> bool | None:
+    """Whether slots share one cache: those that are asked for have parts, unless told otherwise.
+
+    With slots of its own choice llama-server lets them share the cells that ``-c`` gives.
+    """
+    if slots is not None:
+        return False
+    return abs(cells - each) < _PADDING or None if cells else None

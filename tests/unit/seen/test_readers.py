@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from engine.budget.model import Region
 from engine.seen.model import Known, ModelSeen, Reach
 from engine.telemetry.snapshot import Missing
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GIB = 2**30
 
@@ -235,8 +238,8 @@ def test_that_two_models_of_one_ollama_are_two_rows(said):
 
 # --- llama-server
 
-PROPS = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 2, "model_path": "/m/x.gguf",
-         "build_info": "b11549-0a1b2c3", "model_alias": "x"}  # fmt: skip
+PROPS = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 2,
+         "model_path": "/m/x.gguf", "build_info": "b11549-0a1b2c3", "model_alias": "x"}  # fmt: skip
 SLOT = {"id": 0, "n_ctx": 4096, "is_processing": True, "prompt": "what nobody else may read"}
 
 
