@@ -33,7 +33,7 @@ def positive(value: object) -> int | Missing:
     return count(value) or NOT_STATED
 
 
-def gib(value: object) -> int | None:
+def gib_bytes(value: object) -> int | None:
     """Bytes of a number of GiB, whatever the runtime calls them; None where it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None

@@ -209,8 +209,8 @@ def _total_bytes(value: object) -> int | None:
     """A size, or those of all phases (``graph: {phase: GB}`` since 0.5.23) together."""
     phases = figures.fields(value)
     if phases:
-        return sum(size for one in phases.values() if (size := figures.gib(one))) or None
-    return figures.gib(value)
+        return sum(size for one in phases.values() if (size := figures.gib_bytes(one))) or None
+    return figures.gib_bytes(value)
 
 
 def _of_gauges(page: Page | None) -> Iterator[StatedBytes]:
@@ -220,7 +220,7 @@ def _of_gauges(page: Page | None) -> Iterator[StatedBytes]:
         by_rank: dict[str, int] = {}
         for sample in gauge.series(page):
             rank = _rank(sample)
-            by_rank[rank] = by_rank.get(rank, 0) + (figures.gib(sample.value) or 0)
+            by_rank[rank] = by_rank.get(rank, 0) + (figures.gib_bytes(sample.value) or 0)
         yield from (StatedBytes(size, region, rank) for rank, size in by_rank.items() if size)
 
 
