@@ -60,7 +60,6 @@ def read(asker: Asker) -> tuple[RuntimeSeen, ...]:
     model = _model(props, slots, asker)
     pool = _pool(props, slots, page)
     context = model.context_tokens if isinstance(model, ModelSeen) else NOT_STATED
-    settings = {"n_ctx": pool.tokens, "n_parallel": _slot_count(props, slots)}
     return (
         RuntimeSeen(
             **common,
@@ -74,8 +73,7 @@ def read(asker: Asker) -> tuple[RuntimeSeen, ...]:
             prefilling=_prefilling(slots),
             output_tokens=_output(page, slots),
             stated=tuple(_stated(asker.fields("/memory"))),
-            settings={k: v for k, v in settings.items() if isinstance(v, int)}
-            | ({"max_model_len": context} if isinstance(context, int) else {}),
+            settings={"max_model_len": context} if isinstance(context, int) else {},
         ),
     )
 

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 _NOTHING = Missing(tr_later("LM Studio doesn’t state it"))
 _SETTINGS = {
-    "context_length": "max_model_len", "eval_batch_size": "n_batch", "parallel": "n_parallel",
+    "context_length": "max_model_len", "eval_batch_size": "n_batch",
     "flash_attention": "flash_attn", "offload_kv_cache_to_gpu": "offload_kqv",
 }  # fmt: skip
+"""Whether ``parallel`` multiplies the cache is not known, so no plan takes it."""
 
 
 def read(asker: Asker) -> tuple[RuntimeSeen, ...]:

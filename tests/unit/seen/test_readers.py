@@ -316,7 +316,7 @@ def test_that_lm_studio_gives_settings_and_no_bytes(shared, said):
     (seen,) = said({"/api/v1/models": json.loads(sample(shared, "lmstudio/api_v1_models.json"))})
     assert seen.runtime == "lmstudio"
     assert seen.model == ModelSeen("google/gemma-4-26b-a4b", 4096, 4, "Q4_K_M")
-    assert seen.settings == {"max_model_len": 4096, "n_batch": 512, "n_parallel": 4,
+    assert seen.settings == {"max_model_len": 4096, "n_batch": 512,
                              "flash_attn": True, "offload_kqv": True}  # fmt: skip
     assert isinstance(seen.stated_bytes, Missing)
 
