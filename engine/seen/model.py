@@ -163,7 +163,11 @@ class RuntimeSeen:
         sizes = [one.size_bytes for one in found if not isinstance(one.size_bytes, Missing)]
         if sizes:
             return sum(sizes)
-        return found[0].size_bytes if found else Missing(tr_later("its processes are not known"))
+        return (
+            found[0].size_bytes
+            if found
+            else Missing(tr_later("they run elsewhere, or as another user’s"))
+        )
 
     @property
     def quality(self) -> Quality:

@@ -88,7 +88,9 @@ class AddressDialog(QDialog):
             column.addWidget(field)
         self.told.setMinimumHeight(2 * self.told.fontMetrics().lineSpacing())
         column.addWidget(self.told)
-        column.addWidget(self.known, 1)
+        self.known.setMaximumHeight(8 * self.known.fontMetrics().lineSpacing())
+        column.addWidget(self.known)
+        column.addStretch(1)
         leave = leave_button(self, tr("Close"))
         column.addLayout(closing_row(leave, self.add, first=(self.remove,)))
 
@@ -129,6 +131,8 @@ class AddressDialog(QDialog):
     def _show_known(self) -> None:
         self.known.clear()
         self.known.addItems([str(address) for address in self._known])
+        for part in (self.known, self.remove):
+            part.setVisible(bool(self._known))
         self._offer_remove()
 
     @Slot()

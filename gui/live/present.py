@@ -194,7 +194,7 @@ class _Names:
     def words(self, pid: int, seen: Recognised) -> str:
         """Runtime and model of a process."""
         if pid in self._by_pid:
-            return told.name(self._by_pid[pid])
+            return told.name(self._by_pid[pid], is_short=True)
         model = seen.model or self._models.get(seen.runtime, "")
         return ", ".join(filter(None, (seen.label, model)))
 
@@ -208,7 +208,13 @@ def _rows(reading: DeviceReading, total: int, names: _Names) -> Iterable[Row]:
     yield from _folded(listed, total)
     for seen in names.apart:
         tooltip = tr("It holds nothing here, as far as its processes are known")
-        yield Row(Kind.APART, seen.label, runtime=told.name(seen), seen=seen, tooltip=tooltip)
+        yield Row(
+            Kind.APART,
+            seen.label,
+            runtime=told.name(seen, is_short=True),
+            seen=seen,
+            tooltip=tooltip,
+        )
     used, free, reserved = reading.used_bytes, reading.free_bytes, reading.reserved_bytes
     if isinstance(used, int):
         files = min(mapped.model_bytes(reading.processes), used)

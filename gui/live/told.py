@@ -26,10 +26,12 @@ MARKS = {
 """How far a driver's figure can be trusted, in brackets after it."""
 
 
-def name(seen: RuntimeSeen) -> str:
-    """``vLLM 0.25.1, opt-125m``."""
+def name(seen: RuntimeSeen, *, is_short: bool = False) -> str:
+    """``vLLM 0.25.1, opt-125m``; without the model's folder or owner where it ``is_short``."""
     version = "" if isinstance(seen.version, Missing) else seen.version
     model = "" if isinstance(seen.model, Missing) else seen.model.name
+    if is_short:
+        model = model.replace("\\", "/").rpartition("/")[2]
     return ", ".join(filter(None, (f"{seen.label} {version}".strip(), model)))
 
 

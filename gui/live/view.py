@@ -21,6 +21,7 @@ from engine.seen.model import Reach
 from engine.words import tr
 from gui.kit.controls import Choice, Ground, Hairline, label, running_text
 from gui.kit.figures_table import dress, set_heights
+from gui.kit.wrap import WrapRow
 from gui.live import told
 from gui.live.delegate import HoldsDelegate
 from gui.live.holds_model import COLUMNS, HoldsModel
@@ -42,8 +43,8 @@ _WIDTHS = {
     "size": 116, "share": 176,
 }  # fmt: skip
 _NARROWEST = {
-    "process": 150, "pid": 60, "runtime": 136, "pool": 72, "requests": 76, "stated": 88,
-    "size": 72, "share": 100,
+    "process": 176, "pid": 60, "runtime": 120, "pool": 60, "requests": 72, "stated": 80,
+    "size": 72, "share": 122,
 }  # fmt: skip
 _SPARED = (("stated",), ("pool", "requests"), ("runtime",))
 """Columns that give way where there is no room, the first ones first; the pane tells them too."""
@@ -171,10 +172,11 @@ class ExplainPane(QScrollArea):
         column.setContentsMargins(16, 10, 16, 12)
         column.setSpacing(8)
         column.addWidget(self.devices)
-        column.addWidget(self.match, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addWidget(self.instead, 0, Qt.AlignmentFlag.AlignLeft)
+        buttons = WrapRow()
+        for button in (self.match, self.add, self.instead):
+            buttons.add(button, alignment=Qt.AlignmentFlag.AlignLeft)
+        column.addLayout(buttons)
         column.addLayout(self._passages)
-        column.addWidget(self.add, 0, Qt.AlignmentFlag.AlignLeft)
         column.addStretch(1)
         self.setWidget(body)
 

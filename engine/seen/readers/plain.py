@@ -19,7 +19,7 @@ def read_mlx(asker: Asker) -> tuple[RuntimeSeen, ...]:
 
 def read_other(asker: Asker) -> tuple[RuntimeSeen, ...]:
     """What a server of OpenAI's interface says of itself."""
-    return (_row(asker, "", tr("Server of OpenAI’s interface")),)
+    return (_row(asker, "", tr("OpenAI-compatible server")),)
 
 
 def _row(asker: Asker, runtime: str, label: str) -> RuntimeSeen:

@@ -50,7 +50,7 @@ def button(view: HoldsView, name: str) -> QPushButton:
 def test_that_the_row_of_the_engine_has_its_figures(view):
     assert table(view).isColumnHidden(KEYS.index("pool"))
     view.show_runtimes((vllm(waiting=2),))
-    assert cell(view, 0, "runtime") == "vLLM 0.33.0, meta-llama/Llama-3.1-8B-Instruct"
+    assert cell(view, 0, "runtime") == "vLLM 0.33.0, Llama-3.1-8B-Instruct"
     assert (cell(view, 0, "pool"), cell(view, 0, "requests")) == ("52%", "3 + 2")
     assert cell(view, 0, "stated") == "–"
     assert cell(view, 1, "pool") == ""  # Xorg

@@ -378,7 +378,7 @@ def test_that_mlx_has_a_model_and_no_memory(said):
 
 def test_that_a_server_that_nobody_knows_is_shown_with_what_it_says(said):
     (seen,) = said({"/v1/models": {"data": [{"id": "x", "context_window": 8192}]}})
-    assert (seen.runtime, seen.label) == ("", "Server of OpenAI’s interface")
+    assert (seen.runtime, seen.label) == ("", "OpenAI-compatible server")
     assert seen.model.context_tokens == 8192
 
 
