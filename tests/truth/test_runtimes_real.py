@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
 
 from engine.cancel import CancelToken
+from engine.cli import main
 from engine.seen.load_driver import Ended, Load, LoadDriver, Outcome
 from engine.seen.look import Looker
 from engine.seen.matched import of_processes
@@ -93,6 +95,16 @@ def test_that_prefill_decode_and_waiting_are_seen_while_it_is_driven(server):
     (found,) = driven
     assert found.ended in {Ended.ALL_SENT, Ended.BY_USER}
     assert found.count(Outcome.FAILED) == 0
+
+
+def test_that_the_terminal_names_it_where_it_is_asked_to(server, capsys):
+    assert main(["machine", "--json", "--runtimes"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    (row,) = [row for row in answer["runtimes"] if row["pids"] == [server[0]]]
+    assert (row["runtime"], row["reach"]) == ("llama.cpp", "answers")
+    assert row["pool"]["tokens"] == CELLS
+    assert main(["watch", "--runtimes", "--count", "1"]) == 0
+    assert f"answers at http://127.0.0.1:{server[1]}" in capsys.readouterr().out
 
 
 def test_that_an_unloaded_server_is_gone(gguf, tmp_path):
