@@ -34,6 +34,13 @@ class Process:
     """Its command line."""
 
     @property
+    def program(self) -> str:
+        """The program's file name, in small letters."""
+        first = self.words[0] if self.words else self.name
+        path = PureWindowsPath(first) if "\\" in first else PurePosixPath(first)
+        return path.name.lower().removesuffix(".exe")
+
+    @property
     def command(self) -> str:
         """The command line as one text."""
         return " ".join(self.words)
@@ -101,15 +108,9 @@ def running() -> tuple[Process, ...]:
 
 def _runtime(process: Process) -> str:
     """The runtime whose program this process runs; empty for none."""
-    if _program(process) in _BYSTANDERS:
+    if process.program in _BYSTANDERS:
         return ""
     return recognise(process.name, process.command).runtime
-
-
-def _program(process: Process) -> str:
-    first = process.words[0] if process.words else process.name
-    path = PureWindowsPath(first) if "\\" in first else PurePosixPath(first)
-    return path.name.lower().removesuffix(".exe")
 
 
 def _above(pid: int, by_pid: dict[int, Process]) -> Iterator[int]:

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from engine.seen import attribution, groups, identify, sockets
+from engine.seen import attribution, groups, identify, places, sockets
 from engine.seen.address import Address
 from engine.seen.asker import Asker, KeyWantedError
 from engine.seen.commanded import commanded
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from engine.seen.groups import Group, Process
+    from engine.seen.places import Places
     from engine.seen.sockets import Listening
     from engine.seen.wire import Asking
-    from engine.telemetry.snapshot import TelemetrySnapshot
+    from engine.telemetry.snapshot import ProcessReading, TelemetrySnapshot
 
-_MOST_TRIED = 3
-"""Sockets of one runtime that are asked: its others belong to its own protocols."""
 _PAUSES_S: Final = (10.0, 30.0, 60.0)
 """Between questions to an address that did not answer as a runtime, growing."""
+_HEARD: Final = frozenset({Reach.ANSWERS, Reach.LOADING, Reach.WANTS_KEY})
+_SERVE_MANY: Final = frozenset({"ollama", "lmstudio"})
+"""Runtimes that serve whatever is asked for: a command line names no model of theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,10 @@ class _Met:
     """What is said of it until it is asked again."""
 
 
+_Key = tuple[Address, int]
+"""An address, and the process that listens there: another one is met anew. 0 for nobody's."""
+
+
 @dataclass(slots=True)
 class Looker:
     """Looks again and again; an address that is none is asked ever more seldom."""
@@ -57,7 +63,7 @@ class Looker:
     key_of: Callable[[Address], str] = lambda _address: ""
     """The API key that was given for an address; empty for none."""
     clock: Callable[[], float] = time.monotonic
-    _met: dict[Address, _Met] = field(default_factory=dict[Address, "_Met"])
+    _met: dict[_Key, _Met] = field(default_factory=dict[_Key, _Met])
 
     def look(
         self, snapshot: TelemetrySnapshot, asking: Asking, added: Iterable[Address] = ()
@@ -75,48 +81,67 @@ class Looker:
         own = os.getpid()
         processes = [p for p in self.here.processes() if p.pid != own]
         found = groups.grouped(processes)
-        listening = self.here.listening([pid for group in found for pid in group.pids])
+        pids = [pid for group in found for pid in group.pids]
+        listening = places.without_forwarders(self.here.listening(pids), processes)
         rows: list[RuntimeSeen] = []
         asked: set[Address] = set()
         for group in found:
-            tried = _addresses(group, listening)
-            asked |= set(tried)
-            rows += _with_memory(self._group(group, tried, asking), group, snapshot)
-        strangers = (s.address for s in listening if s.pid is None)
-        usual = [a for a in strangers if a.port in identify.PORTS]
+            told = self._group(group, places.of_group(group, listening), asking, asked)
+            rows += _with_memory(told, group, snapshot)
+        added = tuple(added)
+        usual = (s.address for s in listening if s.pid is None and s.address.port in identify.PORTS)
         for address in dict.fromkeys((*added, *usual)):
-            if not _is_among(address, asked):
+            if not places.is_among(address, asked):
                 asked.add(address)
                 rows += self._at(address, "", asking, is_added=address in added)
-        taken = {pid for group in found for pid in group.pids} | {own}
-        rows += [_plain(p.pid, p.name, p.command, snapshot)
-                 for p in attribution.plain(snapshot, taken)]  # fmt: skip
+        rows += (_plain(p, snapshot) for p in attribution.plain(snapshot, {*pids, own}))
+        self._forget(asked)
         return tuple(sorted(rows, key=lambda row: row.key))
 
     def ask_again(self, address: Address) -> None:
         """Ask ``address`` at the next look, whatever came of it: its key is known now."""
-        self._met.pop(address, None)
+        self._met = {key: met for key, met in self._met.items() if key[0] != address}
+
+    def _forget(self, asked: set[Address]) -> None:
+        """What nobody listens at any more."""
+        self._met = {key: met for key, met in self._met.items() if key[0] in asked}
 
     def _group(
-        self, group: Group, tried: tuple[Address, ...], asking: Asking
+        self, group: Group, place: Places, asking: Asking, asked: set[Address]
     ) -> tuple[RuntimeSeen, ...]:
-        """What a group says at the first of its addresses that answers as a runtime."""
-        best: tuple[RuntimeSeen, ...] = ()
-        for address in tried:
-            rows = self._at(address, group.runtime, asking, is_added=False)
-            if rows and rows[0].reach in {Reach.ANSWERS, Reach.LOADING, Reach.WANTS_KEY}:
-                return tuple(commanded(row, group) for row in rows)
-            best = best or rows
-        if best:
-            return tuple(commanded(row, group) for row in best)
-        reach = Reach.SILENT if tried else Reach.NO_ADDRESS
-        why = tr("it does not answer as a runtime does") if tried else tr("it listens nowhere")
+        """What a group says at the first of its addresses that answers as a runtime.
+
+        ``asked`` is told each address that is spoken for.
+        """
+        silent: tuple[RuntimeSeen, ...] = ()
+        for address in place.addresses:
+            if places.is_among(address, asked):
+                continue
+            rows = self._at(address, group.runtime, asking, pid=group.head.pid)
+            if place.are_its_own:
+                asked.add(address)
+            if not rows or rows[0].reach not in _HEARD:
+                silent = silent or rows
+            elif place.are_its_own or _agrees(rows, group):
+                asked.add(address)
+                return tuple(commanded(_named(row, group), group) for row in rows)
+        if silent and place.are_its_own:
+            return tuple(commanded(row, group) for row in silent)
+        reach, why = Reach.NO_ADDRESS, tr("it listens nowhere that can be told")
+        if place.are_its_own:
+            reach, why = Reach.SILENT, tr("it does not answer as a runtime does")
         return (commanded(RuntimeSeen(group.runtime, group.label, reach, why), group),)
 
     def _at(
-        self, address: Address, runtime: str, asking: Asking, *, is_added: bool
+        self,
+        address: Address,
+        runtime: str,
+        asking: Asking,
+        *,
+        pid: int = 0,
+        is_added: bool = False,
     ) -> tuple[RuntimeSeen, ...]:
-        met = self._met.setdefault(address, _Met(runtime))
+        met = self._met.setdefault((address, pid), _Met(runtime))
         if self.clock() < met.again_at:
             return met.last
         asker = Asker(address, asking, self.key_of(address))
@@ -124,11 +149,10 @@ class Looker:
         try:
             rows = identify.read(asker, runtime or met.runtime)
         except KeyWantedError as error:
-            return self._put_off(
-                met, _unread(runtime, label, Reach.WANTS_KEY, error.message, address)
-            )
-        if rows and rows[0].reach in {Reach.ANSWERS, Reach.LOADING}:
-            self._met[address] = _Met(rows[0].runtime)
+            wants = _unread(runtime, label, Reach.WANTS_KEY, error.message, address)
+            return self._put_off(met, wants)
+        if rows and rows[0].reach in _HEARD:
+            self._met[address, pid] = _Met(rows[0].runtime)
             return rows
         if not rows and not is_added:
             return self._put_off(met)
@@ -149,37 +173,20 @@ def _unread(runtime: str, label: str, reach: Reach, why: str, address: Address) 
     return RuntimeSeen(runtime, known or tr("Unknown"), reach, why, address)
 
 
-def _addresses(group: Group, listening: tuple[Listening, ...]) -> tuple[Address, ...]:
-    """Where a group may answer: its head's sockets, the stated and the usual port first.
-
-    Workers listen too, for each other: a question in HTTP is none of their protocol, so they are
-    not asked.
-    """
-    usual = next((k.ports for k in identify.KINDS if k.runtime == group.runtime), ())
-    stated = _stated_port(group.head.words)
-    own = [s.address for s in listening if s.pid == group.head.pid]
-    own.sort(key=lambda a: (a.port != stated, a.port not in usual, a.port, ":" in a.host))
-    by_port = {address.port: address for address in reversed(own)}
-    ordered = sorted(by_port.values(), key=own.index)
-    if stated in by_port:
-        return (by_port[stated],)
-    return tuple(ordered[:_MOST_TRIED])
+def _agrees(rows: tuple[RuntimeSeen, ...], group: Group) -> bool:
+    """Whether what answers at a socket of nobody may be this group's: its runtime and its model."""
+    row = rows[0]
+    if row.runtime != group.runtime:
+        return False
+    if not group.model or group.runtime in _SERVE_MANY or isinstance(row.model, Missing):
+        return True
+    said = (name.replace("\\", "/").rpartition("/")[2] for name in (row.model.name, row.model.file))
+    return group.model.casefold() in {name.partition(":")[0].casefold() for name in said}
 
 
-def _stated_port(words: tuple[str, ...]) -> int:
-    for at, word in enumerate(words):
-        option, _, value = word.partition("=")
-        if option == "--port":
-            value = value or (words[at + 1] if at + 1 < len(words) else "")
-            return int(value) if value.isdecimal() else 0
-    return 0
-
-
-def _is_among(address: Address, asked: set[Address]) -> bool:
-    """Whether it was asked, under this name of the computer or another."""
-    if not address.is_loopback:
-        return address in asked
-    return any(one.is_loopback and one.port == address.port for one in asked)
+def _named(row: RuntimeSeen, group: Group) -> RuntimeSeen:
+    """A server whose answer has no shape of its own is what its process is."""
+    return row if row.runtime else replace(row, runtime=group.runtime, label=group.label)
 
 
 def _with_memory(
@@ -189,16 +196,14 @@ def _with_memory(
     if len(rows) == 1:
         yield replace(rows[0], pids=group.pids, held=attribution.held(group.pids, snapshot))
         return
+    shared = tr("Several models share these processes: what each holds is not told apart.")
     for row in rows:
         file = row.model.file if isinstance(row.model, ModelSeen) else ""
         pids = _naming(file, group) if file else ()
-        yield replace(
-            row,
-            pids=pids or group.pids[:1],
-            held=attribution.held(pids, snapshot) if pids else (),
-            notes=row.notes if pids else (*row.notes, tr(
-                "Several models share these processes: what each holds is not told apart.")),
-        )  # fmt: skip
+        if pids:
+            yield replace(row, pids=pids, held=attribution.held(pids, snapshot))
+        else:
+            yield replace(row, pids=group.pids[:1], notes=(*row.notes, shared))
 
 
 def _naming(file: str, group: Group) -> tuple[int, ...]:
@@ -207,12 +212,17 @@ def _naming(file: str, group: Group) -> tuple[int, ...]:
     return tuple(p.pid for p in group.members[1:] if any(name in word for word in p.words))
 
 
-def _plain(pid: int, name: str, command: str, snapshot: TelemetrySnapshot) -> RuntimeSeen:
-    seen = recognise(name, command)
-    model = ModelSeen(seen.model) if seen.model else NOT_STATED
+def _plain(process: ProcessReading, snapshot: TelemetrySnapshot) -> RuntimeSeen:
+    seen = recognise(process.name, process.command)
     why = tr("a program of one’s own has nothing to ask")
+    absent = dict.fromkeys(("pool", "running", "waiting", "version"), Missing(why))
     return RuntimeSeen(
-        "", seen.label, Reach.NO_ADDRESS, why, pids=(pid,), model=model,
-        version=NOT_STATED, pool=Missing(why), running=Missing(why), waiting=Missing(why),
-        held=attribution.held((pid,), snapshot),
-    )  # fmt: skip
+        "",
+        seen.label,
+        Reach.NO_ADDRESS,
+        why,
+        pids=(process.pid,),
+        model=ModelSeen(seen.model) if seen.model else NOT_STATED,
+        held=attribution.held((process.pid,), snapshot),
+        **absent,
+    )

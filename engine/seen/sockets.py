@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.seen.address import Address, is_loopback
 
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
 _EVERYWHERE = frozenset({"0.0.0.0", "::", "*", ""})  # noqa: S104 - read, not bound
 
 
-@dataclass(frozen=True, slots=True)
-class Listening:
+class Listening(NamedTuple):
     """One socket that takes connections."""
 
     address: Address

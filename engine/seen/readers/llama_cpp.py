@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from engine.budget.model import Region
 from engine.seen import figures, openai
@@ -39,6 +40,7 @@ _USED = names(
     absent=tr_later("llama-server has stated no fill of its cache since mid-2025"),
 )
 _CELLS = names("llamacpp:kv_cache_tokens")
+_NOTHING_LOADED = Missing(tr_later("no model is loaded"))
 _NO_SLOTS = Missing(tr_later("llama-server was started without /slots"))
 _REGIONS: Final = {
     "model": Region.WEIGHTS, "weights": Region.WEIGHTS, "context": Region.KV_CACHE,
@@ -55,26 +57,42 @@ def read(asker: Asker) -> tuple[RuntimeSeen, ...]:
         why = tr("the model is being loaded")
         absent = dict.fromkeys(("model", "pool", "running", "waiting"), Missing(why))
         return (RuntimeSeen(**common, reach=Reach.LOADING, why=why, **absent),)
-    props, page = asker.fields("/props"), asker.metrics()
-    slots = figures.rows(asker.json("/slots"))
-    model = _model(props, slots, asker)
+    if asker.fields("/props").get("role") == "router":
+        loaded = [name for entry in openai.models(asker) if (name := _loaded(entry))]
+        rows = tuple(
+            _served(asker, common, f"?model={quote(name, safe='')}", name) for name in loaded
+        )
+        return rows or (RuntimeSeen(**common, reach=Reach.ANSWERS, model=_NOTHING_LOADED),)
+    return (_served(asker, common),)
+
+
+def _loaded(entry: dict[str, Any]) -> str:
+    """The name of a model that a router has loaded; empty of one that it could load."""
+    is_loaded = figures.fields(entry.get("status")).get("value") == "loaded"
+    return figures.text(entry.get("id")) if is_loaded else ""
+
+
+def _served(asker: Asker, common: dict[str, Any], query: str = "", name: str = "") -> RuntimeSeen:
+    """One model: the only one, or that of a router which ``query`` names."""
+    props, page = asker.fields("/props" + query), asker.metrics("/metrics" + query)
+    slots = figures.rows(asker.json("/slots" + query))
+    listed = ModelSeen(name) if name else openai.first_model(asker)
+    model = _model(props, slots, listed)
     pool = _pool(props, slots, page)
     context = model.context_tokens if isinstance(model, ModelSeen) else NOT_STATED
-    return (
-        RuntimeSeen(
-            **common,
-            reach=Reach.ANSWERS,
-            version=_version(props.get("build_info")),
-            model=model,
-            pool=pool,
-            running=_running(page, slots),
-            waiting=_of(page, _WAITING),
-            prompt_tokens=_of(page, _PROMPT),
-            prefilling=_prefilling(slots),
-            output_tokens=_output(page, slots),
-            stated=tuple(_stated(asker.fields("/memory"))),
-            settings={"max_model_len": context} if isinstance(context, int) else {},
-        ),
+    return RuntimeSeen(
+        **common,
+        reach=Reach.ANSWERS,
+        version=_version(props.get("build_info")),
+        model=model,
+        pool=pool,
+        running=_running(page, slots),
+        waiting=_of(page, _WAITING),
+        prompt_tokens=_of(page, _PROMPT),
+        prefilling=_prefilling(slots),
+        output_tokens=_output(page, slots),
+        stated=() if query else tuple(_stated(asker.fields("/memory"))),
+        settings={"max_model_len": context} if isinstance(context, int) else {},
     )
 
 
@@ -82,8 +100,9 @@ def _of(page: Page | Missing, gauge: Any) -> int | Missing:
     return page if isinstance(page, Missing) else whole(gauge.total(page))
 
 
-def _model(props: dict[str, Any], slots: list[dict[str, Any]], asker: Asker) -> ModelSeen | Missing:
-    listed = openai.first_model(asker)
+def _model(
+    props: dict[str, Any], slots: list[dict[str, Any]], listed: ModelSeen | Missing
+) -> ModelSeen | Missing:
     path = figures.text(props.get("model_path"))
     name = figures.text(props.get("model_alias")) or path
     if not name and isinstance(listed, Missing):

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from engine.cancel import CancelToken
+from engine.seen import identify
 from engine.seen.address import Address
 from engine.seen.groups import Process
 from engine.seen.look import Here, Looker
@@ -59,6 +60,77 @@ def test_that_ports_of_workers_are_never_asked():
     assert worker.asked == []
     assert seen.reach is Reach.SILENT
     assert seen.model == ModelSeen("m")
+
+
+@pytest.fixture
+def ollama():
+    with serving({"/api/version": VERSION, "/api/ps": {"models": []}}) as found:
+        yield found
+
+
+def usual(monkeypatch, port: int) -> None:
+    """Let Ollama's usual port be one that is free here."""
+    kinds = tuple(
+        kind._replace(ports=(port,)) if kind.runtime == "ollama" else kind
+        for kind in identify.KINDS
+    )
+    monkeypatch.setattr(identify, "KINDS", kinds)
+    monkeypatch.setattr(identify, "PORTS", frozenset({port}))
+
+
+def test_that_a_service_of_another_user_is_found_at_its_usual_port(ollama, monkeypatch):
+    # Whose a socket is, is told of one's own processes alone: Ollama runs as a user of its own.
+    usual(monkeypatch, ollama.address.port)
+    looked = here(process(10, 1, "ollama", "serve"), sockets=(Listening(ollama.address, None),))
+    (seen,) = Looker(looked).look(NOTHING, ASKING)
+    assert (seen.reach, seen.pids, seen.address) == (Reach.ANSWERS, (10,), ollama.address)
+
+
+def test_that_a_container_is_found_behind_its_forwarder(ollama, monkeypatch):
+    usual(monkeypatch, ollama.address.port)
+    looked = here(
+        process(10, 1, "ollama", "serve"),
+        process(20, 1, "/usr/bin/docker-proxy", "-proto", "tcp"),
+        sockets=(Listening(ollama.address, 20),),
+    )
+    (seen,) = Looker(looked).look(NOTHING, ASKING)
+    assert (seen.runtime, seen.reach, seen.pids) == ("ollama", Reach.ANSWERS, (10,))
+
+
+def test_that_an_answer_of_another_runtime_is_not_taken_for_the_groups(ollama, monkeypatch):
+    usual(monkeypatch, ollama.address.port)
+    words = ("vllm", "serve", "m", "--port", str(ollama.address.port))
+    looked = here(process(10, 1, *words), sockets=(Listening(ollama.address, None),))
+    found = {row.runtime: row for row in Looker(looked).look(NOTHING, ASKING)}
+    assert (found["vllm"].reach, found["vllm"].pids) == (Reach.NO_ADDRESS, (10,))
+    assert (found["ollama"].reach, found["ollama"].pids) == (Reach.ANSWERS, ())
+
+
+def test_that_another_model_behind_a_socket_of_nobody_is_another_runtime():
+    models = {"data": [{"id": "b/other", "owned_by": "vllm"}]}
+    with serving({"/v1/models": models}) as runtime:
+        words = ("vllm", "serve", "a/model", "--port", str(runtime.address.port))
+        looked = here(process(10, 1, *words), sockets=(Listening(runtime.address, None),))
+        (seen,) = Looker(looked).look(NOTHING, ASKING)
+    assert (seen.reach, seen.model.name) == (Reach.NO_ADDRESS, "a/model")
+
+
+def test_that_a_process_that_takes_over_a_port_is_asked_at_once():
+    now = [0.0]
+    with serving({}) as runtime:
+        sockets = [(Listening(runtime.address, 50),)]
+        processes = [process(50, 1, "llama-server", "-m", "a.gguf")]
+        looker = Looker(
+            Here(lambda: tuple(processes), lambda _pids: sockets[0]), clock=lambda: now[0]
+        )
+        looker.look(NOTHING, ASKING)
+        asked = len(runtime.asked)
+        looker.look(NOTHING, ASKING)
+        assert len(runtime.asked) == asked  # left alone for a while
+        processes[0] = process(51, 1, "llama-server", "-m", "a.gguf")
+        sockets[0] = (Listening(runtime.address, 51),)
+        looker.look(NOTHING, ASKING)
+        assert len(runtime.asked) > asked
 
 
 def test_that_a_stated_port_is_the_only_one_asked():

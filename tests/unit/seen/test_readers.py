@@ -269,6 +269,28 @@ def test_that_one_slot_has_the_whole_cache(said):
     assert seen.prefilling == 1
 
 
+def test_that_a_router_has_a_row_for_each_model_that_it_has_loaded(said):
+    listed = [
+        {"id": "a/x:Q4", "status": {"value": "loaded"}},
+        {"id": "b", "status": {"value": "unloaded"}},
+        {"id": "c", "status": {"value": "loaded"}},
+    ]
+    router = {"role": "router", "model_path": "none",
+              "default_generation_settings": {"n_ctx": 0}}  # fmt: skip
+    first = PROPS | {"total_slots": 1, "model_alias": "a/x:Q4"}
+    rows = said({
+        "/props": router, "/v1/models": {"data": listed},
+        "/props?model=a%2Fx%3AQ4": first, "/slots?model=a%2Fx%3AQ4": [SLOT | {"n_past": 2048}],
+    })  # fmt: skip
+    assert [(row.model.name, row.reach) for row in rows] == [
+        ("a/x:Q4", Reach.ANSWERS), ("c", Reach.ANSWERS),
+    ]  # fmt: skip
+    assert (rows[0].pool.tokens, rows[0].pool.used_share) == (4096, 0.5)
+    assert isinstance(rows[1].pool.tokens, Missing)
+    (nothing,) = said({"/props": router, "/v1/models": {"data": listed[1:2]}})
+    assert nothing.model == Missing("no model is loaded")
+
+
 def test_that_a_loading_llama_server_says_so(said):
     def loading(handler, _):
         body = b'{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}'
