@@ -16,6 +16,8 @@ from engine.seen.look import Looker
 from engine.seen.matched import of_processes
 from engine.seen.model import Reach, RuntimeSeen
 from engine.seen.wire import Asking
+from engine.telemetry.commands import recognise
+from engine.telemetry.snapshot import Missing
 from engine.words import tr
 from gui.live.address_dialog import AddressDialog
 
@@ -82,14 +84,30 @@ class Seeing(QObject):
                 found.append(parsed(text))
         return tuple(found)
 
+    @property
+    def of_plan(self) -> RuntimeSeen | None:
+        """The one that runs the plan's model with the plan's runtime, if exactly one does."""
+        state = self._app.model.state
+        if state.model is None:
+            return None
+        runtime, model = state.plan.deployment.runtime, state.model
+        rows = [r for r in self.seen if r.runtime == runtime and modelled.is_of(r, model)]
+        return rows[0] if len(rows) == 1 else None
+
     @Slot()
     def look(self) -> None:
-        """Look once, unless nobody would see it or a look is going on."""
+        """Look once, unless a look is going on or there is nothing to look for.
+
+        That is a page that shows it, or a runtime among the processes that the drivers list: its
+        requests say in which phase the run is. What was typed is asked for a page alone.
+        """
         app = self._app
         is_shown = any(page.isVisible() for page in self._pages)
-        if self._task is not None or not is_shown or app.watch.replay is not None:
+        is_wanted = is_shown or _runs(app.watch.last)
+        if self._task is not None or not is_wanted or app.watch.replay is not None:
             return
-        snapshot, added, offline = app.watch.last, self.addresses, app.hub.offline
+        snapshot, offline = app.watch.last, app.hub.offline
+        added = self.addresses if is_shown else ()
         model = app.model.state.model
         self._task = app.runner.submit(
             partial(self._looked, snapshot=snapshot, added=added, offline=offline, model=model)
@@ -190,3 +208,13 @@ class Seeing(QObject):
         app.settings = app.settings.with_(addresses=kept)
         app.runner.submit(lambda _token: self._keys.forget(address))
         self.look()
+
+
+def _runs(snapshot: TelemetrySnapshot) -> bool:
+    """Whether a runtime is among the processes of ``snapshot``."""
+    return any(
+        recognise(process.name, process.command).runtime
+        for device in snapshot.devices
+        if not isinstance(device.processes, Missing)
+        for process in device.processes
+    )

@@ -150,6 +150,34 @@ class RuntimeSeen:
         return self.runtime, head, name
 
     @property
+    def is_loaded(self) -> bool | Missing:
+        """Whether its model is ready."""
+        if self.reach is Reach.LOADING:
+            return False
+        is_known = self.reach is Reach.ANSWERS
+        return isinstance(self.model, ModelSeen) if is_known else NOT_ASKED
+
+    @property
+    def requests_running(self) -> int | Missing:
+        """As ``running``: the overlay's word for it."""
+        return self.running
+
+    @property
+    def generated_tokens(self) -> int | Missing:
+        """As ``output_tokens``: the overlay's word for it."""
+        return self.output_tokens
+
+    @property
+    def pool_share(self) -> float | Missing:
+        """How much of its KV pool is in use, 0 to 1."""
+        return self.pool if isinstance(self.pool, Missing) else self.pool.used_share
+
+    @property
+    def live_tokens(self) -> int | Missing:
+        """Tokens that its KV pool holds."""
+        return self.pool if isinstance(self.pool, Missing) else self.pool.used_tokens
+
+    @property
     def stated_bytes(self) -> int | Missing:
         """All that it states of accelerators; of the computer's memory where it states none."""
         on_device = [one.size_bytes for one in self.stated if one.on_device]

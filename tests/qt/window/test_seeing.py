@@ -12,6 +12,7 @@ from engine.seen.model import Reach
 from engine.seen.sockets import Listening
 from engine.telemetry.snapshot import Missing
 from gui import seeing
+from tests.helpers.readings import host, moment
 from tests.helpers.runtime_server import serving
 
 MODEL = "meta-llama/Llama-3.1-8B-Instruct"
@@ -51,9 +52,11 @@ def button(app, text: str) -> QPushButton:
     return next(b for b in app.holds.findChildren(QPushButton) if b.text() == text)
 
 
-def test_that_nothing_is_asked_before_the_page_is_open(app, runtime, qtbot):
+def test_that_nothing_is_asked_where_nothing_runs_and_nobody_looks(app, runtime, qtbot):
     app.seeing._looker = Looker(Here(lambda: (), lambda _p: (Listening(runtime.address, None),)))
     app.view.tabs.open_page(app.view.regions)
+    app.watch.stop()
+    app.watch.last = moment(host(processes=()))
     app.seeing.look()
     assert app.seeing._task is None
     assert runtime.asked == []
@@ -106,6 +109,30 @@ def test_that_a_key_is_asked_for_only_when_it_is_wanted(app, qtbot):
         )
         assert app.settings.addresses == (str(runtime.address),)
         assert "k-1" not in repr(app.desk.settings_now())
+
+
+def test_that_a_running_engine_is_asked_while_another_page_is_open(app, runtime, qtbot):
+    command = f"llama-server -m a.gguf --port {runtime.address.port}"
+    here = Here(
+        lambda: [Process(PID, 1, "llama-server", tuple(command.split()))],
+        lambda _pids: (Listening(runtime.address, PID),),
+    )
+    app.seeing._looker = Looker(here)
+    app.settings = app.settings.with_(addresses=("http://127.0.0.1:1",))
+    app.view.tabs.open_page(app.view.regions)
+    app.watch.stop()
+    app.watch.last = moment(host())  # a llama-server of 3 GiB is among its processes
+    app.seeing.look()
+    qtbot.waitUntil(lambda: bool(app.seeing.seen), timeout=20_000)
+    # What was typed is asked for the page alone.
+    assert [row.pids for row in app.seeing.seen] == [(PID,)]
+
+
+def test_that_the_plans_own_runtime_is_known(watching, qtbot):
+    assert watching.seeing.of_plan is None
+    button(watching, "Match with a plan").click()
+    qtbot.waitUntil(lambda: watching.seeing.of_plan is not None, timeout=20_000)
+    assert watching.seeing.of_plan.requests_running == 3
 
 
 def test_that_a_recording_is_not_mixed_with_what_runs_now(watching, tmp_path, runtime):

@@ -8,7 +8,14 @@ import pytest
 
 from engine.budget.model import Region
 from engine.seen.attribution import difference, held, plain
-from engine.seen.model import HeldBytes, RuntimeSeen, StatedBytes
+from engine.seen.model import (
+    HeldBytes,
+    ModelSeen,
+    PoolSeen,
+    Reach,
+    RuntimeSeen,
+    StatedBytes,
+)
 from engine.telemetry.snapshot import Missing, PoolKind, ProcessReading, Quality
 from tests.helpers.readings import DESKTOP, GIB, card, host, moment
 
@@ -113,3 +120,18 @@ def test_that_a_python_run_on_a_card_is_seen_and_small_ones_and_others_are_not()
     assert [p.pid for p in plain(snapshot, {3})] == [1]
     unified = card(pool=PoolKind.UNIFIED, processes=(process(9, 30 * GIB),))
     assert [p.pid for p in plain(moment(unified), ())] == [9]
+
+
+def test_that_the_overlay_is_told_in_its_own_words():
+    pool = PoolSeen(tokens=1000, used_share=0.25, used_tokens=250)
+    row = RuntimeSeen("vllm", "vLLM", Reach.ANSWERS, model=ModelSeen("m"), pool=pool, running=3,
+                      prompt_tokens=70, output_tokens=9)  # fmt: skip
+    assert (row.is_loaded, row.requests_running) == (True, 3)
+    assert (row.pool_share, row.live_tokens) == (0.25, 250)
+    assert (row.prompt_tokens, row.generated_tokens) == (70, 9)
+    loading = RuntimeSeen("vllm", "vLLM", Reach.LOADING)
+    assert loading.is_loaded is False
+    assert isinstance(loading.pool_share, Missing)
+    empty = RuntimeSeen("ollama", "Ollama", Reach.ANSWERS, model=Missing("no model is loaded"))
+    assert empty.is_loaded is False
+    assert isinstance(RuntimeSeen("vllm", "vLLM", Reach.SILENT).is_loaded, Missing)
