@@ -43,7 +43,7 @@ _WIDTHS = {
     "size": 116, "share": 176,
 }  # fmt: skip
 _NARROWEST = {
-    "process": 176, "pid": 60, "runtime": 120, "pool": 60, "requests": 72, "stated": 80,
+    "process": 176, "pid": 60, "runtime": 108, "pool": 60, "requests": 72, "stated": 80,
     "size": 72, "share": 122,
 }  # fmt: skip
 _SPARED = (("stated",), ("pool", "requests"), ("runtime",))
