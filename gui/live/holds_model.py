@@ -66,6 +66,10 @@ COLUMNS = (
 )
 
 
+STATED = frozenset({"pool", "requests", "stated"})
+"""What engines state of themselves: columns that are there while one does."""
+
+
 class HoldsModel(FiguresModel[Row, Column]):
     """Rows in, text, fonts and colours out."""
 
@@ -126,7 +130,7 @@ class HoldsModel(FiguresModel[Row, Column]):
         plain = {
             ROW_ROLE: row,
             Qt.ItemDataRole.TextAlignmentRole: alignment(column),
-            Qt.ItemDataRole.ToolTipRole: row.tooltip,
+            Qt.ItemDataRole.ToolTipRole: self._tip(row, column),
         }
         return plain.get(role)
 
@@ -148,7 +152,14 @@ class HoldsModel(FiguresModel[Row, Column]):
             return tr("{percent}%").format(percent=round(row.share * 100))
         if column.key == "size" and row.size_bytes is None:
             return tr("not known: {reason}").format(reason=row.tooltip)
+        if column.key in STATED and row.seen is not None:
+            return self._tip(row, column)
         return self._text[column.key](row)
+
+    def _tip(self, row: Row, column: Column) -> str:
+        if column.key in STATED and row.seen is not None and self._state is not None:
+            return told.cell_tip(row.seen, column.key, self._state.unit)
+        return row.tooltip
 
     def _look(self, row: Row, column: Column, role: int) -> object:
         if self._theme is None:

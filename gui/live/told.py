@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engine.seen.attribution import difference
@@ -51,6 +53,17 @@ def requests(seen: RuntimeSeen) -> str:
     return f"{running} + {grouped(waiting)}" if isinstance(waiting, int) and waiting else running
 
 
+def cell_tip(seen: RuntimeSeen, key: str, unit: UnitSystem) -> str:
+    """What a cell's figure is in a sentence, or why there is none."""
+    if key == "pool":
+        found = seen.pool
+        return tr(found.reason) if isinstance(found, Missing) else _pool(found, unit)
+    if key == "requests":
+        running = seen.running
+        return tr(running.reason) if isinstance(running, Missing) else _requests(seen)
+    return _bytes(seen, unit)
+
+
 def passage(seen: RuntimeSeen, unit: UnitSystem) -> Passage:
     """All that is known of one runtime."""
     return Passage(name(seen), "\n".join(_lines(seen, unit)))
@@ -66,7 +79,7 @@ def _lines(seen: RuntimeSeen, unit: UnitSystem) -> Iterator[str]:
     if seen.reach is Reach.ANSWERS and not isinstance(seen.pool, Missing):
         yield _pool(seen.pool, unit)
     if not isinstance(seen.running, Missing):
-        yield _requests(seen.running, seen.waiting)
+        yield _requests(seen)
     yield _bytes(seen, unit)
     apart = difference(seen)
     if apart is not None and apart.reason:
@@ -83,6 +96,14 @@ def _context(model: ModelSeen) -> Iterator[str]:
     else:
         words = tr("Context of {tokens} tokens in each of {slots} slots.")
         yield words.format(tokens=grouped(context), slots=grouped(slots))
+    if model.expires == "never":
+        yield tr("It stays loaded until it is unloaded by hand.")
+    elif model.expires:
+        with suppress(ValueError, OverflowError):
+            at = datetime.fromisoformat(model.expires).astimezone()
+            yield tr("It is unloaded at {time} unless it is asked again.").format(
+                time=f"{at:%H:%M}"
+            )
 
 
 def _pool(found: PoolSeen, unit: UnitSystem) -> str:
@@ -110,7 +131,10 @@ def _pool(found: PoolSeen, unit: UnitSystem) -> str:
     return f"{words}."
 
 
-def _requests(running: int, waiting: int | Missing) -> str:
+def _requests(seen: RuntimeSeen) -> str:
+    running, waiting = seen.running, seen.waiting
+    if isinstance(running, Missing):
+        return tr(running.reason)
     words = tr_count("{number} request runs", "{number} requests run", running)
     text = words.format(number=grouped(running))
     if isinstance(waiting, int):

@@ -24,7 +24,7 @@ from gui.kit.figures_table import dress, set_heights
 from gui.kit.wrap import WrapRow
 from gui.live import told
 from gui.live.delegate import HoldsDelegate
-from gui.live.holds_model import COLUMNS, HoldsModel
+from gui.live.holds_model import COLUMNS, STATED, HoldsModel
 from gui.live.view_model import HoldsViewModel
 
 if TYPE_CHECKING:
@@ -48,8 +48,6 @@ _NARROWEST = {
 }  # fmt: skip
 _SPARED = (("stated",), ("pool", "requests"), ("runtime",))
 """Columns that give way where there is no room, the first ones first; the pane tells them too."""
-_STATED = frozenset({"pool", "requests", "stated"})
-"""What engines state of themselves: columns that are there while one does."""
 
 _PANE, _NARROW_PANE = 337, 281
 _ROOMY_FROM = 1000
@@ -102,7 +100,7 @@ class HoldsTable(QTableView):
     def _shown(self, keys: list[str], width: int) -> list[str]:
         """The columns that there is something for, and room."""
         tells = self._rows.tells_engines
-        shown = [key for key in keys if tells or key not in _STATED]
+        shown = [key for key in keys if tells or key not in STATED]
         for spared in _SPARED:
             if sum(_NARROWEST[key] for key in shown) > width:
                 shown = [key for key in shown if key not in spared]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QLineEdit, QListWidget, QPushButton, QTableView
 
 from engine.seen.address import Address
@@ -55,6 +58,29 @@ def test_that_the_row_of_the_engine_has_its_figures(view):
     assert cell(view, 0, "stated") == "–"
     assert cell(view, 1, "pool") == ""  # Xorg
     assert not table(view).isColumnHidden(KEYS.index("pool"))
+
+
+def test_that_each_figure_says_what_it_is_or_why_there_is_none(view):
+    view.show_runtimes((vllm(running=Missing("it was not asked")),))
+    tips = {
+        key: table(view).model().index(0, KEYS.index(key)).data(Qt.ItemDataRole.ToolTipRole)
+        for key in ("pool", "requests", "stated")
+    }
+    assert tips["pool"] == "KV pool: 20,800 of 40,000 tokens."
+    assert tips["requests"] == "it was not asked"
+    assert tips["stated"].startswith("The engine states no bytes; the driver attributes 22.83 GiB")
+    spoken = table(view).model().index(0, KEYS.index("requests"))
+    assert spoken.data(Qt.ItemDataRole.AccessibleTextRole) == "it was not asked"
+
+
+def test_that_ollamas_countdown_is_told():
+    model = ModelSeen("m", 4096, expires="2026-11-30T14:38:31.83753+00:00")
+    at = datetime(2026, 11, 30, 14, 38, tzinfo=UTC).astimezone()
+    text = told.passage(ollama(model=model), BINARY).text
+    assert f"It is unloaded at {at:%H:%M} unless it is asked again." in text
+    text = told.passage(ollama(model=ModelSeen("m", expires="never")), BINARY).text
+    assert "It stays loaded until it is unloaded by hand." in text
+    told.passage(ollama(model=ModelSeen("m", expires="tomorrow")), BINARY)
 
 
 def test_that_rows_still_add_up_to_the_card(view):
