@@ -40,12 +40,14 @@ class Seeing(QObject):
 
     changed = Signal(object)
     """A tuple of ``RuntimeSeen``."""
+    plan_told = Signal(object)
+    """What the plan's own runtime says at each look, a ``RuntimeSeen``; None where none is seen."""
 
-    def __init__(self, app: App, looker: Looker | None = None) -> None:
+    def __init__(self, app: App) -> None:
         super().__init__(app)
         self._app = app
-        self._keys = Keys()
-        self._looker = looker or Looker(key_of=self._keys.of)
+        self.keys = Keys()
+        self.looker = Looker(key_of=self.keys.of)
         self._pages: list[QWidget] = [app.holds]
         self._task: Task | None = None
         self._matching: Task | None = None
@@ -104,7 +106,10 @@ class Seeing(QObject):
         app = self._app
         is_shown = any(page.isVisible() for page in self._pages)
         is_wanted = is_shown or _runs(app.watch.last)
-        if self._task is not None or not is_wanted or app.watch.replay is not None:
+        if self._task is not None:
+            return
+        if not is_wanted or app.watch.replay is not None:
+            self._on_seen(())
             return
         snapshot, offline = app.watch.last, app.hub.offline
         added = self.addresses if is_shown else ()
@@ -126,7 +131,7 @@ class Seeing(QObject):
         model: Model | None,
     ) -> tuple[RuntimeSeen, ...]:
         """On a worker: every runtime that is seen."""
-        rows = self._looker.look(snapshot, Asking(token, offline=offline), added)
+        rows = self.looker.look(snapshot, Asking(token, offline=offline), added)
         if model is None:
             return rows
         return tuple(modelled.with_pool_bytes(row, model) for row in rows)
@@ -137,6 +142,7 @@ class Seeing(QObject):
         if found != self.seen:
             self.seen = found
             self.changed.emit(found)
+        self.plan_told.emit(self.of_plan)
 
     @Slot()
     def _on_ended(self) -> None:
@@ -183,11 +189,11 @@ class Seeing(QObject):
         if not found and str(address) not in app.settings.addresses:
             app.settings = app.settings.with_(addresses=(*app.settings.addresses, str(address)))
         if key.strip():
-            task = app.runner.submit(lambda _token: self._keys.keep(address, key))
+            task = app.runner.submit(lambda _token: self.keys.keep(address, key))
             task.succeeded.connect(partial(self._on_key_kept, address))
             task.failed.connect(app.trouble.report)
             return
-        self._looker.ask_again(address)
+        self.looker.ask_again(address)
         self.look()
 
     def _is_found(self, address: Address) -> bool:
@@ -198,7 +204,7 @@ class Seeing(QObject):
         if not is_in_keyring:
             told = tr("This system has no keyring: the key lasts until Plimsoll ends.")
             self._app.filing.tell(tr("The key is used"), told)
-        self._looker.ask_again(address)
+        self.looker.ask_again(address)
         self.look()
 
     @Slot(object)
@@ -206,7 +212,7 @@ class Seeing(QObject):
         app = self._app
         kept = tuple(text for text in app.settings.addresses if text != str(address))
         app.settings = app.settings.with_(addresses=kept)
-        app.runner.submit(lambda _token: self._keys.forget(address))
+        app.runner.submit(lambda _token: self.keys.forget(address))
         self.look()
 
 

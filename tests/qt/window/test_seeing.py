@@ -42,7 +42,7 @@ def watching(app, runtime, qtbot):
     here = Here(
         lambda: [Process(PID, 1, "vllm", command)], lambda _pids: (Listening(runtime.address, PID),)
     )
-    app.seeing._looker = Looker(here, key_of=app.seeing._keys.of)
+    app.seeing.looker = Looker(here, key_of=app.seeing.keys.of)
     app.view.tabs.open_page(app.holds)
     qtbot.waitUntil(lambda: bool(app.seeing.seen), timeout=20_000)
     return app
@@ -53,7 +53,7 @@ def button(app, text: str) -> QPushButton:
 
 
 def test_that_nothing_is_asked_where_nothing_runs_and_nobody_looks(app, runtime, qtbot):
-    app.seeing._looker = Looker(Here(lambda: (), lambda _p: (Listening(runtime.address, None),)))
+    app.seeing.looker = Looker(Here(lambda: (), lambda _p: (Listening(runtime.address, None),)))
     app.view.tabs.open_page(app.view.regions)
     app.watch.stop()
     app.watch.last = moment(host(processes=()))
@@ -87,7 +87,7 @@ def test_that_it_becomes_the_plan_by_one_button_which_tells_the_bytes_of_its_poo
 
 def test_that_a_key_is_asked_for_only_when_it_is_wanted(app, qtbot):
     with serving(dict(ANSWERS), key="k-1") as runtime:
-        app.seeing._looker = Looker(Here(lambda: (), lambda _p: ()), key_of=app.seeing._keys.of)
+        app.seeing.looker = Looker(Here(lambda: (), lambda _p: ()), key_of=app.seeing.keys.of)
         app.view.tabs.open_page(app.holds)
         button(app, "Add address…").click()
         dialog = app.window.findChild(QDialog, "addresses")
@@ -117,7 +117,7 @@ def test_that_a_running_engine_is_asked_while_another_page_is_open(app, runtime,
         lambda: [Process(PID, 1, "llama-server", tuple(command.split()))],
         lambda _pids: (Listening(runtime.address, PID),),
     )
-    app.seeing._looker = Looker(here)
+    app.seeing.looker = Looker(here)
     app.settings = app.settings.with_(addresses=("http://127.0.0.1:1",))
     app.view.tabs.open_page(app.view.regions)
     app.watch.stop()
@@ -133,6 +133,15 @@ def test_that_the_plans_own_runtime_is_known(watching, qtbot):
     button(watching, "Match with a plan").click()
     qtbot.waitUntil(lambda: watching.seeing.of_plan is not None, timeout=20_000)
     assert watching.seeing.of_plan.requests_running == 3
+    told = []
+    watching.seeing.plan_told.connect(told.append)
+    watching.view.tabs.open_page(watching.view.regions)
+    qtbot.waitUntil(lambda: watching.seeing._task is None, timeout=20_000)
+    watching.watch.stop()
+    watching.watch.last = moment(host(processes=()))
+    watching.seeing.look()
+    # Nothing runs and nobody looks: what was said before holds no more.
+    assert (told[-1], watching.seeing.seen) == (None, ())
 
 
 def test_that_a_recording_is_not_mixed_with_what_runs_now(watching, tmp_path, runtime):
