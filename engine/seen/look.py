@@ -45,6 +45,8 @@ class _Met:
     """What is remembered of an address between looks."""
 
     runtime: str = ""
+    key: str = ""
+    """That it wanted and was given."""
     failures: int = 0
     again_at: float = 0.0
     last: tuple[RuntimeSeen, ...] = ()
@@ -61,7 +63,7 @@ class Looker:
 
     here: Here = field(default_factory=Here)
     key_of: Callable[[Address], str] = lambda _address: ""
-    """The API key that was given for an address; empty for none."""
+    """The API key that was given for an address, empty for none; looked up when one is wanted."""
     clock: Callable[[], float] = time.monotonic
     _met: dict[_Key, _Met] = field(default_factory=dict[_Key, _Met])
 
@@ -144,20 +146,39 @@ class Looker:
         met = self._met.setdefault((address, pid), _Met(runtime))
         if self.clock() < met.again_at:
             return met.last
-        asker = Asker(address, asking, self.key_of(address))
         label = address.host if is_added else ""
         try:
-            rows = identify.read(asker, runtime or met.runtime)
+            rows, trouble = self._read(address, runtime or met.runtime, asking, met)
         except KeyWantedError as error:
             wants = _unread(runtime, label, Reach.WANTS_KEY, error.message, address)
             return self._put_off(met, wants)
         if rows and rows[0].reach in _HEARD:
-            self._met[address, pid] = _Met(rows[0].runtime)
+            self._met[address, pid] = _Met(rows[0].runtime, met.key)
             return rows
         if not rows and not is_added:
             return self._put_off(met)
-        why = asker.trouble() or tr("it does not answer as a runtime does")
+        why = trouble or tr("it does not answer as a runtime does")
         return self._put_off(met, _unread(runtime, label, Reach.SILENT, why, address))
+
+    def _read(
+        self, address: Address, runtime: str, asking: Asking, met: _Met
+    ) -> tuple[tuple[RuntimeSeen, ...], str]:
+        """What answers there, and what went wrong; with a key only where one is wanted.
+
+        Raises:
+            KeyWantedError: it wants one, and none was given or another one.
+        """
+        asker = Asker(address, asking, met.key)
+        try:
+            return identify.read(asker, runtime), asker.trouble()
+        except KeyWantedError:
+            key = self.key_of(address)
+            if not key or key == met.key:
+                raise
+        asker = Asker(address, asking, key)
+        rows = identify.read(asker, runtime)
+        met.key = key
+        return rows, asker.trouble()
 
     def _put_off(self, met: _Met, *last: RuntimeSeen) -> tuple[RuntimeSeen, ...]:
         """Leave an address alone for a while, in which ``last`` is what is known of it."""

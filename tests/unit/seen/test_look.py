@@ -200,6 +200,26 @@ def test_that_a_key_is_wanted_given_and_sent():
     assert set(runtime.keys) == {"", "Bearer k-1"}
 
 
+def test_that_the_keyring_is_left_alone_where_no_key_is_wanted():
+    looked_up = []
+    with serving({"/api/version": VERSION, "/api/ps": {"models": []}}) as runtime:
+        looker = Looker(here(), key_of=lambda address: looked_up.append(address) or "k")
+        looker.look(NOTHING, ASKING, (runtime.address,))
+        assert looked_up == []
+        assert set(runtime.keys) == {""}
+
+
+def test_that_a_key_that_was_taken_is_not_looked_up_again():
+    looked_up = []
+    answers = {"/api/version": VERSION, "/api/ps": {"models": []}}
+    with serving(answers, key="k") as runtime:
+        looker = Looker(here(), key_of=lambda address: looked_up.append(address) or "k")
+        for _ in range(3):
+            (seen,) = looker.look(NOTHING, ASKING, (runtime.address,))
+            assert seen.reach is Reach.ANSWERS
+    assert looked_up == [runtime.address]
+
+
 def test_that_models_of_one_ollama_are_told_apart_by_their_runners_files():
     blobs = {"a:1": "/b/sha256-" + "a" * 64, "b:1": "/b/sha256-" + "b" * 64}
 
