@@ -41,7 +41,8 @@ class Seeing(QObject):
     changed = Signal(object)
     """A tuple of ``RuntimeSeen``."""
     plan_told = Signal(object)
-    """What the plan's own runtime says at each look, a ``RuntimeSeen``; None where none is seen."""
+    """What the plan's own runtime says, a ``RuntimeSeen``, at each look and each change of the
+    plan; None where none is seen."""
 
     def __init__(self, app: App) -> None:
         super().__init__(app)
@@ -59,6 +60,7 @@ class Seeing(QObject):
         app.holds.add_wanted.connect(self.ask_address)
         app.view.tabs.current_changed.connect(self._on_page)
         app.view.tabs.folded_changed.connect(self._on_page)
+        app.model.changed.connect(self._on_plan)
         self.changed.connect(app.holds.show_runtimes)
 
     def start(self) -> None:
@@ -142,6 +144,10 @@ class Seeing(QObject):
         if found != self.seen:
             self.seen = found
             self.changed.emit(found)
+        self.plan_told.emit(self.of_plan)
+
+    @Slot()
+    def _on_plan(self) -> None:
         self.plan_told.emit(self.of_plan)
 
     @Slot()

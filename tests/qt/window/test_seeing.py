@@ -130,11 +130,12 @@ def test_that_a_running_engine_is_asked_while_another_page_is_open(app, runtime,
 
 def test_that_the_plans_own_runtime_is_known(watching, qtbot):
     assert watching.seeing.of_plan is None
-    button(watching, "Match with a plan").click()
-    qtbot.waitUntil(lambda: watching.seeing.of_plan is not None, timeout=20_000)
-    assert watching.seeing.of_plan.requests_running == 3
     told = []
     watching.seeing.plan_told.connect(told.append)
+    button(watching, "Match with a plan").click()
+    qtbot.waitUntil(lambda: bool(told) and told[-1] is not None, timeout=20_000)
+    assert told[-1] == watching.seeing.of_plan
+    assert told[-1].requests_running == 3
     watching.view.tabs.open_page(watching.view.regions)
     qtbot.waitUntil(lambda: watching.seeing._task is None, timeout=20_000)
     watching.watch.stop()
