@@ -37,7 +37,10 @@ def read(asker: Asker) -> tuple[RuntimeSeen, ...]:
         "prompt_tokens": _NO_COUNT, "output_tokens": _NO_COUNT,
     }  # fmt: skip
     loaded = figures.rows(asker.fields("/api/ps").get("models"))
-    rows = tuple(_row(entry, asker, common) for entry in loaded if _name(entry))
+    named = [entry for entry in loaded if _name(entry)]
+    # Which runner has which model is a question only where there are several.
+    files = {_name(e): _file(asker, _name(e)) for e in named} if len(named) > 1 else {}
+    rows = tuple(_row(entry, files.get(_name(entry), ""), common) for entry in named)
     nothing = Missing(tr("no model is loaded"))
     return rows or (RuntimeSeen(**common, model=nothing),)
 
@@ -46,14 +49,14 @@ def _name(entry: dict[str, Any]) -> str:
     return figures.text(entry.get("name")) or figures.text(entry.get("model"))
 
 
-def _row(entry: dict[str, Any], asker: Asker, common: dict[str, Any]) -> RuntimeSeen:
+def _row(entry: dict[str, Any], file: str, common: dict[str, Any]) -> RuntimeSeen:
     details = figures.fields(entry.get("details"))
     context = figures.positive(entry.get("context_length"))
     model = ModelSeen(
         name=_name(entry),
         context_tokens=_OLD if isinstance(context, Missing) else context,
         quantisation=figures.text(details.get("quantization_level")),
-        file=_file(asker, _name(entry)),
+        file=file,
         expires=_expires(entry.get("expires_at")),
     )
     settings = {} if isinstance(context, Missing) else {"max_model_len": context}

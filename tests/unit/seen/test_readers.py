@@ -216,13 +216,11 @@ def test_that_ollama_states_bytes_and_an_older_one_no_context(shared, said):
 def test_that_what_ollama_keeps_beside_the_gpu_is_told_apart(said):
     ps = {"models": [{"name": "a:1", "size": 10 * GIB, "size_vram": 6 * GIB,
                       "context_length": 32768, "expires_at": "2318-01-01T00:00:00Z"}]}  # fmt: skip
-    blob = "FROM /usr/share/ollama/blobs/sha256-" + "0" * 64
-    (seen,) = said(ollama(ps, **{"/api/show": {"modelfile": f"# made\n{blob}\nPARAMETER x 1"}}))
+    (seen,) = said(ollama(ps))
     assert seen.stated_bytes == 6 * GIB
     assert [(s.size_bytes, s.on_device) for s in seen.stated] == [(6 * GIB, True), (4 * GIB, False)]
     assert seen.model.context_tokens == 32768
     assert seen.model.expires == "never"
-    assert seen.model.file == "/usr/share/ollama/blobs/sha256-" + "0" * 64
     assert seen.notes[0].startswith("60% of what it states lies on the GPU")
 
 
@@ -233,7 +231,10 @@ def test_that_an_empty_ollama_is_a_row_without_a_model(said):
 
 def test_that_two_models_of_one_ollama_are_two_rows(said):
     ps = {"models": [{"name": "a:1", "size": 1}, {"name": "b:1", "size": 2}]}
-    assert [s.model.name for s in said(ollama(ps))] == ["a:1", "b:1"]
+    blob = "/usr/share/ollama/blobs/sha256-" + "0" * 64
+    rows = said(ollama(ps, **{"/api/show": {"modelfile": f"# made\nFROM {blob}\nPARAMETER x 1"}}))
+    assert [row.model.name for row in rows] == ["a:1", "b:1"]
+    assert {row.model.file for row in rows} == {blob}
 
 
 # --- llama-server
