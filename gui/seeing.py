@@ -156,8 +156,9 @@ class Seeing(QObject):
 
     @Slot()
     def _on_page(self) -> None:
-        # The page is shown after the signal that says so.
-        QTimer.singleShot(0, self, self.look)
+        # The page is shown after the signal that says so; in a safe start nothing is looked for.
+        if self._timer.isActive():
+            QTimer.singleShot(0, self, self.look)
 
     # --- a runtime's plan
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QDialog, QLineEdit, QPushButton
 
 from engine.seen.groups import Process
@@ -152,6 +153,19 @@ def test_that_a_recording_is_not_mixed_with_what_runs_now(watching, tmp_path, ru
     assert watching.seeing._task is None
     assert len(runtime.asked) == before
     watching.watch.replay = None
+
+
+@pytest.mark.parametrize("is_safe", [True, False])
+def test_that_a_safe_start_looks_for_nothing(start, qtbot, is_safe):
+    app = start(safe=is_safe)
+    looked, turned = [], []
+    app.seeing.looker = Looker(Here(lambda: looked.append(1) or (), lambda _pids: ()))
+    qtbot.waitUntil(lambda: app.seeing._task is None, timeout=20_000)
+    app.view.tabs.open_page(app.view.regions)
+    app.view.tabs.open_page(app.holds)
+    QTimer.singleShot(0, app, lambda: turned.append(1))
+    qtbot.waitUntil(lambda: bool(turned) and app.seeing._task is None, timeout=20_000)
+    assert bool(looked) is not is_safe
 
 
 def test_that_looks_are_far_apart():
