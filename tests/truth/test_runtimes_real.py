@@ -64,6 +64,7 @@ def test_that_it_becomes_the_plan_that_it_runs(server, gguf):
     deployment = found.deployment
     assert (deployment.max_model_len, deployment.n_parallel) == (CELLS // SLOTS, SLOTS)
     assert found.strays == ()
+    assert deployment.runtime_version is None  # the wheel's build calls itself b0
 
 
 def test_that_prefill_decode_and_waiting_are_seen_while_it_is_driven(server):

@@ -210,5 +210,6 @@ def _stated(memory: dict[str, Any]) -> list[StatedBytes]:
 
 
 def _version(build: object) -> str | Missing:
-    """``b9181-0123abc`` as ``b9181``."""
-    return figures.text(build).partition("-")[0] or NOT_STATED
+    """``b9181-0123abc`` as ``b9181``; a build outside its repository calls itself b0."""
+    name = figures.text(build).partition("-")[0]
+    return NOT_STATED if name in {"", "b0"} else name

@@ -263,6 +263,11 @@ def test_that_llama_servers_fill_is_what_its_slots_work_on(said):
     assert "nobody else" not in repr(seen)
 
 
+def test_that_a_build_without_a_number_states_none(said):
+    (seen,) = said({"/props": PROPS | {"build_info": "b0-unknown"}})
+    assert isinstance(seen.version, Missing)
+
+
 def test_that_one_slot_has_the_whole_cache(said):
     older = SLOT | {"n_past": 1024, "next_token": {"n_decoded": 0}}
     (seen,) = said({"/props": PROPS | {"total_slots": 1}, "/slots": [older]})
