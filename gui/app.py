@@ -55,6 +55,7 @@ from gui.overlaying import Overlaying
 from gui.preferring import Preferring
 from gui.replacing import Replacing
 from gui.saving import Saving
+from gui.seeing import Seeing
 from gui.session import Session
 from gui.settling import Settling
 from gui.shelving import Shelving
@@ -184,6 +185,7 @@ class App(QObject):
         self.session = Session(self, self._options.settings_folder)
         self.correcting = Correcting(self)
         self.announcing = Announcing(self)
+        self.seeing = Seeing(self)
 
     def _undo_actions(self) -> tuple[QAction, QAction]:
         stack = self.model.undo_stack
@@ -225,6 +227,7 @@ class App(QObject):
         if not self.is_safe:
             self.watch.start()
             self.learning.begin()
+            self.seeing.start()
         self.crashing.begin()
         if not self.keeps:
             self._on_ready(restored=False)
@@ -246,6 +249,7 @@ class App(QObject):
     def close(self) -> None:
         """Leave in order: no new work, no sampling, the pool at rest, settings written."""
         self.loader.cancel()
+        self.seeing.stop()
         self.watch.stop()
         if not self.runner.shutdown(_LEAVE_WITHIN_MS):
             _log.warning("jobs were still running when the window closed")

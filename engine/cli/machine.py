@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from engine.cli import streams
 from engine.cli.encode import encode
 from engine.cli.look import Look, fitted, wrapped
+from engine.cli.runtimes_text import Seer, described
 from engine.contract.machine import machine_answer, reading_of
 from engine.devices.here import this_machine
 from engine.telemetry.probe import open_sampler
@@ -30,11 +31,14 @@ def run(options: argparse.Namespace) -> int:
         sampler.close()
     machine = this_machine(snapshot)
     output = streams.output()
+    seen = Seer().look(snapshot) if options.runtimes else None
     if options.json:
-        output.write(encode(machine_answer(machine, snapshot)) + "\n")
+        output.write(encode(machine_answer(machine, snapshot, seen)) + "\n")
     else:
         look = Look.of(output)
         look.write(_describe(machine, snapshot, look), output)
+        if seen is not None:
+            look.write(("", *described(seen, look)), output)
     return 0
 
 

@@ -236,11 +236,20 @@ def _machine(parser: _Parser, _asked: Asked) -> None:
         "This machine's devices as they are detected: capacities, what is free now, how we know.\n"
         "What is corrected in the window counts in the window alone."
     )
+    _runtimes(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def _runtimes(parser: _Parser) -> None:
+    parser.add_argument(
+        "--runtimes", action="store_true",
+        help="ask this computer's runtimes what they hold, over its loopback alone",
+    )  # fmt: skip
 
 
 def _watch(parser: _Parser, _asked: Asked) -> None:
     parser.description = "Follow the devices once a second, until Ctrl+C."
+    _runtimes(parser)
     parser.add_argument("--jsonl", action="store_true", help="one JSON object a sample")
     parser.add_argument("--record", metavar="FILE", help="keep the samples, to replay later")
     source = parser.add_mutually_exclusive_group()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from engine.cli import streams
 from engine.cli.encode import encode
 from engine.cli.look import Look, fitted
+from engine.cli.runtimes_text import Seer, described
 from engine.contract.machine import sample_answer
 from engine.devices import elsewhere, plain
 from engine.devices.here import this_machine
@@ -45,12 +46,17 @@ def run(options: argparse.Namespace) -> int:
         samples = _replayed(options)
     else:
         samples = _kept(options) if options.since else _live(options)
+    # What runs here now belongs to no recording and to no other computer.
+    is_here = not (options.replay or options.prometheus or options.simulate)
+    seer = Seer() if options.runtimes and is_here else None
     for number, snapshot in enumerate(samples, 1):
+        seen = seer.look(snapshot) if seer is not None else None
         if options.jsonl:
-            output.write(encode(sample_answer(snapshot)) + "\n")
+            output.write(encode(sample_answer(snapshot, seen)) + "\n")
             output.flush()
         else:
             look.write(_describe(snapshot, look), output)
+            look.write(described(seen, look) if seen else (), output)
         if options.count is not None and number >= options.count:
             break
     return 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from engine.contract import machine
+from engine.contract import machine, runtimes
 from engine.contract.shapes import (
     SIZE,
     TEXT,
@@ -32,17 +32,26 @@ def schemas() -> dict[str, Schema]:
 
 
 def _machine() -> Schema:
-    body = closed(
-        schema={"const": machine.MACHINE_SCHEMA}, **_machine_facts(), now=closed(**_moment())
+    body = _with_runtimes(
+        closed(
+            schema={"const": machine.MACHINE_SCHEMA}, **_machine_facts(), now=closed(**_moment())
+        )
     )
     about = f"This machine's devices and one sample: plimsoll machine --json. {_MISSING}"
     return published(machine.MACHINE_SCHEMA, about, body)
 
 
 def _sample() -> Schema:
-    body = closed(schema={"const": machine.SAMPLE_SCHEMA}, **_moment())
+    body = _with_runtimes(closed(schema={"const": machine.SAMPLE_SCHEMA}, **_moment()))
     about = f"One line of plimsoll watch --jsonl. {_MISSING}"
     return published(machine.SAMPLE_SCHEMA, about, body)
+
+
+def _with_runtimes(body: Schema) -> Schema:
+    """``body`` that may have the key of ``--runtimes`` as well."""
+    about = "the runtimes that are seen; only with --runtimes"
+    listed = said(runtimes.schema(), about)
+    return body | {"properties": {**cast("Schema", body["properties"]), "runtimes": listed}}
 
 
 def _recording() -> Schema:

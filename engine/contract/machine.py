@@ -4,29 +4,50 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.contract import runtimes
 from engine.devices import plain as plain_devices
 from engine.telemetry import plain as plain_telemetry
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from engine.devices.device import Machine, Slot
+    from engine.seen.model import RuntimeSeen
     from engine.telemetry.snapshot import DeviceReading, TelemetrySnapshot
 
 MACHINE_SCHEMA = "plimsoll.machine/1"
 SAMPLE_SCHEMA = "plimsoll.sample/1"
 
 
-def machine_answer(machine: Machine, snapshot: TelemetrySnapshot) -> dict[str, object]:
-    """Devices, their three capacities and how each was learned; ``now`` is one sample."""
+def machine_answer(
+    machine: Machine,
+    snapshot: TelemetrySnapshot,
+    seen: Iterable[RuntimeSeen] | None = None,
+) -> dict[str, object]:
+    """Devices, their three capacities and how each was learned; ``now`` is one sample.
+
+    Args:
+        machine: this one.
+        snapshot: the sample.
+        seen: its runtimes, where they were asked for.
+    """
     return {
         "schema": MACHINE_SCHEMA,
         **plain_devices.to_dict(machine),
         "now": plain_telemetry.to_dict(snapshot),
+        **({} if seen is None else runtimes.answer(seen)),
     }
 
 
-def sample_answer(snapshot: TelemetrySnapshot) -> dict[str, object]:
-    """One sample: one line of ``plimsoll watch --jsonl``."""
-    return {"schema": SAMPLE_SCHEMA, **plain_telemetry.to_dict(snapshot)}
+def sample_answer(
+    snapshot: TelemetrySnapshot, seen: Iterable[RuntimeSeen] | None = None
+) -> dict[str, object]:
+    """One sample: one line of ``plimsoll watch --jsonl``; with runtimes where asked for."""
+    return {
+        "schema": SAMPLE_SCHEMA,
+        **plain_telemetry.to_dict(snapshot),
+        **({} if seen is None else runtimes.answer(seen)),
+    }
 
 
 def reading_of(slot: Slot, snapshot: TelemetrySnapshot) -> DeviceReading | None:

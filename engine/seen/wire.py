@@ -116,7 +116,7 @@ class Note:
 def noted(address: Address, method: str, path: str) -> Generator[Note]:
     """Put one question into the list of activity, whatever becomes of it."""
     host = f"{address.host}:{address.port}"
-    asked = ACTIVITY.begin(method, host, address.folder + path, "")
+    asked = ACTIVITY.begin(method, host, address.folder + path, "", repeats=True)
     began, note, trouble = time.monotonic(), Note(), ""
     try:
         yield note

@@ -43,6 +43,8 @@ class Asked:
     """Until the answer's end; None while it goes on."""
     trouble: str = ""
     """Why there was no answer, or not a whole one."""
+    times: int = 1
+    """How often just this was asked, where one entry stands for all; the rest tells of the last."""
 
 
 class Activity:
@@ -70,17 +72,36 @@ class Activity:
         with self._lock:
             return tuple(self._asked)
 
-    def begin(self, method: str, host: str, path: str, proxy: str) -> Asked:
-        """Note a request that is about to be sent. The query is cut off ``path`` here."""
+    def begin(
+        self, method: str, host: str, path: str, proxy: str, *, repeats: bool = False
+    ) -> Asked:
+        """Note a request that is about to be sent. The query is cut off ``path`` here.
+
+        Args:
+            method: of the request.
+            host: with its port, where that isn't the usual one.
+            path: what is asked there.
+            proxy: through which it goes; empty for none.
+            repeats: whether it is one of many: then a single entry, the latest, stands for all.
+        """
         plain = printable(path.partition("?")[0], _LONGEST)
+        host = printable(host, _LONGEST)
         with self._lock:
             self._total += 1
             self._version += 1
-            made = Asked(
-                self._total, datetime.now(UTC), method, printable(host, _LONGEST), plain, proxy
-            )
+            times = 1 + (self._taken(method, host, plain) if repeats else 0)
+            made = Asked(self._total, datetime.now(UTC), method, host, plain, proxy, times=times)
             self._asked.append(made)
             return made
+
+    def _taken(self, method: str, host: str, path: str) -> int:
+        """How often this was asked, its entry taken out of the list."""
+        for asked in self._asked:
+            is_over = asked.duration_s is not None
+            if is_over and (asked.method, asked.host, asked.path) == (method, host, path):
+                self._asked.remove(asked)
+                return asked.times
+        return 0
 
     def end(self, asked: Asked) -> None:
         """Note what became of it; the newer word on the same request replaces the older."""
@@ -97,13 +118,17 @@ def text(asked: tuple[Asked, ...]) -> str:
     head = tr("time (UTC)\tmethod\thost\tpath\tstatus\tbytes\tseconds\tproxy\ttrouble")
     lines = [
         "\t".join((
-            f"{one.at:%Y-%m-%d %H:%M:%S}", one.method, one.host, one.path,
+            f"{one.at:%Y-%m-%d %H:%M:%S}", one.method, one.host, one.path + _often(one),
             "" if one.status is None else str(one.status), str(one.received_bytes),
             "" if one.duration_s is None else f"{one.duration_s:.3f}", one.proxy, one.trouble,
         ))
         for one in asked
     ]  # fmt: skip
     return "\n".join([head, *lines]) + "\n"
+
+
+def _often(asked: Asked) -> str:
+    return f" × {asked.times}" if asked.times > 1 else ""
 
 
 ACTIVITY: Final = Activity()

@@ -100,9 +100,10 @@ def _alignment(column: int) -> Qt.AlignmentFlag:
 def _cells(asked: Asked) -> tuple[str, ...]:
     going_on = asked.duration_s is None
     none = "…" if going_on else tr("no answer")
+    often = f" × {count(asked.times)}" if asked.times > 1 else ""
     return (
         f"{asked.at.astimezone():%H:%M:%S}",
-        f"{asked.method} {asked.host}{asked.path}",
+        f"{asked.method} {asked.host}{asked.path}{often}",
         none if asked.status is None else str(asked.status),
         "" if going_on else count(asked.received_bytes),
         "" if asked.duration_s is None else figures(f"{asked.duration_s:.2f}"),

@@ -34,7 +34,13 @@ _LOCK_WITHIN_MS = 5000
 _SIZE_LIMIT_BYTES = 256 * 1024
 _BLOB_LIMIT = 16_384
 _TEXT_LIMIT = 500
-_MOST_TEXTS = {"turned_orders": 20, "favourites": 500, "recents": 20, "folders": 500}
+_MOST_TEXTS = {
+    "turned_orders": 20,
+    "favourites": 500,
+    "recents": 20,
+    "folders": 500,
+    "addresses": 50,
+}
 
 _SWITCHES = (
     "simple", "welcome_closed", "tabs_folded", "offline", "patterns", "still", "emptied",
@@ -90,6 +96,8 @@ class Settings:
     recents: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     """Searched for models."""
+    addresses: tuple[str, ...] = ()
+    """Where runtimes answer beside those that are found by themselves."""
     corrections: tuple[Correction, ...] = ()
     """What this computer's hardware is where detection is wrong."""
     offline: bool = False

@@ -9,9 +9,11 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QBrush
 from typing_extensions import override
 
+from engine.telemetry.snapshot import Missing
 from engine.words import tr, tr_later
 from gui.kit import format as fmt
 from gui.kit.figures_table import ROW_ROLE, FiguresModel, Index, alignment
+from gui.live import told
 from gui.live.present import HoldsState, Kind, Row
 
 if TYPE_CHECKING:
@@ -38,12 +40,34 @@ COLUMNS = (
     ),
     Column("runtime", color="text.secondary", tip=tr_later("What the command line gives away")),
     Column(
+        "pool",
+        is_number=True,
+        color="text.secondary",
+        tip=tr_later("How full the engine says its KV pool is"),
+    ),
+    Column(
+        "requests",
+        is_number=True,
+        color="text.secondary",
+        tip=tr_later("Requests that the engine works on + those that wait"),
+    ),
+    Column(
+        "stated",
+        is_number=True,
+        color="text.secondary",
+        tip=tr_later("What the engine says it holds altogether"),
+    ),
+    Column(
         "size",
         is_number=True,
         tip=tr_later("What this holds now; the column adds up to the last row"),
     ),
     Column("share", color="text.secondary", tip=tr_later("Of the whole device")),
 )
+
+
+STATED = frozenset({"pool", "requests", "stated"})
+"""What engines state of themselves: columns that are there while one does."""
 
 
 class HoldsModel(FiguresModel[Row, Column]):
@@ -56,6 +80,9 @@ class HoldsModel(FiguresModel[Row, Column]):
             "process": lambda row: row.label,
             "pid": lambda row: str(row.pid) if row.pid else "",
             "runtime": lambda row: row.runtime,
+            "pool": lambda row: told.pool(row.seen) if row.seen else "",
+            "requests": lambda row: told.requests(row.seen) if row.seen else "",
+            "stated": self._stated,
             "size": self._size,
             "share": lambda _row: "",
         }
@@ -71,6 +98,11 @@ class HoldsModel(FiguresModel[Row, Column]):
             self._tell_all()
         else:
             self.endResetModel()
+
+    @property
+    def tells_engines(self) -> bool:
+        """Whether a row has figures that an engine states."""
+        return any(row.seen is not None for row in self._rows)
 
     def row_of(self, pid: int, label: str) -> int:
         """Where a process (or, without a PID, a named row) is now; -1 if it is gone."""
@@ -98,7 +130,7 @@ class HoldsModel(FiguresModel[Row, Column]):
         plain = {
             ROW_ROLE: row,
             Qt.ItemDataRole.TextAlignmentRole: alignment(column),
-            Qt.ItemDataRole.ToolTipRole: row.tooltip,
+            Qt.ItemDataRole.ToolTipRole: self._tip(row, column),
         }
         return plain.get(role)
 
@@ -107,12 +139,27 @@ class HoldsModel(FiguresModel[Row, Column]):
             return fmt.DASH
         return fmt.size_number(row.size_bytes, self._state.unit)
 
+    def _stated(self, row: Row) -> str:
+        if row.seen is None or self._state is None:
+            return ""
+        stated = row.seen.stated_bytes
+        return (
+            fmt.DASH if isinstance(stated, Missing) else fmt.size_number(stated, self._state.unit)
+        )
+
     def _spoken(self, row: Row, column: Column) -> str:
         if column.key == "share":
             return tr("{percent}%").format(percent=round(row.share * 100))
         if column.key == "size" and row.size_bytes is None:
             return tr("not known: {reason}").format(reason=row.tooltip)
+        if column.key in STATED and row.seen is not None:
+            return self._tip(row, column)
         return self._text[column.key](row)
+
+    def _tip(self, row: Row, column: Column) -> str:
+        if column.key in STATED and row.seen is not None and self._state is not None:
+            return told.cell_tip(row.seen, column.key, self._state.unit)
+        return row.tooltip
 
     def _look(self, row: Row, column: Column, role: int) -> object:
         if self._theme is None:
@@ -122,7 +169,7 @@ class HoldsModel(FiguresModel[Row, Column]):
             is_strong = column.key == "size" or is_whole
             return self._fonts[column.is_number, is_strong]
         color = column.color
-        if row.kind in (Kind.FREE, Kind.DRIVER, Kind.REST) and column.key == "process":
+        if row.kind in (Kind.FREE, Kind.DRIVER, Kind.REST, Kind.APART) and column.key == "process":
             color = "text.secondary"
         if column.key == "size" and row.size_bytes is None:
             color = "text.tertiary"
@@ -145,5 +192,8 @@ class HoldsModel(FiguresModel[Row, Column]):
             "process": tr("Process"),
             "pid": tr("PID"),
             "runtime": tr("Engine and model"),
+            "pool": tr("KV pool"),
+            "requests": tr("Requests"),
+            "stated": tr("Stated {unit}").format(unit=unit),
             "size": unit,
         }[column.key]

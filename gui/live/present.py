@@ -12,11 +12,12 @@ from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, Quality
 from engine.units import MIB, UnitSystem
 from engine.words import tr, tr_later
 from gui.kit import format as fmt
-from gui.live import explain
+from gui.live import explain, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from engine.seen.model import RuntimeSeen
     from engine.telemetry.snapshot import ProcessReading, TelemetrySnapshot
 
 _MOST_PROCESSES = 24
@@ -59,6 +60,8 @@ class Kind(Enum):
     """What a row is about; decides its look."""
 
     RUNTIME = auto()
+    APART = auto()
+    """A runtime that holds nothing on this device: elsewhere, or in processes not known."""
     PROCESS = auto()
     REST = auto()
     """Held, but in no process's name."""
@@ -84,6 +87,8 @@ class Row:
     tooltip: str = ""
     adds_up: bool = True
     """False where the figure counts memory that others are counted for too."""
+    seen: RuntimeSeen | None = None
+    """Its runtime, in the one row of it that tells the figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,7 @@ def present(
     unit: UnitSystem,
     models: Mapping[str, str] | None = None,
     before: explain.Passage | None = None,
+    runtimes: tuple[RuntimeSeen, ...] = (),
 ) -> HoldsState:
     """The state for one device.
 
@@ -116,11 +122,12 @@ def present(
         unit: GiB or GB.
         models: model by runtime where another process of the snapshot gives it away.
         before: the passage on what was held before the run.
+        runtimes: those of this computer, and those that were added.
     """
     total = reading.total_bytes
     if isinstance(total, Missing):
         return _unreadable(reading, unit, tr(total.reason))
-    rows = tuple(_rows(reading, total, models or {}))
+    rows = tuple(_rows(reading, total, _Names(models or {}, runtimes, reading)))
     passages = tuple(p for p in (explain.why(reading, unit), before) if p)
     held = reading.processes
     return HoldsState(
@@ -164,9 +171,50 @@ def balance(reading: DeviceReading, unit: UnitSystem) -> str:
     return f"{' + '.join(terms)} = {fmt.size(total, unit)}"
 
 
-def _rows(reading: DeviceReading, total: int, models: Mapping[str, str]) -> Iterable[Row]:
-    listed = _without_doubles(reading, total, models)
+class _Names:
+    """Which runtime a process belongs to, and in which row its figures stand."""
+
+    def __init__(
+        self,
+        models: Mapping[str, str],
+        runtimes: tuple[RuntimeSeen, ...],
+        reading: DeviceReading,
+    ) -> None:
+        self._models = models
+        self._by_pid = {pid: seen for seen in runtimes for pid in seen.pids}
+        sizes = {p.pid: p.used_bytes for p in _processes(reading) if p.pid in self._by_pid}
+        self._tells = {
+            max(here, key=lambda pid: size if isinstance(size := sizes[pid], int) else -1)
+            for seen in runtimes
+            if (here := [pid for pid in seen.pids if pid in sizes])
+        }
+        self.apart = tuple(seen for seen in runtimes if not seen.held)
+        """Those without a row of their own on any device."""
+
+    def words(self, pid: int, seen: Recognised) -> str:
+        """Runtime and model of a process."""
+        if pid in self._by_pid:
+            return told.name(self._by_pid[pid], is_short=True)
+        model = seen.model or self._models.get(seen.runtime, "")
+        return ", ".join(filter(None, (seen.label, model)))
+
+    def told(self, pid: int) -> RuntimeSeen | None:
+        """The runtime whose figures stand in the row of ``pid``."""
+        return self._by_pid[pid] if pid in self._tells else None
+
+
+def _rows(reading: DeviceReading, total: int, names: _Names) -> Iterable[Row]:
+    listed = _without_doubles(reading, total, names)
     yield from _folded(listed, total)
+    for seen in names.apart:
+        tooltip = tr("It holds nothing here, as far as its processes are known")
+        yield Row(
+            Kind.APART,
+            seen.label,
+            runtime=told.name(seen, is_short=True),
+            seen=seen,
+            tooltip=tooltip,
+        )
     used, free, reserved = reading.used_bytes, reading.free_bytes, reading.reserved_bytes
     if isinstance(used, int):
         files = min(mapped.model_bytes(reading.processes), used)
@@ -190,13 +238,13 @@ def _rows(reading: DeviceReading, total: int, models: Mapping[str, str]) -> Iter
     yield Row(Kind.TOTAL, _whole(reading), size_bytes=total, share=1.0, tooltip=_exact(total))
 
 
-def _without_doubles(reading: DeviceReading, total: int, models: Mapping[str, str]) -> list[Row]:
+def _without_doubles(reading: DeviceReading, total: int, names: _Names) -> list[Row]:
     """A row per process; where they hold more than the device, those that count doubly are told.
 
     xpu-smi gave one browser 7,692 MiB on a card with 3,642 MiB in use (xpumanager issue 145).
     """
     held = _processes(reading)
-    rows = [_process_row(p, total, models) for p in held]
+    rows = [_process_row(p, total, names) for p in held]
     used = reading.used_bytes
     if isinstance(used, Missing) or sum(row.size_bytes or 0 for row in rows) <= used:
         return rows
@@ -218,19 +266,20 @@ def _holder(reading: DeviceReading) -> str:
     return "outside" if reading.name == "Container" else "system"
 
 
-def _process_row(process: ProcessReading, total: int, models: Mapping[str, str]) -> Row:
+def _process_row(process: ProcessReading, total: int, names: _Names) -> Row:
     seen = recognise(process.name, process.command) if process.pid else NOTHING
     used = process.used_bytes
     size = None if isinstance(used, Missing) else used
-    model = seen.model or models.get(seen.runtime, "")
+    runtime = names.told(process.pid)
     return Row(
-        kind=Kind.RUNTIME if seen.runtime else Kind.PROCESS,
+        kind=Kind.RUNTIME if seen.runtime or runtime else Kind.PROCESS,
         label=_name(process, seen),
         pid=process.pid,
-        runtime=", ".join(filter(None, (seen.label, model))),
+        runtime=names.words(process.pid, seen),
         size_bytes=size,
         share=(size or 0) / total,
         tooltip=_process_tooltip(process),
+        seen=runtime,
     )
 
 

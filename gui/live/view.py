@@ -17,16 +17,20 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.seen.model import Reach
 from engine.words import tr
 from gui.kit.controls import Choice, Ground, Hairline, label, running_text
 from gui.kit.figures_table import dress, set_heights
+from gui.kit.wrap import WrapRow
+from gui.live import told
 from gui.live.delegate import HoldsDelegate
-from gui.live.holds_model import COLUMNS, HoldsModel
+from gui.live.holds_model import COLUMNS, STATED, HoldsModel
 from gui.live.view_model import HoldsViewModel
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
+    from engine.seen.model import RuntimeSeen
     from engine.telemetry.snapshot import TelemetrySnapshot
     from engine.units import UnitSystem
     from gui.kit.theme import Theme
@@ -34,10 +38,16 @@ if TYPE_CHECKING:
     from gui.live.present import HoldsState, Row
     from gui.live.view_model import DeviceChoice
 
-_WIDTHS = {"process": 208, "pid": 72, "runtime": 232, "size": 116, "share": 176}
-_NARROWEST = {"process": 176, "pid": 60, "runtime": 136, "size": 72, "share": 122}
-_RUNTIME_FROM = sum(_NARROWEST.values())
-"""Width of the table from which the runtime has a column of its own; it is in the tooltip too."""
+_WIDTHS = {
+    "process": 208, "pid": 72, "runtime": 232, "pool": 84, "requests": 84, "stated": 104,
+    "size": 116, "share": 176,
+}  # fmt: skip
+_NARROWEST = {
+    "process": 176, "pid": 60, "runtime": 108, "pool": 60, "requests": 72, "stated": 80,
+    "size": 72, "share": 122,
+}  # fmt: skip
+_SPARED = (("stated",), ("pool", "requests"), ("runtime",))
+"""Columns that give way where there is no room, the first ones first; the pane tells them too."""
 
 _PANE, _NARROW_PANE = 337, 281
 _ROOMY_FROM = 1000
@@ -72,8 +82,13 @@ class HoldsTable(QTableView):
 
     def show_state(self, state: HoldsState | None) -> None:
         """Show ``state`` and keep what was selected."""
-        selected = self._rows.row_at(self.currentIndex().row())
+        # A table that has the focus has a current row, selected or not.
+        has_selection = self.selectionModel().hasSelection()
+        selected = self._rows.row_at(self.currentIndex().row()) if has_selection else None
+        told_engines = self._rows.tells_engines
         self._rows.show_state(state)
+        if self._rows.tells_engines is not told_engines:
+            self._lay_out()
         if selected is None:
             return
         now = self._rows.row_of(selected.pid, selected.label)
@@ -81,6 +96,15 @@ class HoldsTable(QTableView):
             self.clearSelection()
         elif now != self.currentIndex().row():
             self.selectRow(now)
+
+    def _shown(self, keys: list[str], width: int) -> list[str]:
+        """The columns that there is something for, and room."""
+        tells = self._rows.tells_engines
+        shown = [key for key in keys if tells or key not in STATED]
+        for spared in _SPARED:
+            if sum(_NARROWEST[key] for key in shown) > width:
+                shown = [key for key in shown if key not in spared]
+        return shown
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -92,10 +116,11 @@ class HoldsTable(QTableView):
         # Shared out at plain size, then grown with the text.
         scale = theme.text_scale if theme else 1.0
         width = round(self.viewport().width() / scale)
-        has_runtime = width >= _RUNTIME_FROM
         keys = [column.key for column in COLUMNS]
-        self.setColumnHidden(keys.index("runtime"), not has_runtime)
-        shown = [key for key in keys if has_runtime or key != "runtime"]
+        shown = self._shown(keys, width)
+        for at, key in enumerate(keys):
+            self.setColumnHidden(at, key not in shown)
+        has_runtime = "runtime" in shown
         spare = width - sum(_WIDTHS[key] for key in shown)
         floor = sum(_NARROWEST[key] for key in shown)
         head = self.horizontalHeader()
@@ -128,6 +153,15 @@ class ExplainPane(QScrollArea):
         self.instead = QPushButton()
         self.instead.setObjectName("instead")
         self.instead.hide()
+        self.match = QPushButton(tr("Match with a plan"))
+        self.match.setObjectName("match")
+        self.match.setToolTip(
+            tr("Open the model and the settings of what runs as the plan in this window")
+        )
+        self.match.hide()
+        self.add = QPushButton(tr("Add address…"))
+        self.add.setObjectName("add address")
+        self.add.setToolTip(tr("Where else a runtime answers: another port, or another computer"))
         self._labels: list[tuple[QLabel, QLabel]] = []
         body = Ground()
         self._passages = QVBoxLayout()
@@ -136,7 +170,10 @@ class ExplainPane(QScrollArea):
         column.setContentsMargins(16, 10, 16, 12)
         column.setSpacing(8)
         column.addWidget(self.devices)
-        column.addWidget(self.instead, 0, Qt.AlignmentFlag.AlignLeft)
+        buttons = WrapRow()
+        for button in (self.match, self.add, self.instead):
+            buttons.add(button, alignment=Qt.AlignmentFlag.AlignLeft)
+        column.addLayout(buttons)
         column.addLayout(self._passages)
         column.addStretch(1)
         self.setWidget(body)
@@ -174,6 +211,10 @@ class HoldsView(Ground):
     """How many processes hold the device, for the tab's title; empty where it isn't known."""
     instead_wanted = Signal(object)
     """The ``Row`` of the process whose place the plan shall take."""
+    match_wanted = Signal(object)
+    """The ``RuntimeSeen`` that shall become the plan."""
+    add_wanted = Signal()
+    """Another address shall be asked."""
     balance_changed = Signal(str)
     """Used + free + reserved = total, for the status line."""
 
@@ -199,7 +240,9 @@ class HoldsView(Ground):
         self.view_model.devices_changed.connect(self._on_devices_changed)
         self.pane.devices.picked.connect(self._on_device_picked)
         self.pane.instead.clicked.connect(self._on_instead)
-        self.table.selectionModel().selectionChanged.connect(self._offer_instead)
+        self.pane.match.clicked.connect(self._on_match)
+        self.pane.add.clicked.connect(self.add_wanted)
+        self.table.selectionModel().selectionChanged.connect(self._on_selected)
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
@@ -214,6 +257,10 @@ class HoldsView(Ground):
     def show_snapshot(self, snapshot: TelemetrySnapshot, uuid: str) -> None:
         """Show device ``uuid`` (the first one where it is empty or gone) of ``snapshot``."""
         self.view_model.show(snapshot, uuid)
+
+    def show_runtimes(self, runtimes: tuple[RuntimeSeen, ...]) -> None:
+        """Tell what these runtimes state beside what their processes hold."""
+        self.view_model.set_runtimes(runtimes)
 
     def show_nothing(self, words: str = "") -> None:
         """Say that nothing is measured: the plan's device isn't here, or sampling has not begun."""
@@ -233,12 +280,35 @@ class HoldsView(Ground):
     def _on_changed(self, state: HoldsState | None) -> None:
         self._stack.setCurrentIndex(0 if state is None else 1)
         self.table.show_state(state)
-        self.pane.show_passages(state.passages if state else ())
         count = state.process_count if state else None
         self.count_changed.emit("" if count is None else str(count))
         self.balance_changed.emit(state.balance if state else "")
         self._offer_devices()
+        self._on_selected()
+
+    def _on_selected(self) -> None:
+        """Tell of the runtime that is selected, or of the one there is, and what can be done."""
+        seen, state = self.engine, self.view_model.state
+        self.pane.match.setVisible(seen is not None)
+        wants_key = seen is not None and seen.reach is Reach.WANTS_KEY
+        self.pane.match.setText(tr("Enter its key…") if wants_key else tr("Match with a plan"))
+        told_first = (told.passage(seen, self.view_model.unit),) if seen is not None else ()
+        self.pane.show_passages((*told_first, *(state.passages if state else ())))
         self._offer_instead()
+
+    @property
+    def engine(self) -> RuntimeSeen | None:
+        """The runtime of the selected row; with nothing selected, the only one that is told."""
+        state = self.view_model.state
+        if self.table.selectionModel().hasSelection():
+            row = self.table.rows.row_at(self.table.currentIndex().row())
+            return self.view_model.runtime_of(row) if row is not None else None
+        found = [row.seen for row in state.rows if row.seen] if state else []
+        return found[0] if len(found) == 1 else None
+
+    def _on_match(self) -> None:
+        if self.engine is not None:
+            self.match_wanted.emit(self.engine)
 
     def _offer_instead(self) -> None:
         row = self._selected()

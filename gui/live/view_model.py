@@ -15,8 +15,9 @@ from engine.words import tr
 from gui.live import explain, present
 
 if TYPE_CHECKING:
+    from engine.seen.model import RuntimeSeen
     from engine.telemetry.snapshot import DeviceReading, TelemetrySnapshot
-    from gui.live.present import HoldsState
+    from gui.live.present import HoldsState, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class HoldsViewModel(QObject):
         self._unit = UnitSystem.BINARY
         self._wanted = ""
         self._picked = ""
+        self._runtimes: tuple[RuntimeSeen, ...] = ()
         self._before: dict[tuple[str, str], int] = {}
 
     def show(self, snapshot: TelemetrySnapshot, uuid: str) -> None:
@@ -66,6 +68,23 @@ class HoldsViewModel(QObject):
             self._unit = unit
             self._publish()
 
+    def set_runtimes(self, runtimes: tuple[RuntimeSeen, ...]) -> None:
+        """Tell these runtimes' figures beside what their processes hold."""
+        if runtimes != self._runtimes:
+            self._runtimes = runtimes
+            self._publish()
+
+    def runtime_of(self, row: Row) -> RuntimeSeen | None:
+        """The runtime that the process of ``row`` belongs to, if it is one's."""
+        if row.seen is not None or not row.pid:
+            return row.seen
+        return next((seen for seen in self._runtimes if row.pid in seen.pids), None)
+
+    @property
+    def unit(self) -> UnitSystem:
+        """In which sizes are written."""
+        return self._unit
+
     def clear(self) -> None:
         """Forget what was sampled: another source begins."""
         self._snapshot = self.state = None
@@ -82,7 +101,7 @@ class HoldsViewModel(QObject):
             self._before.get(_origin(reading)), self._unit, is_running=_runtime_bytes(reading) > 0
         )
         models = present.models_by_runtime(snapshot)
-        state = present.present(reading, self._unit, models, before)
+        state = present.present(reading, self._unit, models, before, self._runtimes)
         if state != self.state:
             self.state = state
             self.changed.emit(state)

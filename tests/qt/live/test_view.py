@@ -12,10 +12,12 @@ from PySide6.QtWidgets import QComboBox, QLabel, QTableView
 from engine.telemetry.snapshot import Missing, ProcessReading
 from engine.units import UnitSystem
 from gui.kit.theme import load_theme
+from gui.live import holds_model
 from gui.live.view import HoldsView
 from tests.helpers.readings import DESKTOP, ENGINE, GIB, USED, card, host, moment
 
-COLUMNS = ("process", "pid", "runtime", "size", "share")
+COLUMNS = tuple(column.key for column in holds_model.COLUMNS)
+SIZE, SHARE = COLUMNS.index("size"), COLUMNS.index("share")
 
 
 @pytest.fixture
@@ -49,13 +51,13 @@ def test_that_the_table_shows_who_holds_the_card(view: HoldsView):
     assert cells(view, "process")[0] == "vLLM, engine core"
     assert cells(view, "pid")[:4] == ["4211", "1820", "2044", "9310"]
     assert cells(view, "size") == ["22.83", "0.22", "0.13", "0.06", "0.40", "0.35", "23.99"]
-    heading = table(view).model().headerData(4, Qt.Orientation.Horizontal)
+    heading = table(view).model().headerData(SHARE, Qt.Orientation.Horizontal)
     assert heading == "Share of 23.99 GiB"
 
 
 def test_that_each_rounded_size_has_its_exact_bytes_in_the_tooltip(view: HoldsView):
     view.show_snapshot(moment(card()), "GPU-0")
-    tip = table(view).model().index(0, 3).data(Qt.ItemDataRole.ToolTipRole)
+    tip = table(view).model().index(0, SIZE).data(Qt.ItemDataRole.ToolTipRole)
     assert tip.startswith(f"{ENGINE.used_bytes:,} bytes")
 
 
@@ -157,7 +159,7 @@ def test_that_a_lost_card_keeps_its_place_without_numbers(view: HoldsView):
     view.show_snapshot(moment(lost, second=1), "GPU-0")
     assert cells(view, "size") == ["–"]
     assert "The GPU fell off the bus" in words(view)
-    spoken = table(view).model().index(0, 3).data(Qt.ItemDataRole.AccessibleTextRole)
+    spoken = table(view).model().index(0, SIZE).data(Qt.ItemDataRole.AccessibleTextRole)
     assert spoken == "not known: the GPU fell off the bus"
 
 
@@ -165,7 +167,7 @@ def test_that_the_unit_changes_every_number(view: HoldsView):
     view.show_snapshot(moment(card()), "GPU-0")
     view.set_unit(UnitSystem.DECIMAL)
     assert cells(view, "size")[-1] == "25.76"
-    heads = [table(view).model().headerData(i, Qt.Orientation.Horizontal) for i in (3, 4)]
+    heads = [table(view).model().headerData(i, Qt.Orientation.Horizontal) for i in (SIZE, SHARE)]
     assert heads == ["GB", "Share of 25.76 GB"]
 
 
@@ -193,7 +195,7 @@ def test_that_it_paints_in_every_scheme_with_the_bar_in_the_measured_colour(
     theme = load_theme(scheme)
     view.set_theme(theme)
     view.show_snapshot(moment(card()), "GPU-0")
-    bar = table(view).visualRect(table(view).model().index(0, 4))
+    bar = table(view).visualRect(table(view).model().index(0, SHARE))
     picture = table(view).viewport().grab().toImage()
     assert picture.pixelColor(bar.left() + 12, bar.center().y()) == theme.color("chart.measured")
 
@@ -202,7 +204,7 @@ def test_that_numbers_have_room_in_the_smallest_window(view: HoldsView):
     view.resize(916, 240)
     view.show_snapshot(moment(card()), "GPU-0")
     metrics = table(view).fontMetrics()
-    assert table(view).columnWidth(3) >= metrics.horizontalAdvance("1,234.56") + 16
+    assert table(view).columnWidth(SIZE) >= metrics.horizontalAdvance("1,234.56") + 16
     assert not table(view).horizontalScrollBar().isVisible()
 
 

@@ -10,7 +10,7 @@ from engine.cancel import CancelToken, JobCancelledError
 from engine.errors import EndpointError
 from engine.seen import wire
 from engine.seen.address import Address, parsed
-from engine.source.activity import ACTIVITY
+from engine.source.activity import ACTIVITY, text
 from tests.helpers.llama_server import free_port
 from tests.helpers.runtime_server import serving
 
@@ -121,3 +121,18 @@ def test_that_each_question_is_in_the_list_of_what_was_sent():
     last = ACTIVITY.all[-1]
     assert (last.method, last.path, last.status) == ("GET", "/info", 404)
     assert last.host == f"127.0.0.1:{runtime.address.port}"
+
+
+def test_that_what_is_asked_again_and_again_is_one_entry_that_counts():
+    with serving({"/info": "{}"}) as runtime:
+        before = ACTIVITY.total
+        for _ in range(3):
+            wire.ask(runtime.address, "/info", asking())
+        wire.ask(runtime.address, "/other", asking())
+    port = str(runtime.address.port)
+    listed = [one for one in ACTIVITY.all if one.host.endswith(f":{port}")]
+    assert [(one.path, one.times, one.status) for one in listed] == [
+        ("/info", 3, 200), ("/other", 1, 404),
+    ]  # fmt: skip
+    assert ACTIVITY.total == before + 4
+    assert "/info × 3\t200" in text(tuple(listed))

@@ -1,0 +1,1 @@
+"""One module per runtime: what its endpoint says, in our words and in bytes."""
