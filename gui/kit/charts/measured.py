@@ -21,6 +21,7 @@ from gui.kit.charts.series import Sample, Series
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from engine.telemetry.markers import Marker
     from gui.kit.charts.axis import TimeWindow
     from gui.kit.charts.layout import LensLayout, PanelLayout
     from gui.kit.charts.pens import Canvas
@@ -49,6 +50,8 @@ class Live:
     wall_offset_s: float | None = None
     """Unix time at second 0 of the samples, where known."""
     unit: UnitSystem = UnitSystem.BINARY
+    markers: tuple[tuple[float, Marker], ...] = ()
+    """With their places on the axis, in order."""
     explains: bool = False
     """Whether the notes of the first start stand in place of the sums."""
 
@@ -83,21 +86,19 @@ def paint(canvas: Canvas, place: PanelLayout, live: Live) -> None:
     others = np.maximum(values[_USED] - values[_PLAN], 0.0)
     share = theme.color("chart.share")
     share.setAlphaF(theme.alpha("share"))
-    traces.area(canvas, place.scale, (xs, values[_TIME]), (others, values[_USED]), share)
+    traces.area(canvas, place.scale, xs, (others, values[_USED]), share)
     kv = place.panel.segment(Region.KV_CACHE)
     if kv is not None:
         teal = theme.color("region.kv")
         teal.setAlphaF(theme.alpha("kvLive"))
         floor = np.full_like(values[_KV], float(kv.bottom_bytes))
-        traces.area(canvas, place.scale, (xs, values[_TIME]), (floor, floor + values[_KV]), teal)
+        traces.area(canvas, place.scale, xs, (floor, floor + values[_KV]), teal)
         _kv_words(canvas, place, live)
     width = theme.sizes["line.chart.foreign"]
-    traces.line(
-        canvas, place.scale, (xs, values[_TIME], others), theme.color("text.tertiary"), width
-    )
+    traces.line(canvas, place.scale, (xs, others), theme.color("text.tertiary"), width)
     width = theme.sizes["line.chart.measured"]
     color = theme.color("chart.measured")
-    drawn = traces.line(canvas, place.scale, (xs, values[_TIME], values[_USED]), color, width)
+    drawn = traces.line(canvas, place.scale, (xs, values[_USED]), color, width)
     _gaps(canvas, place, drawn)
     canvas.painter.restore()
 
@@ -230,6 +231,20 @@ def hairline(canvas: Canvas, place: PanelLayout, live: Live) -> None:
     canvas.text(box.adjusted(6, 0, -6, 0), text, font, theme.color("text.primary"))
 
 
+def sentence(panels: tuple[Panel, ...], live: Live) -> str:
+    """The figures at the cursor, of every device in the picture, for those who hear it."""
+    if live.hover_s is None:
+        return ""
+    found = [(panel, live.series.get(panel.uuid)) for panel in panels]
+    said: list[str] = []
+    for panel, series in found:
+        sample = series.nearest(live.hover_s) if series else None
+        if sample is not None:
+            words = ", ".join(_sample_words(sample, live))
+            said.append(f"{panel.title}: {words}." if len(panels) > 1 else f"{words}.")
+    return " ".join(said)
+
+
 def _sample_words(sample: Sample, live: Live) -> list[str]:
     """The figures of one moment, most important first."""
     if sample.used_bytes is None:
@@ -279,8 +294,8 @@ def in_lens(
     share = theme.color("chart.share")
     share.setAlphaF(theme.alpha("share"))
     floor = np.full_like(used, low)
-    traces.area(canvas, lens.scale, (xs, values[_TIME]), (floor, np.maximum(used, low)), share)
-    traces.line(canvas, lens.scale, (xs, values[_TIME], used), theme.color("chart.measured"), 2)
+    traces.area(canvas, lens.scale, xs, (floor, np.maximum(used, low)), share)
+    traces.line(canvas, lens.scale, (xs, used), theme.color("chart.measured"), 2)
     canvas.painter.restore()
     if is_running(place.panel, live):
         _residue(canvas, place.panel, lens, float(seen[-1]), live.unit)

@@ -33,14 +33,14 @@ def _points(
 def line(
     canvas: Canvas,
     scale: Scale,
-    line: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
+    line: tuple[NDArray[np.float64], NDArray[np.float64]],
     color: QColor,
     width: float,
 ) -> list[tuple[float, float]]:
-    """Draw places, times and values as a line; returns from where to where it was drawn."""
-    xs, times, values = line
+    """Draw places and values as a line; returns from where to where it was drawn."""
+    xs, values = line
     drawn: list[tuple[float, float]] = []
-    for start, stop in runs(times, values):
+    for start, stop in runs(values):
         x, y = _points(scale, xs[start:stop], values[start:stop])
         drawn.append((float(x[0]), float(x[-1])))
         _draw(canvas, x, y, color, width)
@@ -66,17 +66,16 @@ def _draw(
 def area(
     canvas: Canvas,
     scale: Scale,
-    moments: tuple[NDArray[np.float64], NDArray[np.float64]],
+    xs: NDArray[np.float64],
     edges: tuple[NDArray[np.float64], NDArray[np.float64]],
     color: QColor,
 ) -> None:
-    """Fill between a lower and an upper edge, run by run; ``moments`` are places and times."""
-    xs, times = moments
+    """Fill between a lower and an upper edge, run by run."""
     low, high = edges
     canvas.painter.setPen(Qt.PenStyle.NoPen)
     canvas.painter.setBrush(color)
     canvas.painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
-    for start, stop in runs(times, high - low):
+    for start, stop in runs(high - low):
         if stop - start < 2 or float(np.max(high[start:stop] - low[start:stop])) <= 0:
             continue
         upper = _points(scale, xs[start:stop], high[start:stop])
