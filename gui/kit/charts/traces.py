@@ -25,9 +25,11 @@ def _points(
     scale: Scale, xs: NDArray[np.float64], values: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     x, kept = envelope(xs, values)
-    span = scale.high_bytes - scale.low_bytes
-    height = scale.bottom - scale.top
-    return x, scale.bottom - (kept - scale.low_bytes) * (height / span)
+    return x, _ys(scale, kept)
+
+
+def _ys(scale: Scale, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return scale.bottom - (values - scale.low_bytes) * scale.pixels_per_byte
 
 
 def line(
@@ -78,8 +80,27 @@ def area(
     for start, stop in runs(high - low):
         if stop - start < 2 or float(np.max(high[start:stop] - low[start:stop])) <= 0:
             continue
-        upper = _points(scale, xs[start:stop], high[start:stop])
-        lower = _points(scale, xs[start:stop], low[start:stop])
-        ring = [QPointF(a, b) for a, b in zip(*(p.tolist() for p in upper), strict=True)]
-        back = [QPointF(a, b) for a, b in zip(*(p.tolist() for p in lower), strict=True)]
+        upper = _edge(xs[start:stop], high[start:stop], np.maximum)
+        lower = _edge(xs[start:stop], low[start:stop], np.minimum)
+        ring = [QPointF(a, b) for a, b in zip(*_placed(scale, *upper), strict=True)]
+        back = [QPointF(a, b) for a, b in zip(*_placed(scale, *lower), strict=True)]
         canvas.painter.drawPolygon(QPolygonF(ring + back[::-1]))
+
+
+def _edge(
+    xs: NDArray[np.float64], values: NDArray[np.float64], outermost: np.ufunc
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """One point a pixel: an edge that runs to and fro takes several frames to fill."""
+    places = np.floor(xs)
+    starts = np.flatnonzero(np.r_[True, places[1:] != places[:-1]])
+    if 2 * starts.size >= xs.size:
+        return xs, values
+    # The last place goes to where the line ends.
+    kept = np.r_[places[starts[:-1]], xs[-1]]
+    return kept, outermost.reduceat(values, starts)
+
+
+def _placed(
+    scale: Scale, xs: NDArray[np.float64], values: NDArray[np.float64]
+) -> tuple[list[float], list[float]]:
+    return xs.tolist(), _ys(scale, values).tolist()
