@@ -50,6 +50,7 @@ from gui.learning import Learning
 from gui.live.view import HoldsView
 from gui.main_window import MainWindow
 from gui.networking import Networking
+from gui.playing import Playing
 from gui.preferring import Preferring
 from gui.replacing import Replacing
 from gui.saving import Saving
@@ -161,6 +162,7 @@ class App(QObject):
         self.comparing = Comparing(self)
         self.launching = Launching(self)
         self.filing = Filing(self)
+        self.playing = Playing(self)
         self.desk = Desk(self)
         self.verifying = Verifying(self)
         self.access = HubAccess(self)
@@ -219,6 +221,7 @@ class App(QObject):
         if not self.is_safe:
             self.watch.start()
             self.learning.begin()
+            self.playing.begin()
         self.crashing.begin()
         if not self.keeps:
             self._on_ready(restored=False)

@@ -148,6 +148,8 @@ class Desk(QObject):
             words = (
                 tr("{model} on {device}, corrected") if is_corrected else tr("{model} on {device}")
             )
+            if app.watch.replay is not None and state.plan.device is None:
+                words = tr("{model} on {device}, recorded")
             name = words.format(model=name, device=present.device_name(state))
         if not window.is_covered:
             window.set_heading(name)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from engine.budget.model import Region
     from engine.telemetry.markers import Marker
     from engine.telemetry.snapshot import TelemetrySnapshot
+    from gui.kit.charts.plan_share import Planned
     from gui.kit.charts.scene import PictureScene
     from gui.kit.charts.series import Series
     from gui.kit.theme import Theme
@@ -95,7 +96,7 @@ class MemoryPicture(QWidget):
 
     def set_scene(self, scene: PictureScene | None) -> None:
         """Show another plan; None shows an empty ground. Samples are kept."""
-        before = self._scene.planned if self._scene else None
+        before = self.planned
         self._scene = scene
         if scene is None or scene.planned != before:
             self.kept.forget_plan()
@@ -113,8 +114,13 @@ class MemoryPicture(QWidget):
         self.updateGeometry()
 
     def append(self, snapshot: TelemetrySnapshot) -> None:
-        """Keep a moment of every device; repaint soon if one of them is in the picture."""
-        self.kept.append(snapshot, self._scene.planned if self._scene else None)
+        """Keep a moment of every device; repaint soon if one of them is in the picture.
+
+        Of a recording that was read whole everything is kept already.
+        """
+        if self._is_recorded:
+            return
+        self.kept.append(snapshot, self.planned)
         self._live = replace(self._live, age="")
         self._silent_s = 0
         self._silence.start()
@@ -143,9 +149,9 @@ class MemoryPicture(QWidget):
         self.update()
 
     @property
-    def is_recorded(self) -> bool:
-        """Whether a whole recording is shown."""
-        return self._is_recorded
+    def planned(self) -> Planned | None:
+        """Whose processes are the plan's."""
+        return self._scene.planned if self._scene else None
 
     def set_window_seconds(self, seconds: float) -> None:
         """Show the last ``seconds``, from a minute to a day."""
