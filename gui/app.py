@@ -23,6 +23,7 @@ from gui.access import HubAccess
 from gui.adjoining import Adjoining
 from gui.announcing import Announcing
 from gui.browser.view import BrowserView
+from gui.charting import Charting
 from gui.comparing import Comparing
 from gui.correcting import Correcting
 from gui.crashing import Crashing
@@ -163,6 +164,7 @@ class App(QObject):
         self.launching = Launching(self)
         self.filing = Filing(self)
         self.playing = Playing(self)
+        self.charting = Charting(self)
         self.desk = Desk(self)
         self.verifying = Verifying(self)
         self.access = HubAccess(self)

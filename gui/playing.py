@@ -115,6 +115,7 @@ class Playing(QObject):
         self._show_place()
         if index.damage and is_first:
             self._app.trouble.report_sentence(index.damage)
+        self._on_plan_changed()
 
     @Slot(object)
     def _on_not_read(self, error: BaseException) -> None:

@@ -369,6 +369,48 @@ COMMANDS = (
     Command("next area", _WINDOW, tr_later("Nex&t area"), "F6", section=True),
     Command("menu", _WINDOW, tr_later("Op&en the menu"), "F10"),
     Command(
+        "zoom in",
+        "&Live",
+        tr_later("Zoom &in"),
+        "Ctrl++",
+        tr_later("Show less time"),
+        also="Ctrl+=",
+    ),
+    Command("zoom out", "&Live", tr_later("Zoom &out"), "Ctrl+-", tr_later("Show more time")),
+    Command("earlier", "&Live", tr_later("&Earlier"), "Alt+Left", tr_later("Look further back")),
+    Command("later", "&Live", tr_later("&Later"), "Alt+Right", tr_later("Look further on")),
+    Command("newest", "&Live", tr_later("To the &newest"), "Alt+End", tr_later("Follow again")),
+    Command(
+        "mark",
+        "&Live",
+        tr_later("Set a &marker…"),
+        "M",
+        tr_later("Note what happens now, in the chart and in the recording"),
+        section=True,
+    ),
+    Command(
+        "reset extent",
+        "&Live",
+        tr_later("&Reset least and most"),
+        "",
+        tr_later("Count least, average and most from now on"),
+    ),
+    Command(
+        "export picture",
+        "&Live",
+        tr_later("Export the &picture…"),
+        "",
+        tr_later("What the picture shows, as PNG or SVG"),
+        section=True,
+    ),
+    Command(
+        "export figures",
+        "&Live",
+        tr_later("Export the &figures…"),
+        "",
+        tr_later("The samples of the time shown, as CSV"),
+    ),
+    Command(
         "terms",
         "&Help",
         tr_later("&What the words mean"),
@@ -400,7 +442,15 @@ COMMANDS = (
     Command("about", "&Help", tr_later("&About Plimsoll"), role=QAction.MenuRole.AboutRole),
 )
 EDIT = tr_later("&Edit")
-MENUS = (tr_later("&File"), EDIT, tr_later("&View"), tr_later("&Plan"), _WINDOW, tr_later("&Help"))
+MENUS = (
+    tr_later("&File"),
+    EDIT,
+    tr_later("&View"),
+    tr_later("&Plan"),
+    tr_later("&Live"),
+    _WINDOW,
+    tr_later("&Help"),
+)
 
 
 class Actions:

@@ -6,7 +6,6 @@ while nothing happens, and two to four times a second, at most, while samples ar
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,17 +17,16 @@ from typing_extensions import override
 from engine.words import tr
 from gui.kit.charts import flags, measured
 from gui.kit.charts import painter as paints
-from gui.kit.charts.axis import TimeWindow
 from gui.kit.charts.hits import region_at
 from gui.kit.charts.kept import Kept
 from gui.kit.charts.layout import PictureLayout, Style, lay_out
 from gui.kit.charts.measured import Live
-from gui.kit.charts.series import DAY_S
-from gui.kit.charts.time_view import TimeView
+from gui.kit.charts.time_shown import TimeShown
+from gui.kit.charts.time_view import SPANS_S
 from gui.kit.spoken import announce, speak_as
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent, QWheelEvent
 
@@ -54,17 +52,16 @@ _DRAG_FROM_PX = 4
 _SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
-class MemoryPicture(QWidget):
+class MemoryPicture(TimeShown):
     """Shows a ``PictureScene`` and, over it, what this computer's devices hold."""
 
     region_selected = Signal(object)
     """A ``Region``, or None when nothing is selected any more."""
     region_hovered = Signal(object)
     """A ``Region``, or None."""
-    held = Signal(bool)
-    """Whether the picture stands still while samples go on being kept."""
-    view_changed = Signal()
-    """Another part of time is shown, at the user's wish."""
+    resized = Signal()
+    measured_changed = Signal()
+    """A first sample came, or another plan or source: whether there is time to look about in."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -72,10 +69,7 @@ class MemoryPicture(QWidget):
         self._scene: PictureScene | None = None
         self._places: PictureLayout | None = None
         self._plan: QPixmap | None = None
-        self.kept = Kept()
-        """What was sampled; of a recording, all of it."""
         self._is_recorded = False
-        self._view = TimeView()
         self._grip: tuple[QPointF, float] | None = None
         """Where the chart was taken, and the moment that was there."""
         self._live = Live()
@@ -106,6 +100,7 @@ class MemoryPicture(QWidget):
         if self._selected is not None and not self._has(self._selected):
             self._selected = None
         self._forget_plan()
+        self.measured_changed.emit()
 
     def set_theme(self, theme: Theme) -> None:
         """Paint in another scheme or text size."""
@@ -120,20 +115,25 @@ class MemoryPicture(QWidget):
         """
         if self._is_recorded:
             return
+        is_first = not self.kept.series
         self.kept.append(snapshot, self.planned)
+        if is_first:
+            self.measured_changed.emit()
         self._live = replace(self._live, age="")
         self._silent_s = 0
         self._silence.start()
-        if self._uuids & self.kept.series.keys():
+        if any(uuid in self.kept.series for uuid in self.uuids):
             self._repaint_soon()
 
     def show_recording(self, kept: Kept, at_s: float) -> None:
         """Show what was ``kept`` of a whole recording; ``follow`` says where it is."""
         self.kept = kept
+        if not self._is_recorded:
+            self._release()
         self._is_recorded = True
         self._silence.stop()
-        self._view.held_s = None
         self.follow(at_s)
+        self.measured_changed.emit()
 
     def follow(self, at_s: float) -> None:
         """A recording has come to ``at_s``."""
@@ -147,38 +147,12 @@ class MemoryPicture(QWidget):
         self._release()
         self._hover_time(None)
         self.update()
+        self.measured_changed.emit()
 
     @property
     def planned(self) -> Planned | None:
         """Whose processes are the plan's."""
         return self._scene.planned if self._scene else None
-
-    def set_window_seconds(self, seconds: float) -> None:
-        """Show the last ``seconds``, from a minute to a day."""
-        self._change_view(lambda now: self._view.set_span(seconds, now))
-
-    def zoom(self, steps: int) -> None:
-        """Show the next longer or, where negative, the next shorter of the usual spans."""
-        self._change_view(lambda now: self._view.step(steps, now))
-
-    def pan(self, share: float) -> None:
-        """Look later, or earlier where negative, by a share of the window."""
-        oldest = self.kept.oldest_s(self._uuids)
-        if oldest is not None:
-            self._change_view(lambda now: self._view.pan(share * self._view.span_s, now, oldest))
-
-    def _change_view(self, change: Callable[[float], None]) -> None:
-        was_held = self._view.held_s is not None
-        change(self._now())
-        if was_held is not (self._view.held_s is not None):
-            self.held.emit(not was_held)
-        self.view_changed.emit()
-        self.update()
-
-    @property
-    def span_s(self) -> float:
-        """How many seconds are shown."""
-        return self._view.span_s
 
     @property
     def seen(self) -> Live:
@@ -188,16 +162,24 @@ class MemoryPicture(QWidget):
     @property
     def has_time(self) -> bool:
         """Whether the picture has a measured part to look about in."""
-        return self._seen().window is not None and bool(self._uuids & self.kept.series.keys())
+        return self._seen().window is not None and any(
+            uuid in self.kept.series for uuid in self.uuids
+        )
 
     @property
-    def _uuids(self) -> set[str]:
-        """Keys of the devices in the picture."""
-        return {p.uuid for p in self._scene.panels if p.uuid} if self._scene else set()
+    @override
+    def uuids(self) -> tuple[str, ...]:
+        panels = self._scene.panels if self._scene else ()
+        return tuple(dict.fromkeys(p.uuid for p in panels if p.uuid))
 
-    def mark(self, marker: Marker, at_s: float | None = None) -> None:
-        """Set a marker, at the newest moment if no other is given."""
-        self.kept.mark(self._now() if at_s is None else at_s, marker)
+    @property
+    def cursor_s(self) -> float | None:
+        """The moment under the cursor."""
+        return self._live.hover_s
+
+    def mark(self, marker: Marker) -> None:
+        """Set a marker."""
+        self.kept.mark(self.kept.moments.place_of(marker.monotonic_s), marker)
         self.update()
 
     def go_to(self, time_s: float) -> None:
@@ -228,16 +210,6 @@ class MemoryPicture(QWidget):
         """Close the lens, or let the width decide again."""
         self._style = replace(self._style, lens=False if self._style.lens is None else None)
         self._forget_plan()
-
-    def toggle_hold(self) -> None:
-        """Let the picture stand still, or follow the newest sample again."""
-        self.held.emit(self._view.hold(self._now()))
-        self.view_changed.emit()
-        self.update()
-
-    def _release(self) -> None:
-        if self._view.held_s is not None:
-            self.toggle_hold()
 
     @property
     def series(self) -> Mapping[str, Series]:
@@ -274,6 +246,14 @@ class MemoryPicture(QWidget):
         paints.paint_live(painter, self._scene, self._places, self._style, self._seen())
         self._since_repaint.start()
 
+    def paint_whole(self, painter: QPainter, *, paper: bool = False) -> None:
+        """Paint all that is shown now elsewhere; on ``paper`` as lines alone."""
+        painter.fillRect(self.rect(), self._style.theme.color("surface.base"))
+        if self._scene is not None:
+            style = replace(self._style, paper=paper)
+            places = lay_out(self._scene, QRectF(self.rect()), style)
+            paints.paint(painter, self._scene, places, style, self._seen())
+
     def _painted_plan(self, ratio: float) -> QPixmap:
         pixmap = QPixmap((QRectF(self.rect()).size() * ratio).toSize())
         pixmap.setDevicePixelRatio(ratio)
@@ -292,16 +272,6 @@ class MemoryPicture(QWidget):
             self._live, series=self.kept.series, window=window, selected=region, unit=unit,
             wall_offset_s=self.kept.wall_offset_s, markers=tuple(self.kept.markers),
         )  # fmt: skip
-
-    def _now(self) -> float:
-        return time.monotonic() if self.kept.now_s is None else self.kept.now_s
-
-    def window_now(self) -> TimeWindow:
-        """The part of time that is looked at, whether or not anything was measured in it."""
-        end = self._view.end_s(self._now())
-        is_held = self._view.held_s is not None
-        offset = self.kept.wall_offset_s if is_held else None
-        return TimeWindow(end - self._view.span_s, end, clock_offset_s=offset)
 
     def _on_silence(self) -> None:
         """Nothing was sampled for a while: say so, and how long."""
@@ -332,6 +302,7 @@ class MemoryPicture(QWidget):
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._forget_plan()
+        self.resized.emit()
 
     @override
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -367,7 +338,7 @@ class MemoryPicture(QWidget):
             self.pan(-(turned.x() or turned.y()) / _WHEEL_NOTCH * _PAN_SHARE / 2)
         else:
             factor = _WHEEL_FACTOR ** (-turned.y() / _WHEEL_NOTCH)
-            self._change_view(lambda now: self._view.zoom(factor, now, moment))
+            self.zoom_by(factor, moment)
 
     def _drag(self, place: QPointF) -> None:
         """Let the moment that was taken stay under the pointer."""
@@ -387,8 +358,8 @@ class MemoryPicture(QWidget):
             Qt.Key.Key_Down: lambda: self._step_region(-1),
             Qt.Key.Key_Left: lambda: self._step_time(-1, is_far=is_far),
             Qt.Key.Key_Right: lambda: self._step_time(1, is_far=is_far),
-            Qt.Key.Key_Home: lambda: self.pan(-DAY_S),
-            Qt.Key.Key_End: lambda: self.pan(DAY_S),
+            Qt.Key.Key_Home: lambda: self.pan(-SPANS_S[-1]),
+            Qt.Key.Key_End: self.follow_newest,
             Qt.Key.Key_Space: self.toggle_hold,
             Qt.Key.Key_Plus: lambda: self.zoom(-1),
             Qt.Key.Key_Minus: lambda: self.zoom(1),

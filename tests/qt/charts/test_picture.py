@@ -353,9 +353,9 @@ def test_that_sleep_is_a_gap_as_long_as_it_was(picture) -> None:
 def test_that_a_marker_stands_on_the_chart_and_says_what_it_is(picture) -> None:
     _measured(picture, 120)
     blank = picture.grab().toImage()
-    marker = Marker(MarkerKind.LOAD, 0, 0, "", "GPU-0", gib(14))
-    picture.mark(marker, 1060)
-    picture.mark(Marker(MarkerKind.NOTE, 0, 0, "other card", "GPU-9"), 1030)
+    marker = Marker(MarkerKind.LOAD, 1060, 0, "", "GPU-0", gib(14))
+    picture.mark(marker)
+    picture.mark(Marker(MarkerKind.NOTE, 1030, 0, "other card", "GPU-9"))
     assert picture.grab().toImage() != blank
     rect = _chart(picture)
     x = picture.window_now().x(1060, rect)
