@@ -153,17 +153,21 @@ def crosses(place: PanelLayout, live: Live, row: QRectF) -> bool:
 
 
 def is_running(panel: Panel, live: Live) -> bool:
-    """Whether a process of this plan holds memory on the device now."""
-    series = live.of(panel)
-    last = series.newest if series else None
+    """Whether a process of this plan holds memory on the device at the end of the window."""
+    last = _last(panel, live)
     return bool(last and last.plan_bytes)
 
 
 def is_idle(panel: Panel, live: Live) -> bool:
-    """Whether it is known that no process of this plan holds memory on the device now."""
-    series = live.of(panel)
-    last = series.newest if series else None
+    """Whether it is known that no process of this plan holds memory on the device then."""
+    last = _last(panel, live)
     return last is not None and last.plan_bytes == 0
+
+
+def _last(panel: Panel, live: Live) -> Sample | None:
+    """The sample that the window ends with; in a recording others may come after it."""
+    series = live.of(panel)
+    return series.nearest(live.window.end_s) if series and live.window else None
 
 
 def note(
