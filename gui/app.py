@@ -21,6 +21,7 @@ from engine.words import tr
 from gui import example
 from gui.access import HubAccess
 from gui.adjoining import Adjoining
+from gui.alerting import Alerting
 from gui.announcing import Announcing
 from gui.browser.view import BrowserView
 from gui.charting import Charting
@@ -165,6 +166,7 @@ class App(QObject):
         self.filing = Filing(self)
         self.playing = Playing(self)
         self.charting = Charting(self)
+        self.alerting = Alerting(self)
         self.desk = Desk(self)
         self.verifying = Verifying(self)
         self.access = HubAccess(self)
