@@ -25,6 +25,7 @@ from gui.alerting import Alerting
 from gui.announcing import Announcing
 from gui.browser.view import BrowserView
 from gui.charting import Charting
+from gui.compact import Compact
 from gui.comparing import Comparing
 from gui.correcting import Correcting
 from gui.crashing import Crashing
@@ -167,6 +168,7 @@ class App(QObject):
         self.playing = Playing(self)
         self.charting = Charting(self)
         self.alerting = Alerting(self)
+        self.compact = Compact(self)
         self.desk = Desk(self)
         self.verifying = Verifying(self)
         self.access = HubAccess(self)
@@ -226,6 +228,7 @@ class App(QObject):
             self.watch.start()
             self.learning.begin()
             self.playing.begin()
+            self.compact.restore()
         self.crashing.begin()
         if not self.keeps:
             self._on_ready(restored=False)
@@ -254,6 +257,7 @@ class App(QObject):
         if self.keeps:
             self.session.close()
             self.store.save(self.desk.settings_now())
+        self.compact.close()
         self.model.close()
         self.collector.close()
         self.faults.remove()

@@ -115,6 +115,7 @@ class Desk(QObject):
             order=app.browser.model.state.wanted.sort.value,
             turned_orders=app.browser.model.turned_orders,
             **app.shelving.settings_now(),
+            **app.compact.settings_now(),
         )
 
     def welcome(self) -> None:

@@ -381,6 +381,15 @@ COMMANDS = (
     Command("later", "&Live", tr_later("&Later"), "Alt+Right", tr_later("Look further on")),
     Command("newest", "&Live", tr_later("To the &newest"), "Alt+End", tr_later("Follow again")),
     Command(
+        "compact",
+        "&Live",
+        tr_later("&Compact view"),
+        "Ctrl+Shift+M",
+        tr_later("A small window that stays in front of all others"),
+        checkable=True,
+        section=True,
+    ),
+    Command(
         "mark",
         "&Live",
         tr_later("Set a &marker…"),

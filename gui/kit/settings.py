@@ -240,8 +240,7 @@ def _settings(values: Mapping[str, object]) -> Settings:
         found[name] = _texts(values.get(name), most)
     found |= {name: values[name] for name, bounds in _NUMBERS if _is_number(values, name, bounds)}
     found["corrections"] = corrected.from_plain(values.get("corrections"))
-    for name in ("geometry", "compact_geometry"):
-        found[name] = _blob(values.get(name))
+    found |= {name: _blob(values.get(name)) for name in ("geometry", "compact_geometry")}
     blobs = values.get("splitters")
     if isinstance(blobs, dict):
         pairs = cast("dict[str, object]", blobs)
