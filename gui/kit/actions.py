@@ -376,7 +376,7 @@ COMMANDS = (
         tr_later("Show less time"),
         also="Ctrl+=",
     ),
-    Command("zoom out", "&Live", tr_later("Zoom &out"), "Ctrl+-", tr_later("Show more time")),
+    Command("zoom out", "&Live", tr_later("Zoom o&ut"), "Ctrl+-", tr_later("Show more time")),
     Command("earlier", "&Live", tr_later("&Earlier"), "Alt+Left", tr_later("Look further back")),
     Command("later", "&Live", tr_later("&Later"), "Alt+Right", tr_later("Look further on")),
     Command("newest", "&Live", tr_later("To the &newest"), "Alt+End", tr_later("Follow again")),
