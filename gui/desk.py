@@ -213,7 +213,7 @@ class Desk(QObject):
         machine = state.machine or state.here
         uuid = machine.slots[0].uuid if machine.is_here else state.here.slots[0].uuid
         app.holds.show_snapshot(snapshot, uuid)
-        if machine.is_here:
+        if machine.is_here and app.watch.replay is None:
             app.view.picture.append(snapshot)
 
     @Slot(object)

@@ -16,17 +16,20 @@ from gui.kit.charts.series import Sample
 from gui.kit.replay_bar import ReplayBar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from engine.cancel import CancelToken
     from engine.telemetry.player import Index
+    from engine.telemetry.snapshot import TelemetrySnapshot
     from gui.app import App
     from gui.kit.charts.plan_share import Planned
     from gui.kit.tasks import Task
 
 _log = logging.getLogger("plimsoll.gui")
 _UNTOLD = Missing("not looked at")
+_LONGEST_STEP_S = 15.0
+"""Between two samples played at 60 times their pace, with some to spare."""
 _MOST_DEVICES = 64
 """Each has a day's history of its own; what a hostile file names beyond is left out."""
 
@@ -42,7 +45,10 @@ class Playing(QObject):
         self.bar = ReplayBar()
         self._task: Task | None = None
         self._index: Index | None = None
+        self._is_read = False
         self._planned: Planned | None = None
+        self._last_s = 0.0
+        """The recorded clock of the sample shown last."""
         self._is_playing = True
         app.view.add_below_picture(self.bar)
         app.themes.changed.connect(self.bar.set_theme)
@@ -65,32 +71,33 @@ class Playing(QObject):
 
     @property
     def is_read(self) -> bool:
-        """Whether the recording can be sent anywhere."""
-        return self._index is not None
+        """Whether all of the recording is in the picture."""
+        return self._is_read
 
     @Slot()
     def _on_source_changed(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
-        self._index = None
-        self._is_playing = True
+        self._cancel()
+        self._index, self._is_read, self._is_playing = None, False, True
         self._app.view.picture.forget_samples()
         path = self._app.watch.replay
         self.bar.setVisible(path is not None)
         if path is not None:
             self.bar.begin()
-            self._read(path)
+            self._find_places(path)
 
-    def _read(self, path: Path) -> None:
-        planned = self._app.view.picture.planned
-        self._planned = planned
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
 
-        def job(token: CancelToken) -> tuple[Index, Kept]:
-            return read(path, planned, token, self._progressed.emit)
+    def _find_places(self, path: Path) -> None:
+        """Read no more than the clocks: then it can be sent anywhere."""
+
+        def job(token: CancelToken) -> Index:
+            return player.index(path, token, self._progressed.emit)
 
         self._task = self._app.runner.submit(job)
-        self._task.succeeded.connect(self._on_read)
+        self._task.succeeded.connect(self._on_indexed)
         self._task.failed.connect(self._on_not_read)
 
     @Slot(float)
@@ -99,40 +106,66 @@ class Playing(QObject):
             self.bar.show_reading(share)
 
     @Slot(object)
-    def _on_read(self, found: tuple[Index, Kept]) -> None:
+    def _on_indexed(self, index: Index) -> None:
         self._task = None
-        index, kept = found
-        playing, picture = self._app.watch.player, self._app.view.picture
-        if playing is None:
+        playing, path = self._app.watch.player, self._app.watch.replay
+        if playing is None or path is None:
             return
-        is_first, self._index = self._index is None, index
+        self._index = index
         playing.set_index(index)
-        at = playing.shown_s
-        picture.show_recording(kept, index.start_s if at is None else at)
         unit = self._app.model.state.unit
         marked = [(s - index.start_s, m.words(unit), m.is_trouble) for s, m in index.markers]
         self.bar.show_length(index.end_s - index.start_s, marked)
         self._show_place()
-        if index.damage and is_first:
-            self._app.trouble.report_sentence(index.damage)
+        self._tell_damage(index)
+        self._read(path)
+
+    def _read(self, path: Path) -> None:
+        """Read all of it, for the picture."""
+        planned = self._planned = self._app.view.picture.planned
+
+        def job(token: CancelToken) -> tuple[Index, Kept]:
+            return read(path, planned, token)
+
+        self._task = self._app.runner.submit(job)
+        self._task.succeeded.connect(self._on_read)
+        self._task.failed.connect(self._on_not_read)
+
+    @Slot(object)
+    def _on_read(self, found: tuple[Index, Kept]) -> None:
+        self._task = None
+        index, kept = found
+        playing = self._app.watch.player
+        if playing is None:
+            return
+        at = playing.shown_s
+        self._app.view.picture.show_recording(kept, index.start_s if at is None else at)
+        if self._index is not None and not self._index.damage:
+            self._tell_damage(index)
+        self._is_read = True
+        self._show_place()
         self._on_plan_changed()
+
+    def _tell_damage(self, index: Index) -> None:
+        if index.damage:
+            self._app.trouble.report_sentence(index.damage)
 
     @Slot(object)
     def _on_not_read(self, error: BaseException) -> None:
         # Where it can be played it goes on playing; what is wrong is said when it gets there.
         _log.info("the recording could not be read whole: %s", error)
         self._task = None
-        self.bar.show_reading(None)
+        if self._index is None:
+            self.bar.show_reading(None)
 
     @Slot(bool)
     def _on_reading_wanted(self, wanted: bool) -> None:  # noqa: FBT001 - a signal's argument
         path = self._app.watch.replay
         if wanted and path is not None:
             self.bar.show_reading(0.0)
-            self._read(path)
-        elif self._task is not None:
-            self._task.cancel()
-            self._task = None
+            self._find_places(path)
+        else:
+            self._cancel()
             self.bar.show_reading(None)
 
     @Slot()
@@ -142,22 +175,29 @@ class Playing(QObject):
         if path is not None and self.is_read and self._task is None and planned != self._planned:
             self._read(path)
 
-    @Slot()
-    def _on_sampled(self) -> None:
-        if self._app.watch.player is not None:
-            self._show_place()
+    @Slot(object)
+    def _on_sampled(self, snapshot: TelemetrySnapshot) -> None:
+        if self._app.watch.player is None:
+            return
+        if not self._is_read:
+            # What doesn't follow on what the picture has begins it anew.
+            passed = snapshot.monotonic_s - self._last_s
+            if not 0 <= passed <= _LONGEST_STEP_S:
+                self._app.view.picture.forget_samples()
+            if passed:
+                self._app.view.picture.append(snapshot)
+            self._last_s = snapshot.monotonic_s
+        self._show_place()
 
     def _show_place(self) -> None:
-        playing, index = self._app.watch.player, self._index
+        playing, index, picture = self._app.watch.player, self._index, self._app.view.picture
         at = playing.shown_s if playing else None
         if at is None:
             return
-        if index is None:
-            start = self._app.view.picture.kept.oldest_s(self._app.view.picture.series)
-            self.bar.show_place(at - (at if start is None else start))
-            return
-        self._app.view.picture.follow(at)
-        self.bar.show_place(at - index.start_s)
+        if self._is_read:
+            picture.follow(at)
+        start = index.start_s if index else picture.kept.oldest_s(picture.series)
+        self.bar.show_place(0.0 if start is None else at - start)
 
     def seek(self, seconds: float) -> None:
         """Show the recording ``seconds`` after its start."""
@@ -194,19 +234,13 @@ class Playing(QObject):
         self._let_play(playing=False)
 
 
-def read(
-    path: Path,
-    planned: Planned | None,
-    token: CancelToken,
-    progress: Callable[[float], object],
-) -> tuple[Index, Kept]:
+def read(path: Path, planned: Planned | None, token: CancelToken) -> tuple[Index, Kept]:
     """Read a recording whole: its index, and what every device held.
 
     Args:
         path: the recording.
         planned: whose processes are the plan's.
         token: asks the reading to stop.
-        progress: called with the share that was read.
 
     Raises:
         TelemetryError: it is no recording, or holds no sample.
@@ -224,7 +258,7 @@ def read(
             if isinstance(row, dict):
                 _keep(kept, cast("dict[str, object]", row), (place, broke), planned)
 
-    index = player.index(path, token, progress, each)
+    index = player.index(path, token, each=each)
     kept.markers = list(index.markers)
     return index, kept
 

@@ -135,7 +135,7 @@ def _read(lines: Lines, *, full: bool = False) -> _Line | None:
 def index(
     path: Path,
     token: CancelToken,
-    progress: Callable[[float], object],
+    progress: Callable[[float], object] | None = None,
     each: Callable[[float, bool, Mapping[str, object]], object] | None = None,
 ) -> Index:
     """Read a recording once from end to end.
@@ -157,7 +157,7 @@ def index(
     samples, end, damage = 0, 0.0, ""
     try:
         while samples < MOST_SAMPLES:
-            if lines.number % _PROGRESS_EVERY == 0:
+            if progress is not None and lines.number % _PROGRESS_EVERY == 0:
                 progress(lines.share)
             token.raise_if_cancelled()
             offset = lines.offset

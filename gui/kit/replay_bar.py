@@ -66,7 +66,8 @@ class ScrubBar(QSlider):
         self._length_s = max(seconds, 1e-3)
         self._marks = marks
         # Page keys move by a minute, or by a hundredth of a long recording.
-        self.setPageStep(max(1, round(_TICKS * max(60 / self._length_s, 0.01))))
+        share = min(max(60 / self._length_s, 0.01), 1.0)
+        self.setPageStep(round(_TICKS * share))
         self.update()
 
     def set_theme(self, theme: Theme) -> None:

@@ -28,9 +28,13 @@ class Extent:
     most_bytes: int
     _sum: int = 0
     _count: int = 0
+    _last_s: float = float("-inf")
 
-    def add(self, used_bytes: int) -> None:
-        """Take one more sample into account."""
+    def add(self, time_s: float, used_bytes: int) -> None:
+        """Take one more sample into account; one that is shown again counts once."""
+        if time_s <= self._last_s:
+            return
+        self._last_s = time_s
         self.least_bytes = min(self.least_bytes, used_bytes)
         self.most_bytes = max(self.most_bytes, used_bytes)
         self._sum += used_bytes
@@ -70,13 +74,16 @@ class Kept:
 
     def add(self, uuid: str, sample: Sample, *, after_gap: bool = False) -> None:
         """Keep one sample of one device."""
-        self.series.setdefault(uuid, Series()).append(sample, after_gap=after_gap)
+        series = self.series.get(uuid)
+        if series is None:
+            series = self.series[uuid] = Series()
+        series.append(sample, after_gap=after_gap)
         if sample.used_bytes is not None:
             extent = self.extents.get(uuid)
             if extent is None:
                 extent = Extent(sample.time_s, sample.used_bytes, sample.used_bytes)
                 self.extents[uuid] = extent
-            extent.add(sample.used_bytes)
+            extent.add(sample.time_s, sample.used_bytes)
 
     def mark(self, place: float, marker: Marker) -> None:
         """Keep a marker."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 from PySide6.QtCore import Qt
@@ -11,6 +12,7 @@ from PySide6.QtTest import QTest
 from engine.telemetry.markers import Marker, MarkerKind
 from engine.telemetry.record import Recorder
 from gui.kit.replay_bar import clock
+from gui.playing import read
 from tests.helpers.readings import GIB, card, host, moment
 
 SAMPLES = 900
@@ -168,3 +170,26 @@ def test_that_the_plans_share_is_that_of_the_whole_recording(playing, qtbot):
     # The engine of the recording is vLLM's, like the plan's; it holds 22.83 GiB throughout.
     expected = {round(22.83 * GIB)}
     qtbot.waitUntil(lambda: share() == expected, timeout=10_000)
+
+
+def test_that_it_can_be_sent_anywhere_before_all_of_it_is_in_the_picture(
+    start, qtbot, path, monkeypatch
+):
+    gate = threading.Event()
+
+    def late(*given):
+        gate.wait(30)
+        return read(*given)
+
+    monkeypatch.setattr("gui.playing.read", late)
+    app = start(replay=path)
+    qtbot.waitUntil(app.playing.bar.scrub.isVisible, timeout=20_000)
+    app.playing.bar.play_wanted.emit(False)
+    for second in (700, 200):
+        app.playing.bar.seek_wanted.emit(float(second))
+        qtbot.waitUntil(lambda at=second: shown(app) == at)
+        assert app.view.picture.series["GPU-0"].values[0].tolist() == [100 + second]
+    gate.set()
+    qtbot.waitUntil(lambda: app.playing.is_read, timeout=20_000)
+    assert app.view.picture.series["GPU-0"].window(0, 1e9).shape[1] == SAMPLES
+    assert app.view.picture.window_now().end_s == 300
