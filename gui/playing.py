@@ -30,8 +30,6 @@ _log = logging.getLogger("plimsoll.gui")
 _UNTOLD = Missing("not looked at")
 _LONGEST_STEP_S = 15.0
 """Between two samples played at 60 times their pace, with some to spare."""
-_MOST_DEVICES = 64
-"""Each has a day's history of its own; what a hostile file names beyond is left out."""
 
 
 class Playing(QObject):
@@ -267,12 +265,11 @@ def _keep(
     kept: Kept, row: dict[str, object], when: tuple[float, bool], planned: Planned | None
 ) -> None:
     uuid, name, used = row.get("uuid"), row.get("name"), row.get("used_bytes")
-    if not isinstance(uuid, str) or (uuid not in kept.series and len(kept.series) >= _MOST_DEVICES):
+    if not isinstance(uuid, str):
         return
-    kept.names[uuid] = str(name)
     size = used if isinstance(used, int) and not isinstance(used, bool) else None
     share = plan_bytes(_runs(row, planned), planned) if planned else None
-    kept.add(uuid, Sample(when[0], size, share), after_gap=when[1])
+    kept.add((uuid, str(name)), Sample(when[0], size, share), after_gap=when[1])
 
 
 def _runs(row: dict[str, object], planned: Planned) -> DeviceReading:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gui.kit.charts.plan_share import Planned
 
 MOST_MARKERS = 1000
+MOST_DEVICES = 64
+"""Each has a day's history of its own; what a hostile recording names beyond is left out."""
 
 
 @dataclass(slots=True)
@@ -69,14 +71,17 @@ class Kept:
         for device in snapshot.devices:
             used = device.used_bytes if isinstance(device.used_bytes, int) else None
             share = plan_bytes(device, planned) if planned else None
-            self.add(device.uuid, Sample(place, used, share), after_gap=broke)
-            self.names[device.uuid] = device.name
+            self.add((device.uuid, device.name), Sample(place, used, share), after_gap=broke)
 
-    def add(self, uuid: str, sample: Sample, *, after_gap: bool = False) -> None:
-        """Keep one sample of one device."""
+    def add(self, device: tuple[str, str], sample: Sample, *, after_gap: bool = False) -> None:
+        """Keep one sample of one device, given as its uuid and name."""
+        uuid, name = device
         series = self.series.get(uuid)
         if series is None:
+            if len(self.series) >= MOST_DEVICES:
+                return
             series = self.series[uuid] = Series()
+            self.names[uuid] = name
         series.append(sample, after_gap=after_gap)
         if sample.used_bytes is not None:
             extent = self.extents.get(uuid)

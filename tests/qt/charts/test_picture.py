@@ -364,3 +364,10 @@ def test_that_a_marker_stands_on_the_chart_and_says_what_it_is(picture) -> None:
     assert (
         picture._marker_at(QPointF(picture.window_now().x(1030, rect), rect.bottom() - 9)) is None
     )
+
+
+def test_that_a_machine_of_a_thousand_devices_takes_no_thousand_histories(picture) -> None:
+    many = _snapshot(0, gib(1)).devices[0]
+    readings = tuple(replace(many, uuid=f"GPU-{n}") for n in range(1000))
+    picture.append(TelemetrySnapshot(1000.0, 1.7e9, readings))
+    assert len(picture.series) == 64

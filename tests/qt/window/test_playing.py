@@ -156,7 +156,7 @@ def test_that_a_hostile_device_list_fills_no_memory(playing, qtbot, path):
     header, sample, *_ = path.read_text().splitlines()
     moment_ = json.loads(sample)
     first = moment_["devices"][0]
-    moment_["devices"] += [{**first, "uuid": f"GPU-{n}"} for n in range(1, 900)] + [{**first}]
+    moment_["devices"] += [{**first, "uuid": f"GPU-{n}"} for n in range(1, 100)] + [{**first}]
     hostile.write_text("\n".join([header, json.dumps(moment_), json.dumps(moment_), ""]))
     playing.filing.play(hostile)
     qtbot.waitUntil(lambda: playing.playing.is_read, timeout=20_000)
