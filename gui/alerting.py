@@ -34,7 +34,7 @@ class Alerting(QObject):
         self.notice.closed.connect(self._hide_tray)
         self.page = LivePage()
         self.page.picked.connect(self._on_picked)
-        app.preferring.dialog.add_page(tr("Live"), "activity", self.page)
+        app.preferring.dialog.add_page(tr("Live"), "triangle-alert", self.page)
         app.watch.sampled.connect(self._on_sampled)
         app.watch.source_changed.connect(self._begin)
         self._begin()
