@@ -3,45 +3,17 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 
 from engine.words import tr, tr_later
+from gui.kit.command import Command
+from gui.kit.live_commands import LIVE
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
     from PySide6.QtWidgets import QMenuBar
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One command. ``group`` makes it one of several exclusive choices."""
-
-    key: str
-    menu: str
-    """One of ``MENUS``: it and the words below are translated where they are shown."""
-    text: str
-    shortcut: str = ""
-    tip: str = ""
-    also: str = ""
-    """A second shortcut."""
-    group: str = ""
-    checkable: bool = False
-    section: bool = False
-    """Whether a line separates it from the command before."""
-    role: QAction.MenuRole = QAction.MenuRole.NoRole
-
-    @property
-    def title(self) -> str:
-        """Its words in the language in force, without what a menu adds."""
-        return tr(self.text).replace("&", "").removesuffix("…")
-
-    @property
-    def keys(self) -> tuple[QKeySequence, ...]:
-        """The shortcuts it is delivered with."""
-        return tuple(QKeySequence(text) for text in (self.shortcut, self.also) if text)
 
 
 _WINDOW = tr_later("&Window")
@@ -368,57 +340,7 @@ COMMANDS = (
     Command("tab log", _WINDOW, tr_later("Lo&g"), "Ctrl+5"),
     Command("next area", _WINDOW, tr_later("Nex&t area"), "F6", section=True),
     Command("menu", _WINDOW, tr_later("Op&en the menu"), "F10"),
-    Command(
-        "zoom in",
-        "&Live",
-        tr_later("Zoom &in"),
-        "Ctrl++",
-        tr_later("Show less time"),
-        also="Ctrl+=",
-    ),
-    Command("zoom out", "&Live", tr_later("Zoom o&ut"), "Ctrl+-", tr_later("Show more time")),
-    Command("earlier", "&Live", tr_later("&Earlier"), "Alt+Left", tr_later("Look further back")),
-    Command("later", "&Live", tr_later("&Later"), "Alt+Right", tr_later("Look further on")),
-    Command("newest", "&Live", tr_later("To the &newest"), "Alt+End", tr_later("Follow again")),
-    Command(
-        "compact",
-        "&Live",
-        tr_later("&Compact view"),
-        "Ctrl+Shift+M",
-        tr_later("A small window that stays in front of all others"),
-        checkable=True,
-        section=True,
-    ),
-    Command(
-        "mark",
-        "&Live",
-        tr_later("Set a &marker…"),
-        "M",
-        tr_later("Note what happens now, in the chart and in the recording"),
-        section=True,
-    ),
-    Command(
-        "reset extent",
-        "&Live",
-        tr_later("&Reset least and most"),
-        "",
-        tr_later("Count least, average and most from now on"),
-    ),
-    Command(
-        "export picture",
-        "&Live",
-        tr_later("Export the &picture…"),
-        "",
-        tr_later("What the picture shows, as PNG or SVG"),
-        section=True,
-    ),
-    Command(
-        "export figures",
-        "&Live",
-        tr_later("Export the &figures…"),
-        "",
-        tr_later("The samples of the time shown, as CSV"),
-    ),
+    *LIVE,
     Command(
         "terms",
         "&Help",
