@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QSystemTrayIcon
 
-from engine.telemetry.pressure import CeilingAlert, ceiling_bytes, scarce_bytes, spilled_bytes
+from engine.telemetry.pressure import (
+    CeilingAlert,
+    ceiling_bytes,
+    scarce_bytes,
+    spilled_bytes,
+    worst,
+)
+from engine.telemetry.snapshot import Pressure
 from engine.units import format_gib
-from engine.words import tr
+from engine.words import tr, tr_later
 from gui.kit.icons import app_icon
 from gui.kit.live_page import LivePage
 from gui.kit.notices import Notice
@@ -17,6 +24,11 @@ from gui.kit.notices import Notice
 if TYPE_CHECKING:
     from engine.telemetry.snapshot import DeviceReading, TelemetrySnapshot
     from gui.app import App
+
+_PRESSURES = {
+    Pressure.SOME: tr_later("Memory pressure"),
+    Pressure.CRITICAL: tr_later("Memory pressure, critical"),
+}
 
 
 class Alerting(QObject):
@@ -104,6 +116,10 @@ class Alerting(QObject):
             size = format_gib(scarce, unit, digits=1)
             said.append(tr("Memory is scarce: {size} left").format(size=size))
             tips.append(tr("What runs may be swapped out, or killed by the system."))
+        pressure = worst(snapshot)
+        if pressure in _PRESSURES:
+            said.append(tr(_PRESSURES[pressure]))
+            tips.append(tr("The system says so itself: programs wait for memory."))
         line = self._app.window.status_line
         had = bool(line.pressure.words.full_text)
         line.pressure.tell("; ".join(said), "\n".join(tips))

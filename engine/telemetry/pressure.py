@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.telemetry.snapshot import Missing, PoolKind
+from engine.telemetry.snapshot import Missing, PoolKind, Pressure
 from engine.units import MIB
 
 if TYPE_CHECKING:
@@ -50,6 +50,15 @@ def scarce_bytes(snapshot: TelemetrySnapshot) -> int | None:
         if isinstance(left, int) and left * _SCARCE < device.total_bytes:
             return left
     return None
+
+
+def worst(snapshot: TelemetrySnapshot) -> Pressure:
+    """How short of memory the system itself says it is."""
+    found = {device.pressure for device in snapshot.devices}
+    for pressure in (Pressure.CRITICAL, Pressure.SOME):
+        if pressure in found:
+            return pressure
+    return Pressure.NONE
 
 
 @dataclass(slots=True)

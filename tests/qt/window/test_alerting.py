@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.telemetry.snapshot import Missing
+from engine.telemetry.snapshot import Missing, Pressure
 from gui.kit.settings import Settings, SettingsStore
 from tests.helpers.readings import GIB, card, host, moment
 
@@ -80,5 +80,9 @@ def test_that_spill_and_scarce_memory_stand_in_the_status_line_and_go_again(quie
     assert item.words.full_text == "2.0 GiB spilled to system memory"
     sample(quiet, card(), host(free_bytes=3 * GIB), seconds=range(2, 3))
     assert item.words.full_text == "Memory is scarce: 3.0 GiB left"
-    sample(quiet, card(spill_bytes=Missing("not told")), host(), seconds=range(3, 4))
+    sample(quiet, card(), host(pressure=Pressure.CRITICAL), seconds=range(3, 4))
+    assert item.words.full_text == "Memory pressure, critical"
+    sample(quiet, card(), host(pressure=Pressure.SOME), seconds=range(4, 5))
+    assert item.words.full_text == "Memory pressure"
+    sample(quiet, card(spill_bytes=Missing("not told")), host(), seconds=range(5, 6))
     assert not item.isVisible()
