@@ -21,9 +21,12 @@ from engine.words import tr
 from gui import example
 from gui.access import HubAccess
 from gui.adjoining import Adjoining
+from gui.alerting import Alerting
 from gui.announcing import Announcing
 from gui.browser.view import BrowserView
+from gui.charting import Charting
 from gui.checking import Checking
+from gui.compact import Compact
 from gui.comparing import Comparing
 from gui.correcting import Correcting
 from gui.crashing import Crashing
@@ -52,6 +55,7 @@ from gui.live.view import HoldsView
 from gui.main_window import MainWindow
 from gui.networking import Networking
 from gui.overlaying import Overlaying
+from gui.playing import Playing
 from gui.preferring import Preferring
 from gui.replacing import Replacing
 from gui.saving import Saving
@@ -167,6 +171,10 @@ class App(QObject):
         self.comparing = Comparing(self)
         self.launching = Launching(self)
         self.filing = Filing(self)
+        self.playing = Playing(self)
+        self.charting = Charting(self)
+        self.alerting = Alerting(self)
+        self.compact = Compact(self)
         self.desk = Desk(self)
         self.verifying = Verifying(self)
         self.access = HubAccess(self)
@@ -179,13 +187,14 @@ class App(QObject):
         self.crashing = Crashing(self)
         self.diagnosing = Diagnosing(self)
         self.learning = Learning(self, self._options.settings_folder)
-        self.checking.follow_log()
         self.workspaces = Workspaces(self)
         self.saving = Saving(self, self.workspaces)
         self.session = Session(self, self._options.settings_folder)
         self.correcting = Correcting(self)
         self.announcing = Announcing(self)
         self.seeing = Seeing(self)
+        self.overlaying.follow_runtimes()
+        self.checking.follow()
 
     def _undo_actions(self) -> tuple[QAction, QAction]:
         stack = self.model.undo_stack
@@ -228,6 +237,8 @@ class App(QObject):
             self.watch.start()
             self.learning.begin()
             self.seeing.start()
+            self.playing.begin()
+            self.compact.restore()
         self.crashing.begin()
         if not self.keeps:
             self._on_ready(restored=False)
@@ -257,6 +268,7 @@ class App(QObject):
         if self.keeps:
             self.session.close()
             self.store.save(self.desk.settings_now())
+        self.compact.close()
         self.model.close()
         self.collector.close()
         self.faults.remove()

@@ -10,6 +10,7 @@ from engine.logs.regions import stated_regions
 from engine.overlay.checklist import Action, Checklist, checklist
 from engine.overlay.steps import WATCHED_S, Evidence
 from engine.seen.load_driver import LIMITS, Load, LoadDriver
+from engine.telemetry.snapshot import Missing
 from engine.words import tr
 from gui.kit.dialogs import Companion
 from gui.live.checklist_view import ChecklistView
@@ -58,9 +59,11 @@ class Checking(QObject):
         app.themes.changed.connect(self.view.set_theme)
         self.view.set_theme(app.themes.current)
 
-    def follow_log(self) -> None:
-        """Count what the open log states from now on."""
+    def follow(self) -> None:
+        """Count what the open log and the plan's runtime state from now on."""
         self._app.diagnosing.model.changed.connect(self._fill)
+        self._app.seeing.plan_told.connect(self._fill)
+        self._app.seeing.show_on(self.view)
 
     @property
     def dialog(self) -> LoadDialog | None:
@@ -104,6 +107,9 @@ class Checking(QObject):
         }
 
     def _release(self, budget: Budget) -> str:
+        seen = self._app.seeing.of_plan
+        if seen is not None and isinstance(seen.version, str):
+            return seen.version
         log = self._app.diagnosing.model.state
         is_same = log is not None and log.run.reading.runtime == budget.deployment.runtime
         return log.run.reading.version if log is not None and is_same else ""
@@ -149,6 +155,10 @@ class Checking(QObject):
         runtime = state.plan.deployment.runtime
         address = f"localhost:{_PORTS.get(runtime, 8000)}"
         model = state.model.id if state.model is not None else ""
+        seen = self._app.seeing.of_plan
+        if seen is not None:
+            address = str(seen.address) if seen.address else address
+            model = model if isinstance(seen.model, Missing) else seen.model.name
         made = LoadDialog(address, model, self._preset, self._app.window)
         made.start_wanted.connect(self._on_start)
         made.stop_wanted.connect(self._on_stop)

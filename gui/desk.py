@@ -115,6 +115,7 @@ class Desk(QObject):
             order=app.browser.model.state.wanted.sort.value,
             turned_orders=app.browser.model.turned_orders,
             **app.shelving.settings_now(),
+            **app.compact.settings_now(),
         )
 
     def welcome(self) -> None:
@@ -148,6 +149,8 @@ class Desk(QObject):
             words = (
                 tr("{model} on {device}, corrected") if is_corrected else tr("{model} on {device}")
             )
+            if app.watch.replay is not None and state.plan.device is None:
+                words = tr("{model} on {device}, recorded")
             name = words.format(model=name, device=present.device_name(state))
         if not window.is_covered:
             window.set_heading(name)
@@ -210,7 +213,7 @@ class Desk(QObject):
         machine = state.machine or state.here
         uuid = machine.slots[0].uuid if machine.is_here else state.here.slots[0].uuid
         app.holds.show_snapshot(snapshot, uuid)
-        if machine.is_here:
+        if machine.is_here and app.watch.replay is None:
             app.view.picture.append(snapshot)
 
     @Slot(object)

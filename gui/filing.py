@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 _ANY_FILES = tr_later("Models, workspaces, recordings and logs ({kinds});;All files (*)")
 _KINDS = (".json", ".safetensors", ".gguf", SUFFIX, ".jsonl", ".jsonl.gz", *sorted(SUFFIXES))
 _RECORDED = (".jsonl", ".jsonl.gz")
-_RECORDINGS = tr_later("Recordings (*.jsonl);;All files (*)")
+_RECORDINGS = tr_later("Recordings (*.jsonl *.jsonl.gz);;All files (*)")
+_NEW_RECORDING = tr_later("Recordings (*.jsonl)")
 
 
 class Filing(QObject):
@@ -62,7 +63,6 @@ class Filing(QObject):
         commands["quit"].triggered.connect(app.window.close)
         commands["about"].triggered.connect(self._on_about)
         app.watch.recording_changed.connect(self._on_recording_changed)
-        app.watch.ended.connect(self._on_replay_ended)
         self._open_button = app.note.add_button(tr("Open it"))
         self._open_button.clicked.connect(self._on_open_written)
         commands["measure"].triggered.connect(self._on_measure)
@@ -81,7 +81,13 @@ class Filing(QObject):
         self._ask(title, filters, taken).open()
 
     def ask_where(
-        self, title: str, filters: str, suggested: str, taken: Callable[[str], None]
+        self,
+        title: str,
+        filters: str,
+        suggested: str,
+        taken: Callable[[str], None],
+        *,
+        replaces: bool = True,
     ) -> None:
         """Ask for a file to write; ``taken`` is called with its name.
 
@@ -90,8 +96,10 @@ class Filing(QObject):
             filters: kinds of files, as Qt writes them.
             suggested: a name, whose suffix is given to one without.
             taken: what to do with the name.
+            replaces: whether a file of that name goes, which the dialog then asks about.
         """
         dialog = self._ask(title, filters, taken)
+        dialog.setOption(QFileDialog.Option.DontConfirmOverwrite, on=not replaces)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setFileMode(QFileDialog.FileMode.AnyFile)
         dialog.setDefaultSuffix(Path(suggested).suffix[1:])
@@ -153,9 +161,6 @@ class Filing(QObject):
         self._app.desk.take_machine()
         self.tell(tr("Playing {name}").format(name=path.name), tr("F5 returns to this computer."))
 
-    def _on_replay_ended(self) -> None:
-        self.tell(tr("The recording is over"), tr("F5 returns to this computer."))
-
     def _on_record(self) -> None:
         app = self._app
         if app.watch.is_recording:
@@ -164,13 +169,23 @@ class Filing(QObject):
                 self.tell(tr("Recorded to {path}").format(path=path), written=path)
             return
         app.window.commands["record"].setChecked(False)
-        self.ask_where(tr("Record to"), tr(_RECORDINGS), "memory.jsonl", self._on_record_to)
+        # Nothing is written over: a name that is taken gets a number.
+        self.ask_where(
+            tr("Record to"), tr(_NEW_RECORDING), "memory.jsonl", self._on_record_to, replaces=False
+        )
 
     def _on_record_to(self, name: str) -> None:
+        wanted = Path(name)
         try:
-            self._app.watch.record(Path(name))
+            path = self._app.watch.record(wanted)
         except PlimsollError as error:
             self._app.trouble.report(error)
+            return
+        if path != wanted:
+            self.tell(
+                tr("Recording to {name}").format(name=path.name),
+                tr("{name} exists already and stays as it is.").format(name=wanted.name),
+            )
 
     def _on_recording_changed(self) -> None:
         action = self._app.window.commands["record"]

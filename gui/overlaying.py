@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.overlay.overlay import Follower
+from engine.seen.phase_state import phase_state
 
 if TYPE_CHECKING:
     from engine.budget.model import Budget
     from engine.overlay.overlay import Overlay
     from engine.overlay.state import RuntimeState
+    from engine.seen.model import RuntimeSeen
     from engine.telemetry.snapshot import TelemetrySnapshot
     from gui.app import App
     from gui.sizing.view_model import State
@@ -37,6 +39,14 @@ class Overlaying(QObject):
     def take_state(self, state: RuntimeState | None) -> None:
         """What the plan's runtime says of itself from now on; None where it says nothing."""
         self._state = state
+
+    def follow_runtimes(self) -> None:
+        """Heed what the plan's own runtime says at each look."""
+        self._app.seeing.plan_told.connect(self._on_plan_told)
+
+    @Slot(object)
+    def _on_plan_told(self, seen: RuntimeSeen | None) -> None:
+        self.take_state(phase_state(seen) if seen is not None else None)
 
     @Slot(object)
     def _on_state(self, state: State) -> None:

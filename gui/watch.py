@@ -13,9 +13,11 @@ from engine.devices import plain
 from engine.devices.corrected import corrected
 from engine.devices.here import this_machine
 from engine.errors import DeviceError, TelemetryError
+from engine.telemetry.markers import LONGEST_TEXT, Marker, MarkerKind, MarkerRules
 from engine.telemetry.outline import Outlines
+from engine.telemetry.player import Player
 from engine.telemetry.probe import host_sampler, open_sampler
-from engine.telemetry.record import Recorder, RecordingEndedError, Replay
+from engine.telemetry.record import Recorder, RecordingEndedError, Replay, free_path
 from engine.telemetry.snapshot import Missing, PoolKind
 from engine.telemetry.spill import SpillWatch
 from engine.words import figures, grouped, tr
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from engine.lessons import Lesson
     from engine.telemetry.snapshot import TelemetrySnapshot
 
+_LOOK_INTO_RECORDING_MS = 100
+"""How often a recording is asked for what is due: often enough for one of ten samples a second."""
 _OLD_S = 4
 """Without a sample for this long, what is shown is called old."""
 
@@ -46,6 +50,10 @@ class Watch(QObject):
     ended = Signal()
     """The recording that was played is over."""
     recording_changed = Signal()
+    source_changed = Signal()
+    """Another recording is played from now on, or this computer is watched again."""
+    marked = Signal(object)
+    """A ``Marker`` that a person set, or that the samples gave rise to."""
     aged = Signal(str)
     """``12 s ago`` while no sample comes; empty once one has come again."""
 
@@ -73,6 +81,9 @@ class Watch(QObject):
         self._recording_path: Path | None = None
         self._kept = Outlines()
         self._poller: TelemetryPoller | None = None
+        self.player: Player | None = None
+        """What plays the recording, from ``start`` on."""
+        self._rules = MarkerRules()
         self._trouble = ""
         self._lost: dict[str, object] = {}
         """What was said of the devices that can't be read, by uuid; of all of them under ""."""
@@ -89,15 +100,21 @@ class Watch(QObject):
         self.last = self._look()
 
     def start(self) -> None:
-        """Sample once a second from now on."""
-        path = self.replay
-        source = (lambda: Replay(path)) if path else self._open_sampler
-        poller = TelemetryPoller(source, parent=self)
+        """Sample once a second from now on, or play the recording at its own pace.
+
+        Raises:
+            TelemetryError: the recording is gone.
+        """
+        player = self.player = Player(self.replay) if self.replay else None
+        if player is not None:
+            poller = TelemetryPoller(lambda: player, _LOOK_INTO_RECORDING_MS, self)
+        else:
+            poller = TelemetryPoller(self._open_sampler, parent=self)
+            self._look_at_age.start()
         poller.sampled.connect(self._on_sampled)
         poller.failed.connect(self._on_failed)
         self._poller = poller
         self._since.start()
-        self._look_at_age.start()
         poller.start()
 
     def stop(self) -> None:
@@ -106,7 +123,7 @@ class Watch(QObject):
         if self._poller is not None:
             self._poller.stop()
             self._poller.deleteLater()
-            self._poller = None
+            self._poller = self.player = None
         self.stop_recording()
 
     def watch(self, replay: Path | None) -> None:
@@ -125,7 +142,9 @@ class Watch(QObject):
         self._spills = SpillWatch()
         for kept in (self._kept, self._lost, self._suspected):
             kept.clear()
+        self._rules = MarkerRules()
         self.last = first
+        self.source_changed.emit()
         if replay is not None or self._samples_live:
             self.start()
 
@@ -186,16 +205,46 @@ class Watch(QObject):
         """What was in use in the samples of the last hour, for the report."""
         return tuple(self._kept)
 
-    def record(self, path: Path) -> None:
-        """Write each sample to ``path`` from now on.
+    def record(self, path: Path) -> Path:
+        """Write each sample from now on to ``path``, numbered where that exists.
+
+        Returns:
+            The file that is written.
 
         Raises:
             TelemetryError: the file can't be written.
         """
         self.stop_recording()
+        path = free_path(path)
         self._recorder = Recorder(path, plain.to_dict(self.detected()))
         self._recording_path = path
         self.recording_changed.emit()
+        return path
+
+    def mark(self, text: str, snapshot: TelemetrySnapshot | None = None) -> None:
+        """Set a marker with a person's words at ``snapshot``, or at the last one."""
+        at = snapshot or self.last
+        words = text.strip()[:LONGEST_TEXT]
+        self._mark(Marker(MarkerKind.NOTE, at.monotonic_s, at.wall_time_s, words))
+
+    def _mark(self, marker: Marker) -> None:
+        self._write(marker)
+        self.marked.emit(marker)
+
+    def _write(self, what: TelemetrySnapshot | Marker) -> None:
+        if self._recorder is None:
+            return
+        try:
+            if isinstance(what, Marker):
+                self._recorder.mark(what)
+            else:
+                self._recorder.write(what)
+        except TelemetryError as error:
+            recorder, self._recorder = self._recorder, None
+            with suppress(TelemetryError):
+                recorder.close()
+            self.recording_changed.emit()
+            self.failed.emit(error)
 
     def stop_recording(self) -> Path | None:
         """Finish the file. Returns it, if there was one."""
@@ -232,13 +281,11 @@ class Watch(QObject):
         self._since.restart()
         if self._is_old:
             self._on_look_at_age()
-        if self._recorder is not None:
-            try:
-                self._recorder.write(snapshot)
-            except TelemetryError as error:
-                self.failed.emit(error)
-                self.stop_recording()
+        self._write(snapshot)
         self.sampled.emit(snapshot)
+        if self.replay is None:
+            for marker in self._rules.look(snapshot):
+                self._mark(marker)
 
     def _tell_lost(self, before: TelemetrySnapshot, now: TelemetrySnapshot) -> None:
         """Say which devices are lost, and take it back of those that are there again.
@@ -267,7 +314,6 @@ class Watch(QObject):
     @Slot(object)
     def _on_failed(self, error: object) -> None:
         if isinstance(error, RecordingEndedError):
-            self._look_at_age.stop()
             self.ended.emit()
             return
         # A device that is gone fails every second; once is enough to say so.

@@ -251,7 +251,7 @@ def _watch(parser: _Parser, _asked: Asked) -> None:
     parser.description = "Follow the devices once a second, until Ctrl+C."
     _runtimes(parser)
     parser.add_argument("--jsonl", action="store_true", help="one JSON object a sample")
-    parser.add_argument("--record", metavar="FILE", help="keep the samples, to replay later")
+    parser.add_argument("--record", metavar="FILE", help="keep the samples in a new file")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--replay", metavar="FILE", help="show a recording instead of this machine")
     source.add_argument(

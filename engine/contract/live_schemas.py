@@ -17,6 +17,7 @@ from engine.contract.shapes import (
     said,
 )
 from engine.telemetry import record
+from engine.telemetry.markers import MarkerKind
 from engine.telemetry.snapshot import PoolKind, Pressure, Quality
 
 if TYPE_CHECKING:
@@ -60,11 +61,20 @@ def _recording() -> Schema:
         started=said(_NUMBER, "seconds since 1970, UTC"),
         machine=said(closed(**_machine_facts()), "the machine that was recorded"),
     )
+    marker = closed(
+        kind=one_of(MarkerKind),
+        monotonic_s=said(_NUMBER, "the moment, on the clock of the samples"),
+        wall_time_s=said(_NUMBER, "seconds since 1970, UTC"),
+        text=said(TEXT, "a person's words, or why a device is lost"),
+        uuid=said(TEXT, "the device it is about; empty for all"),
+        change_bytes=said({"type": "integer"}, "by how much the device's use changed there, or 0"),
+    )
     about = (
         "One line of a recording (JSON Lines): the first is the header, every further one a "
-        f"sample. {_MISSING}"
+        f"sample or a marker. {_MISSING}"
     )
-    return published(record.SCHEMA, about, {"oneOf": [header, closed(**_moment())]})
+    lines = [header, closed(**_moment()), closed(marker=marker)]
+    return published(record.SCHEMA, about, {"oneOf": lines})
 
 
 def _machine_facts() -> dict[str, Schema]:

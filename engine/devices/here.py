@@ -73,7 +73,9 @@ def this_machine(
         for device in sorted(snapshot.devices, key=lambda d: d.pool is PoolKind.CARVE_OUT)
         if device.pool not in _NO_PLACE and not isinstance(device.total_bytes, Missing)
     )
-    if not gpus and (chip := _apple_chip()):
+    # A recording is of its own machine, whatever this one is.
+    is_recorded = host_reading.source.startswith("recording ")
+    if not gpus and not is_recorded and (chip := _apple_chip()):
         gpus = (apple(chip, host),)
     return Machine(tr(NAME), gpus or (host,), host, is_here=True, platform=_platform())
 

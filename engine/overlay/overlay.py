@@ -94,6 +94,8 @@ class Overlay:
     placed_by: str
     """How it is known which rank runs on which device."""
     state: Stated
+    time_s: float
+    """Of the last sample, by its own clock, as all moments of the runs are."""
 
     def of(self, rank: int) -> RankOverlay | None:
         """The overlay of one rank, if its device is here."""
@@ -178,7 +180,7 @@ class Follower:
             for rank in budget.ranks
             if (uuid := where.by_rank.get(rank.rank, ""))
         )
-        return Overlay(ranks, where.basis, self._stated)
+        return Overlay(ranks, where.basis, self._stated, snapshot.monotonic_s)
 
     def _rank(
         self, budget: Budget, rank: RankBudget, uuid: str, reading: DeviceReading | None

@@ -55,4 +55,5 @@ def _names(model: ModelSeen) -> tuple[str, ...]:
 
 
 def _last(name: str) -> str:
-    return PurePosixPath(name.replace("\\", "/")).name.casefold()
+    """The last part of a path or id; a model of this computer goes by its file, without the end."""
+    return PurePosixPath(name.replace("\\", "/")).name.casefold().removesuffix(".gguf")

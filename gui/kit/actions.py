@@ -3,45 +3,17 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 
 from engine.words import tr, tr_later
+from gui.kit.command import Command
+from gui.kit.live_commands import LIVE
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
     from PySide6.QtWidgets import QMenuBar
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One command. ``group`` makes it one of several exclusive choices."""
-
-    key: str
-    menu: str
-    """One of ``MENUS``: it and the words below are translated where they are shown."""
-    text: str
-    shortcut: str = ""
-    tip: str = ""
-    also: str = ""
-    """A second shortcut."""
-    group: str = ""
-    checkable: bool = False
-    section: bool = False
-    """Whether a line separates it from the command before."""
-    role: QAction.MenuRole = QAction.MenuRole.NoRole
-
-    @property
-    def title(self) -> str:
-        """Its words in the language in force, without what a menu adds."""
-        return tr(self.text).replace("&", "").removesuffix("…")
-
-    @property
-    def keys(self) -> tuple[QKeySequence, ...]:
-        """The shortcuts it is delivered with."""
-        return tuple(QKeySequence(text) for text in (self.shortcut, self.also) if text)
 
 
 _WINDOW = tr_later("&Window")
@@ -369,6 +341,7 @@ COMMANDS = (
     Command("tab log", _WINDOW, tr_later("Lo&g"), "Ctrl+6"),
     Command("next area", _WINDOW, tr_later("Nex&t area"), "F6", section=True),
     Command("menu", _WINDOW, tr_later("Op&en the menu"), "F10"),
+    *LIVE,
     Command(
         "terms",
         "&Help",
@@ -401,7 +374,15 @@ COMMANDS = (
     Command("about", "&Help", tr_later("&About Plimsoll"), role=QAction.MenuRole.AboutRole),
 )
 EDIT = tr_later("&Edit")
-MENUS = (tr_later("&File"), EDIT, tr_later("&View"), tr_later("&Plan"), _WINDOW, tr_later("&Help"))
+MENUS = (
+    tr_later("&File"),
+    EDIT,
+    tr_later("&View"),
+    tr_later("&Plan"),
+    tr_later("&Live"),
+    _WINDOW,
+    tr_later("&Help"),
+)
 
 
 class Actions:

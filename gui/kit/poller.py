@@ -9,34 +9,45 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from PySide6.QtCore import QMetaObject, QObject, Qt, QThread, QTimer, Signal, Slot
 
 from engine.errors import PlimsollError
 from engine.telemetry.probe import LiveSampler
-from engine.telemetry.record import RecordingEndedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.telemetry.snapshot import Sampler
+    from engine.telemetry.snapshot import TelemetrySnapshot
 
 _log = logging.getLogger("plimsoll.telemetry")
 _stuck: list[tuple[QThread, QObject]] = []
 """Threads that did not stop in time. A ``QThread`` collected while it runs aborts the process."""
 
 
+class Source(Protocol):
+    """What can be polled: a ``Sampler``, or a recording that has not always something new."""
+
+    def sample(self) -> TelemetrySnapshot | None:
+        """The state of all devices now; None where it is the one of before."""
+        ...
+
+    def close(self) -> None:
+        """Release drivers and files."""
+        ...
+
+
 class _Worker(QObject):
     sampled = Signal(object)
     failed = Signal(object)
 
-    def __init__(self, open_sampler: Callable[[], Sampler], interval_ms: int) -> None:
+    def __init__(self, open_sampler: Callable[[], Source], interval_ms: int) -> None:
         super().__init__()
         self._open_sampler = open_sampler
         self._interval_ms = interval_ms
         self._home = self.thread()
-        self._sampler: Sampler | None = None
+        self._sampler: Source | None = None
         self._timer: QTimer | None = None
         self._told = ""
         self.is_seen = True
@@ -63,15 +74,14 @@ class _Worker(QObject):
         try:
             snapshot = self._sampler.sample()
         except PlimsollError as error:
-            if isinstance(error, RecordingEndedError) and self._timer is not None:
-                self._timer.stop()
             if error.message != self._told:
                 self._told = error.message
                 self.failed.emit(error)
         else:
             self._told = ""
             self._keep_pace()
-            self.sampled.emit(snapshot)
+            if snapshot is not None:
+                self.sampled.emit(snapshot)
 
     def _keep_pace(self) -> None:
         """Wait as long for the next sample as what happens asks for."""
@@ -101,12 +111,11 @@ class TelemetryPoller(QObject):
     sampled = Signal(object)
     """A ``TelemetrySnapshot``."""
     failed = Signal(object)
-    """A ``TelemetryError``, told once while it lasts; at a recording's end
-    ``RecordingEndedError``."""
+    """A ``TelemetryError``, told once while it lasts."""
 
     def __init__(
         self,
-        open_sampler: Callable[[], Sampler],
+        open_sampler: Callable[[], Source],
         interval_ms: int = 1000,
         parent: QObject | None = None,
     ) -> None:

@@ -43,7 +43,8 @@ _MOST_TEXTS = {
 }
 
 _SWITCHES = (
-    "simple", "welcome_closed", "tabs_folded", "offline", "patterns", "still", "emptied",
+    "simple", "welcome_closed", "tabs_folded", "offline", "patterns", "still", "emptied", "alert",
+    "compact",
 )  # fmt: skip
 
 SCHEMES: Final = ("system", "light", "dark", "contrast-light", "contrast-dark")
@@ -58,6 +59,9 @@ _KEPT_IN_SAFETY = (
     "offline",
     "reach",
 )
+ALERT_PERCENTS: Final = range(50, 101)
+ALERT_SECONDS: Final = range(1, 601)
+_NUMBERS: Final = (("alert_percent", ALERT_PERCENTS), ("alert_seconds", ALERT_SECONDS))
 TEXT_PERCENTS: Final = (100, 125, 150, 175, 200, 250, 300)
 
 
@@ -104,6 +108,15 @@ class Settings:
     """Whether the Hub is never asked."""
     reach: Reach = field(default_factory=Reach)
     """How the Hub is reached."""
+    alert: bool = False
+    """Whether to tell when a device's use nears its ceiling."""
+    alert_percent: int = 95
+    """Of the ceiling, from which it is told."""
+    alert_seconds: int = 10
+    """How long it must hold."""
+    compact: bool = False
+    """Whether the small window that stays in front is open."""
+    compact_geometry: bytes = b""
     python: str = ""
     """The Python chosen to build models with; empty to look for one."""
 
@@ -233,8 +246,9 @@ def _settings(values: Mapping[str, object]) -> Settings:
             found[name] = text
     for name, most in _MOST_TEXTS.items():
         found[name] = _texts(values.get(name), most)
+    found |= {name: values[name] for name, bounds in _NUMBERS if _is_number(values, name, bounds)}
     found["corrections"] = corrected.from_plain(values.get("corrections"))
-    found["geometry"] = _blob(values.get("geometry"))
+    found |= {name: _blob(values.get(name)) for name in ("geometry", "compact_geometry")}
     blobs = values.get("splitters")
     if isinstance(blobs, dict):
         pairs = cast("dict[str, object]", blobs)
@@ -265,6 +279,11 @@ def _texts(value: object, most: int) -> tuple[str, ...]:
     """The texts of a list, those left out that can't be meant."""
     items = cast("list[object]", value)[:most] if isinstance(value, list) else []
     return tuple(item for item in items if _is_text(item) and item)
+
+
+def _is_number(values: Mapping[str, object], name: str, bounds: range) -> bool:
+    number = values.get(name)
+    return isinstance(number, int) and not isinstance(number, bool) and number in bounds
 
 
 def _is_text(value: object) -> TypeGuard[str]:

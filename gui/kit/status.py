@@ -26,9 +26,10 @@ _GAP = 20
 class StatusItem(QWidget):
     """An icon and a few words."""
 
-    def __init__(self, name: str, picture: str) -> None:
+    def __init__(self, name: str, picture: str, ink: str = "text.secondary") -> None:
         super().__init__()
         self.setObjectName(name)
+        self._ink = ink
         self._picture = picture
         self._theme: Theme | None = None
         self._mark = QLabel()
@@ -61,7 +62,7 @@ class StatusItem(QWidget):
 
     def _paint_mark(self) -> None:
         if self._theme is not None:
-            color = self._theme.color("text.secondary")
+            color = self._theme.color(self._ink)
             size = self._theme.grown(15)
             self._mark.setFixedWidth(size + 1)
             self._mark.setPixmap(pixmap(self._picture, color, size, self.devicePixelRatioF()))
@@ -74,6 +75,7 @@ class StatusLine(QStatusBar):
         super().__init__(parent)
         self.setSizeGripEnabled(False)
         self.sampling = StatusItem("sampling", "activity")
+        self.pressure = StatusItem("memory pressure", "triangle-alert", "tight")
         self.device = StatusItem("device state", "cpu")
         self.hub = StatusItem("hub state", "cloud")
         self.balance = ElidedLabel("small", name="balance", keeps_whole=True)
@@ -87,7 +89,7 @@ class StatusLine(QStatusBar):
         row = QHBoxLayout(body)
         row.setContentsMargins(12, 0, 12, 0)
         row.setSpacing(_GAP)
-        for item in (self.sampling, self.device, self.hub):
+        for item in (self.sampling, self.pressure, self.device, self.hub):
             row.addWidget(item)
         row.addStretch(1)
         row.addWidget(self.balance)
@@ -99,7 +101,7 @@ class StatusLine(QStatusBar):
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of ``theme``."""
-        for item in (self.sampling, self.device, self.hub):
+        for item in (self.sampling, self.pressure, self.device, self.hub):
             item.set_theme(theme)
         metrics = QFontMetrics(theme.font("small.strong.num"))
         for choice in (self.view, self.unit):
@@ -125,7 +127,7 @@ class StatusLine(QStatusBar):
         With very large text the choice of the view goes next, which the menu has too, and then
         the balance, which the picture shows.
         """
-        items = (self.hub, self.device, self.sampling)
+        items = (self.hub, self.device, self.sampling, self.pressure)
         left = self.width() - self.unit.width() - self.view.sizeHint().width()
         left -= self.balance.sizeHint().width() + 6 * _GAP
         left -= sum(i.words.sizeHint().width() + 22 + _GAP for i in items if i.words.full_text)

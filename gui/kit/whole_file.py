@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Put ``text`` in the place of what ``path`` held; whatever goes wrong, that is still there.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Put ``content`` in the place of what ``path`` held; whatever goes wrong, that is still there.
 
     Raises:
         OSError: it can't be written.
     """
     file = QSaveFile(str(path))
-    data = text.encode()
+    data = content if isinstance(content, bytes) else content.encode()
     is_open = file.open(QIODevice.OpenModeFlag.WriteOnly)
     if not (is_open and file.write(data) == len(data) and file.commit()):
         raise _trouble(path, file.errorString())

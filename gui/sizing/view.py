@@ -132,6 +132,10 @@ class SizingView(Ground):
         verdict.installEventFilter(self)
         verdict.hide()
 
+    def add_below_picture(self, strip: QWidget) -> None:
+        """Put a strip between the picture and the tabs."""
+        self._upper_column.addWidget(strip)
+
     def show_run(self, *, shown: bool) -> None:
         """Let the words of a run stand in the place of the plan's verdict, or not."""
         if self._run is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,8 @@ class TimeWindow:
     end_s: float
     from_start: bool = False
     """Whether the ticks count from the start (a recording) or back from now."""
+    clock_offset_s: float | None = None
+    """Unix time at second 0, where the ticks are times of day: the window ends at no "now"."""
 
     def x(self, time_s: float, rect: QRectF) -> float:
         """Where a moment stands in ``rect``."""
@@ -151,6 +154,8 @@ def time_axis(
 
 
 def _time_ticks(window: TimeWindow, width: float) -> list[tuple[float, str]]:
+    if window.clock_offset_s is not None:
+        return _clock_ticks(window, window.clock_offset_s, width)
     span = window.end_s - window.start_s
     most = max(1, width / (_LEAST_RUN_TICK_PX if window.from_start else _LEAST_TIME_TICK_PX))
     # From two minutes on, whole minutes: "-90 s" takes a moment to read.
@@ -171,6 +176,19 @@ def _time_ticks(window: TimeWindow, width: float) -> list[tuple[float, str]]:
             word = tr(words).format(time=back) if first or count <= 2 else back
             made.append((window.end_s - index * step, tr("now") if index == 0 else word))
     return made if window.from_start else made[::-1]
+
+
+def _clock_ticks(window: TimeWindow, offset_s: float, width: float) -> list[tuple[float, str]]:
+    """Ticks at round times of this computer's day."""
+    span = window.end_s - window.start_s
+    most = max(1, width / _LEAST_TIME_TICK_PX)
+    step = next((s for s in _TIME_STEPS_S if span / s <= most), _TIME_STEPS_S[-1])
+    zone_s = time.localtime(window.end_s + offset_s).tm_gmtoff
+    form = "%H:%M:%S" if step % 60 else "%H:%M"
+    first = math.ceil((window.start_s + offset_s + zone_s) / step)
+    last = math.floor((window.end_s + offset_s + zone_s) / step)
+    moments = (index * step - zone_s for index in range(first, last + 1))
+    return [(at - offset_s, time.strftime(form, time.localtime(at))) for at in moments]
 
 
 def tags(

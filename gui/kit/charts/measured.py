@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.overlay.overlay import Overlay
+    from engine.telemetry.markers import Marker
     from gui.kit.charts.axis import TimeWindow
     from gui.kit.charts.layout import LensLayout, PanelLayout
     from gui.kit.charts.pens import Canvas
@@ -51,6 +52,10 @@ class Live:
     unit: UnitSystem = UnitSystem.BINARY
     overlay: Overlay | None = None
     """What the samples show of the plan's run: phases, residue, live cache."""
+    shift_s: float = 0.0
+    """To be added to the overlay's moments, to have their places on the axis."""
+    markers: tuple[tuple[float, Marker], ...] = ()
+    """With their places on the axis, in order."""
     explains: bool = False
     """Whether the notes of the first start stand in place of the sums."""
 
@@ -86,21 +91,19 @@ def paint(canvas: Canvas, place: PanelLayout, live: Live) -> None:
     others = np.maximum(values[_USED] - values[_PLAN], 0.0)
     share = theme.color("chart.share")
     share.setAlphaF(theme.alpha("share"))
-    traces.area(canvas, place.scale, (xs, values[_TIME]), (others, values[_USED]), share)
+    traces.area(canvas, place.scale, xs, (others, values[_USED]), share)
     kv = place.panel.segment(Region.KV_CACHE)
     if kv is not None:
         teal = theme.color("region.kv")
         teal.setAlphaF(theme.alpha("kvLive"))
         floor = np.full_like(values[_KV], float(kv.bottom_bytes))
-        traces.area(canvas, place.scale, (xs, values[_TIME]), (floor, floor + values[_KV]), teal)
+        traces.area(canvas, place.scale, xs, (floor, floor + values[_KV]), teal)
         _kv_words(canvas, place, live)
     width = theme.sizes["line.chart.foreign"]
-    traces.line(
-        canvas, place.scale, (xs, values[_TIME], others), theme.color("text.tertiary"), width
-    )
+    traces.line(canvas, place.scale, (xs, others), theme.color("text.tertiary"), width)
     width = theme.sizes["line.chart.measured"]
     color = theme.color("chart.measured")
-    drawn = traces.line(canvas, place.scale, (xs, values[_TIME], values[_USED]), color, width)
+    drawn = traces.line(canvas, place.scale, (xs, values[_USED]), color, width)
     _gaps(canvas, place, drawn)
     canvas.painter.restore()
 
@@ -155,17 +158,21 @@ def crosses(place: PanelLayout, live: Live, row: QRectF) -> bool:
 
 
 def is_running(panel: Panel, live: Live) -> bool:
-    """Whether a process of this plan holds memory on the device now."""
-    series = live.of(panel)
-    last = series.newest if series else None
+    """Whether a process of this plan holds memory on the device at the end of the window."""
+    last = _last(panel, live)
     return bool(last and last.plan_bytes)
 
 
 def is_idle(panel: Panel, live: Live) -> bool:
-    """Whether it is known that no process of this plan holds memory on the device now."""
-    series = live.of(panel)
-    last = series.newest if series else None
+    """Whether it is known that no process of this plan holds memory on the device then."""
+    last = _last(panel, live)
     return last is not None and last.plan_bytes == 0
+
+
+def _last(panel: Panel, live: Live) -> Sample | None:
+    """The sample that the window ends with; in a recording others may come after it."""
+    series = live.of(panel)
+    return series.nearest(live.window.end_s) if series and live.window else None
 
 
 def note(
@@ -233,6 +240,20 @@ def hairline(canvas: Canvas, place: PanelLayout, live: Live) -> None:
     canvas.text(box.adjusted(6, 0, -6, 0), text, font, theme.color("text.primary"))
 
 
+def sentence(panels: tuple[Panel, ...], live: Live) -> str:
+    """The figures at the cursor, of every device in the picture, for those who hear it."""
+    if live.hover_s is None:
+        return ""
+    found = [(panel, live.series.get(panel.uuid)) for panel in panels]
+    said: list[str] = []
+    for panel, series in found:
+        sample = series.nearest(live.hover_s) if series else None
+        if sample is not None:
+            words = ", ".join(_sample_words(sample, live))
+            said.append(f"{panel.title}: {words}." if len(panels) > 1 else f"{words}.")
+    return " ".join(said)
+
+
 def _sample_words(sample: Sample, live: Live) -> list[str]:
     """The figures of one moment, most important first."""
     if sample.used_bytes is None:
@@ -282,8 +303,8 @@ def in_lens(
     share = theme.color("chart.share")
     share.setAlphaF(theme.alpha("share"))
     floor = np.full_like(used, low)
-    traces.area(canvas, lens.scale, (xs, values[_TIME]), (floor, np.maximum(used, low)), share)
-    traces.line(canvas, lens.scale, (xs, values[_TIME], used), theme.color("chart.measured"), 2)
+    traces.area(canvas, lens.scale, xs, (floor, np.maximum(used, low)), share)
+    traces.line(canvas, lens.scale, (xs, used), theme.color("chart.measured"), 2)
     canvas.painter.restore()
     if is_running(place.panel, live):
         residue.in_lens(canvas, place.panel, lens, float(seen[-1]), live)

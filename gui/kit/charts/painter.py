@@ -14,7 +14,18 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 from engine.budget.model import Region
 from engine.units import format_gib
 from engine.words import tr_later
-from gui.kit.charts import axis, inks, lens, measured, notes, phase_strip, residue, stack, table
+from gui.kit.charts import (
+    axis,
+    flags,
+    inks,
+    lens,
+    measured,
+    notes,
+    phase_strip,
+    residue,
+    stack,
+    table,
+)
 from gui.kit.charts.pens import RIGHT, Canvas
 
 if TYPE_CHECKING:
@@ -71,6 +82,7 @@ def paint_live(
             _highlight(canvas, panel, live.selected)
             _marks_over_bands(canvas, panel)
         measured.paint(canvas, panel, live)
+        flags.paint(canvas, panel, live)
         only = len(places.panels) == 1
         explains = only and live.explains and notes.has_room(canvas, panel, live)
         if only and not explains:

@@ -36,7 +36,8 @@ def blocks(place: PanelLayout, live: Live) -> list[tuple[Seen, float, float]]:
         return []
     made: list[tuple[Seen, float, float]] = []
     for span in found.run.spans:
-        start, end = max(span.start_s, window.start_s), min(span.end_s, window.end_s)
+        start = max(span.start_s + live.shift_s, window.start_s)
+        end = min(span.end_s + live.shift_s, window.end_s)
         if end <= start or span.phase not in (*RUNNING, Seen.AFTER):
             continue
         left, right = window.x(start, place.time), window.x(end, place.time)
@@ -79,7 +80,8 @@ def _ticks(canvas: Canvas, place: PanelLayout, live: Live, named: list[QRectF]) 
     if found is None or window is None:
         return
     drawn = strip.left() - _TICK_PX
-    for moment in found.run.prefills_s:
+    for began in found.run.prefills_s:
+        moment = began + live.shift_s
         if not window.start_s <= moment <= window.end_s:
             continue
         x = canvas.snap(window.x(moment, place.time))

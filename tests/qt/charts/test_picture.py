@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QPoint, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QMouseEvent, QWheelEvent
 from PySide6.QtTest import QTest
 
 from engine.budget.model import Region
+from engine.telemetry.markers import Marker, MarkerKind
 from engine.telemetry.snapshot import (
     DeviceReading,
     Missing,
@@ -16,8 +19,10 @@ from engine.telemetry.snapshot import (
     ProcessReading,
     TelemetrySnapshot,
 )
+from gui.kit.charts import axis
 from gui.kit.charts.picture import MemoryPicture
 from gui.kit.charts.scene import scene_for
+from gui.kit.charts.series import runs
 from gui.kit.theme import load_theme
 from tests.helpers import sizings
 from tests.helpers.sizings import gib
@@ -123,12 +128,12 @@ def test_that_space_holds_the_picture_while_samples_go_on(picture, qtbot) -> Non
     with qtbot.waitSignal(picture.held) as caught:
         QTest.keyClick(picture, Qt.Key.Key_Space)
     assert caught.args == [True]
-    held = picture._window()
+    held = picture.window_now()
     picture.append(_snapshot(60, gib(3)))
-    assert picture._window() == held
+    assert picture.window_now() == held
     assert len(picture.series["GPU-0"]) == 2
     QTest.keyClick(picture, Qt.Key.Key_Space)
-    assert picture._window() != held
+    assert picture.window_now() != held
 
 
 def test_that_the_lens_closes_and_comes_back(picture: MemoryPicture) -> None:
@@ -202,3 +207,167 @@ def test_that_a_picture_without_a_plan_is_an_empty_ground(qtbot) -> None:
     made.resize(300, 200)
     image = made.grab().toImage()
     assert image.pixelColor(150, 100) == load_theme("dark").color("surface.base")
+
+
+def _measured(picture: MemoryPicture, seconds: int = 7200) -> None:
+    for second in range(0, seconds, 10):
+        picture.append(_snapshot(second, gib(3)))
+
+
+def _turn(picture: MemoryPicture, place: QPoint, notches: int, *, shift: bool = False) -> None:
+    modifiers = Qt.KeyboardModifier.ShiftModifier if shift else Qt.KeyboardModifier.NoModifier
+    turned = QPoint(0, 120 * notches)
+    event = QWheelEvent(
+        QPointF(place), QPointF(picture.mapToGlobal(place)), QPoint(), turned,
+        Qt.MouseButton.NoButton, modifiers, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QCoreApplication.sendEvent(picture, event)
+
+
+def _chart(picture: MemoryPicture) -> QRectF:
+    places = picture._places
+    assert places is not None
+    return places.panels[0].time
+
+
+def test_that_keys_step_from_a_minute_to_a_day_and_no_further(picture) -> None:
+    _measured(picture)
+    for _ in range(12):
+        QTest.keyClick(picture, Qt.Key.Key_Plus)
+    assert picture.span_s == 60
+    spans = []
+    for _ in range(9):
+        QTest.keyClick(picture, Qt.Key.Key_Minus)
+        spans.append(picture.span_s)
+    assert spans == [120, 300, 900, 3600, 14_400, 43_200, 86_400, 86_400, 86_400]
+
+
+def test_that_the_wheel_zooms_over_the_time_chart_alone(picture) -> None:
+    _measured(picture)
+    middle = _chart(picture).center().toPoint()
+    _turn(picture, middle, -4)
+    assert picture.span_s == pytest.approx(120 * 1.25**4)
+    assert picture.window_now().end_s == 1000 + 7190  # it still follows the newest
+    _turn(picture, middle, 4)
+    assert picture.span_s == pytest.approx(120)
+    _turn(picture, QPoint(20, 100), -4)  # over the labels the window scrolls
+    assert picture.span_s == pytest.approx(120)
+
+
+def test_that_a_held_picture_keeps_what_is_under_the_pointer(picture) -> None:
+    _measured(picture)
+    picture.set_window_seconds(3600)
+    QTest.keyClick(picture, Qt.Key.Key_Space)
+    rect = _chart(picture)
+    third = QPoint(round(rect.left() + rect.width() / 3), round(rect.center().y()))
+    before = picture.window_now().time_at(third.x(), rect)
+    _turn(picture, third, 5)
+    window = picture.window_now()
+    assert window.time_at(third.x(), rect) == pytest.approx(before)
+    assert window.end_s - window.start_s == pytest.approx(3600 / 1.25**5)
+
+
+def test_that_panning_holds_and_the_newest_is_followed_again(picture, qtbot) -> None:
+    _measured(picture)
+    told: list[bool] = []
+    picture.held.connect(told.append)
+    QTest.keyClick(picture, Qt.Key.Key_Left, Qt.KeyboardModifier.ControlModifier)
+    assert picture.window_now().end_s == 8190 - 30
+    picture.append(_snapshot(7200, gib(3)))
+    assert picture.window_now().end_s == 8190 - 30
+    QTest.keyClick(picture, Qt.Key.Key_Home)
+    assert picture.window_now().start_s == 1000
+    QTest.keyClick(picture, Qt.Key.Key_End)
+    assert picture.window_now().end_s == 8200
+    _turn(picture, _chart(picture).center().toPoint(), 2, shift=True)
+    assert picture.window_now().end_s < 8200
+    assert told == [True, False, True]
+
+
+def test_that_dragging_moves_the_moment_that_was_taken(picture) -> None:
+    _measured(picture)
+    rect = _chart(picture)
+    start, end = rect.center().toPoint(), rect.center().toPoint() + QPoint(100, 0)
+    taken = picture.window_now().time_at(start.x(), rect)
+    QTest.mousePress(picture, Qt.MouseButton.LeftButton, pos=start)
+    move = QMouseEvent(
+        QEvent.Type.MouseMove, QPointF(end), QPointF(picture.mapToGlobal(end)),
+        Qt.MouseButton.NoButton, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier,
+    )  # fmt: skip
+    QCoreApplication.sendEvent(picture, move)
+    QTest.mouseRelease(picture, Qt.MouseButton.LeftButton, pos=end)
+    assert picture.window_now().time_at(end.x(), rect) == pytest.approx(taken)
+
+
+def test_that_the_axis_of_a_held_picture_is_of_times_of_day(picture) -> None:
+    _measured(picture)
+    words = [text for _, text in axis._time_ticks(picture.window_now(), 500)]
+    assert words == ["\u22122 min", "\u22121 min", "now"]
+    QTest.keyClick(picture, Qt.Key.Key_Left, Qt.KeyboardModifier.ControlModifier)
+    ticks = axis._time_ticks(picture.window_now(), 500)
+    # Second 1000 was 1.7e9 by the wall clock.
+    for moment, text in ticks:
+        assert text == time.strftime("%H:%M:%S", time.localtime(moment - 1000 + 1.7e9))
+        assert text.endswith(("00", "30"))
+    assert len(ticks) == 4
+
+
+def test_that_the_cursor_steps_and_says_what_it_stands_on(picture, monkeypatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("gui.kit.charts.picture.announce", lambda _, words: said.append(words))
+    for second in range(120):
+        picture.append(_snapshot(second, gib(2) if second < 110 else gib(5)))
+    QTest.keyClick(picture, Qt.Key.Key_Left)
+    assert said[-1].endswith("5.00 GiB in use.")
+    for _ in range(5):
+        QTest.keyClick(picture, Qt.Key.Key_Left)
+    clock = time.strftime("%H:%M:%S", time.localtime(1.7e9 + 119 - 12))
+    assert said[-1] == f"{clock}, 2.00 GiB in use."
+    QTest.keyClick(picture, Qt.Key.Key_Escape)
+    assert picture.cursor_words() == ""
+
+
+def test_that_least_average_and_most_are_counted_from_a_reset(picture) -> None:
+    for second, used in enumerate((2, 4, 9)):
+        picture.append(_snapshot(second, gib(used)))
+    extent = picture.kept.extents["GPU-0"]
+    assert (extent.least_bytes, extent.average_bytes, extent.most_bytes) == (
+        gib(2), gib(5), gib(9),
+    )  # fmt: skip
+    picture.kept.reset_extents()
+    picture.append(_snapshot(3, gib(3)))
+    picture.append(_snapshot(4, Missing("late")))
+    extent = picture.kept.extents["GPU-0"]
+    assert (extent.least_bytes, extent.most_bytes, extent.since_s) == (gib(3), gib(3), 1003)
+
+
+def test_that_sleep_is_a_gap_as_long_as_it_was(picture) -> None:
+    picture.append(_snapshot(0, gib(3)))
+    awake = _snapshot(1, gib(3))
+    picture.append(replace(awake, wall_time_s=awake.wall_time_s + 3600))
+    values = picture.series["GPU-0"].window(0, 1e9)
+    assert values[0][-1] - values[0][0] == 3601
+    assert runs(values[1]) == [(0, 1), (2, 3)]
+
+
+def test_that_a_marker_stands_on_the_chart_and_says_what_it_is(picture) -> None:
+    _measured(picture, 120)
+    blank = picture.grab().toImage()
+    marker = Marker(MarkerKind.LOAD, 1060, 0, "", "GPU-0", gib(14))
+    picture.mark(marker)
+    picture.mark(Marker(MarkerKind.NOTE, 1030, 0, "other card", "GPU-9"))
+    assert picture.grab().toImage() != blank
+    rect = _chart(picture)
+    x = picture.window_now().x(1060, rect)
+    assert picture._marker_at(QPointF(x + 3, rect.bottom() - 15)) == marker
+    assert picture._marker_at(QPointF(x + 30, rect.bottom() - 15)) is None
+    assert (
+        picture._marker_at(QPointF(picture.window_now().x(1030, rect), rect.bottom() - 9)) is None
+    )
+
+
+def test_that_a_machine_of_a_thousand_devices_takes_no_thousand_histories(picture) -> None:
+    many = _snapshot(0, gib(1)).devices[0]
+    readings = tuple(replace(many, uuid=f"GPU-{n}") for n in range(1000))
+    picture.append(TelemetrySnapshot(1000.0, 1.7e9, readings))
+    assert len(picture.series) == 64

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QPushButton
 from engine.overlay.seen import Seen
 from engine.overlay.state import Stated
 from engine.overlay.steps import Status
+from engine.seen.model import ModelSeen, PoolSeen, Reach, RuntimeSeen
 from engine.telemetry.record import Recorder
 from engine.telemetry.snapshot import ProcessReading
 from tests.helpers.readings import server, serving
@@ -43,6 +44,7 @@ def watched(qtbot, start, tmp_path):
     qtbot.waitUntil(lambda: app.model.state.fit is not None, timeout=20_000)
     qtbot.waitUntil(lambda: app.model.is_settled, timeout=20_000)
     app.watch.stop()
+    app.seeing.stop()
     app.view.tabs.open_page(app.checking.view)
     return app
 
@@ -170,6 +172,21 @@ def test_that_nothing_is_sent_elsewhere(watched):
     assert dialog.said.text() == (
         "A load is sent to this computer alone, and http://10.0.0.5:8000 is elsewhere."
     )
+
+
+def test_that_what_the_plans_runtime_says_names_the_phase(watched):
+    level = planned(watched)
+    show(watched, 0, level)
+    seen = RuntimeSeen(
+        "vllm", "vLLM", Reach.ANSWERS, model=ModelSeen("m"), running=2, prompt_tokens=1,
+        output_tokens=9, pool=PoolSeen(used_share=0.25),
+    )  # fmt: skip
+    watched.seeing.plan_told.emit(seen)
+    for second in range(20, 24):
+        watched.watch.sampled.emit(sample(second, level))
+    rank = watched.overlaying.overlay.ranks[0]
+    assert rank.run.phase is Seen.DECODE
+    assert rank.kv_live_bytes == round(0.25 * rank.kv_reserved_bytes)
 
 
 def test_that_each_other_step_leads_to_what_measures_it(watched):

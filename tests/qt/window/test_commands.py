@@ -83,7 +83,7 @@ def _texts(menu):
 def test_that_the_menus_are_the_platforms_and_no_command_stands_in_two(app):
     bar = app.window.menuBar()
     titles = [action.text().replace("&", "") for action in bar.actions()]
-    assert titles == ["File", "Edit", "View", "Plan", "Window", "Help"]
+    assert titles == ["File", "Edit", "View", "Plan", "Live", "Window", "Help"]
     assert len(titles) == len(MENUS)
     listed = [action for a in bar.actions() for action in a.menu().actions() if action.text()]
     assert len(listed) == len(set(listed))

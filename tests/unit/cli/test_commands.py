@@ -361,3 +361,13 @@ def test_that_every_example_runs_in_a_fresh_clone_or_names_a_file_of_yours(
 
 def _echoed(fed):
     return shlex.split(fed)[1].encode() + b"\n" if fed else b""
+
+
+def test_that_a_recording_is_never_written_over(plimsoll, tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text("mine\n")
+    ran = plimsoll("watch", "--count", 1, "--record", path)
+    assert ran.status == 2
+    assert ran.complaint.count("\n") == 1
+    assert "'run.jsonl' exists already" in ran.complaint
+    assert path.read_text() == "mine\n"

@@ -13,6 +13,7 @@ from engine.contract.schema import schemas
 from engine.devices import catalogue as devices
 from engine.devices import plain as plain_devices
 from engine.errors import UsageError
+from engine.telemetry.markers import Marker, MarkerKind
 from engine.telemetry.record import Recorder
 from engine.telemetry.snapshot import (
     DeviceReading,
@@ -67,11 +68,13 @@ def test_that_every_line_of_a_recording_follows_the_published_schema(tmp_path):
     path = tmp_path / "run.jsonl"
     recorder = Recorder(path, plain_devices.to_dict(here))
     recorder.write(TelemetrySnapshot(monotonic_s=1.5, wall_time_s=1.7e9, devices=(card,)))
+    recorder.mark(Marker(MarkerKind.LOAD, 1.5, 1.7e9, "", "GPU-0", -(2**30)))
     recorder.close()
-    header, sample = map(json.loads, path.read_text("utf-8").splitlines())
+    header, sample, marker = map(json.loads, path.read_text("utf-8").splitlines())
     judge = jsonschema.Draft202012Validator(published("recording"))
     judge.validate(header)
     judge.validate(sample)
-    assert header["schema"] == published("recording")["title"] == "plimsoll.recording/1"
+    judge.validate(marker)
+    assert header["schema"] == published("recording")["title"] == "plimsoll.recording/2"
     assert not judge.is_valid(header | {"machine": {}})
     assert not judge.is_valid({k: v for k, v in sample.items() if k != "devices"})

@@ -274,3 +274,14 @@ def test_that_a_slice_is_planned_for_as_what_it_is():
 def test_that_notes_on_the_computer_s_memory_make_it_no_container():
     noted = ram(note="2.00 GiB are set aside for huge pages.")
     assert this_machine(moment(noted)).host == this_machine(moment(ram())).host
+
+
+def test_that_a_recording_is_of_its_own_machine_whatever_this_one_is(monkeypatch):
+    monkeypatch.setattr("engine.devices.here._apple_chip", lambda: "Apple M4 Pro")
+    host = DeviceReading(
+        "host", "x", PoolKind.HOST, 48 * GIB, 8 * GIB, 40 * GIB, 0, (), "psutil 7.2.2"
+    )
+    here = TelemetrySnapshot(0.0, 0.0, (host,))
+    assert this_machine(here).slots[0].device.vendor is Vendor.APPLE
+    played = replace(here, devices=(replace(host, source="recording a.jsonl, psutil 7.2.2"),))
+    assert this_machine(played).slots[0].device.vendor is Vendor.CPU

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +17,9 @@ from engine.devices import catalogue
 from engine.devices import plain as device_plain
 from engine.errors import TelemetryError
 from engine.telemetry import plain
-from engine.telemetry.record import SCHEMA, Recorder, RecordingEndedError, Replay
+from engine.telemetry.commands import recognise
+from engine.telemetry.markers import Marker, MarkerKind
+from engine.telemetry.record import SCHEMA, Recorder, RecordingEndedError, Replay, free_path
 from engine.telemetry.snapshot import (
     DeviceReading,
     Missing,
@@ -25,6 +31,7 @@ from engine.telemetry.snapshot import (
 )
 
 GIB = 2**30
+ROOT = Path(__file__).parents[3]
 
 
 def snapshot(second: int = 0, used: int | Missing = 20 * GIB) -> TelemetrySnapshot:
@@ -227,12 +234,158 @@ def test_that_a_place_that_cannot_be_written_is_named(tmp_path: Path):
         Recorder(tmp_path / "nowhere" / "x.jsonl", {})
 
 
-def test_that_a_full_disk_is_reported_and_not_lost():
-    path = Path("/dev/full")
-    if not path.exists():
-        pytest.skip("needs a device that is always full")
-    with pytest.raises(TelemetryError, match="No space left on device"):
+LIMITED = """
+import resource, signal, sys
+from pathlib import Path
+from engine.errors import TelemetryError
+from engine.telemetry.record import Recorder
+from tests.unit.telemetry.test_record import snapshot
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+recorder = Recorder(Path(sys.argv[1]), {})
+try:
+    for second in range(100):
+        recorder.write(snapshot(second))
+    recorder.close()
+except TelemetryError as error:
+    print(error.message)
+"""
+
+
+def test_that_a_full_disk_ends_the_recording_with_a_sentence_and_keeps_whole_lines(tmp_path: Path):
+    path = tmp_path / "full.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(path)],
+        capture_output=True, text=True, check=True, timeout=120,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    told = "The recording 'full.jsonl' has ended: File too large. What was written before is kept."
+    assert done.stdout.strip() == told
+    content = path.read_bytes()
+    assert 10_000 < len(content) <= 20_000
+    assert content.endswith(b"}\n")
+    replay = Replay(path)
+    assert len(list(replay.snapshots())) == content.count(b"\n") - 1
+    replay.close()
+
+
+def test_that_a_header_that_has_no_room_leaves_no_file(tmp_path: Path):
+    path = tmp_path / "none.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED.replace("20_000", "10"), str(path)],
+        capture_output=True, text=True, timeout=120, check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert "The recording 'none.jsonl' cannot be written: File too large." in done.stderr
+    assert not path.exists()
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from engine.telemetry.record import Recorder
+from tests.unit.telemetry.test_record import snapshot
+recorder = Recorder(Path(sys.argv[1]), {})
+second = 0
+while True:
+    recorder.write(snapshot(second))
+    print(second, flush=True)
+    second += 1
+    time.sleep(0.005)
+"""
+
+
+def test_that_a_kill_in_the_midst_of_writing_costs_less_than_a_second(tmp_path: Path):
+    path = tmp_path / "killed.jsonl"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)],
+        stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert writer.stdout is not None
+    handed = [int(writer.stdout.readline()) for _ in range(300)][-1]
+    writer.send_signal(signal.SIGKILL)
+    handed = max([handed, *(int(line) for line in writer.stdout if line.endswith("\n"))])
+    writer.wait(30)
+    writer.stdout.close()
+    replay = Replay(path)
+    kept = [s.monotonic_s - 100 for s in replay.snapshots()]
+    replay.close()
+    assert kept == [float(n) for n in range(len(kept))]
+    # 200 samples are handed over in a second.
+    assert handed - kept[-1] < 200
+
+
+def test_that_a_recording_that_exists_is_never_touched(tmp_path: Path):
+    path = recorded(tmp_path)
+    before = path.read_bytes()
+    with pytest.raises(TelemetryError, match=r"'session\.jsonl' exists already"):
         Recorder(path, {})
+    assert path.read_bytes() == before
+    assert free_path(path) == tmp_path / "session 2.jsonl"
+    (tmp_path / "session 2.jsonl").touch()
+    assert free_path(path) == tmp_path / "session 3.jsonl"
+    assert free_path(tmp_path / "other.jsonl.gz") == tmp_path / "other.jsonl.gz"
+
+
+def test_that_what_is_saved_tells_nothing_of_whose_computer_it_was(tmp_path: Path):
+    uuid = "GPU-8f1c2d3e-0000-4abc-9def-0123456789ab"
+    command = "vllm serve /mnt/alice/secret-models/Llama-3.1-8B --api-key sk-abcdefghijkl --port 80"
+    held = (
+        ProcessReading(1, "VLLM::EngineCore", GIB, command),
+        ProcessReading(
+            2, "python3", GIB, "python3 /home/alice/theses/draft.py --token hf_abcdefgh"
+        ),
+    )
+    card = replace(
+        snapshot().devices[0], uuid=uuid, processes=held, note="serial 1560221008123 of alice"
+    )
+    path = tmp_path / "shared.jsonl"
+    recorder = Recorder(path, {"name": "x", "devices": [{"uuid": uuid}]})
+    recorder.mark(Marker(MarkerKind.NOTE, 1.0, 2.0, "token=hf_abcdefgh", uuid))
+    recorder.write(replace(snapshot(), devices=(card,)))
+    recorder.close()
+    text = path.read_text()
+    for secret in ("8f1c2d3e", "1560221008123", "secret-models", "alice/", "sk-abc", "hf_abc",
+                   "theses", "draft.py"):  # fmt: skip
+        assert secret not in text
+    header, marker, sample = map(json.loads, text.splitlines())
+    stand_in = header["machine"]["devices"][0]["uuid"]
+    assert stand_in == marker["marker"]["uuid"] == sample["devices"][0]["uuid"]
+    assert stand_in.startswith("GPU-")
+    first, second = sample["devices"][0]["processes"]
+    # The overlay still knows which model is served.
+    assert recognise(first["name"], first["command"]).model == "Llama-3.1-8B"
+    assert "--port 80" in first["command"]
+    assert second["command"] == ""
+
+
+def test_that_a_recording_of_the_first_version_and_a_packed_one_are_read(tmp_path: Path):
+    sample = plain.to_dict(snapshot())
+    text = json.dumps({"schema": "plimsoll.recording/1", "machine": {}}) + "\n" + json.dumps(sample)
+    plain_file, packed = tmp_path / "old.jsonl", tmp_path / "old.jsonl.gz"
+    plain_file.write_text(text + "\n")
+    packed.write_bytes(gzip.compress(text.encode() + b"\n"))
+    for path in (plain_file, packed):
+        replay = Replay(path)
+        assert [s.monotonic_s for s in replay.snapshots()] == [100.0]
+        replay.close()
+    packed.write_bytes(packed.read_bytes()[:-12])
+    replay = Replay(packed)
+    assert len(list(replay.snapshots())) <= 1
+    replay.close()
+
+
+def test_that_a_marker_among_the_samples_is_passed_by_in_order(tmp_path: Path):
+    path = tmp_path / "marked.jsonl"
+    recorder = Recorder(path, {})
+    for second in range(3):
+        recorder.write(snapshot(second))
+        recorder.mark(Marker(MarkerKind.NOTE, 100.0 + second, 0.0, "here"))
+    recorder.close()
+    assert len(path.read_text().splitlines()) == 7
+    replay = Replay(path)
+    assert [s.monotonic_s for s in replay.snapshots()] == [100.0, 101.0, 102.0]
+    replay.close()
 
 
 def test_that_a_missing_recording_is_named(tmp_path: Path):

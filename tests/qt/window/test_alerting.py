@@ -1,0 +1,88 @@
+"""The ceiling's alert and the word for spill and scarce memory, as the window shows them."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.telemetry.snapshot import Missing, Pressure
+from gui.kit.settings import Settings, SettingsStore
+from tests.helpers.readings import GIB, card, host, moment
+
+
+@pytest.fixture
+def quiet(start):
+    """The window, with no samples but those of the test."""
+    app = start()
+    app.watch.stop()
+    return app
+
+
+def sample(app, *devices, seconds: range) -> None:
+    for second in seconds:
+        app.watch._on_sampled(moment(*devices, second=second))
+
+
+def full(**changes):
+    return card(total_bytes=100 * GIB, reserved_bytes=0, **changes)
+
+
+def test_that_nothing_is_told_unless_it_was_asked_for(quiet):
+    sample(quiet, full(used_bytes=99 * GIB), host(), seconds=range(40))
+    assert not quiet.alerting.notice.isVisible()
+
+
+def test_that_it_is_told_once_an_episode_after_it_held(quiet):
+    page = quiet.alerting.page
+    page.alert.click()
+    page.percent.setValue(90)
+    page.seconds.setValue(5)
+    notice = quiet.alerting.notice
+    sample(quiet, full(used_bytes=91 * GIB), host(), seconds=range(5))
+    assert not notice.isVisible()
+    sample(quiet, full(used_bytes=91 * GIB), host(), seconds=range(5, 6))
+    assert notice.isVisible()
+    said = "NVIDIA GeForce RTX 4090 is at 91 % of its ceiling: 91.0 of 100.0 GiB"
+    assert notice.line.text() == said
+    notice.dismiss()
+    sample(quiet, full(used_bytes=92 * GIB), host(), seconds=range(6, 60))
+    assert not notice.isVisible()
+    sample(quiet, full(used_bytes=50 * GIB), host(), seconds=range(60, 61))
+    sample(quiet, full(used_bytes=95 * GIB), host(), seconds=range(61, 70))
+    assert notice.isVisible()
+
+
+def test_that_the_settings_are_kept_and_nonsense_is_not(quiet, tmp_path):
+    quiet.alerting.page.alert.click()
+    quiet.alerting.page.percent.setValue(80)
+    store = SettingsStore(tmp_path / "kept")
+    store.save(quiet.settings)
+    read = store.load()
+    assert (read.alert, read.alert_percent, read.alert_seconds) == (True, 80, 10)
+    store.save(Settings(alert_percent=7, alert_seconds=10**9))
+    read = store.load()
+    assert (read.alert_percent, read.alert_seconds) == (95, 10)
+    assert not Settings().alert
+
+
+def test_that_the_figures_can_be_changed_only_where_they_count(quiet):
+    page = quiet.alerting.page
+    assert not page.percent.isEnabled()
+    page.alert.click()
+    assert page.percent.isEnabled()
+
+
+def test_that_spill_and_scarce_memory_stand_in_the_status_line_and_go_again(quiet):
+    item = quiet.window.status_line.pressure
+    sample(quiet, card(), host(), seconds=range(1))
+    assert not item.isVisible()
+    sample(quiet, card(spill_bytes=2 * GIB), host(), seconds=range(1, 2))
+    assert item.isVisible()
+    assert item.words.full_text == "2.0 GiB spilled to system memory"
+    sample(quiet, card(), host(free_bytes=3 * GIB), seconds=range(2, 3))
+    assert item.words.full_text == "Memory is scarce: 3.0 GiB left"
+    sample(quiet, card(), host(pressure=Pressure.CRITICAL), seconds=range(3, 4))
+    assert item.words.full_text == "Memory pressure, critical"
+    sample(quiet, card(), host(pressure=Pressure.SOME), seconds=range(4, 5))
+    assert item.words.full_text == "Memory pressure"
+    sample(quiet, card(spill_bytes=Missing("not told")), host(), seconds=range(5, 6))
+    assert not item.isVisible()
