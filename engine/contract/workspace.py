@@ -17,16 +17,27 @@ from typing import TYPE_CHECKING, Any, cast
 
 from engine.contract.fields import ABOUT_THE_ANSWER, ABOUT_THE_DEVICE, ABOUT_THE_TRAFFIC
 from engine.contract.request import parse
+from engine.contract.workspace_values import (
+    MAX_TEXT,
+    choice_of,
+    given_or,
+    number_of,
+    object_of,
+    plain_origin,
+    read_draft,
+    read_origin,
+    refuse_others,
+    text_of,
+    wrong,
+)
 from engine.deployment.spec import Deployment
 from engine.errors import PlimsollError, UsageError, WorkspaceError
 from engine.seen.load_driver import Load
 from engine.source import files
 from engine.source.bounded_json import parse_object
 from engine.source.by_hand import Measures, by_hand
-from engine.source.origin import Located, Named, Origin, Pasted, named
+from engine.source.origin import Located, Named, Origin, Pasted
 from engine.source.recall import refuse_elsewhere
-from engine.source.reference import HubReference, PathReference
-from engine.source.reference import parse as reference
 from engine.text import printable
 from engine.units import UnitSystem, format_bytes
 from engine.words import tr
@@ -41,9 +52,6 @@ MOST_COMPARED = 6
 MOST_BESIDE = 5
 MAX_FILE_BYTES = 32 * 2**20
 """A pasted config of the largest size that is read, and room for those of compared plans."""
-MAX_TEXT = 4096
-"""Characters of a name or path."""
-MAX_MEASURE = 2**53
 _FAMILY = SCHEMA.partition("/")[0]
 _NOT_HERE = ABOUT_THE_DEVICE | ABOUT_THE_ANSWER | {
     *ABOUT_THE_TRAFFIC, "id", "model", "config", "tensors",
@@ -115,9 +123,9 @@ def keepable(asked: Asked) -> Asked:
     Nothing can be planned with such either; a file that held it could not be read again, with all
     else that it holds.
     """
-    gpu = asked.gpu if _is_kept(lambda: _text({"gpu": asked.gpu}, "gpu", "")) else None
+    gpu = asked.gpu if _is_kept(lambda: text_of({"gpu": asked.gpu}, "gpu", "")) else None
     ram = {"host_total_bytes": asked.host_total_bytes}
-    has_ram = bool(gpu) and _is_kept(lambda: _number(ram, "host_total_bytes", ""))
+    has_ram = bool(gpu) and _is_kept(lambda: number_of(ram, "host_total_bytes", ""))
     return replace(
         asked,
         model=_keepable(asked.model),
@@ -132,7 +140,7 @@ def keepable(asked: Asked) -> Asked:
 def _keepable(origin: Origin | None) -> Origin | None:
     if isinstance(origin, Measures):
         origin = replace(origin, name=printable(origin.name, MAX_TEXT // 10))
-    is_kept = isinstance(origin, Pasted) or _is_kept(lambda: _read_origin(_origin(origin), ""))
+    is_kept = isinstance(origin, Pasted) or _is_kept(lambda: read_origin(plain_origin(origin), ""))
     return origin if is_kept else None
 
 
@@ -209,13 +217,13 @@ def from_plain(value: object, name: str) -> Workspace:
     kept = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     _check_schema(kept.get("schema"), shown)
     try:
-        _only(kept, {"schema", *_OF_A_PLAN, "compared", "unit", "tab", "load"}, "")
+        refuse_others(kept, {"schema", *_OF_A_PLAN, "compared", "unit", "tab", "load"}, "")
         compared = _plans(kept.get("compared"), "compared", MOST_COMPARED)
         return Workspace(
             plan=_read_asked({k: kept.get(k) for k in _OF_A_PLAN}, ""),
             compared=tuple(_read_asked(p, f"compared[{n}].") for n, p in enumerate(compared)),
-            unit=UnitSystem(_choice(kept.get("unit"), "unit", [u.value for u in UnitSystem])),
-            tab=_text(kept, "tab", ""),
+            unit=UnitSystem(choice_of(kept.get("unit"), "unit", [u.value for u in UnitSystem])),
+            tab=text_of(kept, "tab", ""),
             load=_read_load(kept.get("load")),
         )
     except WorkspaceError as error:
@@ -266,7 +274,7 @@ def _asked(asked: Asked) -> dict[str, object]:
 
 
 def _neighbour(asked: Asked) -> dict[str, object]:
-    kept: dict[str, object] = {"model": _origin(asked.model), "plan": _settings(asked)}
+    kept: dict[str, object] = {"model": plain_origin(asked.model), "plan": _settings(asked)}
     return kept | ({"context_assumed": True} if asked.context_assumed else {})
 
 
@@ -291,21 +299,6 @@ def _deployment(stated: Mapping[str, object]) -> Deployment:
     return parse({"model": "-", **stated}).deployment
 
 
-def _origin(origin: Origin | None) -> dict[str, object] | None:
-    match origin:
-        case None:
-            return None
-        case Named():
-            stated = {"name": origin.name, "revision": origin.revision, "file": origin.file}
-        case Located():
-            stated = {"path": origin.path, "name": origin.name}
-        case Pasted():
-            return {"pasted": origin.text}
-        case Measures():
-            return {"measures": {f.name: getattr(origin, f.name) for f in fields(Measures)}}
-    return {key: value for key, value in stated.items() if value}
-
-
 def _check_schema(schema: object, name: str) -> None:
     if schema == SCHEMA:
         return
@@ -323,47 +316,47 @@ def _check_schema(schema: object, name: str) -> None:
 def _plans(value: object, where: str, most: int) -> list[Mapping[str, object]]:
     found = cast("list[object]", [] if value is None else value)
     if not isinstance(value, list | None) or len(found) > most:
-        raise _wrong(where, tr("a list of at most {most} plans").format(most=most))
-    return [_object(plan, f"{where}[{n}]") for n, plan in enumerate(found)]
+        raise wrong(where, tr("a list of at most {most} plans").format(most=most))
+    return [object_of(plan, f"{where}[{n}]") for n, plan in enumerate(found)]
 
 
 def _read_asked(kept: Mapping[str, object], where: str) -> Asked:
-    _only(kept, set(_OF_A_PLAN), where)
-    machine = _object(_given(kept, "machine", {}), f"{where}machine")
-    _only(machine, {"gpu", "baseline", "host_total_bytes"}, f"{where}machine.")
-    base = _given(machine, "baseline", _BASELINES[0])
+    refuse_others(kept, set(_OF_A_PLAN), where)
+    machine = object_of(given_or(kept, "machine", {}), f"{where}machine")
+    refuse_others(machine, {"gpu", "baseline", "host_total_bytes"}, f"{where}machine.")
+    base = given_or(machine, "baseline", _BASELINES[0])
     others = _plans(kept.get("with"), f"{where}with", MOST_BESIDE)
-    ram = _number(machine, "host_total_bytes", f"{where}machine.")
+    ram = number_of(machine, "host_total_bytes", f"{where}machine.")
     if ram is not None and not machine.get("gpu"):
         words = tr("left out where gpu names no machine: this computer's RAM is measured")
-        raise _wrong(f"{where}machine.host_total_bytes", words)
+        raise wrong(f"{where}machine.host_total_bytes", words)
     return replace(
         _read_neighbour({key: kept.get(key) for key in _OF_A_NEIGHBOUR}, where),
-        gpu=_text(machine, "gpu", f"{where}machine.") or None,
+        gpu=text_of(machine, "gpu", f"{where}machine.") or None,
         host_total_bytes=ram,
-        emptied=_choice(base, f"{where}machine.baseline", _BASELINES) == _BASELINES[1],
+        emptied=choice_of(base, f"{where}machine.baseline", _BASELINES) == _BASELINES[1],
         beside=tuple(_read_neighbour(o, f"{where}with[{n}].") for n, o in enumerate(others)),
     )
 
 
 def _read_neighbour(kept: Mapping[str, object], where: str) -> Asked:
-    _only(kept, set(_OF_A_NEIGHBOUR), where)
-    stated = dict(_object(kept.get("plan"), f"{where}plan"))
+    refuse_others(kept, set(_OF_A_NEIGHBOUR), where)
+    stated = dict(object_of(kept.get("plan"), f"{where}plan"))
     misplaced = sorted(_NOT_HERE & set(stated))
     if misplaced:
-        raise _wrong(f"{where}plan", tr("settings alone, without {key}").format(key=misplaced[0]))
+        raise wrong(f"{where}plan", tr("settings alone, without {key}").format(key=misplaced[0]))
     draft = stated.pop("draft_model", None)
     try:
         deployment = _deployment(stated)
     except PlimsollError as error:
         raise WorkspaceError(error.message, field=f"{where}plan.{error.field}") from error
-    assumed = _given(kept, "context_assumed", False)  # noqa: FBT003 - what it is by default
+    assumed = given_or(kept, "context_assumed", False)  # noqa: FBT003 - what it is by default
     if not isinstance(assumed, bool):
-        raise _wrong(f"{where}context_assumed", tr("true or false"))
+        raise wrong(f"{where}context_assumed", tr("true or false"))
     return Asked(
-        model=_read_origin(kept.get("model"), f"{where}model"),
+        model=read_origin(kept.get("model"), f"{where}model"),
         deployment=deployment,
-        draft=_read_draft(draft, f"{where}plan.draft_model"),
+        draft=read_draft(draft, f"{where}plan.draft_model"),
         context_assumed=assumed,
     )
 
@@ -371,132 +364,14 @@ def _read_neighbour(kept: Mapping[str, object], where: str) -> Asked:
 def _read_load(value: object) -> Load | None:
     if value is None:
         return None
-    kept = _object(value, "load")
-    _only(kept, {field.name for field in fields(Load)}, "load.")
+    kept = object_of(value, "load")
+    refuse_others(kept, {field.name for field in fields(Load)}, "load.")
     for name, given in kept.items():
         kinds = _KINDS_OF_LOAD.get(name, (int,))
         if type(given) not in kinds:
             wanted = tr("true or false") if bool in kinds else tr("a number")
-            raise _wrong(f"load.{name}", wanted)
+            raise wrong(f"load.{name}", wanted)
     try:
         return Load(**cast("dict[str, Any]", kept))
     except UsageError as error:
         raise WorkspaceError(error.message, field=f"load.{error.field}") from error
-
-
-def _read_draft(value: object, where: str) -> Named | Located | None:
-    if value is None:
-        return None
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_TEXT:
-        raise _wrong(where, tr("the name or path of a model"))
-    try:
-        meant = reference(value)
-        if isinstance(meant, PathReference):
-            return Located(meant.path)
-        if isinstance(meant, HubReference):
-            return named(meant.repo_id, meant.revision, meant.file)
-        return named(value)
-    except PlimsollError as error:
-        raise WorkspaceError(error.message, field=where) from error
-
-
-def _read_origin(value: object, where: str) -> Origin | None:
-    if value is None:
-        return None
-    kept = _object(value, where)
-    if "measures" in kept:
-        _only(kept, {"measures"}, f"{where}.")
-        return _read_measures(_object(kept["measures"], f"{where}.measures"), f"{where}.measures.")
-    if "pasted" in kept:
-        _only(kept, {"pasted"}, f"{where}.")
-        text = kept["pasted"]
-        if not isinstance(text, str) or text.lstrip()[:1] != "{":
-            raise _wrong(f"{where}.pasted", tr("the text of a config.json"))
-        return Pasted(text)
-    if "path" in kept:
-        _only(kept, {"path", "name"}, f"{where}.")
-        # A file may be called anything; whoever shows the name writes hidden characters out.
-        path = _needed(kept, "path", f"{where}.", is_path=True)
-        return Located(path, _text(kept, "name", f"{where}.", is_path=True))
-    _only(kept, {"name", "revision", "file"}, f"{where}.")
-    name = _needed(kept, "name", f"{where}.")
-    revision = _text(kept, "revision", f"{where}.") or None
-    try:
-        return named(name, revision, _text(kept, "file", f"{where}."))
-    except PlimsollError as error:
-        raise WorkspaceError(error.message, field=where) from error
-
-
-def _read_measures(kept: Mapping[str, object], where: str) -> Measures:
-    optional = ("hidden_size", "vocab_size", "max_position_embeddings")
-    needed = ("parameters", "num_hidden_layers", "num_key_value_heads", "head_dim")
-    _only(kept, {*optional, *needed, "name"}, where)
-    found: dict[str, Any] = {"name": _text(kept, "name", where) or "entered by hand"}
-    for key in (*needed, *optional):
-        value = _number(kept, key, where, needed=key in needed)
-        if value is not None:
-            found[key] = value
-    return Measures(**found)
-
-
-def _given(kept: Mapping[str, object], key: str, default: object) -> object:
-    value = kept.get(key)
-    return default if value is None else value
-
-
-def _number(
-    kept: Mapping[str, object], key: str, where: str, *, needed: bool = False
-) -> int | None:
-    value = kept.get(key)
-    if value is None and not needed:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_MEASURE:
-        raise _wrong(f"{where}{key}", tr("a whole number of at least 1"))
-    return value
-
-
-def _needed(kept: Mapping[str, object], key: str, where: str, *, is_path: bool = False) -> str:
-    text = _text(kept, key, where, is_path=is_path)
-    if not text:
-        raise _wrong(f"{where}{key}", tr("given: it says which model is meant"))
-    return text
-
-
-def _text(kept: Mapping[str, object], key: str, where: str, *, is_path: bool = False) -> str:
-    """The text under ``key``; empty where there is none. One of a path may hold all but NUL."""
-    value = kept.get(key)
-    if value is None:
-        return ""
-    if isinstance(value, str) and len(value) <= MAX_TEXT:
-        shown = value.replace("\0", "") if is_path else printable(value, MAX_TEXT)
-    else:
-        shown = None
-    if shown != value or not isinstance(value, str):
-        wanted = tr("a text of at most {most} visible characters").format(most=MAX_TEXT)
-        raise _wrong(f"{where}{key}", wanted)
-    return value
-
-
-def _object(value: object, where: str) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise _wrong(where, tr("an object in braces"))
-    return cast("dict[str, object]", value)
-
-
-def _choice(value: object, where: str, choices: list[str] | tuple[str, ...]) -> str:
-    if value not in choices:
-        raise _wrong(where, tr("one of {choices}").format(choices=", ".join(choices)))
-    return str(value)
-
-
-def _only(kept: Mapping[str, object], known: set[str], where: str) -> None:
-    extra = sorted(set(kept) - known)
-    if extra:
-        key = printable(extra[0], 80)
-        words = tr("a workspace has no key {key}.").format(key=where + key)
-        raise WorkspaceError(words, field=where + key)
-
-
-def _wrong(where: str, wanted: str) -> WorkspaceError:
-    words = tr("{key} must be {wanted}.").format(key=where, wanted=wanted)
-    return WorkspaceError(words, field=where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from engine.contract import workspace
+from engine.contract import workspace, workspace_values
 from engine.contract.fields import BY_NAME
 from engine.contract.shapes import TEXT, closed, one_of, or_null, published, said
 from engine.deployment.spec import Deployment
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from engine.contract.fields import Field
     from engine.contract.shapes import Schema
 
-_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": workspace.MAX_TEXT}
-_COUNT: Schema = {"type": "integer", "minimum": 1, "maximum": workspace.MAX_MEASURE}
+_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": workspace_values.MAX_TEXT}
+_COUNT: Schema = {"type": "integer", "minimum": 1, "maximum": workspace_values.MAX_MEASURE}
 
 
 def schema(property_of: Callable[[Field], Schema]) -> Schema:
