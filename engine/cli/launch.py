@@ -38,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
         plan.deployment,
         _path(request.model or ""),
         capacity_known=plan.notes.capacity_known,
+        node_devices=options.gpus_per_node,
     )
     for remark in request.remarks:
         streams.notice(remark)

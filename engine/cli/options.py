@@ -170,6 +170,8 @@ def _size(parser: _Parser, asked: Asked) -> None:
 
 
 def _launch(parser: _Parser, asked: Asked) -> None:
+    from engine.launch.dialect import NODE_DEVICES  # noqa: PLC0415 - of this command alone
+
     parser.description = "Write the command that starts the plan, with the flags that matter."
     parser.epilog = SIZE_NOTE
     parser.usage = "plimsoll launch MODEL [options]"
@@ -177,6 +179,11 @@ def _launch(parser: _Parser, asked: Asked) -> None:
     parser.add_argument(
         "--form", metavar="NAME",
         help="docker, compose, kubernetes … (default: the command); all shows every form",
+    )  # fmt: skip
+    parser.add_argument(
+        "--gpus-per-node", type=_devices, default=NODE_DEVICES, metavar="N",
+        help="spread what takes more over several nodes, --form multi-node or ray-serve (default: "
+        "%(default)s)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object")
     _hub(parser)
@@ -452,6 +459,14 @@ def _endpoint(text: str) -> str:
         message = f"{text[:80]!r} is no address that starts with http:// or https://"
         raise argparse.ArgumentTypeError(message)
     return text
+
+
+def _devices(text: str) -> int:
+    number = _whole(text)
+    if number < 1:
+        message = f"{text!r} is not a number of devices"
+        raise argparse.ArgumentTypeError(message)
+    return number
 
 
 def _count(text: str) -> int:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from engine.devices.device import Machine
     from engine.launch.flags import Flag, Version
 
+NODE_DEVICES = 8
+"""Devices of a node where nothing is said: as many as an HGX board holds."""
 _DEFAULTS = {entry.name: entry.default for entry in fields(Deployment)}
 _ABOUT_THE_PLAN = ("runtime", "runtime_version", "platform")
 
@@ -28,6 +30,8 @@ class Asked:
     version: Version
     path: str = ""
     """Where the model lies on a disk; empty for one of the Hub."""
+    node_devices: int = NODE_DEVICES
+    """Devices of each node that the plan is spread over where it outgrows one."""
 
     @property
     def name(self) -> str:

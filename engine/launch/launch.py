@@ -22,6 +22,8 @@ class Kind(StrEnum):
     DOCKER = "docker"
     COMPOSE = "compose"
     KUBERNETES = "kubernetes"
+    MULTI_NODE = "multi-node"
+    RAY_SERVE = "ray-serve"
 
 
 TITLES: Mapping[Kind, str] = {
@@ -32,6 +34,8 @@ TITLES: Mapping[Kind, str] = {
     Kind.DOCKER: "Docker",
     Kind.COMPOSE: "Compose",
     Kind.KUBERNETES: "Kubernetes",
+    Kind.MULTI_NODE: tr_later("Multi-node"),
+    Kind.RAY_SERVE: "Ray Serve",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.deployment.spec import Deployment
@@ -57,11 +57,12 @@ _MOST_CHARACTERS = 20_000
 _USER = re.compile(r"(?<=://)[^/@\s]{1,300}@")
 _STARTS = (
     "vllm ", "llama-server", "llama-cli", "sglang ", "mlx_lm", "ollama serve", "docker run",
-    "podman run", "python -m ", "python3 -m ", "CUDA_VISIBLE_DEVICES=", "FROM ",
+    "podman run", "python -m ", "python3 -m ", "CUDA_VISIBLE_DEVICES=", "FROM ", "ray start",
 )  # fmt: skip
 
 _ALONGSIDE = frozenset({
     "cd", "source", "mkdir", "pip", "pip3", "docker", "podman", "ollama", "hf", "huggingface-cli",
+    "ray",
 })  # fmt: skip
 """What one runs before a start command, in one go with it."""
 
@@ -141,10 +142,13 @@ def read(text: str) -> Understood:
     if file is not None:
         return _of_file(file)
     found = unwrap.commands(text)
+    has_cluster = any(bare.words[:2] == ["ray", "start"] for bare in found)
     for bare in found:
         runtime = _runtime(bare)
         if runtime:
-            return _read(runtime, bare, found)
+            understood = _read(runtime, bare, found)
+            told = (tr("ray start only joins the nodes, and counts for nothing here."),)
+            return replace(understood, notes=understood.notes + told * has_cluster)
     message = tr(
         "No command here starts a model: paste one such as vllm serve, llama-server or docker run."
     )

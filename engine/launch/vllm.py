@@ -130,7 +130,8 @@ _HARMLESS = harmless(
     "--tool-call-parser --reasoning-parser --chat-template --seed --download-dir "
     "--load-format --revision --tokenizer-revision --uvicorn-log-level --root-path "
     "--generation-config --distributed-executor-backend --hf-token --code-revision "
-    "--max-log-len --allowed-origins --log-level",
+    "--max-log-len --allowed-origins --log-level --nnodes -n --node-rank -r --master-addr "
+    "--master-port",
     "--trust-remote-code --enable-auto-tool-choice --disable-log-requests "
     "--disable-log-stats --enable-log-requests --no-enable-log-requests --enable-reasoning "
     "--headless",

@@ -5,8 +5,18 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from engine.launch import containers, dialects, front_ends, mlx, notes, ollama, shell, transformers
-from engine.launch.dialect import Asked
+from engine.launch import (
+    containers,
+    dialects,
+    front_ends,
+    mlx,
+    nodes,
+    notes,
+    ollama,
+    shell,
+    transformers,
+)
+from engine.launch.dialect import NODE_DEVICES, Asked
 from engine.launch.flags import write
 from engine.launch.launch import Form, Kind, Launch
 from engine.runtimes import registry
@@ -28,6 +38,7 @@ def launch(
     path: str = "",
     *,
     capacity_known: bool = True,
+    node_devices: int = NODE_DEVICES,
 ) -> Launch:
     """How the plan behind ``sizing`` is started.
 
@@ -37,6 +48,7 @@ def launch(
             budget's own.
         path: where the model lies on a disk; empty for one of the Hub.
         capacity_known: whether the device is; else nothing is said of whether it fits.
+        node_devices: devices of one node, for a plan that takes more than one has.
 
     Raises:
         DeploymentError: a release that is none.
@@ -49,7 +61,7 @@ def launch(
         return _settings(sizing, plan, path, known)
     stated = plan.runtime_version or budget.deployment.runtime_version
     release = dialect.version(stated)
-    asked = Asked(budget.model, plan, budget.machine, release, _loadable(path))
+    asked = Asked(budget.model, plan, budget.machine, release, _loadable(path), node_devices)
     return Writer(dialect, asked, known).launch()
 
 
@@ -97,7 +109,8 @@ class Writer:
         inside = [("--model", self.model), *found.groups] if runtime == "vllm" else found.groups
         text = "\n".join([*shell.remarks(told), self._command(groups)])
         boxed = containers.forms(self.asked, self.model, inside, self.environment, told)
-        return self._made((Form(Kind.COMMAND, text), *boxed), told, rest, groups)
+        spread = nodes.forms(self.asked, self.model, groups, self.environment, told)
+        return self._made((Form(Kind.COMMAND, text), *boxed, *spread), told, rest, groups)
 
     def _command(self, groups: Sequence[tuple[str, ...]]) -> str:
         on_windows = platform_of(self.asked.plan, self.asked.machine) == "windows"
@@ -110,6 +123,7 @@ class Writer:
     def _notes(self, unsaid: Sequence[str]) -> tuple[str, ...]:
         told = [*self._known, *self.spoken.remarks]
         told += [self._unsaid(name) for name in unsaid]
+        told += nodes.remarks(self.asked)
         return tuple(printable(sentence, 600) for sentence in told)
 
     def _unsaid(self, name: str) -> str:

@@ -20,13 +20,17 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.launch import dialects
+from engine.launch import dialects, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SOURCES = {
-    "vllm": ("vllm/engine/arg_utils.py",),
+    "vllm": (
+        "vllm/engine/arg_utils.py",
+        "vllm/entrypoints/openai/cli_args.py",
+        "vllm/entrypoints/common/cli_args.py",
+    ),
     "sglang": ("sglang/srt/server_args.py", "sglang/srt/arg_groups"),
     "mlx_lm.server": ("mlx_lm/server.py",),
     "mlx_lm.generate": ("mlx_lm/generate.py",),
@@ -54,7 +58,8 @@ def main(runtime: str, release: str, where: str) -> int:
                 found[name] = words or found.get(name)
         sources = list(_SOURCES[runtime])
     dialect = dialects.of(runtime.replace("mlx_lm.server", "mlx").replace("mlx_lm.generate", "mlx"))
-    known = {name for flag in dialect.flags for name in (*flag.names, *flag.opposite)}
+    flags = (*dialect.flags, *(nodes.FLAGS if runtime == "vllm" else ()))
+    known = {name for flag in flags for name in (*flag.names, *flag.opposite)}
     record = {
         "runtime": runtime,
         "release": release,

@@ -8,7 +8,7 @@ from engine.architecture.read import read
 from engine.deployment.spec import Deployment
 from engine.devices import catalogue as devices
 from engine.launch import dialects
-from engine.launch.dialect import Asked
+from engine.launch.dialect import NODE_DEVICES, Asked
 from engine.launch.write import Writer
 from engine.source import catalogue
 
@@ -25,12 +25,15 @@ def machine(gpu="H100 SXM 80GB", count=64):
     return devices.machine(devices.find(gpu), count)
 
 
-def written(runtime, *, gpu="H100 SXM 80GB", count=64, path="", name=QWEN, **settings):
+def written(
+    runtime, *, gpu="H100 SXM 80GB", count=64, path="", name=QWEN, node_devices=NODE_DEVICES,
+    **settings,
+):  # fmt: skip
     """The launch of a plan for ``runtime``."""
     plan = Deployment(runtime=runtime, **settings)
     dialect = dialects.of(runtime)
     release = dialect.version(plan.runtime_version)
-    asked = Asked(model(name), plan, machine(gpu, count), release, path)
+    asked = Asked(model(name), plan, machine(gpu, count), release, path, node_devices)
     return Writer(dialect, asked, ()).launch()
 
 

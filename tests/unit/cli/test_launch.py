@@ -93,3 +93,31 @@ def test_that_what_is_no_command_is_one_sentence(capsys, command):
     assert (status, out) == (2, "")
     assert err.startswith("plimsoll: ")
     assert len(err.strip().splitlines()) == 1
+
+
+_LARGE = (
+    "launch", "meta-llama/Llama-3.1-70B", "--gpu", "16 x H100 SXM 80GB", "--tp", "8", "--pp", "2",
+    "--runtime", "vllm", "-c", "8192",
+)  # fmt: skip
+
+
+def test_that_a_plan_for_several_nodes_is_written_for_nodes_of_the_size_that_is_said(capsys):
+    status, out, _ = _out(capsys, *_LARGE, "--form", "multi-node")
+    assert status == 0
+    assert (out.count("vllm serve"), out.count("--nnodes 2")) == (2, 2)
+    status, out, err = _out(capsys, *_LARGE, "--form", "ray-serve", "--gpus-per-node", "16")
+    assert (status, out) == (2, "")
+    assert "say command, docker, compose, kubernetes, or all" in err
+
+
+def test_that_a_node_without_devices_is_refused(capsys):
+    status, out, err = _out(capsys, *_LARGE, "--gpus-per-node", "0")
+    assert (status, out) == (2, "")
+    assert "'0' is not a number of devices" in err
+
+
+def test_that_the_json_of_a_plan_for_several_nodes_is_as_its_schema_says(capsys):
+    _, out, _ = _out(capsys, *_LARGE, "--json")
+    schema = json.loads((_SCHEMAS / "launch.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(json.loads(out), schema)
+    assert {"multi-node", "ray-serve"} <= set(json.loads(out)["forms"])

@@ -12,14 +12,14 @@ from engine.runtimes import registry
 from tests.helpers.commands import written
 from tests.helpers.llama_arguments import parsed
 
-_RECORDS = [
+RECORDS = [
     json.loads(line)
     for line in (Path(__file__).parents[2] / "evidence" / "launch_options.jsonl")
     .read_text(encoding="utf-8")
     .splitlines()
 ]
 """Options of releases, from their source or their --help (packaging/data/launch_options.py)."""
-_RELEASED = [r for r in _RECORDS if not r["runtime"].startswith("mlx")]
+_RELEASED = [r for r in RECORDS if not r["runtime"].startswith("mlx")]
 _ALL = {
     "vllm": {
         "max_model_len": 8192, "tensor_parallel_size": 2, "pipeline_parallel_size": 2,
@@ -86,7 +86,7 @@ def test_that_a_release_is_given_only_cache_types_that_it_takes(record):
 
 
 @pytest.mark.parametrize(
-    "record", [r for r in _RECORDS if r["runtime"].startswith("mlx")],
+    "record", [r for r in RECORDS if r["runtime"].startswith("mlx")],
     ids=lambda r: f"{r['runtime']} {r['release']}",
 )  # fmt: skip
 def test_that_mlx_is_given_only_options_of_the_program_that_is_named(record):
