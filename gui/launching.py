@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 
 from engine.errors import PlimsollError
+from engine.launch.dialect import NODE_DEVICES
 from engine.launch.read import read
 from engine.launch.weights import of_model
 from engine.words import tr
@@ -48,6 +49,7 @@ class Launching(QObject):
         super().__init__(app)
         self._app = app
         self._awaited: _Awaited | None = None
+        self._node_devices = NODE_DEVICES
         self._panel = Companion(self._made_dialog, self)
         self._action = app.window.commands["launch"]
         self._action.triggered.connect(self._panel.open)
@@ -67,9 +69,17 @@ class Launching(QObject):
 
     def _made_dialog(self) -> LaunchDialog:
         made = LaunchDialog(self._app.themes.current, self._app.window)
+        made.node_devices.set_value(self._node_devices)
         made.copied.connect(self._on_copied)
+        made.resized_nodes.connect(self._on_nodes_resized)
         made.show_state(self._app.model.state, self._path())
         return made
+
+    @Slot()
+    def _on_nodes_resized(self) -> None:
+        if self.dialog is not None:
+            self._node_devices = self.dialog.node_devices.value
+            self.dialog.show_state(self._app.model.state, self._path())
 
     @Slot(str)
     def _on_copied(self, title: str) -> None:

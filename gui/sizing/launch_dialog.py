@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QGuiApplication, QSyntaxHighlighter, QTextCharFormat
 from PySide6.QtWidgets import (
+    QHBoxLayout,
     QPlainTextEdit,
     QTabBar,
     QVBoxLayout,
@@ -15,11 +16,13 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.errors import PlimsollError
+from engine.launch.dialect import NODE_DEVICES
 from engine.launch.launch import TITLES, Kind
 from engine.launch.write import launch
-from engine.words import tr
+from engine.words import tr, tr_later
 from gui.kit.controls import label, running_text
 from gui.kit.dialogs import GrowingDialog, closing_row, leave_button, primary_button
+from gui.kit.fields import NumberField, NumberKind
 from gui.kit.messages import sentence
 from gui.sizing import present
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 760, 560
 _MARGIN = 12
+_PER_NODE = NumberKind(tr_later("GPUs per node"), 1, 1024, example="8")
 
 
 class _Remarks(QSyntaxHighlighter):
@@ -55,6 +59,8 @@ class LaunchDialog(GrowingDialog):
 
     copied = Signal(str)
     """The title of the form that lies on the clipboard now."""
+    resized_nodes = Signal()
+    """``node_devices`` holds another value."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent, _WIDTH, _HEIGHT)
@@ -66,6 +72,13 @@ class LaunchDialog(GrowingDialog):
         self._title = label("", "title", "launch title")
         self.words = running_text("small")
         self.words.setObjectName("launch words")
+        self.node_devices = NumberField(_PER_NODE)
+        self.node_devices.setObjectName("launch node devices")
+        self.node_devices.setAccessibleName(tr(_PER_NODE.name))
+        self.node_devices.setFixedWidth(self.node_devices.text_width("8888"))
+        self.node_devices.set_value(NODE_DEVICES)
+        self._nodes = QWidget()
+        self._refusal = running_text("small")
         self.tabs = QTabBar()
         self.tabs.setObjectName("launch forms")
         self.tabs.setAccessibleName(tr("Forms of the command"))
@@ -82,6 +95,8 @@ class LaunchDialog(GrowingDialog):
         self.copy = primary_button(tr("Copy"))
         self._build()
         self.copy.clicked.connect(self._on_copy)
+        self.node_devices.committed.connect(self.resized_nodes)
+        self.node_devices.refused.connect(self._refusal.setText)
         self.tabs.currentChanged.connect(self._on_tab)
         self.set_theme(theme)
 
@@ -90,6 +105,12 @@ class LaunchDialog(GrowingDialog):
         column = QVBoxLayout()
         column.addWidget(self._title)
         column.addWidget(self.words)
+        row = QHBoxLayout(self._nodes)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(label(tr(_PER_NODE.name), "small"))
+        row.addWidget(self.node_devices)
+        row.addWidget(self._refusal, 1)
+        column.addWidget(self._nodes)
         column.addWidget(self.tabs)
         column.addWidget(self.text, 1)
         self.lay_out(column, closing_row(leave, self.copy))
@@ -110,7 +131,9 @@ class LaunchDialog(GrowingDialog):
             self._show_nothing(state.problem or tr("Pick a model first."))
             return
         try:
-            found = launch(state.sizing, state.plan.deployment, path)
+            found = launch(
+                state.sizing, state.plan.deployment, path, node_devices=self.node_devices.value
+            )
         except PlimsollError as error:
             self._show_nothing(sentence(error))
             return
@@ -121,6 +144,8 @@ class LaunchDialog(GrowingDialog):
         name = present.title(state.model) if state.model else ""
         where = present.device_name(state)
         self.words.setText(tr("{model} on {device}").format(model=name, device=where))
+        plan = state.plan.deployment
+        self._nodes.setVisible(plan.runtime == "vllm" and plan.ranks > 1)
         self._forms = found.forms
         kinds = [form.kind for form in found.forms]
         self.tabs.blockSignals(True)  # noqa: FBT003 - Qt's own
@@ -139,6 +164,7 @@ class LaunchDialog(GrowingDialog):
         self._title.setText(tr("Launch command"))
         self.words.setText(why)
         self._forms = ()
+        self._nodes.hide()
         self.tabs.hide()
         self.text.clear()
         self.copy.setEnabled(False)

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QLineEdit
 
+from gui.kit.fields import NumberField
 from gui.sizing.command_dialog import CommandDialog
 
 VLLM = "vllm serve Qwen/Qwen3-8B --max-model-len 16384 --kv-cache-dtype fp8"
@@ -75,6 +76,53 @@ def test_that_a_chosen_form_stays_where_the_next_plan_has_it(planned, launched, 
     assert launched.tabs.tabText(launched.tabs.currentIndex()) == "Command"
     planned.model.choose_runtime("vllm", None)
     assert launched.tabs.tabText(launched.tabs.currentIndex()) == "Kubernetes"
+
+
+def _titles(dialog):
+    return [dialog.tabs.tabText(i) for i in range(dialog.tabs.count())]
+
+
+def _typed_per_node(dialog, qtbot, text):
+    field = dialog.findChild(NumberField, "launch node devices")
+    field.setFocus()
+    field.selectAll()
+    qtbot.keyClicks(field, text)
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    return field
+
+
+def test_that_nodes_of_another_size_bring_and_take_the_forms_for_several(planned, launched, qtbot):
+    field = launched.findChild(NumberField, "launch node devices")
+    assert not field.isVisible()
+    planned.model.choose_device("4 x L40S")
+    planned.model.edit("tp", tensor_parallel_size=2, pipeline_parallel_size=2)
+    _settled(qtbot, planned)
+    assert field.isVisible()
+    assert _titles(launched)[3:] == ["Kubernetes"]
+    _typed_per_node(launched, qtbot, "2")
+    assert _titles(launched)[3:] == ["Kubernetes", "Multi-node", "Ray Serve"]
+    launched.tabs.setCurrentIndex(4)
+    assert [line for line in launched.text.toPlainText().splitlines() if "# Node" in line] == [
+        "# Node 0 – ranks: 0–1; pipeline stages: 0",
+        "# Node 1 – ranks: 2–3; pipeline stages: 1",
+    ]
+    # What was said of the nodes still holds when the window is opened again.
+    launched.close()
+    qtbot.waitUntil(lambda: planned.launching.dialog is None)
+    planned.window.commands["launch"].trigger()
+    again = planned.launching.dialog
+    assert _titles(again)[3:] == ["Kubernetes", "Multi-node", "Ray Serve"]
+    _typed_per_node(again, qtbot, "4")
+    assert _titles(again)[3:] == ["Kubernetes"]
+
+
+def test_that_a_node_without_devices_is_refused_in_one_sentence(planned, launched, qtbot):
+    planned.model.choose_device("2 x L40S")
+    planned.model.edit("tp", tensor_parallel_size=2)
+    _settled(qtbot, planned)
+    assert _typed_per_node(launched, qtbot, "0").is_wrong
+    shown = [found.text() for found in launched.findChildren(QLabel)]
+    assert "GPUs per node: 0 is outside 1 to 1,024." in shown
 
 
 def test_that_no_old_command_stands_beside_an_impossible_plan(planned, launched):
