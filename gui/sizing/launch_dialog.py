@@ -50,7 +50,7 @@ class _Remarks(QSyntaxHighlighter):
 
     @override
     def highlightBlock(self, text: str) -> None:
-        if text.startswith("#"):
+        if text.lstrip().startswith("#"):
             self.setFormat(0, len(text), self._quiet)
 
 
@@ -114,6 +114,7 @@ class LaunchDialog(GrowingDialog):
         column.addWidget(self.tabs)
         column.addWidget(self.text, 1)
         self.lay_out(column, closing_row(leave, self.copy))
+        self.tabs.setFocus()
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours and fonts of ``theme``."""
