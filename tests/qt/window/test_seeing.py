@@ -179,3 +179,14 @@ def test_that_a_key_lasts_for_the_session_where_there_is_no_keyring(runtime):
     assert keys.of(runtime.address) == "k-2"
     keys.forget(runtime.address)
     assert keys.of(runtime.address) == ""
+
+
+def test_that_overlay_and_load_dialog_begin_with_what_runs_the_plan(watching, qtbot):
+    button(watching, "Match with a plan").click()
+    qtbot.waitUntil(lambda: watching.seeing.of_plan is not None, timeout=20_000)
+    made = watching.checking._made_dialog()
+    qtbot.addWidget(made)
+    texts = [field.text() for field in made.findChildren(QLineEdit)]
+    assert str(watching.seeing.of_plan.address) in texts
+    assert MODEL in texts
+    assert watching.overlaying._state is not None
