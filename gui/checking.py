@@ -86,10 +86,12 @@ class Checking(QObject):
                 overlay=overlay,
                 stated=self._stated(budget),
                 longest_prompt=self._longest.get(_key(budget)),
-                release=self._release(budget),
+                release=self.release(budget),
             )
             self.checklist = checklist(budget, chosen, evidence, state.unit)
-        self.view.show_checklist(self.checklist, state.unit)
+        watched = app.overlaying.overlay
+        can_learn = watched is not None and any(rank.errors for rank in watched.ranks)
+        self.view.show_checklist(self.checklist, state.unit, can_learn=can_learn)
         app.view.tabs.set_count(self.view, self.checklist.count if self.checklist else "")
 
     def _stated(self, budget: Budget) -> Mapping[int, Mapping[Region, int]]:
@@ -106,7 +108,8 @@ class Checking(QObject):
             for rank in run.reading.ranks
         }
 
-    def _release(self, budget: Budget) -> str:
+    def release(self, budget: Budget) -> str:
+        """The runtime's release as it or its log states it; empty where neither does."""
         seen = self._app.seeing.of_plan
         if seen is not None and isinstance(seen.version, str):
             return seen.version

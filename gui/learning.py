@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 
 from engine import lessons
-from engine.contract.learn import lesson_of
+from engine.contract.learn import lesson_of, lesson_of_watched
 from engine.errors import PlimsollError
 from engine.lessons import Kept
 from engine.words import tr
@@ -46,6 +46,7 @@ class Learning(QObject):
         self.page.undo_wanted.connect(self._on_undo)
         self.page.export_wanted.connect(self._on_export)
         app.diagnosing.view.learn_wanted.connect(self._on_learn)
+        app.checking.view.learn_wanted.connect(self._on_learn_watched)
 
     def begin(self) -> None:
         """Read what was kept; plans follow it once it is there."""
@@ -95,6 +96,20 @@ class Learning(QObject):
             return
         try:
             lesson = lesson_of(state.run, self._app.watch.machine(), state.name, time.time())
+        except PlimsollError as error:
+            self._app.trouble.report(error)
+        else:
+            self.learn(lesson)
+
+    @Slot()
+    def _on_learn_watched(self) -> None:
+        sizing, overlay = self._app.model.state.sizing, self._app.overlaying.overlay
+        if sizing is None or overlay is None:
+            return
+        budget = sizing.budget
+        try:
+            release = self._app.checking.release(budget)
+            lesson = lesson_of_watched(budget, overlay, release, time.time())
         except PlimsollError as error:
             self._app.trouble.report(error)
         else:

@@ -11,11 +11,12 @@ from engine.budget.model import Region
 from engine.contract.run_plan import room_of
 from engine.devices.device import DeviceKind
 from engine.errors import LessonError
-from engine.lessons import Lesson, Measured
+from engine.lessons import TOTAL, Lesson, Measured
 from engine.logs.buffers import is_host
+from engine.overlay.seen import Seen
 from engine.runtimes import registry
 from engine.text import printable
-from engine.units import format_gib
+from engine.units import MIB, format_gib
 from engine.words import tr
 
 if TYPE_CHECKING:
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from engine.contract.run import Run
     from engine.devices.device import Machine
     from engine.logs.reconcile import RankRows
+    from engine.overlay.overlay import Overlay, RankOverlay
 
 _SAME_SIZE = 0.04
 """A log states what a framework or a driver calls the device's size."""
+_ALL_HELD = (Seen.PREFILL, Seen.DECODE, Seen.SUSTAINED)
 _NOT_OF_THE_RUN = frozenset({Region.FOREIGN, Region.HEADROOM})
 
 
@@ -59,6 +62,48 @@ def lesson_of(run: Run, here: Machine, name: str, now_s: float) -> Lesson:
         raise LessonError(tr("Nothing to learn: the log states no region of this plan."))
     source = tr("From the log {name}").format(name=printable(name, 120))
     return Lesson(uuid.uuid4().hex, round(now_s, 3), key_of(budget), ranks, source)
+
+
+def lesson_of_watched(budget: Budget, overlay: Overlay, release: str, now_s: float) -> Lesson:
+    """What a run that was watched taught: the most that the plan's processes held on each rank.
+
+    Args:
+        budget: the plan that ran.
+        overlay: what the samples showed of it.
+        release: of the runtime, as it or its log states it.
+        now_s: Unix time.
+
+    Raises:
+        LessonError: nothing can be learned yet; says why.
+    """
+    if not release:
+        raise LessonError(tr("Nothing to learn: nobody says which release of the runtime runs."))
+    peaks = {rank.rank: _peak_bytes(rank) for rank in overlay.ranks}
+    missing = [rank.rank for rank in budget.ranks if not peaks.get(rank.rank)]
+    if missing:
+        message = tr("Nothing to learn yet: no prompt was read while rank {rank} was watched.")
+        raise LessonError(message.format(rank=missing[0]))
+    ranks = tuple({TOTAL: _of_total(rank, peaks[rank.rank])} for rank in budget.ranks)
+    key = replace(key_of(budget), runtime_version=release)
+    source = tr("Watched on this computer")
+    return Lesson(uuid.uuid4().hex, round(now_s, 3), key, ranks, source)
+
+
+def _peak_bytes(rank: RankOverlay) -> int:
+    """Of the phases in which all that the plan counts is held; 0 where none was seen."""
+    peaks = (rank.run.peaks.get(phase) for phase in _ALL_HELD)
+    return max((peak.own_bytes for peak in peaks if peak), default=0)
+
+
+def _of_total(rank: RankBudget, size_bytes: int) -> Measured:
+    """The figure beside what the plan expected of all its regions together."""
+    parts = [e.estimate for r, e in rank.regions.items() if r not in _NOT_OF_THE_RUN]
+    low, likely, high = (
+        sum(part.low_bytes for part in parts),
+        sum(part.likely_bytes for part in parts),
+        sum(part.high_bytes for part in parts),
+    )
+    return Measured(size_bytes, MIB, low, likely, high)
 
 
 def _check_size(run: Run, here: Machine) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QAccessible, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QGridLayout,
+    QHBoxLayout,
     QPushButton,
     QScrollArea,
     QSizePolicy,
@@ -113,6 +114,8 @@ class ChecklistView(Ground):
 
     wanted = Signal(object)
     """The ``Step`` whose action was asked for."""
+    learn_wanted = Signal()
+    """Plans for this computer shall follow what this run measured."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -124,6 +127,7 @@ class ChecklistView(Ground):
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._recorded = ElidedLabel("small", name="recorded")
         self._recorded.setContentsMargins(16, 8, 16, 8)
+        self._learn = QPushButton(tr("Learn from this run"))
         self._steps = Ground()
         self._grid = QGridLayout()
         self._grid.setContentsMargins(16, 0, 16, 0)
@@ -136,6 +140,7 @@ class ChecklistView(Ground):
         inside.setSpacing(0)
         inside.addLayout(self._grid)
         inside.addWidget(self._recorded)
+        inside.addLayout(self._learning())
         inside.addStretch(1)
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
@@ -150,6 +155,17 @@ class ChecklistView(Ground):
         column.addWidget(scroll, 1)
         scroll.hide()
 
+    def _learning(self) -> QHBoxLayout:
+        """The button that keeps what the run measured."""
+        self._learn.setObjectName("learn from the watched run")
+        self._learn.setToolTip(tr("Let plans for this computer follow what this run measured"))
+        self._learn.clicked.connect(self.learn_wanted)
+        row = QHBoxLayout()
+        row.setContentsMargins(16, 0, 16, 12)
+        row.addWidget(self._learn)
+        row.addStretch(1)
+        return row
+
     @property
     def buttons(self) -> tuple[QPushButton, ...]:
         """The buttons, one a step."""
@@ -161,8 +177,17 @@ class ChecklistView(Ground):
         for row in self._rows:
             self._dress(row, theme)
 
-    def show_checklist(self, found: Checklist | None, unit: UnitSystem) -> None:
-        """Show the steps, in place; None while there is no plan."""
+    def show_checklist(
+        self, found: Checklist | None, unit: UnitSystem, *, can_learn: bool = False
+    ) -> None:
+        """Show the steps, in place; None while there is no plan.
+
+        Args:
+            found: the steps.
+            unit: of their figures.
+            can_learn: whether a run was watched that something can be learned from.
+        """
+        self._learn.setVisible(can_learn)
         self._empty.setVisible(found is None)
         self._scroll.setVisible(found is not None)
         if found is None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from engine.architecture.read import read
+from engine.budget.model import Region
 from engine.cancel import CancelToken
+from engine.contract.learn import lesson_of_watched
 from engine.deployment.spec import Deployment
 from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
 from engine.evidence import Basis, exactly
@@ -29,6 +32,7 @@ from tests.helpers.synthetic_gguf import Dense
 from tests.helpers.watching import Watching
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from engine.budget.model import Budget
@@ -46,6 +50,7 @@ pytestmark = [
 SMALL = Dense("llama", 4, 768, 3072, 12, 12, 64, 32000, 32768)
 """Quick on one core, with a cache much larger than its weights: 12 KiB a token."""
 _TOKENS = 32768
+_ALL_HELD = (Seen.PREFILL, Seen.DECODE, Seen.SUSTAINED)
 _SLOTS = 2
 
 
@@ -106,3 +111,25 @@ def test_that_a_real_server_shows_its_phases_and_stays_within_their_predictions(
     assert {error.phase for error in _only(ended).errors} == {Seen.LOAD, Seen.PREFILL, Seen.DECODE}
     for error in _only(ended).errors:
         assert abs(error.error_bytes) < 64 * MIB, error
+    _check_that_the_next_plan_follows(budget, ended)
+
+
+def _check_that_the_next_plan_follows(budget: Budget, ended: Overlay) -> None:
+    """What was watched is learned: the same plan then expects what was held, to a MiB."""
+    peak = max(p.own_bytes for phase, p in _only(ended).run.peaks.items() if phase in _ALL_HELD)
+    release = budget.deployment.runtime_version or ""
+    lesson = lesson_of_watched(budget, ended, release, 0.0)
+    machine = replace(budget.machine, lessons=(lesson,))
+    again = LlamaCpp().plan(budget.model, budget.deployment, machine)
+    before, after = (sum(_own(b)) for b in (budget, again))
+    sys.stdout.write(f"expected {before / MIB:.0f} MiB, held {peak / MIB:.0f}, ")
+    sys.stdout.write(f"expected after it {after / MIB:.0f}\n")
+    assert abs(after - peak) <= MIB
+    bases = {entry.estimate.basis for entry in again.ranks[0].regions.values()}
+    assert Basis.LEARNED in bases
+
+
+def _own(budget: Budget) -> Iterator[int]:
+    for region, entry in budget.ranks[0].regions.items():
+        if region not in {Region.FOREIGN, Region.HEADROOM}:
+            yield entry.estimate.likely_bytes

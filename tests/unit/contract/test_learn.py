@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 
 from engine.budget.model import Region
-from engine.contract.learn import lesson_of
+from engine.contract.learn import lesson_of, lesson_of_watched
 from engine.devices import catalogue
 from engine.errors import LessonError
 from engine.evidence import Basis
+from engine.lessons import TOTAL
 from engine.sizing import size
-from tests.helpers import logs
+from tests.helpers import logs, sizings
 from tests.helpers.logs import GIB, explained
+from tests.unit.overlay.test_attribution import RUN, watched
 
 ACTUAL = (
     "INFO 10-08 10:41:50 [gpu_worker.py:391] Free memory on device (23.21/23.64 GiB) on startup. "
@@ -61,3 +63,25 @@ def test_that_earlier_runs_do_not_stand_in_for_the_rule():
     first = lesson_of(run, HERE, "a.log", 0.0)
     second = lesson_of(run, replace(HERE, lessons=(first,)), "b.log", 1.0)
     assert second.ranks == first.ranks
+
+
+def test_that_a_watched_run_teaches_the_most_that_its_processes_held():
+    # 22.42 GiB from the first prompt on
+    budget = sizings.sizing().budget
+    lesson = lesson_of_watched(budget, watched(RUN, 70), "0.33.0", 1.0)
+    total = lesson.ranks[0][TOTAL]
+    assert total.size_bytes == sizings.gib(22.42)
+    planned = [
+        budget.ranks[0].regions[region].estimate.likely_bytes
+        for region in Region
+        if region not in {Region.FOREIGN, Region.HEADROOM}
+    ]
+    assert total.likely_bytes == sum(planned)
+    assert lesson.key.runtime_version == "0.33.0"
+
+
+@pytest.mark.parametrize(("seconds", "release", "says"), [(70, "", "release"), (15, "1", "prompt")])
+def test_that_a_run_that_is_not_known_well_enough_teaches_nothing(seconds, release, says):
+    budget = sizings.sizing().budget
+    with pytest.raises(LessonError, match=says):
+        lesson_of_watched(budget, watched(RUN, seconds), release, 1.0)
