@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,15 +11,15 @@ from PySide6.QtWidgets import QFileDialog
 
 from engine.contract.workspace import SUFFIX
 from engine.errors import PlimsollError, UsageError
-from engine.fit.solve import limits
 from engine.launch.read import is_one
+from engine.report.files import Kind
 from engine.source.by_hand import by_hand
 from engine.words import tr, tr_later
+from gui import reporting
 from gui.diagnosing import SUFFIXES, is_log
-from gui.kit.about import AboutDialog, own_version
+from gui.kit.about import AboutDialog
 from gui.kit.settings import PAGES
 from gui.sizing import present
-from gui.sizing.beside import sentences
 from gui.sizing.by_hand_dialog import ByHandDialog
 from gui.sizing.markdown import markdown
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
     from engine.source.by_hand import Measures
     from gui.app import App
-    from gui.sizing.view_model import State
 
 _ANY_FILES = tr_later("Models, workspaces, recordings and logs ({kinds});;All files (*)")
 _KINDS = (".json", ".safetensors", ".gguf", SUFFIX, ".jsonl", ".jsonl.gz", *sorted(SUFFIXES))
@@ -196,10 +194,32 @@ class Filing(QObject):
         state = self._app.model.state
         if state.model is None:
             return
-        papers = sorted(PAGES, key=lambda page: page != self.paper)
-        filters = ";;".join(tr("PDF, {page} (*.pdf)").format(page=page) for page in papers)
         suggested = f"{present.title(state.model)}.pdf"
-        self.ask_where(tr("Export the report"), filters, suggested, self._on_report_to)
+        title, filters = tr("Export the report"), ";;".join(self._kinds())
+        self.ask_where(title, filters, suggested, self._on_report_to)
+        if self._dialog:
+            self._dialog.filterSelected.connect(self._on_kind_selected)
+
+    def _kinds(self) -> list[str]:
+        """The kinds of report, as Qt writes them; the usual paper first."""
+        papers = sorted(PAGES, key=lambda page: page != self.paper)
+        return [
+            *(tr("PDF, {page} (*.pdf)").format(page=page) for page in papers),
+            tr("Web page (*.html)"),
+            tr("Markdown (*.md)"),
+            tr("Table of bytes (*.csv)"),
+            tr("JSON, as the terminal answers (*.json)"),
+        ]
+
+    def _on_kind_selected(self, chosen: str) -> None:
+        """Let the name end as the kind does."""
+        if self._dialog is None:
+            return
+        suffix = chosen.rpartition("*")[2].rstrip(")")
+        self._dialog.setDefaultSuffix(suffix[1:])
+        named = self._dialog.selectedFiles()
+        if named and Path(named[0]).suffix in {f".{kind}" for kind in Kind}:
+            self._dialog.selectFile(Path(named[0]).with_suffix(suffix).name)
 
     @property
     def paper(self) -> str:
@@ -210,8 +230,9 @@ class Filing(QObject):
     def _on_report_to(self, name: str) -> None:
         path = Path(name)
         chosen = self._dialog.selectedNameFilter() if self._dialog else ""
-        page = next((p for p in PAGES if p in chosen), self.paper)
-        self._app.settings = self._app.settings.with_(page=page)
+        page = next((p for p in PAGES if p in chosen), None)
+        if page is not None:
+            self._app.settings = self._app.settings.with_(page=page)
         try:
             self.write_report(path)
         except (PlimsollError, OSError) as error:
@@ -220,33 +241,17 @@ class Filing(QObject):
         self.tell(tr("Report written to {path}").format(path=path), written=path)
 
     def write_report(self, path: Path) -> None:
-        """Write the report on the plan in force.
+        """Write the report on the plan in force, as the kind that its name ends in.
 
         Raises:
             PlimsollError: the plan can't be worked out, or the file not be written.
             OSError: the same, from the disk.
         """
-        # Composer and PDF writer are needed by no one who doesn't report.
-        from engine.report.compose import About, compose  # noqa: PLC0415
-        from gui.report.pdf import write_pdf  # noqa: PLC0415
-
         state = self._app.model.state
         if state.sizing is None or state.is_stale:
             raise UsageError(tr("There is no plan to report on yet: pick a model first."))
-        budget = state.sizing.budget
-        deployment = state.plan.deployment
-        found = state.limits or limits(budget.model, deployment, budget.machine)
-        about = About(
-            on=datetime.now(tz=UTC).astimezone().date(),
-            plan=deployment,
-            unit=state.unit,
-            version=own_version(),
-            assumptions=_about_others(state),
-            headline=present.headline_of(state.sizing, state.beside, state.unit),
-        )
-        recorded = self._app.watch.recorded if budget.machine.is_here else None
-        document = compose(state.sizing, found, about, recorded)
-        write_pdf(document, path, self.paper)
+        recorded = self._app.watch.recorded if state.sizing.budget.machine.is_here else None
+        reporting.write(state, path, self.paper, recorded)
 
     def tell(self, line: str, second: str = "", *, written: Path | None = None) -> None:
         """Say what was done; a file that was ``written`` can be opened from there."""
@@ -281,9 +286,3 @@ class Filing(QObject):
         if was_replay:
             app.note.dismiss()
         app.desk.take_machine()
-
-
-def _about_others(state: State) -> tuple[str, ...]:
-    """What runs beside the plan, which the report's command does not say."""
-    others = sentences(state.beside, state.unit)
-    return (*others, tr("The command below is that of this model alone.")) if others else ()

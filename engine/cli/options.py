@@ -43,7 +43,7 @@ Will this model fit on this machine, where does every byte go, and is that what 
   plimsoll kv MODEL --context N    the KV cache worked out in the open
   plimsoll machine                 this machine's devices and what is free on them now
   plimsoll watch                   follow the devices, record or replay
-  plimsoll report MODEL -o FILE    the answer as a PDF
+  plimsoll report MODEL -o FILE    the answer as PDF, HTML, Markdown, CSV or JSON
   plimsoll parse-log FILE|-        what a runtime's log states, and why the run failed
   plimsoll learned                 the measured runs that plans for this machine follow
   plimsoll verify MODEL            our parameters beside those of the model built by transformers
@@ -211,11 +211,15 @@ def _beside(text: str) -> dict[str, object]:
 
 
 def _report(parser: _Parser, asked: Asked) -> None:
-    parser.description = "Write the answer as a PDF: plan, picture, regions, assumptions."
+    parser.description = (
+        "Write the answer as a report: plan, picture, regions, assumptions.\n"
+        "The file's name says which kind: .pdf, .html and .md to read, .csv and .json (the same\n"
+        "as size --json) to work on, with every figure in bytes."
+    )
     parser.epilog = SIZE_NOTE
-    parser.usage = "plimsoll report MODEL -o FILE.pdf [options]"
+    parser.usage = "plimsoll report MODEL -o FILE.{pdf,html,md,csv,json} [options]"
     parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
-    parser.add_argument("-o", "--output", metavar="FILE.pdf", required=True, help="where to")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="where to")
     parser.add_argument("--page", choices=("a4", "letter"), default="a4", type=str.lower)
     parser.add_argument("--recording", metavar="FILE", help="a recording to draw over the plan")
     _hub(parser)

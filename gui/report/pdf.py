@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QBuffer, QIODevice
 from PySide6.QtGui import QGuiApplication
 
-from engine.errors import PlimsollError, UsageError
+from engine.errors import UsageError
+from engine.report import files
 from engine.text import printable
 from engine.words import tr
 from gui.kit.theme import load_theme
@@ -48,20 +48,7 @@ def write_pdf(document: ReportDocument, path: Path, page: str = "A4") -> None:
     _ensure_application()
     _, count = _rendered(document, page, 1)
     data, _ = _rendered(document, page, count)
-    partial = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
-    try:
-        with partial.open("xb") as file:
-            file.write(data)
-        partial.replace(path)
-    except OSError as error:
-        if not isinstance(error, FileExistsError):
-            with suppress(OSError):
-                partial.unlink()
-        reason = error.strerror or type(error).__name__
-        message = tr("{path} could not be written: {reason}.").format(
-            path=printable(str(path), 300), reason=reason
-        )
-        raise PlimsollError(message, field="output") from error
+    files.write(path, data)
 
 
 def _rendered(document: ReportDocument, page: str, count: int) -> tuple[bytes, int]:

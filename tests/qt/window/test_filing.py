@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from gui.kit.about import AboutDialog
@@ -29,6 +30,35 @@ def test_that_a_report_is_written_where_the_dialog_said(app, tmp_path):
     assert app.settings.page == "Letter"
     assert app.settings.last_folder == str(tmp_path)
     assert "a.pdf" in app.note.line.text()
+
+
+@pytest.mark.parametrize(
+    ("kind", "suffix", "begins"),
+    [
+        ("Markdown (*.md)", ".md", "<!-- Plimsoll report -->"),
+        ("Web page (*.html)", ".html", "<!DOCTYPE html>"),
+        ("Table of bytes (*.csv)", ".csv", "rank,device,part,name,low (bytes)"),
+        ("JSON, as the terminal answers (*.json)", ".json", '{"schema":"plimsoll.budget/1"'),
+    ],
+)
+def test_that_a_report_is_of_the_kind_that_was_chosen(app, tmp_path, kind, suffix, begins):
+    app.window.commands["report"].trigger()
+    dialog = _dialog(app)
+    dialog.setDirectory(str(tmp_path))
+    dialog.selectNameFilter(kind)
+    dialog.filterSelected.emit(kind)
+    assert dialog.defaultSuffix() == suffix[1:]
+    (suggested,) = dialog.selectedFiles()
+    assert suggested.endswith(suffix)
+    _choose(app, suggested)
+    assert (tmp_path / suggested).read_text().startswith(begins)
+
+
+def test_that_a_report_of_no_kind_is_a_sentence(app, tmp_path):
+    app.window.commands["report"].trigger()
+    _choose(app, tmp_path / "a.docx")
+    assert ".pdf, .html, .md, .csv, .json" in app.trouble.line.text()
+    assert not (tmp_path / "a.docx").exists()
 
 
 def test_that_a_report_that_cannot_be_written_is_a_sentence(app, tmp_path):

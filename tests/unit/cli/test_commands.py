@@ -222,6 +222,34 @@ def test_that_a_report_is_drawn_on_the_page_that_was_asked_for(llama_8b, tmp_pat
     assert str(path) in capsys.readouterr().err
 
 
+def test_that_a_report_as_json_is_the_answer_of_size(plimsoll, llama_8b, tmp_path):
+    path = tmp_path / "plan.json"
+    plan = (llama_8b, "--gpu", "RTX 4090", "--context", "8k")
+    for _ in range(2):  # an older one is replaced
+        assert plimsoll("report", *plan, "-o", path).status == 0
+    found = json.loads(path.read_text())
+    jsonschema.validate(found, published("budget"))
+    assert found == plimsoll("size", *plan, "--json").answer
+
+
+@pytest.mark.parametrize("kind", ["html", "md", "csv", "json"])
+def test_that_a_report_without_pages_needs_no_window(llama_8b, tmp_path, kind):
+    argv = ["report", str(llama_8b), "--gpu", "RTX 4090", "-o", str(tmp_path / f"plan.{kind}")]
+    told = "print([name for name in sys.modules if name.startswith('PySide6')])"
+    program = f"import sys; from engine.cli import main; main(sys.argv[1:]); {told}"
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *argv], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "[]\n"
+    assert (tmp_path / f"plan.{kind}").stat().st_size > 1000
+
+
+def test_that_a_pdf_without_a_window_part_is_told_what_goes(llama_8b, tmp_path, capsys):
+    argv = ["report", str(llama_8b), "--gpu", "RTX 4090", "-o", str(tmp_path / "plan.pdf")]
+    assert main(argv) == 2
+    assert ".html, .md, .csv or .json" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["config.json", "model.gguf", "run.jsonl"])
 def test_that_a_report_never_takes_the_place_of_what_is_no_report(llama_8b, capsys, name):
     path = llama_8b.with_name(name)
