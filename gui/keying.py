@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QKeySequence
 
+from engine.report import terms
 from engine.words import tr
-from gui.kit import terms
 from gui.kit.actions import COMMANDS, EDIT, MENUS
 from gui.kit.keys import Bound, Keys
 from gui.kit.look_up import Chapter, LookUp

@@ -31,7 +31,7 @@ _MOST_STEP_TOKENS = 2**20
 _MOST_DEVICES = 64
 """Beyond that a plan is one of many machines."""
 _QUANTISED = {"cache_implementation": "quantized"}
-_KV_LADDERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+KV_LADDERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "vllm": {"fp8": {"kv_cache_dtype": "fp8"}},
     "sglang": {"fp8_e4m3": {"kv_cache_dtype": "fp8_e4m3"}},
     "transformers": {
@@ -110,7 +110,7 @@ def smaller_cache(
     """
     runtime = registry.get(deployment.runtime)
     own = runtime.plan(model, deployment, machine)
-    ladder = _KV_LADDERS.get(registry.family(deployment.runtime), {})
+    ladder = KV_LADDERS.get(registry.family(deployment.runtime), {})
     names = list(ladder)
     current = own.deployment.cache_type_k or own.deployment.kv_cache_dtype
     below = names[names.index(current) + 1 :] if current in names else names
@@ -200,7 +200,7 @@ class _Search:
         return self._row("best_weight_format", row, lambda name, _: {"weight_format": name})
 
     def cache(self) -> Answer:
-        ladder = _KV_LADDERS[registry.family(self.plan.runtime)]
+        ladder = KV_LADDERS[registry.family(self.plan.runtime)]
         own = self.settled.cache_type_k or self.settled.kv_cache_dtype
         row = [(own, self.plan, self.machine)]
         row += [

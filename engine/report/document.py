@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import date
 
-    from engine.budget.model import Region
+    from engine.budget.model import RankBudget, Region
+    from engine.fit.fit_map import FitMap
     from engine.report.measured import MeasuredRun
     from engine.sizing import Sizing
     from engine.units import UnitSystem
@@ -37,9 +38,11 @@ class Align(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Begins a part of the report."""
+    """Begins a part of the report, or something within one."""
 
     text: str
+    is_part: bool = False
+    """Whether it begins a whole part, such as the assumptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +131,53 @@ class Figure:
     """Only this rank; None shows all."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MapFigure:
+    """Plans by context and requests at once: what fits, and where the limit lies."""
+
+    map: FitMap
+    context: int
+    """Of the plan."""
+    requests: int
+    """Of the plan."""
+    point: str
+    """What stands beside the plan."""
+    total_bytes: int
+    """Of the device, by which margins are told apart."""
+    unit: UnitSystem
+    caption: str
+    spoken: str
+    """The picture in words, for those who don't see it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BarsFigure:
+    """Plans side by side on one scale, each with its own load line."""
+
+    bars: tuple[tuple[str, RankBudget], ...]
+    """The rank that decides, by the plan's letter."""
+    unit: UnitSystem
+    caption: str
+
+
 @dataclass(frozen=True, slots=True)
 class PageBreak:
     """What follows begins on a new page."""
 
 
-Block = Heading | Paragraph | Command | Bullets | Facts | Table | Formula | Figure | PageBreak
+Block = (
+    Heading
+    | Paragraph
+    | Command
+    | Bullets
+    | Facts
+    | Table
+    | Formula
+    | Figure
+    | MapFigure
+    | BarsFigure
+    | PageBreak
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,9 +6,10 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
-from engine.report import inks, picture
+from engine.report import inks, map_picture, picture
 from engine.report.document import (
     Align,
+    BarsFigure,
     Block,
     Bullets,
     Cell,
@@ -18,6 +19,7 @@ from engine.report.document import (
     Figure,
     Formula,
     Heading,
+    MapFigure,
     PageBreak,
     Paragraph,
     Table,
@@ -78,7 +80,8 @@ def _written(kind: type[Block], blocks: Sequence[Block], name: str) -> Iterable[
 def _one(block: Block, name: str) -> str:
     match block:
         case Heading():
-            made = f"<h2>{escape(block.text)}</h2>"
+            tag = "h2" if block.is_part else "h3"
+            made = f"<{tag}>{escape(block.text)}</{tag}>"
         case Paragraph():
             made = f'<p class="{block.tone}">{escape(block.text)}</p>'
         case Bullets():
@@ -89,11 +92,18 @@ def _one(block: Block, name: str) -> str:
         case Table():
             made = _table(block, name)
         case Figure():
-            caption = f"<figcaption>{escape(block.caption)}</figcaption>"
-            made = f"<figure>{picture.bars(block)}{caption}</figure>"
+            made = _figure(picture.plan(block), block.caption)
+        case MapFigure():
+            made = _figure(map_picture.fit_map(block), block.caption)
+        case BarsFigure():
+            made = _figure(picture.side_by_side(block), block.caption)
         case PageBreak() | Command() | Formula():
             made = ""
     return made
+
+
+def _figure(drawn: str, caption: str) -> str:
+    return f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _table(table: Table, name: str) -> str:
@@ -160,7 +170,7 @@ def _style() -> str:
         "font:15px/1.5 Inter,system-ui,sans-serif}"
         "main{max-width:50rem;margin:auto;padding:2rem 1.5rem}"
         "h1{font-size:1.8rem;line-height:1.2;margin:.2rem 0 .6rem}"
-        "h2{font-size:1.05rem;margin:2rem 0 .6rem}"
+        "h2{font-size:1.3rem;margin:2.6rem 0 .6rem}h3{font-size:1rem;margin:1.6rem 0 .5rem}"
         f"p{{margin:.3rem 0}}.quiet,figcaption{{color:{second}}}"
         f"dl{{display:grid;grid-template-columns:repeat(auto-fill,minmax(11rem,1fr));"
         f"margin:1.2rem 0;border-top:1px solid {hair}}}"
@@ -177,5 +187,5 @@ def _style() -> str:
         "code{font-family:'JetBrains Mono',ui-monospace,monospace;font-size:.8rem}"
         "ul{padding-left:1.1rem}footer{margin-top:2rem;font-size:.8rem}"
         ".unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}"
-        "@media print{main{max-width:none;padding:0}h2{break-after:avoid}tr{break-inside:avoid}}"
+        "@media print{main{max-width:none;padding:0}h2,h3{break-after:avoid}tr{break-inside:avoid}}"
     )

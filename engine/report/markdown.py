@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from engine.report.document import (
     Align,
+    BarsFigure,
     Block,
     Bullets,
     Command,
@@ -15,6 +16,7 @@ from engine.report.document import (
     Figure,
     Formula,
     Heading,
+    MapFigure,
     PageBreak,
     Paragraph,
     Table,
@@ -63,7 +65,7 @@ def _written(kind: type[Block], blocks: Sequence[Block]) -> Iterable[str]:
 def _one(block: Block) -> str:
     match block:
         case Heading():
-            made = f"## {escaped(block.text)}"
+            made = f"{'##' if block.is_part else '###'} {escaped(block.text)}"
         case Paragraph():
             made = escaped(block.text)
         case Bullets():
@@ -72,7 +74,7 @@ def _one(block: Block) -> str:
             made = "\n".join(f"- {escaped(name)}: **{escaped(v)}**" for name, v in block.pairs)
         case Table():
             made = _table(block)
-        case Figure():
+        case Figure() | MapFigure() | BarsFigure():
             made = f"*{escaped(block.caption)}*"
         case PageBreak() | Command() | Formula():
             made = ""

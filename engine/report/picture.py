@@ -1,4 +1,4 @@
-"""The picture of a report as inline SVG: a bar for each rank, and the measured run below."""
+"""The pictures of a report as inline SVG: bars of ranks or plans, and a measured run below."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from html import escape
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
+from engine.budget.drawn import drawn_bytes
 from engine.budget.model import STACK_ORDER, Region
 from engine.report import inks, words
 from engine.units import format_gib
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from engine.budget.model import RankBudget
-    from engine.report.document import Figure
+    from engine.report.document import BarsFigure, Figure
     from engine.report.measured import MeasuredRun
     from engine.units import UnitSystem
 
@@ -30,59 +31,55 @@ _CHARACTER = 6.4
 """Width of a figure at this size, for what has room inside a segment."""
 
 
-def bars(figure: Figure) -> str:
-    """The plan on one scale; its title and description say the same to those who hear it."""
+def plan(figure: Figure) -> str:
+    """The plan on one scale; its label says the same to those who hear it."""
     ranks = [r for r in figure.sizing.budget.ranks if figure.rank in {None, r.rank}]
-    return "".join(_drawn(figure, ranks))
-
-
-def _drawn(figure: Figure, ranks: Sequence[RankBudget]) -> Iterator[str]:
-    unit = figure.unit
-    most = max(max(_top(rank), rank.slot.device.total_bytes) for rank in ranks)
-    lines = {rank.slot.device.allocatable.likely_bytes for rank in ranks}
-    pitch = _BAR + (_GAP if len(lines) == 1 else _GAP_WITH_LINE)
-    below = _TOP + len(ranks) * pitch + _AXIS
+    named = [(tr("Rank {rank}").format(rank=r.rank) if len(ranks) > 1 else "", r) for r in ranks]
     run = next((figure.runs[r.rank] for r in ranks if r.rank in figure.runs), None)
+    return "".join(_drawn(named, figure.unit, run))
+
+
+def side_by_side(figure: BarsFigure) -> str:
+    """Plans on one scale, by their letters."""
+    return "".join(_drawn(figure.bars, figure.unit, None))
+
+
+def _drawn(
+    bars: Sequence[tuple[str, RankBudget]], unit: UnitSystem, run: MeasuredRun | None
+) -> Iterator[str]:
+    most = max(max(_top(rank), rank.slot.device.total_bytes) for _, rank in bars)
+    lines = {rank.slot.device.allocatable.likely_bytes for _, rank in bars}
+    pitch = _BAR + (_GAP if len(lines) == 1 else _GAP_WITH_LINE)
+    below = _TOP + len(bars) * pitch + _AXIS
     height = below + (_RUN + _AXIS if run else 0)
     yield (
         f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="'
-        f'{escape(description(figure, ranks))}" font-size="12" fill="{inks.color("text.primary")}">'
+        f'{escape(description(bars, unit))}" font-size="12" fill="{inks.color("text.primary")}">'
     )
-    for number, rank in enumerate(ranks):
+    for number, (name, rank) in enumerate(bars):
         y = _TOP + number * pitch
-        yield from _bar(rank, y, most, unit, named=len(ranks) > 1)
+        yield f'<text x="0" y="{y + _BAR / 2 + 4:g}">{escape(name)}</text>'
+        yield from _bar(rank, y, most, unit)
         yield from _load_line(rank, y, most, unit, named=not number or len(lines) > 1)
     yield from _ticks(most, below - _AXIS, unit)
     if run:
-        yield from _run(run, ranks[0], below, unit)
+        yield from _run(run, bars[0][1], below, unit)
     yield "</svg>"
 
 
-def description(figure: Figure, ranks: Sequence[RankBudget]) -> str:
-    """Each rank's regions and its load line, in words."""
+def description(bars: Sequence[tuple[str, RankBudget]], unit: UnitSystem) -> str:
+    """Each bar's regions and its load line, in words."""
     told: list[str] = []
-    for rank in ranks:
+    for name, rank in bars:
         sizes = [
-            f"{region.label} {format_gib(drawn_bytes(rank, region), figure.unit)}"
+            f"{region.label} {format_gib(drawn_bytes(rank, region), unit)}"
             for region in Region
             if drawn_bytes(rank, region)
         ]
-        line = format_gib(rank.slot.device.allocatable.likely_bytes, figure.unit)
-        told.append(
-            tr("Rank {rank}: {sizes}; load line {line}.").format(
-                rank=rank.rank, sizes=", ".join(sizes), line=line
-            )
-        )
+        line = format_gib(rank.slot.device.allocatable.likely_bytes, unit)
+        said = tr("{sizes}; load line {line}.").format(sizes=", ".join(sizes), line=line)
+        told.append(f"{name}: {said}" if name else said)
     return " ".join(told)
-
-
-def drawn_bytes(rank: RankBudget, region: Region) -> int:
-    """Length of a region: its estimate, or what is needed where a pool is too small for it."""
-    likely = rank.regions[region].estimate.likely_bytes
-    if region is not Region.KV_CACHE or not rank.has_pool:
-        return likely
-    state = rank.regions[Region.RECURRENT_STATE].estimate.likely_bytes
-    return max(likely, rank.needed.likely_bytes - state)
 
 
 def _top(rank: RankBudget) -> int:
@@ -93,10 +90,7 @@ def _x(size_bytes: float, most: int) -> float:
     return _LEFT + size_bytes / most * (_WIDTH - _LEFT - _RIGHT)
 
 
-def _bar(rank: RankBudget, y: int, most: int, unit: UnitSystem, *, named: bool) -> Iterator[str]:
-    if named:
-        name = escape(tr("Rank {rank}").format(rank=rank.rank))
-        yield f'<text x="0" y="{y + _BAR / 2 + 4:g}">{name}</text>'
+def _bar(rank: RankBudget, y: int, most: int, unit: UnitSystem) -> Iterator[str]:
     start = 0
     for region in STACK_ORDER:
         size = drawn_bytes(rank, region)

@@ -56,19 +56,42 @@ def regions(budget: Budget, rank: RankBudget, unit: UnitSystem) -> Table:
     return Table(columns, tuple(rows), totals)
 
 
+def sources(budget: Budget, rank: RankBudget, unit: UnitSystem) -> Table:
+    """One rank: every region that holds anything, with its range, its basis and its source."""
+    columns = (
+        Column(tr("Region"), 2.3),
+        Column(unit.value, 1.1, Align.RIGHT, Tone.STRONG),
+        Column(tr("Low {dash} high").format(dash=words.DASH), 1.7, Align.RIGHT),
+        Column(tr("Basis"), 1.3),
+        Column(tr("Source"), 5.6, Align.LEFT, Tone.QUIET),
+    )
+    rows = [
+        (
+            *row[:3],
+            row[4],
+            Cell(printable(in_unit(rank.regions[region].estimate.source, unit), _HOW)),
+        )
+        for region in Region
+        if (row := _region_row(budget, rank, region, unit))[1].text != words.DASH
+    ]
+    return Table(columns, tuple(rows))
+
+
 def phases(rank: RankBudget, unit: UnitSystem) -> Table:
     """The peak of every phase of one rank, and what drives it."""
     columns = (
-        Column(tr("Phase"), 2.3),
+        Column(tr("Phase"), 2.0),
         Column(unit.value, 1.1, Align.RIGHT, Tone.STRONG),
         Column(tr("Low {dash} high").format(dash=words.DASH), 1.7, Align.RIGHT),
-        Column(tr("What drives it"), 6.9, Align.LEFT, Tone.QUIET),
+        Column(tr("Basis"), 1.3),
+        Column(tr("What drives it"), 5.9, Align.LEFT, Tone.QUIET),
     )
     rows = tuple(
         (
             Cell(peak.phase.label),
             Cell(words.number(peak.estimate.likely_bytes, unit), peak.estimate.likely_bytes),
             Cell("" if peak.estimate.is_point else words.span(peak.estimate, unit)),
+            Cell(peak.estimate.basis.word),
             Cell(printable(in_unit(peak.driver, unit), _HOW)),
         )
         for peak in peaks(rank, unit)

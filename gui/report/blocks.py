@@ -9,6 +9,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPen
 
 from engine.report.document import (
     Align,
+    BarsFigure,
     Block,
     Bullets,
     Cell,
@@ -18,6 +19,7 @@ from engine.report.document import (
     Figure,
     Formula,
     Heading,
+    MapFigure,
     PageBreak,
     Paragraph,
     Table,
@@ -39,6 +41,9 @@ _SWATCH = 12
 _SWATCH_GAP = 8
 _KEEP_WITH_HEADING = 100
 _ABOVE_HEADING = 16
+_ABOVE_PART = 28
+_PART_HEIGHT = 44
+"""Of a part’s heading with the one that may follow at once."""
 _HEADING_HEIGHT = 24
 _COMMAND_LINE = 16
 _KEEP_ITEMS = 8
@@ -58,27 +63,32 @@ def place(sheet: Sheet, block: Block, then: Block | None = None) -> None:
     """Set ``block`` at the sheet's place; a heading stays with what comes ``then``."""
     match block:
         case Heading():
-            sheet.ensure(_kept(sheet, then))
-            sheet.space(_ABOVE_HEADING)
-            sheet.paragraph(block.text, sheet.font("body.strong"), "text.primary")
-            sheet.y += 6
+            _heading(sheet, block, then)
         case Paragraph():
             sheet.paragraph(block.text, sheet.font("small"), _COLORS[block.tone])
             sheet.y += 4
-        case Command():
-            lists.command(sheet, block)
-        case Bullets():
-            lists.bullets(sheet, block)
+        case Command() | Bullets():
+            lists.place(sheet, block)
         case Facts():
             _facts(sheet, block)
         case Table():
             _table(sheet, block)
         case Formula():
             _formula(sheet, block)
-        case Figure():
+        case Figure() | MapFigure() | BarsFigure():
             figure.place(sheet, block)
         case PageBreak():
             sheet.next_part()
+
+
+def _heading(sheet: Sheet, heading: Heading, then: Block | None) -> None:
+    """A heading, which is a bookmark too."""
+    part = heading.is_part
+    sheet.ensure(_kept(sheet, then) + (_PART_HEIGHT if part else 0))
+    sheet.space(_ABOVE_PART if part else _ABOVE_HEADING)
+    sheet.mark(heading.text, is_part=part)
+    sheet.paragraph(heading.text, sheet.font("title" if part else "body.strong"), "text.primary")
+    sheet.y += 6
 
 
 def _kept(sheet: Sheet, then: Block | None) -> float:
@@ -97,6 +107,8 @@ def _kept(sheet: Sheet, then: Block | None) -> float:
         height = sum(_row_height(sheet, then, widths, row) + _ROW_PAD for row in rows)
         header = _HEADING_HEIGHT if then.has_header else 0
         return _ABOVE_HEADING + _HEADING_HEIGHT + header + height
+    if isinstance(then, (Figure, MapFigure, BarsFigure)):
+        return _ABOVE_HEADING + _HEADING_HEIGHT + figure.height(then)
     return _KEEP_WITH_HEADING
 
 
@@ -162,7 +174,8 @@ def _table(sheet: Sheet, table: Table) -> None:
         _row(sheet, table, widths, row)
     if table.total:
         bold = [Cell(c.text, c.value_bytes, c.region, c.tone or Tone.STRONG) for c in table.total]
-        bold[-1] = Cell(bold[-1].text, tone=Tone.QUIET)
+        if table.columns[-1].align is Align.LEFT:
+            bold[-1] = Cell(bold[-1].text, tone=Tone.QUIET)
         _row(sheet, table, widths, bold)
 
 

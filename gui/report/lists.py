@@ -7,18 +7,27 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QFontMetricsF
 
+from engine.report.document import Bullets
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.report.document import Bullets, Command
+    from engine.report.document import Command
     from gui.report.sheet import Sheet
 
 MONO = 10
 _BULLET, _BULLET_GAP, _COLUMN_GAP = 14, 3, 24
 
 
-def command(sheet: Sheet, block: Command) -> None:
-    """Set a command line."""
+def place(sheet: Sheet, block: Command | Bullets) -> None:
+    """Set a command line or a list."""
+    if isinstance(block, Bullets):
+        _bullets(sheet, block)
+    else:
+        _command(sheet, block)
+
+
+def _command(sheet: Sheet, block: Command) -> None:
     font = sheet.font("mono", MONO)
     for line in command_lines(sheet, block):
         sheet.paragraph(line, font, "text.secondary")
@@ -68,8 +77,8 @@ def bullet_lines(sheet: Sheet, block: Bullets) -> list[tuple[tuple[str, ...], fl
     ]
 
 
-def bullets(sheet: Sheet, block: Bullets) -> None:
-    """Set a list, in columns where its items are short."""
+def _bullets(sheet: Sheet, block: Bullets) -> None:
+    """In columns where the items are short."""
     font = sheet.font("caption")
     lines = bullet_lines(sheet, block)
     columns = _columns(sheet, block.items)

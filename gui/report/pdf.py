@@ -12,9 +12,10 @@ from PySide6.QtGui import QGuiApplication
 from engine.errors import UsageError
 from engine.report import files
 from engine.text import printable
-from engine.words import tr
+from engine.words import chosen, tr
 from gui.kit.theme import load_theme
 from gui.report import blocks
+from gui.report.outline import Mark, with_outline
 from gui.report.sheet import PAGES, Sheet
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from engine.report.document import ReportDocument
 
+_TOP_OF_PAGE = 1000.0
+"""Above any page, in points."""
 _application: QGuiApplication | None = None
 
 
@@ -65,7 +68,8 @@ def _rendered(document: ReportDocument, page: str, count: int) -> tuple[bytes, i
         blocks.place(sheet, block, then)
     pages = sheet.finish()
     buffer.close()
-    return bytes(buffer.data().data()), pages
+    marks = [Mark(document.headline, 0, _TOP_OF_PAGE, is_part=True), *sheet.marks]
+    return with_outline(bytes(buffer.data().data()), marks, chosen().code), pages
 
 
 def _ensure_application() -> None:

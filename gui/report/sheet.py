@@ -23,6 +23,7 @@ from PySide6.QtGui import (
 from engine.report import words
 from engine.words import tr
 from gui.kit import icons
+from gui.report.outline import Mark
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QIODevice
@@ -39,6 +40,7 @@ _TOP = 90
 _FOOT = 56
 _FOOT_TEXT = 36
 _HARDLY = 0.4
+_ABOVE_MARK = 12
 
 
 class Sheet:
@@ -64,6 +66,7 @@ class Sheet:
         self.bottom = float(self._writer.height() - _FOOT - 12)
         self.painter = QPainter(self._writer)
         self.page = 1
+        self.marks: list[Mark] = []
         self.y = float(_TOP)
         self._furnish()
 
@@ -78,6 +81,12 @@ class Sheet:
         self.page += 1
         self.y = float(_TOP)
         self._furnish()
+
+    def mark(self, title: str, *, is_part: bool) -> None:
+        """Remember this place for a bookmark."""
+        points = 72 / _DPI
+        top = (self._writer.height() - self.y + _ABOVE_MARK) * points
+        self.marks.append(Mark(title, self.page - 1, top, is_part))
 
     def next_part(self) -> None:
         """Begin a new page, unless this one has hardly begun."""

@@ -14,9 +14,10 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.fit.margin_classes import edges_bytes
 from engine.words import tr, tr_later
 from gui.kit.charts.fit_picture import CurvePicture, FitMapPicture
-from gui.kit.charts.fit_scene import MapScene, PlanPoint, curve_scene, edges_bytes
+from gui.kit.charts.fit_scene import MapScene, PlanPoint, curve_scene
 from gui.kit.controls import Ground, Hairline, Segments, label
 from gui.sizing import fit_map_words as words
 from gui.sizing.fit_map_panel import WIDTH, FitMapPanel

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from engine.budget.drawn import drawn_bytes
 from engine.budget.model import STACK_ORDER, Region
 from engine.fit.fit_map import octaves
+from engine.fit.margin_classes import CLASSES
 from engine.fit.verdict import Fit
 from engine.words import figures, tr, tr_later
 from gui.kit import format as fmt
 from gui.kit.charts.captions import bound_sign, drawn_sign
-from gui.kit.charts.fit_scene import CLASSES
 from gui.sizing.plan import format_label
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.report import terms
 from engine.runtimes import registry
 from engine.words import tr, tr_later
-from gui.kit import terms
 from gui.kit.controls import Choice, ElidedLabel, Ground
 from gui.kit.fields import TOKENS, NumberField, NumberKind
 from gui.kit.format import TIMES

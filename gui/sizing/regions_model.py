@@ -9,8 +9,8 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QBrush, QColor, QFont
 from typing_extensions import override
 
+from engine.report import terms
 from engine.words import tr, tr_later
-from gui.kit import terms
 from gui.kit.figures_table import ROW_ROLE, FiguresModel, Index, alignment
 
 if TYPE_CHECKING:

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pypdf import PdfReader
+from pypdf.generic import Destination
 from PySide6.QtGui import QFont
 
+from engine.architecture.read import read
+from engine.deployment.spec import Deployment
+from engine.devices import catalogue
 from engine.errors import PlimsollError, UsageError
 from engine.fit.solve import Limits
+from engine.report.compared import Compared
 from engine.report.compose import About, compose
 from engine.report.document import (
     Bullets,
@@ -26,13 +31,17 @@ from engine.report.document import (
     ReportDocument,
     Table,
 )
+from engine.sizing import size
+from engine.source.raw import RawModel
 from engine.telemetry.snapshot import DeviceReading, PoolKind, TelemetrySnapshot
 from gui.report.pdf import write_pdf
 from gui.report.sheet import shown
 from tests.helpers import sizings
 from tests.helpers.sizings import gib
+from tests.unit.report.test_compose import LLAMA
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pypdf.generic import DictionaryObject
@@ -232,12 +241,85 @@ def test_that_an_unknown_paper_is_refused_by_name(tmp_path: Path) -> None:
 def test_that_any_number_of_ranks_is_reported(count: int, tmp_path: Path) -> None:
     text = _text(_report(tmp_path / "ranks.pdf", sizings.many_ranks(count)))
     assert "Every rank" in text
-    assert count == 2 or f"Ranks 1 to {count - 1}" in text
+    assert count == 2 or f"Ranks 1 to {count - 1}: regions" in text
 
 
 @pytest.mark.parametrize("page", ["A4", "Letter"])
-def test_that_the_ordinary_report_is_two_pages(page: str, tmp_path: Path) -> None:
-    assert len(_report(tmp_path / "report.pdf", page=page).pages) == 2
+def test_that_the_first_page_stands_alone(page: str, tmp_path: Path) -> None:
+    first, second, *_ = (p.extract_text() for p in _report(tmp_path / "a.pdf", page=page).pages)
+    assert "What would change the answer" in first
+    assert "Assumptions" not in first
+    assert "Ranks and phases" in second
+
+
+def _titles(outline: list[object], reader: PdfReader) -> list[tuple[int, str, int]]:
+    """Depth, title and page of each bookmark."""
+
+    def walk(items: list[object], depth: int) -> Iterator[tuple[int, str, int]]:
+        for item in items:
+            if isinstance(item, list):
+                yield from walk(item, depth + 1)
+            else:
+                assert isinstance(item, Destination)
+                yield depth, str(item.title), reader.get_destination_page_number(item) or 0
+
+    return list(walk(outline, 0))
+
+
+@pytest.mark.parametrize("page", POINTS)
+def test_that_each_heading_is_a_bookmark_on_its_page(page: str, tmp_path: Path) -> None:
+    made = compose(sizings.many_ranks(4), LIMITS, ABOUT, _run())
+    reader = _written(made, tmp_path / "report.pdf", page)
+    found = _titles(reader.outline, reader)
+    headings = [b for b in made.blocks if isinstance(b, Heading)]
+    depths = [0 if heading.is_part else 1 for heading in headings]
+    titles = [heading.text for heading in headings]
+    assert [(d, t) for d, t, _ in found] == [(0, made.headline), *zip(depths, titles, strict=True)]
+    for _, title, number in found:
+        words = reader.pages[number].extract_text().replace("\n", " ")
+        assert title in words, title
+    catalogue = reader.root_object
+    assert (catalogue["/PageMode"], catalogue["/Lang"]) == ("/UseOutlines", "en")
+
+
+def test_that_a_bookmark_says_every_letter(tmp_path: Path) -> None:
+    title = "Größe (“半”) \\ ]> 🜚"
+    reader = _written(_document(Heading(title, is_part=True)), tmp_path / "odd.pdf")
+    assert [t for _, t, _ in _titles(reader.outline, reader)][1] == title
+
+
+def test_that_no_heading_is_the_last_of_its_page(tmp_path: Path) -> None:
+    made = compose(sizings.many_ranks(4), LIMITS, ABOUT, _run())
+    headings = {b.text for b in made.blocks if isinstance(b, Heading)}
+    for page in _written(made, tmp_path / "report.pdf").pages:
+        lines = page.extract_text().splitlines()
+        # The foot comes after the text: a date and a number of a page are drawn first.
+        assert lines[-1] not in headings
+
+
+def test_that_a_map_on_paper_is_vectors_with_its_words(tmp_path: Path) -> None:
+    reader = _written(_mapped(), tmp_path / "map.pdf")
+    text = _text(reader)
+    for words in ("Requests at once", "Context, tokens per request", "Limit of this plan"):
+        assert words in text
+    assert "8,192 × 4: 1.5 GiB to spare" in text
+    assert not any(page.images for page in reader.pages)
+
+
+def test_that_six_compared_plans_are_small_and_all_there(tmp_path: Path) -> None:
+    path = tmp_path / "six.pdf"
+    text = _text(_written(_mapped(6), path))
+    assert path.stat().st_size < 1_000_000
+    assert all(f"plan number {n}" in text for n in range(6))
+
+
+def _mapped(compared: int = 0) -> ReportDocument:
+    """A report on a real model."""
+    plan = Deployment(max_model_len=8192, concurrency=4)
+    model = read(RawModel(id="meta/llama", source="config.json", config=LLAMA))
+    made = size(model, plan, catalogue.machine(catalogue.find("RTX 4090")))
+    plans = tuple(Compared(f"plan number {n}", made, limits=LIMITS) for n in range(compared))
+    return compose(made, LIMITS, replace(ABOUT, plan=plan, compared=plans))
 
 
 @pytest.mark.parametrize("lines", range(30, 60, 2))

@@ -11,7 +11,7 @@ import sys
 
 from tests.truth.scoring import baseline
 from tests.truth.scoring.board import board
-from tests.truth.scoring.page import PAGE, page
+from tests.truth.scoring.page import GLANCE_FILE, PAGE, glance_data, page
 from tests.truth.scoring.report import bars, fits, left_out, table, worst
 
 
@@ -27,7 +27,9 @@ def main() -> int:
         parser.error(f"--because takes up to {baseline.LONGEST_NOTE} letters")
     found = board(() if arguments.write else arguments.runtime)
     if arguments.write:
-        PAGE.write_text(page(found), encoding="utf-8")
+        text = page(found)
+        PAGE.write_text(text, encoding="utf-8")
+        GLANCE_FILE.write_text(glance_data(text), encoding="utf-8")
         refused = baseline.write(found, arguments.because)
         sys.stdout.writelines(f"worse, say why with --because: {key}\n" for key in refused)
         return int(bool(refused))

@@ -7,7 +7,7 @@ from functools import cache
 
 from tests.truth.scoring import baseline
 from tests.truth.scoring.board import Board, board
-from tests.truth.scoring.page import PAGE, page
+from tests.truth.scoring.page import GLANCE_FILE, PAGE, glance_data, page
 from tests.truth.scoring.records import records, runs
 
 
@@ -40,3 +40,8 @@ def test_that_every_record_has_a_source_and_no_two_have_one_name() -> None:
     names = [record.id for record in records()]
     assert len(names) == len(set(names))
     assert all(record.source for record in records())
+
+
+def test_that_the_product_says_the_figures_of_the_page() -> None:
+    # python -m tests.truth --write
+    assert GLANCE_FILE.read_text(encoding="utf-8") == glance_data(PAGE.read_text(encoding="utf-8"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QImage, QPainter, QPainterPath, QPen, QPolygonF
 
+from engine.fit.margin_classes import CLASSES, margin_class, runs
 from engine.words import grouped, tr
 from gui.kit.charts import inks
 from gui.kit.charts.callouts import (
@@ -19,7 +20,6 @@ from gui.kit.charts.callouts import (
     free_place,
     mark,
 )
-from gui.kit.charts.fit_scene import CLASSES, margin_class
 from gui.kit.charts.log_axis import LogAxis
 from gui.kit.charts.pens import RIGHT, snapped
 from gui.kit.format import tokens_short
@@ -155,10 +155,36 @@ def _axis_of_requests(canvas: Canvas, places: MapPlaces) -> None:
 def _cells(canvas: Canvas, scene: MapScene, places: MapPlaces) -> None:
     painter, plot = canvas.painter, places.plot
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, on=False)
-    image = cells_image(scene, canvas)
     if any(isnan(margin) for row in scene.map.margins for margin in row):
         inks.fill(painter, plot, unknown_ink(canvas.theme))
-    painter.drawImage(plot, image)
+    if canvas.style.paper:
+        _cells_on_paper(canvas, scene, plot)
+    else:
+        painter.drawImage(plot, cells_image(scene, canvas))
+
+
+def _cells_on_paper(canvas: Canvas, scene: MapScene, plot: QRectF) -> None:
+    """Rectangles instead of pixels, and a hatch over what doesn’t fit, for print without colour."""
+    over = QPainterPath()
+    over.setFillRule(Qt.FillRule.WindingFill)
+    for run in runs(scene.map.margins, scene.edges_bytes):
+        place = QRectF(
+            plot.left() + run.left * plot.width(),
+            plot.bottom() - run.top * plot.height(),
+            (run.right - run.left) * plot.width(),
+            (run.top - run.bottom) * plot.height(),
+        )
+        # A hair wider, so that no seam shows between neighbours.
+        canvas.painter.fillRect(place.adjusted(0, -0.3, 0.3, 0), canvas.theme.color(run.name))
+        if run.is_over:
+            over.addRect(place)
+    if over.isEmpty():
+        return
+    canvas.painter.save()
+    canvas.painter.setClipPath(over)
+    hatch = canvas.theme.mixed("over", 0.45, CLASSES[0])
+    inks.lines(canvas.painter, plot, hatch, "bdiag")
+    canvas.painter.restore()
 
 
 def _limits(canvas: Canvas, scene: MapScene, places: MapPlaces) -> None:

@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     from engine.fit.fit_map import FitMap
     from engine.units import UnitSystem
 
-CLASSES = ("map.over3", "map.over2", "map.over1", "map.fit1", "map.fit2", "map.fit3")
-"""Colours of the classes of margin, from far over to plenty to spare."""
-_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
-_STEPS_PER_DEVICE = 12
-_NEARLY = 1.15
-"""A card of 24 GB has a little less than 24 GiB."""
-_FAR_OVER = 8
-"""The last step of what is over, in steps."""
 _AXIS_OVER_TOTAL = 1.025
 _AXIS_OVER_STACK = 1.03
 _HIGHEST_OF_TOTAL = 2
@@ -95,21 +87,6 @@ class CurveScene:
     def ground(self) -> tuple[object, ...]:
         """What all but the plan point is painted from."""
         return id(self.stacks), self.unit
-
-
-def edges_bytes(total_bytes: int, unit: UnitSystem) -> tuple[int, ...]:
-    """Where the classes of margin meet on a device of ``total_bytes``: round in ``unit``.
-
-    For a card of 24 GiB: 16 and 2 over, none, 2 and 4 to spare.
-    """
-    tenths = total_bytes * 10 / unit.factor / _STEPS_PER_DEVICE
-    step = max((s for s in _STEPS if s <= tenths * _NEARLY), default=1) * unit.factor // 10
-    return (-_FAR_OVER * step, -step, 0, step, 2 * step)
-
-
-def margin_class(margin_bytes: float, edges: tuple[int, ...]) -> int:
-    """Which of ``CLASSES`` a margin belongs to; on an edge, to the better one."""
-    return sum(margin_bytes >= edge for edge in edges)
 
 
 def curve_scene(

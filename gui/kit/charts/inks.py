@@ -107,12 +107,17 @@ def fill(painter: QPainter, rect: QRectF, with_ink: Ink) -> None:
         for dot in _dots(rect):
             painter.fillRect(dot, with_ink.line)
     else:
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        pen = QPen(with_ink.line, _STROKE)
-        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
-        painter.setPen(pen)
-        painter.drawLines(_LINES[with_ink.hatch](rect))
+        lines(painter, rect, with_ink.line, with_ink.hatch)
     painter.restore()
+
+
+def lines(painter: QPainter, rect: QRectF, color: QColor, hatch: str) -> None:
+    """The lines of a hatch alone."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    pen = QPen(color, _STROKE)
+    pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+    painter.setPen(pen)
+    painter.drawLines(_LINES[hatch](rect))
 
 
 def swatch(painter: QPainter, rect: QRectF, region: Region, theme: Theme) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from engine.budget.model import Region
 from engine.evidence import Basis
-from gui.kit import terms
+from engine.report import terms
 
 
 def test_that_every_region_and_every_basis_is_explained():

@@ -14,10 +14,10 @@ from engine.architecture.spec import Direction, Doubt, Subject
 from engine.budget.model import Region
 from engine.devices import catalogue as devices
 from engine.fit import solve
+from engine.fit.margin_classes import edges_bytes, margin_class
 from engine.fit.verdict import Fit
 from engine.units import GIB, UnitSystem
 from gui.kit.charts.fit_picture import CurvePicture, FitMapPicture
-from gui.kit.charts.fit_scene import edges_bytes, margin_class
 from gui.kit.theme import SCHEMES, load_theme
 from gui.sizing.view import SizingView
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -10,7 +12,15 @@ from tests.truth.scoring.bars import all_bars
 from tests.truth.scoring.crossed import lines as crossed
 from tests.truth.scoring.reasons import UNEXPLAINED, reason_for
 from tests.truth.scoring.tables import percent, percentile, row, rows, worst_of
-from tests.truth.scoring.words import GIB, figure_name, in_order, reasons, runtime_name, shown
+from tests.truth.scoring.words import (
+    GIB,
+    NAMES,
+    figure_name,
+    in_order,
+    reasons,
+    runtime_name,
+    shown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +30,8 @@ if TYPE_CHECKING:
     from tests.truth.scoring.scores import Score
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "accuracy.md"
+GLANCE_FILE = PAGE.parents[1] / "resources" / "data" / "accuracy.json"
+"""The glance as the product knows it: a report says how far its rules have been off."""
 WORST = 10
 
 HEAD = """\
@@ -95,6 +107,27 @@ def _glance(board: Board) -> Iterator[str]:
             f" {median(off):.3f} GiB | {percentile(off, 0.95):.2f} GiB |"
             f" {percent(whole.inside, 1)} | {percent(whole.width, 1)} |"
         )
+
+
+def glance_data(text: str) -> str:
+    """The lines of the glance in the page ``text``, by runtime, as the product's data."""
+    keys = {name: key for key, name in NAMES.items()}
+    made: dict[str, dict[str, int | str]] = {}
+    for line in text.partition("## Bars")[0].splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0] not in keys or len(cells) != 7:
+            continue
+        records, regions, median_off, p95_off, inside = (
+            re.sub(r"[^\d.]", "", cell) for cell in cells[1:6]
+        )
+        made[keys[cells[0]]] = {
+            "records": int(records),
+            "regions": int(regions),
+            "off_median_gib": median_off,
+            "off_p95_gib": p95_off,
+            "inside_percent": inside,
+        }
+    return json.dumps(made, indent=1) + "\n"
 
 
 def _bars(bars: Sequence[Bar]) -> Iterator[str]:

@@ -1,0 +1,151 @@
+"""Other choices for the same plan, each sized by the real engine: formats and devices."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from engine.budget.model import Region
+from engine.devices import catalogue
+from engine.devices.device import DeviceKind
+from engine.errors import DeploymentError
+from engine.fit import solve
+from engine.fit.inverse import KV_LADDERS
+from engine.fit.verdict import Fit
+from engine.report import words
+from engine.report.document import Align, Block, Cell, Column, Heading, Paragraph, Table, Tone
+from engine.runtimes import registry
+from engine.sizing import size
+from engine.text import printable
+from engine.words import grouped, tr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from engine.deployment.spec import Deployment
+    from engine.devices.device import Device, Machine
+    from engine.sizing import Sizing
+    from engine.units import UnitSystem
+
+_SMALLER, _LARGER = 3, 5
+"""Devices shown on either side of what the plan needs."""
+
+
+def blocks(sizing: Sizing, plan: Deployment, unit: UnitSystem) -> list[Block]:
+    """A table each of weight formats, cache formats and devices, where there is a choice."""
+    made: list[Block] = []
+    for heading, title, found in (
+        (tr("Weight formats"), tr("Weights in"), _formats(sizing, plan)),
+        (tr("Cache formats"), tr("Cache in"), _caches(sizing, plan)),
+        (tr("Devices for the same plan"), tr("Device"), _devices(sizing, plan)),
+    ):
+        rows = [_row(name, other, unit) for name, other in found]
+        if len(rows) > 1:
+            made += [Heading(heading), Table(_columns(title, unit), tuple(rows))]
+    if made:
+        told = tr("The plan as it is stands first; each other line changes this one thing.")
+        made.insert(0, Paragraph(told, Tone.QUIET))
+    return made
+
+
+def _columns(first: str, unit: UnitSystem) -> tuple[Column, ...]:
+    return (
+        Column(first, 2.6),
+        Column(tr("Weights, {unit}").format(unit=unit.value), 1.2, Align.RIGHT),
+        Column(tr("Cache needed"), 1.2, Align.RIGHT),
+        Column(tr("Load line"), 1.1, Align.RIGHT),
+        Column(tr("Then"), 1.8, tone=Tone.STRONG),
+        Column(tr("Longest context"), 1.3, Align.RIGHT),
+    )
+
+
+def _row(name: str, sizing: Sizing, unit: UnitSystem) -> tuple[Cell, ...]:
+    """The figures of the rank that decides."""
+    budget, verdict = sizing.budget, sizing.verdict
+    rank = next(r for r in budget.ranks if r.rank == verdict.binding_rank)
+    sizes = (
+        rank.regions[Region.WEIGHTS].estimate.likely_bytes,
+        rank.needed.likely_bytes,
+        rank.slot.device.allocatable.likely_bytes,
+    )
+    then = tr("won’t start") if verdict.refusals else words.margin(verdict, unit)
+    longest = _longest(sizing)
+    return (
+        Cell(name),
+        *(Cell(words.number(each, unit), each) for each in sizes),
+        Cell(then, verdict.margin_bytes),
+        Cell(words.DASH if longest is None else grouped(longest)),
+    )
+
+
+def _longest(sizing: Sizing) -> int | None:
+    """The longest context at the plan's number at once; None where it isn't known, or none fits."""
+    budget = sizing.budget
+    try:
+        return solve.max_context(budget.model, budget.deployment, budget.machine) or None
+    except DeploymentError:
+        return None
+
+
+def _formats(sizing: Sizing, plan: Deployment) -> Iterator[tuple[str, Sizing]]:
+    budget = sizing.budget
+    yield words.weights(budget), sizing
+    chosen = plan.weight_format
+    changed = [
+        plan.with_(weight_format=name)
+        for name in solve.rungs(budget.model, plan.runtime)
+        if name != chosen
+    ]
+    for other in _sized(sizing, ((each, budget.machine) for each in changed)):
+        yield words.weights(other.budget), other
+
+
+def _caches(sizing: Sizing, plan: Deployment) -> Iterator[tuple[str, Sizing]]:
+    budget = sizing.budget
+    yield words.kv_cache(budget), sizing
+    own = budget.deployment.cache_type_k or budget.deployment.kv_cache_dtype
+    ladder = KV_LADDERS.get(registry.family(plan.runtime), {})
+    for name, settings in ladder.items():
+        if name == own:
+            continue
+        for other in _sized(sizing, [(plan.with_(**settings), budget.machine)]):
+            yield words.dtype(name).upper(), other
+
+
+def _devices(sizing: Sizing, plan: Deployment) -> Iterator[tuple[str, Sizing]]:
+    machine = sizing.budget.machine
+    own = machine.slots[0].device
+    if own.kind is DeviceKind.HOST:
+        return
+    count = len(machine.slots)
+    yield _named(own, count), sizing
+    needed_bytes = own.allocatable.likely_bytes - sizing.verdict.margin_bytes
+    for device in _around(own, needed_bytes):
+        for other in _sized(sizing, [(plan, catalogue.machine(device, count))]):
+            if other.verdict.fit is not Fit.UNKNOWN or sizing.verdict.fit is Fit.UNKNOWN:
+                yield _named(device, count), other
+
+
+def _named(device: Device, count: int) -> str:
+    name = printable(device.name, 80)
+    return name if count == 1 else tr("{count} × {n}").format(count=count, n=name)
+
+
+def _around(own: Device, needed_bytes: int) -> list[Device]:
+    """Devices just below and above what the plan needs, one of each maker's sizes."""
+    found: dict[tuple[object, ...], Device] = {(own.vendor, own.label): own}
+    for device in catalogue.devices():
+        if device.kind is not DeviceKind.HOST:
+            found.setdefault((device.vendor, device.label), device)
+    others = [device for device in found.values() if device is not own]
+    others.sort(key=lambda device: (device.allocatable.likely_bytes, device.name))
+    smaller = [d for d in others if d.allocatable.likely_bytes < needed_bytes]
+    larger = [d for d in others if d.allocatable.likely_bytes >= needed_bytes]
+    return smaller[-_SMALLER:] + larger[:_LARGER]
+
+
+def _sized(sizing: Sizing, plans: Iterable[tuple[Deployment, Machine]]) -> Iterator[Sizing]:
+    """Those that the runtime takes."""
+    for plan, machine in plans:
+        with suppress(DeploymentError):
+            yield size(sizing.budget.model, plan, machine)
