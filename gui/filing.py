@@ -251,7 +251,8 @@ class Filing(QObject):
         if state.sizing is None or state.is_stale:
             raise UsageError(tr("There is no plan to report on yet: pick a model first."))
         recorded = self._app.watch.recorded if state.sizing.budget.machine.is_here else None
-        reporting.write(state, path, self.paper, recorded)
+        subject = reporting.Subject(state, self._app.compare.entries, recorded)
+        reporting.write(subject, path, self.paper)
 
     def tell(self, line: str, second: str = "", *, written: Path | None = None) -> None:
         """Say what was done; a file that was ``written`` can be opened from there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,31 +13,46 @@ from engine.words import tr
 from gui.kit.about import own_version
 from gui.sizing import present
 from gui.sizing.beside import sentences
+from gui.sizing.comparison import names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from engine.report.compared import Compared
     from engine.report.document import ReportDocument
     from engine.report.measured import Snapshot
     from engine.sizing import Sizing
+    from gui.sizing.comparison import Entry
     from gui.sizing.view_model import State
 
 
-def write(state: State, path: Path, paper: str, recorded: Iterable[Snapshot] | None) -> None:
-    """Write the report on ``state`` to ``path``, whose suffix says as what.
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """What the report is on."""
+
+    state: State
+    """The plan in force."""
+    entries: Sequence[Entry]
+    """The plans that are compared."""
+    recorded: Iterable[Snapshot] | None
+    """Telemetry of a run, if there was one."""
+
+
+def write(subject: Subject, path: Path, paper: str) -> None:
+    """Write the report on ``subject`` to ``path``, whose suffix says as what.
 
     Args:
-        state: with an answer.
+        subject: its plan has an answer, else nothing is written.
         path: the file.
         paper: ``A4`` or ``Letter``, for a PDF.
-        recorded: telemetry of a run, if there was one.
 
     Raises:
         PlimsollError: no report ends like this, or the file cannot be written.
         OSError: the same, from the disk.
     """
     kind = files.kind_of(path)
+    state = subject.state
     if state.sizing is None:
         return
     match kind:
@@ -50,16 +66,17 @@ def write(state: State, path: Path, paper: str, recorded: Iterable[Snapshot] | N
         case Kind.PDF:
             from gui.report.pdf import write_pdf  # noqa: PLC0415 - see above
 
-            write_pdf(_composed(state, state.sizing, recorded), path, paper)
+            write_pdf(_composed(subject, state.sizing), path, paper)
         case Kind.HTML | Kind.MARKDOWN:
-            document = _composed(state, state.sizing, recorded)
+            document = _composed(subject, state.sizing)
             files.write(path, files.text(kind, document).encode())
 
 
-def _composed(state: State, sizing: Sizing, recorded: Iterable[Snapshot] | None) -> ReportDocument:
+def _composed(subject: Subject, sizing: Sizing) -> ReportDocument:
     from engine.report.compose import About, compose  # noqa: PLC0415 - see above
 
-    budget, deployment = sizing.budget, state.plan.deployment
+    state, budget = subject.state, sizing.budget
+    deployment = state.plan.deployment
     about = About(
         on=datetime.now(tz=UTC).astimezone().date(),
         plan=deployment,
@@ -67,9 +84,23 @@ def _composed(state: State, sizing: Sizing, recorded: Iterable[Snapshot] | None)
         version=own_version(),
         assumptions=_about_others(state),
         headline=present.headline_of(sizing, state.beside, state.unit),
+        compared=_compared(subject.entries),
     )
     found = state.limits or limits(budget.model, deployment, budget.machine)
-    return compose(sizing, found, about, recorded)
+    return compose(sizing, found, about, subject.recorded)
+
+
+def _compared(entries: Sequence[Entry]) -> tuple[Compared, ...]:
+    """Two plans or more; one alone is compared with nothing."""
+    from engine.report.compared import Compared  # noqa: PLC0415 - see above
+
+    if len(entries) < 2:
+        return ()
+    named = ["; ".join(", ".join(w.text for w in part) for part in n) for n in names(entries)]
+    return tuple(
+        Compared(name, entry.sizing, entry.problem, entry.limits)
+        for name, entry in zip(named, entries, strict=True)
+    )
 
 
 def _answer(state: State, sizing: Sizing) -> str:

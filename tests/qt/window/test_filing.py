@@ -54,6 +54,21 @@ def test_that_a_report_is_of_the_kind_that_was_chosen(app, tmp_path, kind, suffi
     assert (tmp_path / suggested).read_text().startswith(begins)
 
 
+def test_that_the_report_has_the_plans_of_the_comparison(app, tmp_path):
+    path = tmp_path / "plan.md"
+    app.compare.add(app.model.state)
+    app.filing.write_report(path)
+    assert "Plans side by side" not in path.read_text()  # one alone is compared with nothing
+    app.model.choose_device("H100 SXM 80GB")
+    app.compare.add(app.model.state)
+    app.filing.write_report(path)
+    text = path.read_text()
+    assert "## Plans side by side" in text
+    (second,) = [line for line in text.splitlines() if line.startswith("| B | ")]
+    assert "H100 SXM 80GB" in second
+    assert app.compare.entries[1].sizing.verdict.headline in second
+
+
 def test_that_a_report_of_no_kind_is_a_sentence(app, tmp_path):
     app.window.commands["report"].trigger()
     _choose(app, tmp_path / "a.docx")
