@@ -9,7 +9,7 @@ from engine.fit.verdict import Fit
 from engine.report import tables, what_if, words
 from engine.report.document import Block, Facts, Figure, Heading
 from engine.units import format_gib
-from engine.words import begun_small, grouped, tr, tr_count
+from engine.words import begun_small, figures, grouped, tr, tr_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -100,7 +100,7 @@ def _facts(sizing: Sizing, limits: Limits, unit: UnitSystem) -> tuple[tuple[str,
         ),
         (tr("At once"), words.requests(plan.concurrency)),
         (tr("Parallel"), f"TP {plan.tensor_parallel_size} × PP {plan.pipeline_parallel_size}"),
-        (tr("Utilisation"), tr("{share} of {line}").format(share=share, line=line))
+        (tr("Utilisation"), tr("{share} of {line}").format(share=figures(f"{share}"), line=line))
         if share
         else (tr("Load line"), line),
         (

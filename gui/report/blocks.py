@@ -55,6 +55,7 @@ _COLORS = {
     Tone.STRONG: "text.primary",
     Tone.QUIET: "text.secondary",
 }
+_LONGEST_WORD = 16
 _FORMULA_NAME = 132
 _FORMULA_VALUE = 78
 
@@ -121,12 +122,15 @@ def _facts(sheet: Sheet, block: Facts) -> None:
     sheet.ensure(_FACT_HEIGHT * len(rows) + 1)
     sheet.rule(sheet.y)
     for row in rows:
-        height = max(_FACT_HEIGHT, *(28 + sheet.height(text, value, width - 20) for _, text in row))
+        # A name that needs two lines moves the values of its whole row down.
+        named = max(sheet.height(label, name, width - 20) for label, _ in row)
+        below = max(sheet.height(text, value, width - 20) for _, text in row)
+        height = max(_FACT_HEIGHT, named + below + 13)
         for column, (label, text) in enumerate(row):
             left = sheet.left + column * width + (12 if column else 0)
-            rect = QRectF(left, sheet.y + 7, width - 16, 16)
+            rect = QRectF(left, sheet.y + 7, width - 20, named + 1)
             sheet.write(label, name, "text.tertiary", rect)
-            rect = QRectF(left, sheet.y + 22, width - 20, height - 22)
+            rect = QRectF(left, sheet.y + 7 + named, width - 20, below + 1)
             sheet.write(text, value, "text.primary", rect)
             if column:
                 x = sheet.left + column * width
@@ -184,19 +188,37 @@ def _widths(sheet: Sheet, table: Table) -> list[float]:
     metrics = QFontMetricsF(sheet.font("caption.strong.num"))
     rows = (*table.rows, table.total) if table.total else table.rows
     widths: list[float] = []
-    shared = 0.0
+    least: list[float] = []
     for index, column in enumerate(table.columns):
-        texts = [row[index].text for row in rows]
-        widest = max((metrics.horizontalAdvance(t) for t in (column.title, *texts)), default=0)
+        texts = [column.title, *(row[index].text for row in rows)]
+        widest = max(metrics.horizontalAdvance(text) for text in texts) + 2 * _CELL_PAD
         is_short = column.align is Align.RIGHT or widest < sheet.width * 0.1
-        widths.append(widest + 2 * _CELL_PAD if is_short else 0.0)
-        shared += 0.0 if is_short else column.weight
+        widths.append(widest if is_short else 0.0)
+        swatch = max(_indent(row[index]) for row in rows) if rows else 0.0
+        least.append(0.0 if is_short else _longest_word(texts, metrics) + swatch + 2 * _CELL_PAD)
     rest = max(0.0, sheet.width - sum(widths))
-    if not shared:
+    if all(widths):
         return [width + rest / len(widths) for width in widths]
+    shares = [0.0 if width else c.weight for width, c in zip(widths, table.columns, strict=True)]
+    return [w or s for w, s in zip(widths, _shared(rest, shares, least), strict=True)]
+
+
+def _longest_word(texts: Sequence[str], metrics: QFontMetricsF) -> float:
+    """The width of the longest word that has a right to a line; names of files have none."""
+    words = {word for text in texts for word in text.split() if len(word) <= _LONGEST_WORD}
+    return max((metrics.horizontalAdvance(word) for word in words), default=0.0)
+
+
+def _shared(rest: float, shares: Sequence[float], least: Sequence[float]) -> list[float]:
+    """``rest`` by shares, but to each column no less than its longest word."""
+    given = [rest * share / sum(shares) for share in shares]
+    short = [max(0.0, want - width) for want, width in zip(least, given, strict=True)]
+    spare = [max(0.0, width - want) for want, width in zip(least, given, strict=True)]
+    if not sum(short) or sum(spare) < sum(short):
+        return given
+    taken = sum(short) / sum(spare)
     return [
-        width or rest * column.weight / shared
-        for width, column in zip(widths, table.columns, strict=True)
+        width + more - free * taken for width, more, free in zip(given, short, spare, strict=True)
     ]
 
 

@@ -26,6 +26,7 @@ from engine.report.document import (
     Cell,
     Column,
     Command,
+    Facts,
     Heading,
     Paragraph,
     ReportDocument,
@@ -331,3 +332,26 @@ def test_that_a_short_list_stays_whole_with_its_heading(lines: int, tmp_path: Pa
     whole = [page for page in pages if "Kept" in page]
     assert len(whole) == 1
     assert all(f"item {n}" in whole[0] for n in range(4))
+
+
+def test_that_a_short_word_is_never_broken(tmp_path: Path) -> None:
+    columns = (Column("Basis", 1), Column("Why", 9))
+    rows = ((Cell("Angenommen"), Cell("word " * 60)), (Cell("a" * 90), Cell("word")))
+    text = _text(_written(_document(Table(columns, rows)), tmp_path / "words.pdf"))
+    assert "Angenommen" in text
+
+
+def test_that_a_long_name_of_a_fact_stands_over_its_value(tmp_path: Path) -> None:
+    program = shutil.which("pdftotext")
+    if program is None:
+        pytest.skip("poppler's pdftotext is not installed")
+    pairs = (("Höchstens gleichzeitig, je 8.192 und mehr", "Fünf"), ("Kurz", "Sechs"))
+    path = tmp_path / "facts.pdf"
+    _written(_document(Facts(pairs)), path)
+    made = subprocess.run([program, "-bbox", path, "-"], capture_output=True, check=True)
+    places = re.findall(
+        r'yMin="([\d.]+)" xMax="[\d.]+" yMax="([\d.]+)">(.*?)<', made.stdout.decode()
+    )
+    edges = {word: (float(top), float(bottom)) for top, bottom, word in places}
+    assert edges["mehr"][1] <= edges["Fünf"][0] + 1
+    assert edges["Fünf"] == edges["Sechs"]
