@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 def _columns() -> tuple[Column, ...]:
     return (
-        Column(tr("Change"), 3.8),
-        Column(tr("Then"), 1.7, tone=Tone.STRONG),
-        Column(tr("What happens"), 4.5, tone=Tone.QUIET),
+        Column(tr("Change"), 3.0),
+        Column(tr("Then"), 1.6, tone=Tone.STRONG),
+        Column(tr("What happens"), 5.4, tone=Tone.QUIET),
     )
 
 

@@ -48,7 +48,7 @@ _HEADING_HEIGHT = 24
 _COMMAND_LINE = 16
 _KEEP_ITEMS = 8
 """A list of up to so many lines stays whole."""
-_KEEP_ROWS = 4
+_KEEP_ROWS = 11
 """A table of up to so many rows stays whole."""
 _COLORS = {
     Tone.NORMAL: "text.primary",
@@ -109,7 +109,7 @@ def _kept(sheet: Sheet, then: Block | None) -> float:
         header = _HEADING_HEIGHT if then.has_header else 0
         return _ABOVE_HEADING + _HEADING_HEIGHT + header + height
     if isinstance(then, (Figure, MapFigure, BarsFigure)):
-        return _ABOVE_HEADING + _HEADING_HEIGHT + figure.height(then)
+        return _ABOVE_HEADING + _HEADING_HEIGHT + figure.height(sheet, then)
     return _KEEP_WITH_HEADING
 
 

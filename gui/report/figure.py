@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from engine.report.measured import MeasuredRun
     from gui.report.sheet import Sheet
 
-_HEIGHT = 268
+_PART_OF_PAGE = 0.22
+"""What the picture of the plan takes, so that its page has room for what would change it."""
 _MAP_HEIGHT = 300
 _LETTER, _BAR, _LINE_WORDS = 24, 20, 16
 _PITCH = _BAR + 12 + _LINE_WORDS
@@ -36,16 +37,20 @@ _CAPTION = 40
 _LEAST_RUN_S = 1.0
 
 
-def height(figure: Figure | MapFigure | BarsFigure) -> float:
+def height(sheet: Sheet, figure: Figure | MapFigure | BarsFigure) -> float:
     """How high ``figure`` is with its caption."""
     match figure:
         case Figure():
-            drawn = _HEIGHT
+            drawn = _plan_height(sheet)
         case MapFigure():
             drawn = _MAP_HEIGHT
         case BarsFigure():
             drawn = len(figure.bars) * _PITCH
     return drawn + _CAPTION
+
+
+def _plan_height(sheet: Sheet) -> float:
+    return round(sheet.bottom * _PART_OF_PAGE)
 
 
 def place(sheet: Sheet, figure: Figure | MapFigure | BarsFigure) -> None:
@@ -66,8 +71,8 @@ def _plan(sheet: Sheet, figure: Figure) -> None:
     # A run belongs to a rank here, also where its device is on another computer.
     panels = tuple(replace(panel, uuid=_key(panel.rank)) for panel in scene.panels)
     scene = replace(scene, panels=panels)
-    sheet.ensure(height(figure))
-    rect = QRectF(sheet.left, sheet.y, sheet.width, _HEIGHT)
+    sheet.ensure(height(sheet, figure))
+    rect = QRectF(sheet.left, sheet.y, sheet.width, _plan_height(sheet))
     one = len(scene.panels) == 1
     style = Style(sheet.theme, pad=0, lens=one, patterns=True, paper=True)
     if len(scene.panels) < TABLE_FROM_RANKS:
@@ -79,7 +84,7 @@ def _plan(sheet: Sheet, figure: Figure) -> None:
         sheet.painter.save()
         paints.paint(sheet.painter, scene, lay_out(scene, rect, style), style, live)
         sheet.painter.restore()
-    sheet.y += _HEIGHT + 4
+    sheet.y += _plan_height(sheet) + 4
 
 
 def _key(rank: int) -> str:
@@ -100,7 +105,7 @@ def _window(figure: Figure) -> TimeWindow | None:
 
 
 def _map(sheet: Sheet, figure: MapFigure) -> None:
-    sheet.ensure(height(figure))
+    sheet.ensure(height(sheet, figure))
     scene = MapScene(
         map=figure.map,
         edges_bytes=edges_bytes(figure.total_bytes, figure.unit),
@@ -122,7 +127,7 @@ def _map(sheet: Sheet, figure: MapFigure) -> None:
 
 
 def _bars(sheet: Sheet, figure: BarsFigure) -> None:
-    sheet.ensure(height(figure))
+    sheet.ensure(height(sheet, figure))
     painter, theme = sheet.painter, sheet.theme
     most = max(
         max(sum(drawn_bytes(rank, r) for r in Region), rank.slot.device.total_bytes)
@@ -142,7 +147,8 @@ def _bars(sheet: Sheet, figure: BarsFigure) -> None:
         for region in STACK_ORDER:
             width = drawn_bytes(rank, region) * scale
             ink = inks.ink(theme, region, patterns=True)
-            inks.fill(painter, QRectF(start, top, width, _BAR), ink)
+            # A gap tells neighbours apart where nothing has a colour.
+            inks.fill(painter, QRectF(start, top, max(0.0, width - 1), _BAR), ink)
             start += width
         painter.setPen(QPen(theme.color("chart.loadline"), 2))
         painter.drawLine(QLineF(x, top - 3, x, top + _BAR + 3))

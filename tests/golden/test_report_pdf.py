@@ -35,6 +35,7 @@ from engine.report.document import (
 from engine.sizing import size
 from engine.source.raw import RawModel
 from engine.telemetry.snapshot import DeviceReading, PoolKind, TelemetrySnapshot
+from engine.words import choose
 from gui.report.pdf import write_pdf
 from gui.report.sheet import shown
 from tests.helpers import sizings
@@ -245,7 +246,19 @@ def test_that_any_number_of_ranks_is_reported(count: int, tmp_path: Path) -> Non
     assert count == 2 or f"Ranks 1 to {count - 1}: regions" in text
 
 
-@pytest.mark.parametrize("page", ["A4", "Letter"])
+@pytest.mark.parametrize("page", POINTS)
+def test_that_the_first_page_stands_alone_in_german_too(page: str, tmp_path: Path) -> None:
+    choose("de")
+    try:
+        made = compose(sizings.sizing(), LIMITS, ABOUT, _run())
+        first = _written(made, tmp_path / "a.pdf", page).pages[0].extract_text()
+    finally:
+        choose("en")
+    assert "Was die Antwort ändern würde" in first
+    assert "Annahmen" not in first
+
+
+@pytest.mark.parametrize("page", POINTS)
 def test_that_the_first_page_stands_alone(page: str, tmp_path: Path) -> None:
     first, second, *_ = (p.extract_text() for p in _report(tmp_path / "a.pdf", page=page).pages)
     assert "What would change the answer" in first

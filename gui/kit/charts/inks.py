@@ -123,7 +123,7 @@ def lines(painter: QPainter, rect: QRectF, color: QColor, hatch: str) -> None:
 def swatch(painter: QPainter, rect: QRectF, region: Region, theme: Theme) -> None:
     """The small square that stands for a region in tables and legends."""
     painter.save()
-    fill(painter, rect, ink(theme, region))
+    fill(painter, rect, ink(theme, region, patterns=theme.is_paper))
     if region is Region.HEADROOM or theme.is_contrast:
         painter.setPen(QPen(theme.color(color_name(region)), 1))
         painter.drawRect(rect.adjusted(0.5, 0.5, -0.5, -0.5))
