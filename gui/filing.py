@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QLocale, QObject, QUrl
+from PySide6.QtCore import QLocale, QObject, QUrl, Slot
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
@@ -26,6 +26,7 @@ from gui.sizing.markdown import markdown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.cancel import CancelToken
     from engine.source.by_hand import Measures
     from gui.app import App
 
@@ -234,10 +235,21 @@ class Filing(QObject):
         if page is not None:
             self._app.settings = self._app.settings.with_(page=page)
         try:
-            self.write_report(path)
-        except (PlimsollError, OSError) as error:
+            subject, paper = self._subject(), self.paper
+        except PlimsollError as error:
             self._app.trouble.report(error)
             return
+
+        def job(_: CancelToken) -> Path:
+            reporting.write(subject, path, paper)
+            return path
+
+        task = self._app.runner.submit(job)
+        task.succeeded.connect(self._on_report_written)
+        task.failed.connect(self._app.trouble.report)
+
+    @Slot(object)
+    def _on_report_written(self, path: Path) -> None:
         self.tell(tr("Report written to {path}").format(path=path), written=path)
 
     def write_report(self, path: Path) -> None:
@@ -247,12 +259,15 @@ class Filing(QObject):
             PlimsollError: the plan can't be worked out, or the file not be written.
             OSError: the same, from the disk.
         """
+        reporting.write(self._subject(), path, self.paper)
+
+    def _subject(self) -> reporting.Subject:
+        """What a report is on now; it stays so while the report is written."""
         state = self._app.model.state
         if state.sizing is None or state.is_stale:
             raise UsageError(tr("There is no plan to report on yet: pick a model first."))
         recorded = self._app.watch.recorded if state.sizing.budget.machine.is_here else None
-        subject = reporting.Subject(state, self._app.compare.entries, recorded)
-        reporting.write(subject, path, self.paper)
+        return reporting.Subject(state, self._app.compare.entries, recorded)
 
     def tell(self, line: str, second: str = "", *, written: Path | None = None) -> None:
         """Say what was done; a file that was ``written`` can be opened from there."""

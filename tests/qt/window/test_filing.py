@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from pypdf import PdfReader
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from gui.kit.about import AboutDialog
@@ -22,10 +23,11 @@ def _choose(app, path) -> None:
     dialog.done(QDialog.DialogCode.Accepted)
 
 
-def test_that_a_report_is_written_where_the_dialog_said(app, tmp_path):
+def test_that_a_report_is_written_where_the_dialog_said(app, qtbot, tmp_path):
     app.window.commands["report"].trigger()
     _dialog(app).selectNameFilter("PDF, Letter (*.pdf)")
     _choose(app, tmp_path / "a.pdf")
+    qtbot.waitUntil(lambda: "a.pdf" in app.note.line.text(), timeout=20_000)
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
     assert app.settings.page == "Letter"
     assert app.settings.last_folder == str(tmp_path)
@@ -41,7 +43,7 @@ def test_that_a_report_is_written_where_the_dialog_said(app, tmp_path):
         ("JSON, as the terminal answers (*.json)", ".json", '{"schema":"plimsoll.budget/1"'),
     ],
 )
-def test_that_a_report_is_of_the_kind_that_was_chosen(app, tmp_path, kind, suffix, begins):
+def test_that_a_report_is_of_the_kind_that_was_chosen(app, qtbot, tmp_path, kind, suffix, begins):
     app.window.commands["report"].trigger()
     dialog = _dialog(app)
     dialog.setDirectory(str(tmp_path))
@@ -51,6 +53,7 @@ def test_that_a_report_is_of_the_kind_that_was_chosen(app, tmp_path, kind, suffi
     (suggested,) = dialog.selectedFiles()
     assert suggested.endswith(suffix)
     _choose(app, suggested)
+    qtbot.waitUntil(lambda: suffix in app.note.line.text(), timeout=20_000)
     assert (tmp_path / suggested).read_text().startswith(begins)
 
 
@@ -69,17 +72,29 @@ def test_that_the_report_has_the_plans_of_the_comparison(app, tmp_path):
     assert app.compare.entries[1].sizing.verdict.headline in second
 
 
-def test_that_a_report_of_no_kind_is_a_sentence(app, tmp_path):
+def test_that_a_report_is_on_the_plan_at_the_click_whatever_follows(app, qtbot, tmp_path):
+    path = tmp_path / "a.pdf"
+    headline = app.model.state.sizing.verdict.headline
+    app.window.commands["report"].trigger()
+    _choose(app, path)
+    app.model.choose_device("H100 SXM 80GB")
+    assert app.model.state.sizing.verdict.headline != headline
+    qtbot.waitUntil(lambda: "a.pdf" in app.note.line.text(), timeout=20_000)
+    assert headline in PdfReader(path).pages[0].extract_text()
+
+
+def test_that_a_report_of_no_kind_is_a_sentence(app, qtbot, tmp_path):
     app.window.commands["report"].trigger()
     _choose(app, tmp_path / "a.docx")
+    qtbot.waitUntil(app.trouble.isVisible, timeout=20_000)
     assert ".pdf, .html, .md, .csv, .json" in app.trouble.line.text()
     assert not (tmp_path / "a.docx").exists()
 
 
-def test_that_a_report_that_cannot_be_written_is_a_sentence(app, tmp_path):
+def test_that_a_report_that_cannot_be_written_is_a_sentence(app, qtbot, tmp_path):
     app.window.commands["report"].trigger()
     _choose(app, tmp_path / "no" / "such" / "a.pdf")
-    assert app.trouble.isVisible()
+    qtbot.waitUntil(app.trouble.isVisible, timeout=20_000)
     assert "inside Plimsoll" not in app.trouble.line.text()
 
 
