@@ -46,6 +46,8 @@ class Checking(QObject):
         self._app = app
         self.view = ChecklistView()
         self.checklist: Checklist | None = None
+        self.evidence = Evidence()
+        """What fills the steps beside the plan."""
         self._longest: dict[str, int] = {}
         """Tokens of the longest prompt that was sent, by the plan's model and runtime."""
         self._task: Task | None = None
@@ -75,20 +77,20 @@ class Checking(QObject):
         app, state = self._app, self._app.model.state
         budget = state.sizing.budget if state.sizing and not state.is_stale else None
         if budget is None:
-            self.checklist = None
+            self.checklist, self.evidence = None, Evidence()
         else:
             overlay = app.overlaying.overlay
             worst = overlay.worst if overlay and overlay.is_running else None
             chosen = (
                 worst.rank if worst else state.sizing.verdict.binding_rank if state.sizing else 0
             )
-            evidence = Evidence(
+            self.evidence = Evidence(
                 overlay=overlay,
                 stated=self._stated(budget),
                 longest_prompt=self._longest.get(_key(budget)),
                 release=self.release(budget),
             )
-            self.checklist = checklist(budget, chosen, evidence, state.unit)
+            self.checklist = checklist(budget, chosen, self.evidence, state.unit)
         watched = app.overlaying.overlay
         can_learn = watched is not None and any(rank.errors for rank in watched.ranks)
         self.view.show_checklist(self.checklist, state.unit, can_learn=can_learn)

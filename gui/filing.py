@@ -267,7 +267,10 @@ class Filing(QObject):
         if state.sizing is None or state.is_stale:
             raise UsageError(tr("There is no plan to report on yet: pick a model first."))
         recorded = self._app.watch.recorded if state.sizing.budget.machine.is_here else None
-        return reporting.Subject(state, self._app.compare.entries, recorded)
+        from engine.observed import observed  # noqa: PLC0415 - needed by no one who doesn't report
+
+        found = observed(state.sizing, self._app.checking.evidence, state.unit)
+        return reporting.Subject(state, self._app.compare.entries, recorded, found)
 
     def tell(self, line: str, second: str = "", *, written: Path | None = None) -> None:
         """Say what was done; a file that was ``written`` can be opened from there."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from engine.report.compared import Compared
     from engine.report.document import ReportDocument
     from engine.report.measured import Snapshot
+    from engine.report.seen import Observed
     from engine.sizing import Sizing
     from gui.sizing.comparison import Entry
     from gui.sizing.view_model import State
@@ -37,6 +38,8 @@ class Subject:
     """The plans that are compared."""
     recorded: Iterable[Snapshot] | None
     """Telemetry of a run, if there was one."""
+    observed: Observed
+    """What was seen of the plan's run, and the steps of sizing."""
 
 
 def write(subject: Subject, path: Path, paper: str) -> None:
@@ -85,6 +88,7 @@ def _composed(subject: Subject, sizing: Sizing) -> ReportDocument:
         assumptions=_about_others(state),
         headline=present.headline_of(sizing, state.beside, state.unit),
         compared=_compared(subject.entries),
+        observed=subject.observed,
     )
     found = state.limits or limits(budget.model, deployment, budget.machine)
     return compose(sizing, found, about, subject.recorded)

@@ -17,11 +17,14 @@ from engine.contract.request import parse
 from engine.contract.respond import respond
 from engine.errors import UsageError
 from engine.fit import solve
+from engine.observed import observed, played
+from engine.overlay.steps import Evidence
 from engine.report import files
 from engine.report.compose import About, compose
 from engine.report.csv_rows import csv_text
 from engine.sizing import size
 from engine.telemetry.record import Replay
+from engine.units import UnitSystem
 
 if TYPE_CHECKING:
     import argparse
@@ -62,15 +65,17 @@ def _written(
     options: argparse.Namespace, plan: Plan, sizing: Sizing, path: Path, kind: files.Kind
 ) -> None:
     """Compose the document and set it on pages, or write it as text."""
+    recording = _recorded(options.recording) if options.recording else ()
+    evidence = Evidence(overlay=played(sizing, recording))
     about = About(
         on=datetime.now().astimezone().date(),
         plan=plan.deployment,
         version=program_version(),
         assumptions=plan.notes.assumptions,
         warnings=plan.notes.warnings,
+        observed=observed(sizing, evidence, UnitSystem.BINARY),
     )
     limits = solve.limits(plan.model, plan.deployment, plan.machine)
-    recording = _recorded(options.recording) if options.recording else None
     document = compose(sizing, limits, about, recording)
     if kind is files.Kind.PDF:
         options.write_pdf(document, path, _PAGES[options.page])

@@ -17,12 +17,14 @@ from engine.report import (
     front,
     glossary,
     provenance,
+    seen,
     starting,
     tables,
     words,
 )
 from engine.report.document import Block, Command, Heading, PageBreak, ReportDocument
 from engine.report.measured import measured_runs
+from engine.report.seen import Observed
 from engine.runtimes.registry import RUNTIMES
 from engine.text import printable
 from engine.units import UnitSystem, format_gib
@@ -60,6 +62,8 @@ class About:
     """The verdict where another model of the machine decides it; empty for the plan's own."""
     compared: tuple[Compared, ...] = ()
     """Plans that stand side by side with this one."""
+    observed: Observed | None = None
+    """What was seen of a run, and the steps of sizing."""
 
 
 def compose(
@@ -104,7 +108,9 @@ def _parts(sizing: Sizing, about: About, runs: Mapping[int, MeasuredRun]) -> Ite
     binding = front.binding_rank(sizing)
     side_by_side = compared.blocks(about.compared, unit, 3) if about.compared else []
     measured: list[Block] = [tables.measured(budget, runs, unit)] if runs else []
-    held_for = provenance.table(budget, _runtime(budget), about.on, about.version)
+    observed = about.observed or Observed()
+    measured += seen.measured(observed, unit)
+    held_for = provenance.table(budget, _runtime(budget), about.on, about.version, unit)
     for heading, blocks in (
         (tr("Assumptions"), engineer.assumptions(budget, about.assumptions, about.warnings, unit)),
         (tr("Ranks and phases"), engineer.ranks(budget, binding, unit)),
@@ -114,6 +120,7 @@ def _parts(sizing: Sizing, about: About, runs: Mapping[int, MeasuredRun]) -> Ite
         (tr("Other choices"), alternatives.blocks(sizing, plan, unit)),
         (tr("Plans side by side"), side_by_side),
         (tr("Measured"), measured),
+        (tr("Checklist"), seen.checklist(observed.steps, unit)),
         (tr("Start it"), _starting(sizing, plan, unit)),
         (tr("Words"), [glossary.table(budget, unit)]),
         (tr("What the figures hold for"), [held_for]),

@@ -8,15 +8,17 @@ import resources
 from engine.report import words
 from engine.report.document import Cell, Column, Table, Tone
 from engine.text import printable
+from engine.units import in_unit
 from engine.words import figures, grouped, tr
 
 if TYPE_CHECKING:
     from datetime import date
 
     from engine.budget.model import Budget
+    from engine.units import UnitSystem
 
 
-def table(budget: Budget, runtime: str, on: date, version: str) -> Table:
+def table(budget: Budget, runtime: str, on: date, version: str, unit: UnitSystem) -> Table:
     """One row for each thing that the answer depends on, and the date."""
     model = budget.model
     source = printable(model.source, 200)
@@ -31,7 +33,7 @@ def table(budget: Budget, runtime: str, on: date, version: str) -> Table:
         (tr("Weights in"), words.weights(budget)),
         (tr("Cache precision"), words.kv_cache(budget)),
         (tr("Kernel"), _kernel(budget)),
-        (tr("Accuracy"), accuracy(budget.deployment.runtime, runtime)),
+        (tr("Accuracy"), in_unit(accuracy(budget.deployment.runtime, runtime), unit)),
         (tr("Plimsoll"), version),
         (tr("Date"), words.day(on)),
     ]
