@@ -15,6 +15,7 @@ from engine.fit.verdict import Fit
 from engine.report import words
 from engine.report.document import Align, Block, Cell, Column, Heading, Paragraph, Table, Tone
 from engine.runtimes import registry
+from engine.runtimes.loading import loaded
 from engine.sizing import size
 from engine.text import printable
 from engine.words import grouped, tr
@@ -90,11 +91,12 @@ def _longest(sizing: Sizing) -> int | None:
 def _formats(sizing: Sizing, plan: Deployment) -> Iterator[tuple[str, Sizing]]:
     budget = sizing.budget
     yield words.weights(budget), sizing
-    chosen = plan.weight_format
+    # What is stored in the chosen format needs no second line as stored.
+    same = "auto" if loaded(budget.model, plan.runtime).name == plan.weight_format else ""
     changed = [
         plan.with_(weight_format=name)
         for name in solve.rungs(budget.model, plan.runtime)
-        if name != chosen
+        if name not in {plan.weight_format, same}
     ]
     for other in _sized(sizing, ((each, budget.machine) for each in changed)):
         yield words.weights(other.budget), other

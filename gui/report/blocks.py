@@ -251,7 +251,7 @@ def _row(sheet: Sheet, table: Table, widths: Sequence[float], cells: Sequence[Ce
     for index, (cell, column, width) in enumerate(zip(cells, columns, widths, strict=True)):
         rect = _cell_rect(sheet, x, width, height, first=index == 0)
         if cell.region is not None:
-            swatch = QRectF(x, rect.top() + (14 - _SWATCH) / 2, _SWATCH, _SWATCH)
+            swatch = QRectF(rect.left(), rect.top() + (14 - _SWATCH) / 2, _SWATCH, _SWATCH)
             inks.swatch(sheet.painter, swatch, cell.region, sheet.theme)
         rect.setLeft(rect.left() + _indent(cell))
         color = _COLORS[cell.tone or column.tone]

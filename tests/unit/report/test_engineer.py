@@ -142,6 +142,13 @@ def test_that_other_formats_and_devices_are_sized_by_the_engine() -> None:
     assert not all(over)
 
 
+def test_that_the_stored_format_has_one_line_when_it_is_chosen() -> None:
+    plan = PLAN.with_(weight_format="bf16")
+    document = compose(*real(plan), About(on=ABOUT.on, plan=plan))
+    weights = next(b for b in _below(document, "Other choices") if isinstance(b, Table))
+    assert list(_rows(weights)) == ["BF16", "FP8, one scale per tensor", "AWQ 4 bit, g128"]
+
+
 def test_that_a_plan_on_several_devices_is_compared_on_as_many() -> None:
     plan = Deployment(max_model_len=8192, tensor_parallel_size=2)
     document = compose(*real(plan, count=2), About(on=ABOUT.on, plan=plan))
