@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import datetime
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn
 
+from engine.cli import values
 from engine.cli.streams import columns
 from engine.contract.fields import FIELDS, Field, Group, Kind
 from engine.errors import UsageError
-from engine.units import parse_bytes, parse_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_T = TypeVar("_T")
 
 Asked = frozenset[str] | None
-_MOMENT = "a time like 2026-11-20T10:00"
 COMMANDS = (
     "size",
     "launch",
@@ -126,7 +123,7 @@ def parse_window(argv: Sequence[str]) -> argparse.Namespace:
     """
     parser = _Parser(prog="plimsoll", add_help=False, allow_abbrev=False, formatter_class=_Help)
     parser.add_argument("--offline", action="store_true")
-    parser.add_argument("--endpoint", type=_endpoint)
+    parser.add_argument("--endpoint", type=values.endpoint)
     parser.add_argument("--replay")
     parser.add_argument("--reset", action="store_true")
     parser.add_argument("--safe", action="store_true")
@@ -181,7 +178,7 @@ def _launch(parser: _Parser, asked: Asked) -> None:
         help="docker, compose, kubernetes … (default: the command); all shows every form",
     )  # fmt: skip
     parser.add_argument(
-        "--gpus-per-node", type=_devices, default=NODE_DEVICES, metavar="N",
+        "--gpus-per-node", type=values.device_number, default=NODE_DEVICES, metavar="N",
         help="spread what takes more over several nodes, --form multi-node or ray-serve (default: "
         "%(default)s)",
     )  # fmt: skip
@@ -231,7 +228,7 @@ def _kv(parser: _Parser, _asked: Asked) -> None:
     parser.usage = "plimsoll kv MODEL --context N [--kv-dtype D] [--json]"
     parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument(
-        "-c", "--context", "--max-model-len", dest="max_model_len", type=_tokens,
+        "-c", "--context", "--max-model-len", dest="max_model_len", type=values.tokens,
         metavar="N", help="tokens of one request, such as 8192 or 32k; a workspace has its own",
     )  # fmt: skip
     parser.add_argument(
@@ -272,13 +269,16 @@ def _watch(parser: _Parser, _asked: Asked) -> None:
         "--simulate", action="store_true", help="eight GPUs that aren't there, and a model on them"
     )
     parser.add_argument(
-        "--since", type=_moment, metavar="TIME", help="what that server has kept, from then on"
+        "--since",
+        type=values.moment,
+        metavar="TIME",
+        help="what that server has kept, from then on",
     )
-    parser.add_argument("--until", type=_moment, metavar="TIME", help="and till then (now)")
-    parser.add_argument("--count", type=_count, metavar="N", help="stop after N samples")
+    parser.add_argument("--until", type=values.moment, metavar="TIME", help="and till then (now)")
+    parser.add_argument("--count", type=values.count, metavar="N", help="stop after N samples")
     parser.add_argument(
         "--interval",
-        type=_seconds,
+        type=values.seconds,
         metavar="S",
         help="seconds (1; 0.2 for a while after a load begins, 5 on a battery or from a server)",
     )
@@ -355,7 +355,7 @@ def _hub(parser: _Parser) -> None:
     group = parser.add_argument_group("Hub")
     group.add_argument("--offline", action="store_true", help="never ask the Hub")
     group.add_argument(
-        "--endpoint", type=_endpoint, metavar="URL", help="another Hub (default: HF_ENDPOINT)"
+        "--endpoint", type=values.endpoint, metavar="URL", help="another Hub (default: HF_ENDPOINT)"
     )
 
 
@@ -408,9 +408,13 @@ _METAVAR = {
 def _reader(field: Field) -> Callable[[str], object]:
     if field.kind is Kind.INTEGER:
         if field.name.endswith("_bytes"):
-            return _bytes
-        return _tokens if field.name in _TOKENS else _whole
-    readers = {Kind.NUMBER: _number, Kind.NUMBERS: _numbers, Kind.INTEGERS: _integers}
+            return values.sizes
+        return values.tokens if field.name in _TOKENS else values.whole_number
+    readers = {
+        Kind.NUMBER: values.number,
+        Kind.NUMBERS: values.numbers,
+        Kind.INTEGERS: values.integers,
+    }
     return readers.get(field.kind, str)
 
 
@@ -429,74 +433,3 @@ _BUILDERS: dict[str, Callable[[_Parser, Asked], None]] = {
     "learned": _learned,
     "completion": _completion,
 }
-
-
-def _tokens(text: str) -> int:
-    # Some take -1, as vLLM's context does; what may be negative is the contract's to say.
-    return _whole(text) if text.startswith("-") else _read(parse_tokens, text)
-
-
-def _bytes(text: str) -> int:
-    return _read(parse_bytes, text)
-
-
-def _whole(text: str) -> int:
-    return _read(int, text, "a whole number")
-
-
-def _number(text: str) -> float:
-    return _read(float, text.replace(",", "."), "a number")
-
-
-def _numbers(text: str) -> list[float]:
-    return [_number(part) for part in text.split(",")]
-
-
-def _integers(text: str) -> list[int]:
-    return [_whole(part) for part in text.split(",")]
-
-
-def _endpoint(text: str) -> str:
-    from engine.source.reference import is_web_address  # noqa: PLC0415 - seldom needed
-
-    if not is_web_address(text):
-        message = f"{text[:80]!r} is no address that starts with http:// or https://"
-        raise argparse.ArgumentTypeError(message)
-    return text
-
-
-def _devices(text: str) -> int:
-    number = _whole(text)
-    if number < 1:
-        message = f"{text!r} is not a number of devices"
-        raise argparse.ArgumentTypeError(message)
-    return number
-
-
-def _count(text: str) -> int:
-    number = _whole(text)
-    if number < 1:
-        message = f"{text!r} is not a number of samples"
-        raise argparse.ArgumentTypeError(message)
-    return number
-
-
-def _seconds(text: str) -> float:
-    number = _number(text)
-    if not 0.1 <= number <= 3600:
-        message = f"{text!r} is not between 0.1 and 3600 seconds"
-        raise argparse.ArgumentTypeError(message)
-    return number
-
-
-def _moment(text: str) -> float:
-    """Unix time of ``2026-11-20T10:00``, in this computer's time where no zone is given."""
-    return _read(lambda written: datetime.fromisoformat(written).timestamp(), text, _MOMENT)
-
-
-def _read(read: Callable[[str], _T], text: str, what: str = "") -> _T:
-    try:
-        return read(text)
-    except ValueError as error:
-        message = f"{text[:80]!r} is not {what}" if what else str(error).rstrip(".")
-        raise argparse.ArgumentTypeError(message) from error
