@@ -19,7 +19,7 @@ from engine.source import catalogue
 
 H100 = devices.machine(devices.find("H100 SXM 80GB"))
 ENTRIES = catalogue.entries()
-WORDS = re.compile(r"\((?:latent|K )[^)]*\)|[a-zA-Z][a-zA-Z' ]*")
+WORDS = re.compile(r"\((?:latent|K )[^)]*\)|[a-zA-Z](?:[a-zA-Z' ]|-(?=[a-zA-Z]))*")
 
 
 def worked_out(formula: str) -> int:
@@ -89,3 +89,12 @@ def test_that_what_is_shown_for_a_sequence_multiplies_out(entry, runtime, contex
         estimate = rank.regions[Region.KV_CACHE].estimate
         if runtime != "vllm" and "=" in estimate.formula:
             assert worked_out(estimate.formula) == estimate.likely_bytes
+
+
+def test_that_layers_across_two_texts_multiply_out_too():
+    entry = catalogue.find("meta-llama/Llama-3.2-11B-Vision-Instruct")
+    assert entry is not None
+    plan = Deployment(runtime="vllm", max_model_len=1)
+    state = get("vllm").plan(read(catalogue.raw(entry)), plan, H100).sequence_state
+    # 32 layers at one token, and 8 that read 4 × 1,601 patches of a picture
+    assert worked_out(state.formula) == 2 * 8 * 128 * 2 * (32 + 8 * 6404)
