@@ -93,7 +93,7 @@ def test_that_the_menus_are_the_platforms_and_no_command_stands_in_two(app):
 def test_that_the_window_menu_holds_the_window_and_its_rooms(app):
     assert _texts(_menu(app, "Window")) == [
         "Minimise", "Maximise", "Full screen", "Models", "All models and filters", "Regions",
-        "Fit map", "Compare", "What holds it", "Log", "Next area", "Open the menu",
+        "Fit map", "Compare", "What holds it", "Checklist", "Log", "Next area", "Open the menu",
     ]  # fmt: skip
     app.window.commands["minimise"].trigger()
     assert app.window.isMinimized()
@@ -104,7 +104,10 @@ def test_that_the_window_menu_holds_the_window_and_its_rooms(app):
 
 
 def test_that_ctrl_and_a_number_opens_each_tab(app, qtbot):
-    pages = (app.view.regions, app.view.fit_map, app.compare_view, app.holds, app.diagnosing.view)
+    pages = (
+        app.view.regions, app.view.fit_map, app.compare_view, app.holds, app.checking.view,
+        app.diagnosing.view,
+    )  # fmt: skip
     for number, page in reversed(list(enumerate(pages, 1))):
         qtbot.keyClick(app.window, Qt.Key(Qt.Key.Key_0 + number), CONTROL)
         assert app.view.tabs.stack.currentWidget() is page
