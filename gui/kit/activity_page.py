@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, QTimer, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QHBoxLayout,
     QHeaderView,
     QPushButton,
@@ -20,7 +19,7 @@ from typing_extensions import override
 from engine.source import activity
 from engine.words import figures, tr, tr_count, tr_later
 from gui.kit.controls import label, running_text
-from gui.kit.figures_table import set_heights
+from gui.kit.figures_table import dress_as_list, set_heights
 from gui.kit.format import count
 
 if TYPE_CHECKING:
@@ -42,8 +41,6 @@ _COLUMNS = (
 _REQUEST = 1
 _FIGURES = {2, 3, 4}
 _WIDEST = ("00:00:00", "", tr_later("no answer"), "67,108,864", "0000.00")
-_PADDING = 5
-"""Beside a cell's text; with what Qt leaves there itself, as much as beside the header's."""
 
 
 class ActivityModel(QAbstractTableModel):
@@ -156,18 +153,9 @@ class ActivityPage(QWidget):
 
     def _dress_table(self) -> None:
         table = self.table
-        table.setShowGrid(False)
-        table.setTabKeyNavigation(False)
-        table.setWordWrap(False)
+        dress_as_list(table)
         table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        table.setMinimumHeight(160)
-        table.setStyleSheet(f"QTableView::item {{ padding: 0 {_PADDING}px; }}")
-        table.verticalHeader().hide()
         head = table.horizontalHeader()
-        head.setHighlightSections(False)
-        head.setSectionsClickable(False)
         head.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         head.setSectionResizeMode(_REQUEST, QHeaderView.ResizeMode.Stretch)
 

@@ -38,6 +38,8 @@ ROW_ROLE = Qt.ItemDataRole.UserRole + 1
 SWATCH = 12
 EDGE = 16
 """Before the first column, and behind the last where that has room too."""
+_LIST_PADDING = 5
+"""Beside a cell's text; with what Qt leaves there itself, as much as beside the header's."""
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
@@ -144,6 +146,21 @@ def dress(table: QTableView, head_style: str = "") -> None:
 
 LAST_PADDED = f"QHeaderView::section:last {{ padding-right: {EDGE}px; }}"
 """Style of headings whose last column ends before the table's edge."""
+
+
+def dress_as_list(table: QTableView) -> None:
+    """The look of a list on a page of the settings: whole rows, no grid, nothing to edit."""
+    table.setShowGrid(False)
+    table.setTabKeyNavigation(False)
+    table.setWordWrap(False)
+    table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+    table.setMinimumHeight(160)
+    table.setStyleSheet(f"QTableView::item {{ padding: 0 {_LIST_PADDING}px; }}")
+    table.verticalHeader().hide()
+    head = table.horizontalHeader()
+    head.setHighlightSections(False)
+    head.setSectionsClickable(False)
 
 
 def set_heights(table: QTableView, theme: Theme, row: int = 0, head: int = 0) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QHBoxLayout,
     QHeaderView,
     QPushButton,
@@ -23,7 +22,7 @@ from engine.units import UnitSystem
 from engine.words import tr, tr_count
 from gui.kit import format as fmt
 from gui.kit.controls import running_text
-from gui.kit.figures_table import set_heights
+from gui.kit.figures_table import dress_as_list, set_heights
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from gui.kit.theme import Theme
 
 _MODEL = 1
-_PADDING = 5
-"""Beside a cell's text; with what Qt leaves there itself, as much as beside the header's."""
 
 
 class LearnedPage(QWidget):
@@ -89,17 +86,8 @@ class LearnedPage(QWidget):
 
     def _dress_table(self) -> None:
         table = self.table
-        table.setShowGrid(False)
-        table.setTabKeyNavigation(False)
-        table.setWordWrap(False)
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        table.setMinimumHeight(160)
-        table.setStyleSheet(f"QTableView::item {{ padding: 0 {_PADDING}px; }}")
-        table.verticalHeader().hide()
+        dress_as_list(table)
         head = table.horizontalHeader()
-        head.setHighlightSections(False)
-        head.setSectionsClickable(False)
         head.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         head.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         head.setSectionResizeMode(_MODEL, QHeaderView.ResizeMode.Stretch)

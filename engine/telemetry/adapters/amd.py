@@ -115,6 +115,7 @@ class AmdAdapter:
         spill = Missing(_COUNTED) if gtt[1] is None else gtt[1]
         return DeviceReading(
             uuid=_uuid(card),
+        pci_address=card.address,
             name=name,
             vendor="AMD",
             pool=PoolKind.VRAM,
@@ -217,6 +218,7 @@ def _apu(
     used = vram[1] + mapped
     return DeviceReading(
         uuid=_uuid(card),
+        pci_address=card.address,
         name=name,
         vendor="AMD",
         pool=PoolKind.CARVE_OUT,
@@ -235,20 +237,7 @@ def _apu(
 def _silent(
     card: drm.Card, name: str, reason: str, pool: PoolKind = PoolKind.VRAM
 ) -> DeviceReading:
-    gone = Missing(reason)
-    return DeviceReading(
-        uuid=_uuid(card),
-        name=name,
-        vendor="AMD",
-        pool=pool,
-        total_bytes=gone,
-        used_bytes=gone,
-        free_bytes=gone,
-        reserved_bytes=gone,
-        processes=gone,
-        source=_source(),
-        note=reason,
-    )
+    return drm.silent(card, name, "AMD", _source(), reason, pool)
 
 
 def _uuid(card: drm.Card) -> str:

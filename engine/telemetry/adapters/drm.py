@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.telemetry.adapters import host
-from engine.telemetry.snapshot import Missing
+from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
 from engine.text import printable
 
 if TYPE_CHECKING:
@@ -115,6 +115,27 @@ def holder(root: Path, pid: int) -> Holding:
     """The process ``pid`` with nothing held yet."""
     folder = root / "proc" / str(pid)
     return Holding(pid, printable(text(folder / "comm"), 64), host.command_of(folder))
+
+
+def silent(
+    card: Card, name: str, vendor: str, source: str, reason: str, pool: PoolKind = PoolKind.VRAM
+) -> DeviceReading:
+    """The reading of a card that says nothing, because of ``reason``."""
+    gone = Missing(reason)
+    return DeviceReading(
+        uuid=f"pci-{card.address}",
+        name=name,
+        vendor=vendor,
+        pool=pool,
+        total_bytes=gone,
+        used_bytes=gone,
+        free_bytes=gone,
+        reserved_bytes=gone,
+        processes=gone,
+        source=source,
+        note=reason,
+        pci_address=card.address,
+    )
 
 
 def largest(row: ProcessReading) -> tuple[int, int]:

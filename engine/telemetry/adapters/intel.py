@@ -225,6 +225,7 @@ def _card(
     used = Missing(_FALSE_ZERO) if is_false else stated
     return DeviceReading(
         uuid=f"pci-{card.address}",
+        pci_address=card.address,
         name=_name(card),
         vendor="Intel",
         pool=PoolKind.VRAM,
@@ -247,6 +248,7 @@ def _integrated(root: Path, card: drm.Card, held: dict[int, drm.Holding]) -> Dev
     total, available = memory
     return DeviceReading(
         uuid=f"pci-{card.address}",
+        pci_address=card.address,
         name=_name(card),
         vendor="Intel",
         pool=PoolKind.WINDOW,
@@ -281,20 +283,8 @@ def _processes(
 
 
 def _silent(card: drm.Card, reason: str, pool: PoolKind = PoolKind.VRAM) -> DeviceReading:
-    gone = Missing(reason)
-    return DeviceReading(
-        uuid=f"pci-{card.address}",
-        name=_name(card),
-        vendor="Intel",
-        pool=pool,
-        total_bytes=gone,
-        used_bytes=gone,
-        free_bytes=gone,
-        reserved_bytes=gone,
-        processes=gone,
-        source=f"{card.driver or 'PCI'} kernel driver",
-        note=reason,
-    )
+    source = f"{card.driver or 'PCI'} kernel driver"
+    return drm.silent(card, _name(card), "Intel", source, reason, pool)
 
 
 def _name(card: drm.Card) -> str:
