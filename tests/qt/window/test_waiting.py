@@ -23,8 +23,10 @@ class _Slow:
 
     def __init__(self):
         self._gate, self.has_come = threading.Event(), threading.Event()
+        self.has_begun = threading.Event()
 
     def fetch(self, _token):
+        self.has_begun.set()
         self._gate.wait(20)
         self.has_come.set()
         return by_hand(LATE)
@@ -76,6 +78,8 @@ def test_that_undoing_an_opening_gives_up_what_was_on_its_way_for_it(app, qtbot,
     settle(qtbot, app, "a.plimsoll")
     slow = _Slow()
     app.loader.load(slow.fetch, LATE)
+    # One that is given up before its turn never comes at all.
+    qtbot.waitUntil(slow.has_begun.is_set, timeout=20_000)
     app.window.edit_actions[0].trigger()
     slow.let_go(qtbot, app)
     assert app.workspaces.now() == before
