@@ -115,7 +115,7 @@ class AmdAdapter:
         spill = Missing(_COUNTED) if gtt[1] is None else gtt[1]
         return DeviceReading(
             uuid=_uuid(card),
-        pci_address=card.address,
+            pci_address=card.address,
             name=name,
             vendor="AMD",
             pool=PoolKind.VRAM,
