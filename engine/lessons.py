@@ -50,7 +50,7 @@ class Key:
     """What a run is the same by."""
 
     devices: tuple[str, ...]
-    """Name and driver's total of the device of each rank."""
+    """Name of the device of each rank, and its total or, in shared memory, its place."""
     runtime: str
     runtime_version: str
     model: str

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
 from engine.deployment.spec import Deployment
+from engine.devices.device import DeviceKind
 from engine.evidence import Basis, Estimate
 from engine.lessons import TOTAL, Key
 from engine.units import format_gib
@@ -278,7 +279,9 @@ def _surprise(region: Region, learned: Estimate, rule: Estimate) -> str:
 
 
 def _device(slot: Slot) -> str:
-    return f"{slot.device.name} · {slot.device.total_bytes}"
+    """Name and total; a memory shared with the computer has a total that moves with its use."""
+    is_shared = slot.device.kind is DeviceKind.UNIFIED and bool(slot.uuid)
+    return f"{slot.device.name} · {slot.uuid if is_shared else slot.device.total_bytes}"
 
 
 def _name(model: Model) -> str:

@@ -12,6 +12,7 @@ from engine.budget.learned import key_of
 from engine.budget.model import Budget, Region
 from engine.deployment.spec import Deployment
 from engine.devices import catalogue
+from engine.devices.device import DeviceKind
 from engine.evidence import Basis
 from engine.lessons import TOTAL, Lesson, Measured
 from engine.sizing import size
@@ -204,3 +205,15 @@ def test_that_settings_are_compared_with_every_default_filled_in():
     budget = planned(h100(), PLAN.with_(max_num_seqs=spelled.deployment.max_num_seqs))
     assert key_of(spelled) == key_of(budget)
     assert key_of(spelled).runtime_version
+
+
+def test_that_a_shared_memory_is_the_same_device_whatever_is_free_of_it():
+    # An APU's ceiling is its carve-out and what can be had of the computer's memory now.
+    machine = h100()
+    (slot,) = machine.slots
+    keys = set()
+    for total in (60 * 2**30, 59 * 2**30):
+        device = replace(slot.device, kind=DeviceKind.UNIFIED, total_bytes=total)
+        apu = replace(machine, slots=(replace(slot, device=device, uuid="pci-0000:c5:00.0"),))
+        keys.add(key_of(planned(apu, TRANSFORMERS)).devices)
+    assert len(keys) == 1
