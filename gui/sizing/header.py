@@ -89,7 +89,13 @@ class HeaderBar(Ground):
             return
         shown = [button for button, action, _ in self._buttons if action.isVisible()]
         name = self._title.fontMetrics().horizontalAdvance(self._title.full_text)
-        wanted = name + sum(b.sizeHint().width() + self._row.spacing() for b in shown)
+        facts = self._subtitle.minimumSizeHint().width()
+        beside = [
+            facts,
+            self._end.minimumSizeHint().width(),
+            *(b.sizeHint().width() for b in shown),
+        ]
+        wanted = name + sum(max(0, width) + self._row.spacing() for width in beside)
         margins = self._row.contentsMargins()
         if wanted > self.width() - margins.left() - margins.right():
             for button in self._words:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _TABS_HEIGHT = 37 + 26 + 10 * 24 + 2
 """Strip, heading and the ten rows of the table."""
+_LEAST_REST = 120
+"""Of the picture above a page that lies over it: load line, a few names and their figures."""
 _MAP_HEIGHT = 37 + 420
 """Strip, and a map with what stands beside it; the picture keeps its least."""
 
@@ -271,12 +273,13 @@ class SizingView(Ground):
         if self._is_low and not self.tabs.is_folded:
             bottom = self.height() - self.tabs.strip_height
             room = bottom - self.splitter.y()
+            said = self._run if self._run is not None and self.verdict.isHidden() else self.verdict
+            below = room - said.height()
             height = min(self._theme.grown(_TABS_HEIGHT) - self.tabs.strip_height, room)
-            if self.tabs.wants_all or self._is_map:
-                said = (
-                    self._run if self._run is not None and self.verdict.isHidden() else self.verdict
-                )
-                height = room - said.height()
+            # A rest of the picture too low to be read is better covered.
+            is_rest_low = 0 < below - height < self._theme.grown(_LEAST_REST)
+            if self.tabs.wants_all or self._is_map or is_rest_low:
+                height = below
             self.tabs.float_at(QPoint(0, bottom - height), QSize(self.width(), height))
 
     def _share_height(self) -> None:

@@ -83,6 +83,34 @@ def test_that_plan_verdict_and_picture_are_whole_at_every_size(app, qtbot, size,
     assert app.view.picture.height() >= 200
 
 
+def test_that_the_buttons_give_up_their_words_before_they_take_a_second_row(app, qtbot):
+    header = app.view.header
+    buttons = [b for b in header.findChildren(QPushButton) if b.isVisible()]
+    seen = set()
+    for width in range(header.width(), 560, -9):
+        header.resize(width, header.height())
+        header.layout().activate()
+        has_words = all(button.text() for button in buttons)
+        if has_words:
+            assert len({button.geometry().center().y() for button in buttons}) == 1, width
+        seen.add(has_words)
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("page", ["holds", "checklist", "regions"])
+def test_that_a_page_over_the_picture_leaves_of_it_what_can_be_read_or_nothing(app, qtbot, page):
+    app.welcome.dismiss()
+    for height in range(600, 900, 25):
+        app.window.resize(960, height)
+        qtbot.waitUntil(lambda height=height: app.window.height() == height)
+        app.window.commands[f"tab {page}"].trigger()
+        left = (
+            app.view.tabs.stack.mapTo(app.view, QPoint()).y()
+            - app.view.picture.mapTo(app.view, QPoint()).y()
+        )
+        assert left <= 1 or left >= 120, height  # 1: the line between them
+
+
 def test_that_no_label_of_the_window_is_cut(app, qtbot):
     for size in ((1440, 900), (1280, 800), (960, 600)):
         app.window.resize(*size)
