@@ -90,7 +90,7 @@ class Columns:
         most = width - _SIDE
         longest = most - round((104 if roomy else 72) * scale)
         spare = longest - round((120 if roomy else 84) * scale)
-        left = _SIDE + _LETTER
+        left = _SIDE + round(_LETTER * scale)
         bar = left + round((200 if roomy else 150) * scale)
         end = spare - round((112 if roomy else 96) * scale)
         return cls((left, bar - 12), (bar, max(bar + 40, end)), spare, longest, most)
@@ -258,7 +258,9 @@ def _name(painter: QPainter, place: QRect, columns: Columns, item: Item, theme: 
     top = place.top() + (place.height() - 1 - _LINES * line) // 2
     painter.setFont(theme.font("body.strong"))
     painter.setPen(theme.color("accent"))
-    painter.drawText(QRect(_SIDE, top, _LETTER, line), Qt.AlignmentFlag.AlignVCenter, item.letter)
+    painter.drawText(
+        QRect(_SIDE, top, left - _SIDE, line), Qt.AlignmentFlag.AlignVCenter, item.letter
+    )
     for number, words in enumerate(item.words):
         row = QRect(left, top + number * line, right - left, line)
         if number == 0:

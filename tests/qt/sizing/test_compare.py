@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QPushButton
 
 from engine.fit.solve import limits
 from engine.units import GIB, MIB, UnitSystem
 from gui.kit.theme import load_theme
 from gui.sizing import comparison
+from gui.sizing.compare_list import Columns
 from gui.sizing.compare_view import CompareView
 from gui.sizing.compare_view_model import CompareViewModel
 from tests.qt.sizing.conftest import model_named
@@ -184,3 +186,12 @@ def test_that_units_change_everywhere(page, two):
     needed = (4 * GIB + 2 * MIB) / 10**9
     heads = [page.table.horizontalHeaderItem(i).text() for i in range(page.table.columnCount())]
     assert page.table.item(0, heads.index("KV needed")).text() == f"{needed:.2f}"
+
+
+@pytest.mark.parametrize("text_scale", [1.0, 2.0, 3.0])
+def test_that_a_plan_s_letter_keeps_clear_of_its_name(qtbot, text_scale):
+    theme = load_theme("light", text_scale=text_scale)
+    name = Columns.of(960, theme).name[0]
+    metrics = QFontMetrics(theme.font("body.strong"))
+    widest = max(metrics.horizontalAdvance(letter) for letter in "ABCDEF")
+    assert 16 + widest + 4 <= name
