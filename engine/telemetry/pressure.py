@@ -62,6 +62,35 @@ def worst(snapshot: TelemetrySnapshot) -> Pressure:
 
 
 @dataclass(slots=True)
+class Episodes:
+    """When to say what holds: once it held long enough, and then once until it was over."""
+
+    hold_s: float
+    _since: dict[str, float] = field(default_factory=dict[str, float])
+    _told: set[str] = field(default_factory=set[str])
+
+    def begins(self, key: str, at_s: float, *, holds: bool, is_over: bool) -> bool:
+        """Whether ``key`` is to be told of now.
+
+        Args:
+            key: what it is about.
+            at_s: on the clock of the snapshots (``monotonic_s``).
+            holds: whether it is so at this moment.
+            is_over: whether an episode ends here; what only touches the limit ends none.
+        """
+        if not holds:
+            self._since.pop(key, None)
+            if is_over:
+                self._told.discard(key)
+            return False
+        held = at_s - self._since.setdefault(key, at_s) >= self.hold_s
+        if not held or key in self._told:
+            return False
+        self._told.add(key)
+        return True
+
+
+@dataclass(slots=True)
 class CeilingAlert:
     """Says once an episode that a device's use nears its ceiling and stays there."""
 
@@ -69,26 +98,45 @@ class CeilingAlert:
     """Of the ceiling."""
     hold_s: float
     """How long use must stay there."""
-    _since: dict[str, float] = field(default_factory=dict[str, float])
-    _told: set[str] = field(default_factory=set[str])
+    left_bytes: int = 0
+    """Also told with no more than this left below the ceiling; 0 for the percentage alone."""
+    _episodes: Episodes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._episodes = Episodes(self.hold_s)
 
     def look(self, snapshot: TelemetrySnapshot) -> tuple[DeviceReading, ...]:
         """The devices to tell of now: each once, until its use has fallen well below."""
         found: list[DeviceReading] = []
         for device in snapshot.devices:
             ceiling, used = ceiling_bytes(device), device.used_bytes
-            if not ceiling or isinstance(used, Missing):
-                # What can't be read holds nothing: an episode neither begins nor ends.
-                self._since.pop(device.uuid, None)
-                continue
-            if used * 100 < ceiling * self.percent:
-                self._since.pop(device.uuid, None)
-                if used * 100 < ceiling * (self.percent - _CALM_PERCENT):
-                    self._told.discard(device.uuid)
-                continue
-            since = self._since.setdefault(device.uuid, snapshot.monotonic_s)
-            held = snapshot.monotonic_s - since >= self.hold_s
-            if held and device.uuid not in self._told:
-                self._told.add(device.uuid)
+            holds = is_over = False
+            # What can't be read holds nothing: an episode neither begins nor ends.
+            if ceiling and not isinstance(used, Missing):
+                limit = self._limit_bytes(ceiling)
+                holds = used >= limit
+                is_over = used < limit - ceiling * _CALM_PERCENT // 100
+            at_s = snapshot.monotonic_s
+            if self._episodes.begins(device.uuid, at_s, holds=holds, is_over=is_over):
                 found.append(device)
         return tuple(found)
+
+    def _limit_bytes(self, ceiling_bytes: int) -> int:
+        of_percent = -(-ceiling_bytes * self.percent // 100)
+        return min(of_percent, ceiling_bytes - self.left_bytes) if self.left_bytes else of_percent
+
+
+class ShortageAlert:
+    """Says once an episode that the system may soon kill or swap out what runs.
+
+    That is so where the computer has next to nothing left to give, or says so itself.
+    """
+
+    def __init__(self, hold_s: float) -> None:
+        """Take how many seconds it must have held."""
+        self._episodes = Episodes(hold_s)
+
+    def look(self, snapshot: TelemetrySnapshot) -> bool:
+        """Whether to tell of it now."""
+        holds = scarce_bytes(snapshot) is not None or worst(snapshot) is Pressure.CRITICAL
+        return self._episodes.begins("", snapshot.monotonic_s, holds=holds, is_over=not holds)

@@ -61,7 +61,12 @@ _KEPT_IN_SAFETY = (
 )
 ALERT_PERCENTS: Final = range(50, 101)
 ALERT_SECONDS: Final = range(1, 601)
-_NUMBERS: Final = (("alert_percent", ALERT_PERCENTS), ("alert_seconds", ALERT_SECONDS))
+ALERT_LEFT_GIB: Final = range(65)
+_NUMBERS: Final = (
+    ("alert_percent", ALERT_PERCENTS),
+    ("alert_seconds", ALERT_SECONDS),
+    ("alert_left_gib", ALERT_LEFT_GIB),
+)
 TEXT_PERCENTS: Final = (100, 125, 150, 175, 200, 250, 300)
 
 
@@ -112,6 +117,8 @@ class Settings:
     """Whether to tell when a device's use nears its ceiling."""
     alert_percent: int = 95
     """Of the ceiling, from which it is told."""
+    alert_left_gib: int = 0
+    """Left below the ceiling, from which it is told too; 0 for the percentage alone."""
     alert_seconds: int = 10
     """How long it must hold."""
     compact: bool = False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
 
 from engine.telemetry.snapshot import Missing, Pressure
 from gui.kit.settings import Settings, SettingsStore
@@ -49,6 +51,53 @@ def test_that_it_is_told_once_an_episode_after_it_held(quiet):
     sample(quiet, full(used_bytes=50 * GIB), host(), seconds=range(60, 61))
     sample(quiet, full(used_bytes=95 * GIB), host(), seconds=range(61, 70))
     assert notice.isVisible()
+
+
+def test_that_it_is_told_with_so_much_left_too(quiet):
+    page = quiet.alerting.page
+    page.alert.click()
+    page.percent.setValue(95)
+    page.left.setValue(8)
+    page.seconds.setValue(1)
+    notice = quiet.alerting.notice
+    sample(quiet, full(used_bytes=91 * GIB), host(), seconds=range(5))
+    assert not notice.isVisible()  # 9 GiB are left
+    sample(quiet, full(used_bytes=92 * GIB), host(), seconds=range(5, 8))
+    assert notice.isVisible()
+
+
+def test_that_a_computer_about_to_kill_what_runs_is_told_unasked(quiet):
+    notice = quiet.alerting.notice
+    short = host(free_bytes=3 * GIB)
+    sample(quiet, short, seconds=range(10))
+    assert not notice.isVisible()  # it may pass
+    sample(quiet, short, seconds=range(10, 11))
+    assert notice.line.text() == "This computer runs out of memory: 3.0 GiB left"
+    assert "killed by the system" in notice.second.text()
+    notice.dismiss()
+    sample(quiet, short, seconds=range(11, 60))
+    assert not notice.isVisible()
+    sample(quiet, host(), seconds=range(60, 61))
+    sample(quiet, host(pressure=Pressure.CRITICAL), seconds=range(61, 72))
+    assert notice.line.text() == "This computer runs out of memory"
+
+
+def test_that_nothing_is_told_for_an_hour_if_so_wished(quiet, qtbot):
+    page, notice = quiet.alerting.page, quiet.alerting.notice
+    page.alert.click()
+    page.seconds.setValue(1)
+    sample(quiet, full(used_bytes=99 * GIB), host(), seconds=range(3))
+    snooze = next(b for b in notice.findChildren(QPushButton) if b.text() == "Not for an hour")
+    qtbot.mouseClick(snooze, Qt.MouseButton.LeftButton)
+    assert not notice.isVisible()
+
+    def again(start):
+        sample(quiet, full(used_bytes=10 * GIB), host(), seconds=range(start, start + 1))
+        sample(quiet, full(used_bytes=99 * GIB), host(), seconds=range(start + 1, start + 4))
+        return notice.isVisible()
+
+    assert not again(3590)
+    assert again(3610)
 
 
 def test_that_the_settings_are_kept_and_nonsense_is_not(quiet, tmp_path):
