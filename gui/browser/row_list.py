@@ -9,8 +9,10 @@ from PySide6.QtWidgets import QHeaderView, QTableView
 from typing_extensions import override
 
 from engine.words import tr
+from gui.kit.shortcuts import keep_letter
 
 if TYPE_CHECKING:
+    from PySide6.QtCore import QEvent
     from PySide6.QtGui import QKeyEvent
 
     from gui.browser.delegate import RowDelegate
@@ -57,6 +59,10 @@ class RowList(QTableView):
         self.verticalHeader().setDefaultSectionSize(theme.size("row.browser"))
         self.setStyleSheet(f"QTableView {{ background: {theme.colors['surface.window']}; }}")
         self.viewport().update()
+
+    @override
+    def event(self, event: QEvent) -> bool:
+        return keep_letter(event) or super().event(event)
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:

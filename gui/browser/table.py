@@ -40,8 +40,10 @@ from gui.browser.table_model import RIGHT, SORTS, TITLES, Column, TableModel
 from gui.kit.badge import paint_badge
 from gui.kit.format import DASH
 from gui.kit.icons import pixmap
+from gui.kit.shortcuts import keep_letter
 
 if TYPE_CHECKING:
+    from PySide6.QtCore import QEvent
     from PySide6.QtGui import QKeyEvent, QResizeEvent
 
     from gui.kit.theme import Theme
@@ -252,6 +254,10 @@ class ModelTable(QTableView):
         super().currentChanged(current, previous)  # pyright: ignore[reportArgumentType]  # handed on as it came
         if current.isValid() and (not previous.isValid() or current.row() != previous.row()):
             self.looked_at.emit(self.current_key())
+
+    @override
+    def event(self, event: QEvent) -> bool:
+        return keep_letter(event) or super().event(event)
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:

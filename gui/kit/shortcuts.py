@@ -1,4 +1,4 @@
-"""Which keys in a text field are the window's commands and not the field's."""
+"""Which keys are the window's commands, and which a field's or a list's."""
 
 from __future__ import annotations
 
@@ -31,6 +31,19 @@ def leave_to_window(event: QEvent, edit: QLineEdit) -> bool:
     if not is_the_windows:
         return False
     event.ignore()
+    return True
+
+
+def keep_letter(event: QEvent) -> bool:
+    """Keep a letter or digit for a list that is searched by typing; returns whether it was one.
+
+    ``M`` sets a marker everywhere else; here it goes to the next name that begins with it.
+    """
+    if event.type() != QEvent.Type.ShortcutOverride or not isinstance(event, QKeyEvent):
+        return False
+    if not event.text().isalnum() or event.modifiers() & _FAR:
+        return False
+    event.accept()
     return True
 
 

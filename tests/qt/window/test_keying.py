@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QTableView, QWidget
 
 from gui.kit.actions import COMMANDS
 from gui.kit.look_up import LookUp
@@ -137,3 +137,20 @@ def test_that_f10_opens_the_menu_and_f11_fills_the_screen(app, qtbot):
     assert app.window.commands["full screen"].isChecked()
     qtbot.keyClick(app.window, Qt.Key.Key_F11)
     qtbot.waitUntil(lambda: not app.window.isFullScreen())
+
+
+@pytest.mark.parametrize("place", ["models", "models table"])
+def test_that_a_letter_typed_in_a_list_of_models_goes_to_a_name_and_sets_no_marker(
+    app, qtbot, place
+):
+    if place == "models table":
+        app.window.commands["all models"].trigger()
+    table = app.window.findChild(QTableView, place)
+    table.setCurrentIndex(table.model().index(0, 0))
+    table.setFocus()
+    qtbot.waitUntil(table.hasFocus)
+    set_marks = []
+    app.window.commands["mark"].triggered.connect(lambda *_: set_marks.append(True))
+    qtbot.keyClick(table, Qt.Key.Key_M)
+    assert str(table.currentIndex().data()).lower().startswith("m")
+    assert not set_marks
