@@ -78,7 +78,9 @@ class ScrubBar(QSlider):
     def show_place(self, seconds: float) -> None:
         """Stand at ``seconds`` unless the user holds the handle."""
         if not self.isSliderDown():
-            self.setValue(round(seconds / self._length_s * _TICKS))
+            # Of one sample, and where a clock was set back, a place may lie outside the length.
+            share = min(max(seconds / self._length_s, 0.0), 1.0)
+            self.setValue(round(share * _TICKS))
         self.setAccessibleDescription(
             tr("{now} of {length}").format(now=clock(seconds), length=clock(self._length_s))
         )

@@ -163,6 +163,35 @@ def test_that_a_hostile_device_list_fills_no_memory(playing, qtbot, path):
     assert len(playing.view.picture.series) == 64
 
 
+@pytest.mark.parametrize("samples", [0, 1, 2])
+def test_that_a_recording_that_was_stopped_at_once_is_shown_or_refused(
+    playing, qtbot, path, samples
+):
+    short = path.with_name("short.jsonl")
+    lines = path.read_text().splitlines(keepends=True)
+    short.write_text("".join(lines[: 1 + samples]))
+    playing.trouble.dismiss()
+    playing.filing.play(short)
+    if not samples:
+        qtbot.waitUntil(playing.trouble.isVisible)
+        assert playing.trouble.line.text().startswith("The recording 'short.jsonl' ")
+        assert playing.playing.bar.place.full_text.endswith(f"of {clock(SAMPLES - 1)}")
+        return
+    qtbot.waitUntil(lambda: playing.playing.is_read, timeout=20_000)
+    length = "0:00:00 of 0:00:01" if samples == 2 else "0:00:00"
+    playing.playing.bar.play_wanted.emit(False)
+    playing.playing.bar.seek_wanted.emit(0.0)
+    qtbot.waitUntil(lambda: playing.playing.bar.place.full_text == length)
+    playing.playing.bar.scrub.show_place(1e6)
+    assert playing.playing.bar.scrub.value() == playing.playing.bar.scrub.maximum()
+    for button in (playing.playing.bar.back, playing.playing.bar.on):
+        button.click()
+    playing.playing.bar.seek_wanted.emit(0.0)
+    playing.playing.bar.play_wanted.emit(True)
+    qtbot.waitUntil(lambda: shown(playing) == samples - 1, timeout=10_000)
+    assert not playing.trouble.isVisible()
+
+
 def test_that_the_plans_share_is_that_of_the_whole_recording(playing, qtbot):
     def share():
         return set(playing.view.picture.series["GPU-0"].window(0, 1e9)[2])
