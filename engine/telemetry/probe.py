@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import TelemetryError
-from engine.telemetry.adapters.amd import AmdAdapter
+from engine.telemetry.adapters import amd, intel
 from engine.telemetry.adapters.apple import AppleAdapter
 from engine.telemetry.adapters.host import HostAdapter
-from engine.telemetry.adapters.intel import IntelAdapter
 from engine.telemetry.adapters.nvidia import NvidiaAdapter
 from engine.telemetry.adapters.simulated import SimulatedAdapter
 from engine.telemetry.adapters.windows import WindowsAdapter
@@ -34,7 +33,7 @@ OPENING_S = 5.0
 """How long the first one waits: without a resident driver, loading it takes 1 to 3 s."""
 
 _SOURCES: dict[str, tuple[Callable[[], Adapter], ...]] = {
-    "linux": (NvidiaAdapter, AmdAdapter, IntelAdapter),
+    "linux": (NvidiaAdapter, amd.with_library, intel.with_library),
     "win32": (NvidiaAdapter, WindowsAdapter),
     "darwin": (AppleAdapter,),
 }

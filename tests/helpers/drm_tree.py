@@ -39,6 +39,25 @@ def card(  # a card has that many facts
     return folder / "device"
 
 
+def on_bus(
+    root: Path,
+    address: str,
+    *,
+    vendor: str,
+    kind: str = "0x030000",
+    device: str = "0x744c",
+    status: str = "active",
+    control: str = "on",
+) -> None:
+    """A device of the PCI bus; ``kind`` is its class."""
+    folder = root / "sys/bus/pci/devices" / address
+    write(folder / "vendor", vendor)
+    write(folder / "class", kind)
+    write(folder / "device", device)
+    write(folder / "power/runtime_status", status)
+    write(folder / "power/control", control)
+
+
 def fdinfo(root: Path, pid: int, fd: int, name: str = "app", **keys: str | int) -> None:
     """An open file of a process on a card; ``drm_client_id`` stands for ``drm-client-id``."""
     folder = root / f"proc/{pid}"

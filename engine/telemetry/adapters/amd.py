@@ -7,12 +7,13 @@ live in GTT, which is a limit on the computer's memory and no memory of its own.
 
 from __future__ import annotations
 
-import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from engine.telemetry.adapters import drm
+from engine.telemetry.adapters import amdsmi, drm, kfd, second
+from engine.telemetry.adapters.second import SecondSource, Told
 from engine.telemetry.snapshot import (
     DeviceReading,
     Missing,
@@ -25,9 +26,10 @@ from engine.text import printable
 from engine.words import tr_later
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 _PCI_VENDOR = "0x1002"
+_SYSFS: Final = "amdgpu sysfs"
 _HELD_EVERY_S = 2.0
 """Going through all processes costs some 9 ms for 350 files of a hundred processes."""
 _APU_IDS: Final = frozenset(
@@ -58,34 +60,57 @@ class AmdAdapter:
 
     name = "AMD"
 
-    def __init__(self, root: Path = Path("/"), clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        root: Path = Path("/"),
+        clock: Callable[[], float] = time.monotonic,
+        library: SecondSource | None = None,
+    ) -> None:
         """Nothing is read before the first sample.
 
         Args:
             root: ``/``, or a made tree in tests.
             clock: tells seconds.
+            library: is asked where the kernel says nothing.
         """
         self._root = root
         self._clock = clock
+        self._library = library
         self._held: dict[str, tuple[ProcessReading, ...]] = {}
         self._held_at: float | None = None
 
     def sample(self) -> tuple[DeviceReading, ...]:
         """One reading per card, by place on the bus."""
-        cards = tuple(drm.cards(self._root, _PCI_VENDOR))
+        listed = tuple(drm.cards(self._root, _PCI_VENDOR))
+        sizes = {card.address: _stated(card) for card in listed}
+        is_silent = any(None in (one.total_bytes, one.used_bytes) for one in sizes.values())
+        told: Mapping[str, Told] = {}
+        if self._library is not None and (is_silent or not listed):
+            told = self._library.ask(self._root)
+        cards = second.cards(self._root, listed, told)
+        sizes = {
+            card.address: sizes.get(card.address, Told()).filled(told.get(card.address, Told()))
+            for card in cards
+        }
         if cards and not all(card.is_asleep for card in cards):
-            self._look_at_processes(cards)
-        return tuple(self._read(card) for card in cards)
+            self._look_at_processes(cards, sizes)
+        age_s = 0.0 if self._library is None else self._library.age_s
+        return tuple(
+            replace(reading, age_s=0.0 if reading.source == _SYSFS else age_s)
+            for reading in (self._read(card, sizes[card.address]) for card in cards)
+        )
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Let go of the library."""
+        if self._library is not None:
+            self._library.close()
 
-    def _look_at_processes(self, cards: tuple[drm.Card, ...]) -> None:
+    def _look_at_processes(self, cards: tuple[drm.Card, ...], sizes: dict[str, Told]) -> None:
         now = self._clock()
         if self._held_at is not None and now - self._held_at < _HELD_EVERY_S:
             return
         found = drm.holdings(self._root)
-        compute = compute_bytes(self._root)
+        compute = kfd.compute_bytes(self._root)
         self._held_at = now
         self._held = {
             card.address: tuple(
@@ -93,26 +118,22 @@ class AmdAdapter:
                     self._root,
                     found.get(card.address, {}),
                     compute.get(card.address, {}),
-                    is_apu=is_apu(self._root, card),
+                    is_apu=is_apu(self._root, card, sizes[card.address]),
                 )
             )
             for card in cards
         }
 
-    def _read(self, card: drm.Card) -> DeviceReading:
-        total = drm.number(card.folder / "mem_info_vram_total")
-        used = drm.number(card.folder / "mem_info_vram_used")
+    def _read(self, card: drm.Card, size: Told) -> DeviceReading:
+        total, used = size.total_bytes, size.used_bytes
         name = _name(self._root, card)
         if card.is_asleep or total is None or used is None:
             return _silent(card, name, _ASLEEP if card.is_asleep else _UNBOUND)
-        gtt = (
-            drm.number(card.folder / "mem_info_gtt_total"),
-            drm.number(card.folder / "mem_info_gtt_used"),
-        )
         held = self._held.get(card.address, ())
-        if is_apu(self._root, card):
-            return _apu(card, name, (total, used), gtt, drm.system_memory(self._root), held)
-        spill = Missing(_COUNTED) if gtt[1] is None else gtt[1]
+        if is_apu(self._root, card, size):
+            memory = drm.system_memory(self._root)
+            return _apu(card, name, (total, used), size, memory, held)
+        spill = Missing(_COUNTED) if size.gtt_used_bytes is None else size.gtt_used_bytes
         return DeviceReading(
             uuid=_uuid(card),
             pci_address=card.address,
@@ -126,42 +147,22 @@ class AmdAdapter:
             ceiling_bytes=total,
             spill_bytes=spill,
             processes=held,
-            source=_source(),
+            source=size.source,
         )
 
 
-def is_apu(root: Path, card: drm.Card) -> bool:
+def with_library() -> AmdAdapter:
+    """The adapter of this computer, with AMD's library where it is."""
+    # Instinct cards are "processing accelerators" (0x12), Radeons displays (0x03).
+    library = SecondSource(amdsmi.NAME, _PCI_VENDOR, ("0x03", "0x12"), amdsmi.AmdSmi)
+    return AmdAdapter(library=library)
+
+
+def is_apu(root: Path, card: drm.Card, size: Told) -> bool:
     """Whether the card is a part of a processor: by the topology, its number, or GTT's share."""
-    location = _location(card.address)
-    for node in (root / "sys/class/kfd/kfd/topology/nodes").glob("*"):
-        facts = _properties(node)
-        if location is not None and (facts.get("domain", 0), facts.get("location_id")) == location:
-            if facts.get("simd_count", 0) and facts.get("cpu_cores_count", 0):
-                return True
-            break
-    if card.device_id in _APU_IDS:
+    if kfd.has_cores(root, card.address) or card.device_id in _APU_IDS:
         return True
-    total = drm.number(card.folder / "mem_info_vram_total") or 0
-    gtt = drm.number(card.folder / "mem_info_gtt_total") or 0
-    return 0 < total * _APU_RATIO <= gtt
-
-
-def compute_bytes(root: Path) -> dict[str, dict[int, int]]:
-    """What ROCm programs hold by card and process: the kernel keeps it apart from graphics."""
-    addresses: dict[str, str] = {}
-    for node in (root / "sys/class/kfd/kfd/topology/nodes").glob("*"):
-        gpu, facts = drm.text(node / "gpu_id"), _properties(node)
-        place = facts.get("location_id")
-        if gpu not in {"", "0"} and place is not None:
-            bus = f"{place >> 8:02x}:{place >> 3 & 31:02x}.{place & 7}"
-            addresses[gpu] = f"{facts.get('domain', 0):04x}:{bus}"
-    held: dict[str, dict[int, int]] = {}
-    for process in (root / "sys/class/kfd/kfd/proc").glob("[0-9]*"):
-        for gpu, address in addresses.items():
-            size = drm.number(process / f"vram_{gpu}")
-            if size:
-                held.setdefault(address, {})[int(process.name)] = size
-    return held
+    return 0 < (size.total_bytes or 0) * _APU_RATIO <= (size.gtt_total_bytes or 0)
 
 
 def processes(
@@ -194,7 +195,7 @@ def _apu(
     card: drm.Card,
     name: str,
     vram: tuple[int, int],
-    gtt: tuple[int | None, int | None],
+    size: Told,
     memory: tuple[int, int] | None,
     held: tuple[ProcessReading, ...],
 ) -> DeviceReading:
@@ -203,7 +204,7 @@ def _apu(
     GTT's total is a limit on memory that the system uses too, so adding it would promise 132 GiB
     on a machine of 128 (ROCm issue 6004).
     """
-    limit, mapped = gtt
+    limit, mapped = size.gtt_total_bytes, size.gtt_used_bytes
     parts = (
         Part(_CARVED, *vram),
         Part(
@@ -230,22 +231,18 @@ def _apu(
         available_bytes=total - used,
         parts=parts,
         processes=held,
-        source=_source(),
+        source=size.source,
     )
 
 
 def _silent(
     card: drm.Card, name: str, reason: str, pool: PoolKind = PoolKind.VRAM
 ) -> DeviceReading:
-    return drm.silent(card, name, "AMD", _source(), reason, pool)
+    return drm.silent(card, name, "AMD", _SYSFS, reason, pool)
 
 
 def _uuid(card: drm.Card) -> str:
     return f"pci-{card.address}"
-
-
-def _source() -> str:
-    return "amdgpu sysfs"
 
 
 def _name(root: Path, card: drm.Card) -> str:
@@ -258,7 +255,15 @@ def _name(root: Path, card: drm.Card) -> str:
         words = [word.strip() for word in line.split(",", 2)]
         if len(words) == 3 and (_hex(words[0]), _hex(words[1])) == wanted:
             return printable(words[2], 64)
-    return f"AMD GPU {card.device_id.removeprefix('0x')}"
+    return card.name or f"AMD GPU {card.device_id.removeprefix('0x')}".rstrip()
+
+
+def _stated(card: drm.Card) -> Told:
+    def told(name: str) -> int | None:
+        return drm.number(card.folder / f"mem_info_{name}")
+
+    sizes = told("vram_total"), told("vram_used"), told("gtt_total"), told("gtt_used")
+    return Told("", *sizes, source=_SYSFS if any(s is not None for s in sizes) else "")
 
 
 def _hex(digits: str) -> int | None:
@@ -266,20 +271,3 @@ def _hex(digits: str) -> int | None:
         return int(digits, 16)
     except ValueError:
         return None
-
-
-def _location(address: str) -> tuple[int, int] | None:
-    found = re.fullmatch(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", address)
-    if not found:
-        return None
-    domain, bus, device, function = (int(part, 16) for part in found.groups())
-    return domain, bus << 8 | device << 3 | function
-
-
-def _properties(node: Path) -> dict[str, int]:
-    facts: dict[str, int] = {}
-    for line in drm.text(node / "properties").splitlines():
-        key, _, value = line.partition(" ")
-        if value.strip().isdigit():
-            facts[key] = int(value)
-    return facts

@@ -45,6 +45,8 @@ class Card:
     drives_display: bool
     is_asleep: bool
     """In runtime suspend: anything but sysfs would wake it."""
+    name: str = ""
+    """As its maker's library calls it, where that alone knows it."""
 
 
 @dataclass(slots=True)

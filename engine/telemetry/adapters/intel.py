@@ -6,15 +6,15 @@ true one by what processes hold or by a display that is being driven (level-zero
 
 from __future__ import annotations
 
-import os
-import struct
+import re
 import time
-from array import array
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from engine.telemetry.adapters import drm
+from engine.telemetry.adapters import drm, level_zero, second
+from engine.telemetry.adapters.intel_regions import Region, ask
+from engine.telemetry.adapters.second import SecondSource
 from engine.telemetry.snapshot import (
     DeviceReading,
     Missing,
@@ -26,6 +26,8 @@ from engine.words import tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from engine.telemetry.adapters.second import Told
 
 _PCI_VENDOR = "0x8086"
 _HELD_EVERY_S = 2.0
@@ -41,30 +43,14 @@ _NAMES: Final = {
 }  # fmt: skip
 """Device numbers of Intel's cards (PCI ID list)."""
 
-_XE_QUERY = 0xC0286440
-"""``DRM_IOWR(0x40 + DRM_XE_DEVICE_QUERY, struct of 40 bytes)``"""
-_XE_MEM_REGIONS = 1
-_I915_QUERY = 0xC0106479
-"""``DRM_IOWR(0x40 + DRM_I915_QUERY, struct of 16 bytes)``"""
-_I915_MEM_REGIONS = 4
-_MOST_BYTES = 64 * 1024
-_REGION_BYTES = 88
+_RIGHTS = re.compile(r"(?m)^CapEff:\s*([0-9a-f]{1,16})$")
+_PERFMON, _SYS_ADMIN = 1 << 38, 1 << 21
 
 _ASLEEP = tr_later("asleep, and not woken to be measured")
 _NO_DRIVER = tr_later("its driver (xe or i915) states no memory")
 _FALSE_ZERO = tr_later("the kernel tells what is in use only with the right CAP_PERFMON")
 _IN_SYSTEM = tr_later("This GPU uses the computer's memory; it has none of its own.")
 _KEPT = tr_later("not told apart by this driver")
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """One memory that the driver lists."""
-
-    is_local: bool
-    """The card's own, not the system's."""
-    total_bytes: int
-    used_bytes: int
 
 
 class IntelAdapter:
@@ -77,6 +63,7 @@ class IntelAdapter:
         root: Path = Path("/"),
         clock: Callable[[], float] = time.monotonic,
         regions: Callable[[drm.Card, Path], tuple[Region, ...]] | None = None,
+        library: SecondSource | None = None,
     ) -> None:
         """Nothing is read before the first sample.
 
@@ -84,119 +71,70 @@ class IntelAdapter:
             root: ``/``, or a made tree in tests.
             clock: tells seconds.
             regions: asks a card's driver for its memories.
+            library: is asked where the kernel says nothing, or a false zero.
         """
         self._root = root
         self._clock = clock
         self._regions = regions or ask
+        self._library = library
         self._held: dict[str, dict[int, drm.Holding]] = {}
         self._held_at: float | None = None
 
     def sample(self) -> tuple[DeviceReading, ...]:
         """One reading per GPU, by place on the bus."""
-        cards = tuple(drm.cards(self._root, _PCI_VENDOR))
+        listed = tuple(drm.cards(self._root, _PCI_VENDOR))
         now = self._clock()
         is_due = self._held_at is None or now - self._held_at >= _HELD_EVERY_S
-        if is_due and not all(card.is_asleep for card in cards):
+        if is_due and not all(card.is_asleep for card in listed):
             self._held, self._held_at = drm.holdings(self._root), now
-        return tuple(self._read(card) for card in cards)
+        found = {card.address: self._read(card, None) for card in listed}
+        if self._library is None or not (found and all(map(_is_told, found.values()))):
+            found |= self._from_library(listed, found)
+        return tuple(found.values())
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Let go of the library."""
+        if self._library is not None:
+            self._library.close()
 
-    def _read(self, card: drm.Card) -> DeviceReading:
+    def _from_library(
+        self, listed: tuple[drm.Card, ...], found: dict[str, DeviceReading]
+    ) -> dict[str, DeviceReading]:
+        """The readings that the library makes whole, and those of cards that it alone knows."""
+        if self._library is None:
+            return {}
+        told = self._library.ask(self._root)
+        return {
+            card.address: replace(self._read(card, told[card.address]), age_s=self._library.age_s)
+            for card in second.cards(self._root, listed, told)
+            if card.address in told
+            and not (card.address in found and _is_told(found[card.address]))
+        }
+
+    def _read(self, card: drm.Card, told: Told | None) -> DeviceReading:
+        """The card as the kernel tells, or with what the library told where that says less."""
         if card.is_asleep:
             return _silent(card, _ASLEEP)
         held = self._held.get(card.address, {})
         regions = self._regions(card, self._root)
         local = [region for region in regions if region.is_local]
         if local:
-            return _card(card, local, held, _root_counter(self._root, card))
+            return _card(self._root, card, local, held, told)
         if any(not region.is_local for region in regions):
             return _integrated(self._root, card, held)
+        if told is not None and told.total_bytes is not None:
+            return _card(self._root, card, [], held, told)
         return _silent(card, _NO_DRIVER)
 
 
-def ask(card: drm.Card, root: Path) -> tuple[Region, ...]:
-    """The memories that the driver of ``card`` lists; none where it can't be asked."""
-    nodes = sorted((card.folder / "drm").glob("renderD*"))
-    if not nodes:
-        return ()
-    try:
-        node = os.open(root / "dev/dri" / nodes[0].name, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return ()
-    try:
-        if card.driver == "xe":
-            return xe_regions(_xe_answer(node))
-        return i915_regions(_i915_answer(node))
-    except OSError:
-        return ()
-    finally:
-        os.close(node)
+def with_library() -> IntelAdapter:
+    """The adapter of this computer, with Level Zero where it is."""
+    library = SecondSource(level_zero.NAME, _PCI_VENDOR, ("0x03",), level_zero.LevelZero)
+    return IntelAdapter(library=library)
 
 
-def xe_regions(answer: bytes) -> tuple[Region, ...]:
-    """What ``DRM_XE_DEVICE_QUERY_MEM_REGIONS`` answers (kernel header xe_drm.h).
-
-    Shapes:
-        ``answer``: a count and padding (2 × u32), then 88 bytes a region: class and instance
-        (u16), smallest page (u32), total and used (u64), the rest not read. Class 1 is VRAM.
-    """
-    return _regions(answer, header=8, layout="<HHIQQ", is_used=True)
-
-
-def i915_regions(answer: bytes) -> tuple[Region, ...]:
-    """What ``DRM_I915_QUERY_MEMORY_REGIONS`` answers (kernel header i915_drm.h).
-
-    Shapes:
-        ``answer``: a count and three reserved (4 × u32), then 88 bytes a region: class and
-        instance (u16), reserved (u32), probed and unallocated size (u64), the rest not read.
-        Class 1 is the device's own.
-    """
-    return _regions(answer, header=16, layout="<HHIQQ", is_used=False)
-
-
-def _regions(answer: bytes, header: int, layout: str, *, is_used: bool) -> tuple[Region, ...]:
-    if len(answer) < header:
-        return ()
-    (count,) = struct.unpack_from("<I", answer)
-    found: list[Region] = []
-    for at in range(min(count, (len(answer) - header) // _REGION_BYTES)):
-        kind, _, _, total, rest = struct.unpack_from(layout, answer, header + at * _REGION_BYTES)
-        found.append(Region(kind == 1, total, rest if is_used else total - min(rest, total)))
-    return tuple(found)
-
-
-def _xe_answer(node: int) -> bytes:
-    """Asked twice: for the size, then with room for it."""
-    import fcntl
-
-    query = bytearray(struct.pack("<QIIQQQ", 0, _XE_MEM_REGIONS, 0, 0, 0, 0))
-    fcntl.ioctl(node, _XE_QUERY, query)
-    (size,) = struct.unpack_from("<I", query, 12)
-    room, place = _room(size)
-    struct.pack_into("<QIIQ", query, 0, 0, _XE_MEM_REGIONS, len(room), place)
-    fcntl.ioctl(node, _XE_QUERY, query)
-    return room.tobytes()
-
-
-def _i915_answer(node: int) -> bytes:
-    import fcntl
-
-    item = array("B", struct.pack("<QiIQ", _I915_MEM_REGIONS, 0, 0, 0))
-    query = bytearray(struct.pack("<IIQ", 1, 0, item.buffer_info()[0]))
-    fcntl.ioctl(node, _I915_QUERY, query)
-    (size,) = struct.unpack_from("<i", item, 8)
-    room, place = _room(size)
-    struct.pack_into("<QiIQ", item, 0, _I915_MEM_REGIONS, len(room), 0, place)
-    fcntl.ioctl(node, _I915_QUERY, query)
-    return room.tobytes()
-
-
-def _room(size: int) -> tuple[array[int], int]:
-    """Memory for an answer of ``size`` bytes, and where it lies."""
-    room = array("B", bytes(max(0, min(size, _MOST_BYTES))))
-    return room, room.buffer_info()[0]
+def _is_told(reading: DeviceReading) -> bool:
+    return not isinstance(reading.used_bytes, Missing)
 
 
 def _root_counter(root: Path, card: drm.Card) -> int | None:
@@ -213,15 +151,26 @@ def _root_counter(root: Path, card: drm.Card) -> int | None:
 
 
 def _card(
+    root: Path,
     card: drm.Card,
     local: list[Region],
     held: dict[int, drm.Holding],
-    counted: int | None,
+    told: Told | None,
 ) -> DeviceReading:
+    counted = _root_counter(root, card)
     total = sum(region.total_bytes for region in local)
     stated = counted if counted is not None else sum(region.used_bytes for region in local)
     rows = tuple(_processes(held, own=("vram", "local", "stolen-local"), beside=("system", "gtt")))
-    is_false = stated == 0 and counted is None and (card.drives_display or bool(rows))
+    is_used = card.drives_display or bool(rows)
+    source = f"{card.driver} kernel driver"
+    if told is not None and told.total_bytes is not None and counted is None and not stated:
+        # The library asks the same kernel. Of a card that no file describes, nobody else can say
+        # whether it is used.
+        stated = told.used_bytes or 0
+        is_used = is_used or (not local and not _may_see_use(root))
+        source = f"{source}, {level_zero.NAME}" if local else level_zero.NAME
+        total = total or told.total_bytes
+    is_false = stated == 0 and counted is None and is_used
     used = Missing(_FALSE_ZERO) if is_false else stated
     return DeviceReading(
         uuid=f"pci-{card.address}",
@@ -235,9 +184,15 @@ def _card(
         reserved_bytes=Missing(_KEPT),
         ceiling_bytes=total,
         processes=rows,
-        source=f"{card.driver} kernel driver",
+        source=source,
         note=_FALSE_ZERO if is_false else "",
     )
+
+
+def _may_see_use(root: Path) -> bool:
+    """Whether this program has the right without which the kernel calls all memory free."""
+    found = _RIGHTS.search(drm.text(root / "proc/self/status"))
+    return bool(found and int(found[1], 16) & (_PERFMON | _SYS_ADMIN))
 
 
 def _integrated(root: Path, card: drm.Card, held: dict[int, drm.Holding]) -> DeviceReading:
@@ -288,4 +243,5 @@ def _silent(card: drm.Card, reason: str, pool: PoolKind = PoolKind.VRAM) -> Devi
 
 
 def _name(card: drm.Card) -> str:
-    return _NAMES.get(card.device_id, f"Intel GPU {card.device_id.removeprefix('0x')}")
+    unknown = f"Intel GPU {card.device_id.removeprefix('0x')}".rstrip()
+    return _NAMES.get(card.device_id) or card.name or unknown

@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.devices.here import this_machine
-from engine.telemetry.adapters.intel import (
-    IntelAdapter,
-    Region,
-    i915_regions,
-    xe_regions,
-)
+from engine.telemetry.adapters.intel import IntelAdapter
+from engine.telemetry.adapters.intel_regions import Region, i915_regions, xe_regions
 from engine.telemetry.snapshot import (
     DeviceReading,
     Missing,
