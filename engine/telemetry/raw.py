@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from engine.errors import TelemetryError
 from engine.redaction import redacted
-from engine.telemetry import plain
+from engine.telemetry import plain, raw_linux, raw_systems
 from engine.telemetry.adapters import nvidia, pci
 from engine.telemetry.adapters.host import HostAdapter, folded, reading
 from engine.telemetry.commands import recognise
+from engine.telemetry.merge import merged
 from engine.telemetry.snapshot import Missing, TelemetrySnapshot
 
 if TYPE_CHECKING:
@@ -67,6 +69,10 @@ def read(root: Path = Path("/"), *, asks_drivers: bool = True) -> RawReading:
             notes.append(error.message)
         adapter.close()
         sources["NVML"] = _cut(heard)
+        more, found, why = _of_others(root, masks)
+        sources |= {name: _cut(said) for name, said in more.items()}
+        devices.extend(found)
+        notes.extend(filter(None, (why,)))
     figures, files = HostAdapter(root).figures_and_files()
     devices.append(reading(*figures))
     memory, _, held, _ = figures
@@ -74,8 +80,17 @@ def read(root: Path = Path("/"), *, asks_drivers: bool = True) -> RawReading:
     sources["files"] = _cut({_masked(name): _masked(text) for name, text in files.items()})
     sources["processes"] = _cut_rows([plain.process_dict(masks.of(p)) for p in folded(held)])
     sources["PCI"] = [list(words) for words in pci.displays(root)]
-    snapshot = TelemetrySnapshot(time.monotonic(), time.time(), tuple(devices), tuple(notes))
+    snapshot = TelemetrySnapshot(time.monotonic(), time.time(), merged(devices), tuple(notes))
     return RawReading(sources, snapshot, masks)
+
+
+def _of_others(root: Path, masks: Masks) -> tuple[dict[str, Any], tuple[DeviceReading, ...], str]:
+    """What the other makers' GPUs say through this system."""
+    if sys.platform == "win32":
+        return raw_systems.of_windows(masks)
+    if sys.platform == "darwin":
+        return *raw_systems.of_apple(masks), ""
+    return *raw_linux.read(root, masks), ""
 
 
 class Masks:

@@ -28,6 +28,8 @@ from engine.words import tr_later
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from engine.telemetry.adapters.second import Second
+
 _PCI_VENDOR = "0x1002"
 _SYSFS: Final = "amdgpu sysfs"
 _HELD_EVERY_S = 2.0
@@ -64,7 +66,7 @@ class AmdAdapter:
         self,
         root: Path = Path("/"),
         clock: Callable[[], float] = time.monotonic,
-        library: SecondSource | None = None,
+        library: Second | None = None,
     ) -> None:
         """Nothing is read before the first sample.
 
@@ -151,11 +153,15 @@ class AmdAdapter:
         )
 
 
-def with_library() -> AmdAdapter:
-    """The adapter of this computer, with AMD's library where it is."""
+def library() -> SecondSource:
+    """The maker's library, asked for all its GPUs of this computer."""
     # Instinct cards are "processing accelerators" (0x12), Radeons displays (0x03).
-    library = SecondSource(amdsmi.NAME, _PCI_VENDOR, ("0x03", "0x12"), amdsmi.AmdSmi)
-    return AmdAdapter(library=library)
+    return SecondSource(amdsmi.NAME, _PCI_VENDOR, ("0x03", "0x12"), amdsmi.AmdSmi)
+
+
+def with_library() -> AmdAdapter:
+    """The adapter of this computer, with the maker's library where it is."""
+    return AmdAdapter(library=library())
 
 
 def is_apu(root: Path, card: drm.Card, size: Told) -> bool:

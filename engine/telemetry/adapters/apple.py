@@ -34,8 +34,8 @@ UUID = "apple-gpu"
 _GPU_EVERY_S = 2.0
 """``ioreg`` prints 46 KB and is called very costly (scalene's source)."""
 _IOREG: Final = ("/usr/sbin/ioreg", "-r", "-w", "0")
-_GPU: Final = (*_IOREG, "-d", "1", "-c", "IOAccelerator", "-k", "PerformanceStatistics")
-_CLIENTS: Final = (*_IOREG, "-c", "AGXDeviceUserClient")
+GPU: Final = (*_IOREG, "-d", "1", "-c", "IOAccelerator", "-k", "PerformanceStatistics")
+CLIENTS: Final = (*_IOREG, "-c", "AGXDeviceUserClient")
 
 _STATISTIC = re.compile(r'"(In use system memory|Alloc system memory)"=(\d{1,18})')
 _CREATOR = re.compile(r'"IOUserClientCreator" = "pid (\d{1,9}), ([^"]*)"')
@@ -85,7 +85,7 @@ class AppleAdapter:
             sources: what is asked; the system where there is none.
             clock: tells seconds.
         """
-        self._sources = sources or Sources(macos.run, working_set, footprint, _command_of)
+        self._sources = sources or system()
         self._clock = clock
         self._gpu_at: float | None = None
         self._gpu: tuple[str, tuple[ProcessReading, ...]] = ("", ())
@@ -122,9 +122,9 @@ class AppleAdapter:
             return
         if self._gpu_at is None:
             self._metal_bytes = self._sources.working_set()
-        clients = clients_of(self._sources.run(_CLIENTS))
+        clients = clients_of(self._sources.run(CLIENTS))
         held = tuple(_processes(clients, self._sources))
-        self._gpu, self._gpu_at = (self._sources.run(_GPU), held), now
+        self._gpu, self._gpu_at = (self._sources.run(GPU), held), now
 
 
 def reading(
@@ -136,7 +136,7 @@ def reading(
     age_s: float,
 ) -> DeviceReading:
     """The GPU's share of the memory: what it holds, what it may still have, what macOS keeps."""
-    statistics = {key: int(size) for key, size in _STATISTIC.findall(gpu[0])}
+    statistics = statistics_of(gpu[0])
     in_use = statistics.get("In use system memory")
     allocated = statistics.get("Alloc system memory")
     used = Missing(_NO_COUNTER) if in_use is None else in_use
@@ -174,6 +174,16 @@ def _left(
         return unknown, unknown
     free = max(ceiling - in_use, 0)
     return free, total - in_use - free
+
+
+def system() -> Sources:
+    """This computer."""
+    return Sources(macos.run, working_set, footprint, _command_of)
+
+
+def statistics_of(listed: str) -> dict[str, int]:
+    """What the GPU holds of the memory in bytes, by the driver's names."""
+    return {key: int(size) for key, size in _STATISTIC.findall(listed)}
 
 
 def clients_of(listed: str) -> dict[int, str]:

@@ -100,7 +100,7 @@ def holdings(root: Path) -> dict[str, dict[int, Holding]]:
     held: dict[str, dict[int, Holding]] = {}
     seen: set[tuple[str, str]] = set()
     for folder in sorted((root / "proc").glob("[0-9]*"), key=lambda f: int(f.name)):
-        for stated in _drm_files(folder):
+        for _, stated in open_files(folder):
             address, client = stated.get("drm-pdev", ""), stated.get("drm-client-id", "")
             if not address or (address, client) in seen:
                 continue
@@ -111,6 +111,28 @@ def holdings(root: Path) -> dict[str, dict[int, Holding]]:
                 rows[pid] = holder(root, pid)
             _add(rows[pid], stated)
     return held
+
+
+def open_files(process: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Number of each file that a process has open on a card, and what the kernel says of it."""
+    try:
+        names = [file.name for file in (process / "fd").iterdir()]
+    except OSError:
+        return  # it ended, or it is another user's
+    for name in sorted(names, key=lambda n: (len(n), n)):
+        try:
+            target = os.readlink(process / "fd" / name)  # noqa: PTH115 - a Path costs more
+        except OSError:
+            continue
+        if target.startswith("/dev/dri/"):
+            lines = text(process / "fdinfo" / name).splitlines()
+            yield (
+                name,
+                {
+                    key.strip(): value.strip()
+                    for key, _, value in (line.partition(":") for line in lines)
+                },
+            )
 
 
 def holder(root: Path, pid: int) -> Holding:
@@ -168,24 +190,6 @@ def number(path: Path) -> int | None:
     """The whole number in a file; None where there is none."""
     digits = text(path)
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 20 else None
-
-
-def _drm_files(process: Path) -> Iterator[dict[str, str]]:
-    try:
-        names = [file.name for file in (process / "fd").iterdir()]
-    except OSError:
-        return  # it ended, or it is another user's
-    for name in sorted(names, key=lambda n: (len(n), n)):
-        try:
-            target = os.readlink(process / "fd" / name)  # noqa: PTH115 - a Path costs more
-        except OSError:
-            continue
-        if target.startswith("/dev/dri/"):
-            lines = text(process / "fdinfo" / name).splitlines()
-            yield {
-                key.strip(): value.strip()
-                for key, _, value in (line.partition(":") for line in lines)
-            }
 
 
 def _add(holding: Holding, stated: dict[str, str]) -> None:

@@ -27,7 +27,7 @@ from engine.words import tr_later
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from engine.telemetry.adapters.second import Told
+    from engine.telemetry.adapters.second import Second, Told
 
 _PCI_VENDOR = "0x8086"
 _HELD_EVERY_S = 2.0
@@ -63,7 +63,7 @@ class IntelAdapter:
         root: Path = Path("/"),
         clock: Callable[[], float] = time.monotonic,
         regions: Callable[[drm.Card, Path], tuple[Region, ...]] | None = None,
-        library: SecondSource | None = None,
+        library: Second | None = None,
     ) -> None:
         """Nothing is read before the first sample.
 
@@ -127,10 +127,14 @@ class IntelAdapter:
         return _silent(card, _NO_DRIVER)
 
 
+def library() -> SecondSource:
+    """The maker's library, asked for all its GPUs of this computer."""
+    return SecondSource(level_zero.NAME, _PCI_VENDOR, ("0x03",), level_zero.LevelZero)
+
+
 def with_library() -> IntelAdapter:
-    """The adapter of this computer, with Level Zero where it is."""
-    library = SecondSource(level_zero.NAME, _PCI_VENDOR, ("0x03",), level_zero.LevelZero)
-    return IntelAdapter(library=library)
+    """The adapter of this computer, with the maker's library where it is."""
+    return IntelAdapter(library=library())
 
 
 def _is_told(reading: DeviceReading) -> bool:

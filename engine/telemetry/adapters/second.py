@@ -70,6 +70,21 @@ class Library(Protocol):
         ...
 
 
+class Second(Protocol):
+    """What an adapter asks where the kernel says nothing."""
+
+    age_s: float
+    """How old is what it said."""
+
+    def ask(self, root: Path, /) -> Mapping[str, Told]:
+        """What it says of each GPU of the computer at ``root``, by place on the bus."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the driver."""
+        ...
+
+
 class SecondSource:
     """One maker's library."""
 

@@ -91,8 +91,8 @@ class WindowsAdapter:
             door: opens what is asked of Windows.
             name_of: name and command line of a process.
         """
-        self._open = door or _windows_door
-        self._name_of = name_of or Names(Path("/")).of
+        self._open = door or open_door
+        self._name_of = name_of or names()
         self._door: Door | None = None
         self._graphics: tuple[Graphics, ...] = ()
 
@@ -249,7 +249,17 @@ def _processes(
     return tuple(reading for _, reading in sorted(rows, key=lambda r: (-r[0], r[1].pid)))
 
 
-def _windows_door() -> Door:
+def names() -> Callable[[int], tuple[str, str]]:
+    """Name and command line of this computer's processes."""
+    return Names(Path("/")).of
+
+
+def open_door() -> Door:
+    """Windows itself.
+
+    Raises:
+        TelemetryError: it has no such counters.
+    """
     try:
         return WindowsDoor()
     except OSError as error:
