@@ -23,6 +23,7 @@ from engine.telemetry.snapshot import (
     Quality,
 )
 from engine.text import printable
+from engine.units import GIB
 from engine.words import tr_later
 
 if TYPE_CHECKING:
@@ -48,12 +49,16 @@ _APU_IDS: Final = frozenset(
 as two nodes, so that the topology alone no longer tells."""
 _APU_RATIO: Final = 8
 """GTT is half of the memory or more, a carve-out little: the last resort (LocalAI PR 12094)."""
+_LARGEST_GUESS_BYTES: Final = 4 * GIB
+"""Beside 512 GB of memory GTT is eight times what a card of 32 GB has, too."""
 
 _ASLEEP = tr_later("asleep, and not woken to be measured")
 _UNBOUND = tr_later("no amdgpu driver is bound to this card")
 _COUNTED = tr_later("amdgpu counts its own part as used")
 _CARVED = tr_later("set aside by the firmware")
 _MAPPED = tr_later("system memory used by the GPU")
+_NO_TOTAL = tr_later("its driver states a total of 0")
+_OVER_FULL = tr_later("its driver counts more as used than there is")
 _NO_MEMINFO = tr_later("the system's memory cannot be read")
 
 
@@ -115,13 +120,14 @@ class AmdAdapter:
         compute = kfd.compute_bytes(self._root)
         self._held_at = now
         self._held = {
-            card.address: tuple(
+            card.address: drm.marked(
                 processes(
                     self._root,
                     found.get(card.address, {}),
                     compute.get(card.address, {}),
-                    is_apu=is_apu(self._root, card, sizes[card.address]),
-                )
+                    is_apu=(shares := is_apu(self._root, card, sizes[card.address])),
+                ),
+                _in_use(sizes[card.address], is_apu=shares),
             )
             for card in cards
         }
@@ -131,6 +137,8 @@ class AmdAdapter:
         name = _name(self._root, card)
         if card.is_asleep or total is None or used is None:
             return _silent(card, name, _ASLEEP if card.is_asleep else _UNBOUND)
+        if not total:
+            return _silent(card, name, _NO_TOTAL)
         held = self._held.get(card.address, ())
         if is_apu(self._root, card, size):
             memory = drm.system_memory(self._root)
@@ -144,12 +152,13 @@ class AmdAdapter:
             pool=PoolKind.VRAM,
             total_bytes=total,
             used_bytes=used,
-            free_bytes=total - used,
+            free_bytes=total - used if used <= total else Missing(_OVER_FULL),
             reserved_bytes=Missing(_COUNTED),
             ceiling_bytes=total,
             spill_bytes=spill,
             processes=held,
             source=size.source,
+            note="" if used <= total else _OVER_FULL,
         )
 
 
@@ -168,7 +177,15 @@ def is_apu(root: Path, card: drm.Card, size: Told) -> bool:
     """Whether the card is a part of a processor: by the topology, its number, or GTT's share."""
     if kfd.has_cores(root, card.address) or card.device_id in _APU_IDS:
         return True
-    return 0 < (size.total_bytes or 0) * _APU_RATIO <= (size.gtt_total_bytes or 0)
+    if drm.text(card.folder / "mem_info_vram_vendor") not in {"", "unknown"}:
+        return False  # chips of its own have a maker
+    own = size.total_bytes or 0
+    return 0 < own <= _LARGEST_GUESS_BYTES and own * _APU_RATIO <= (size.gtt_total_bytes or 0)
+
+
+def _in_use(size: Told, *, is_apu: bool) -> int | None:
+    used, mapped = size.used_bytes, size.gtt_used_bytes if is_apu else 0
+    return None if used is None or mapped is None else used + mapped
 
 
 def processes(
@@ -183,7 +200,8 @@ def processes(
     for pid in {*graphics, *compute}:
         holding = graphics.get(pid) or drm.holder(root, pid)
         own, system = holding.regions.get("vram", 0), holding.regions.get("gtt", 0)
-        own = max(own, compute.get(pid, 0))
+        # Newer kernels put what an APU's compute driver calls VRAM into GTT.
+        own = max(own, compute.get(pid, 0) - (system if is_apu else 0))
         rows.append(
             ProcessReading(
                 pid=pid,
@@ -221,8 +239,10 @@ def _apu(
     )
     if limit is None or mapped is None or memory is None:
         return _silent(card, name, _NO_MEMINFO, PoolKind.CARVE_OUT)
-    total = vram[0] + min(limit, memory[1] + mapped)
+    # What is mapped is there, even above a limit that was lowered since.
+    total = vram[0] + max(min(limit, memory[1] + mapped), mapped)
     used = vram[1] + mapped
+    free = total - used if used <= total else Missing(_OVER_FULL)
     return DeviceReading(
         uuid=_uuid(card),
         pci_address=card.address,
@@ -231,10 +251,10 @@ def _apu(
         pool=PoolKind.CARVE_OUT,
         total_bytes=total,
         used_bytes=used,
-        free_bytes=total - used,
+        free_bytes=free,
         reserved_bytes=0,
         ceiling_bytes=total,
-        available_bytes=total - used,
+        available_bytes=free,
         parts=parts,
         processes=held,
         source=size.source,

@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.telemetry.adapters import host
-from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
+from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, Quality
 from engine.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from engine.telemetry.snapshot import ProcessReading
@@ -26,8 +26,19 @@ if TYPE_CHECKING:
 _CARD = re.compile(r"card\d+")
 _REGION = re.compile(r"drm-(resident|memory|shared)-([a-z_-]+)\d*")
 _MEMINFO = re.compile(r"^(MemTotal|MemAvailable):\s*(\d{1,15}) kB", re.MULTILINE)
-_UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_UNITS = {"": 1, "kB": 2**10, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_BEFORE_THE_STANDARD = {
+    "pdev": "drm-pdev",
+    "pasid": "drm-client-id",
+    "vram mem": "drm-memory-vram",
+    "gtt mem": "drm-memory-gtt",
+    "cpu mem": "drm-memory-cpu",
+}
+"""What amdgpu wrote before the keys were agreed on (kernels 5.14 to 5.18)."""
 _LONGEST_FILE = 64 * 1024
+_SLACK_BYTES = 64 * 2**20
+_LARGEST_BYTES = 2**50
+"""Above it is a number that stands for "unknown", as 2^64 − 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +106,14 @@ def holdings(root: Path) -> dict[str, dict[int, Holding]]:
     """Who holds what, by card and process.
 
     One client may be open under several numbers and be inherited by child processes: it counts
-    once, for the process that comes first.
+    once, for the process that comes first. A driver that numbers no clients is taken at its word.
     """
     held: dict[str, dict[int, Holding]] = {}
     seen: set[tuple[str, str]] = set()
     for folder in sorted((root / "proc").glob("[0-9]*"), key=lambda f: int(f.name)):
-        for _, stated in open_files(folder):
-            address, client = stated.get("drm-pdev", ""), stated.get("drm-client-id", "")
+        for number, stated in open_files(folder):
+            address = stated.get("drm-pdev", "")
+            client = stated.get("drm-client-id") or f"{folder.name}/{number}"
             if not address or (address, client) in seen:
                 continue
             seen.add((address, client))
@@ -126,13 +138,11 @@ def open_files(process: Path) -> Iterator[tuple[str, dict[str, str]]]:
             continue
         if target.startswith("/dev/dri/"):
             lines = text(process / "fdinfo" / name).splitlines()
-            yield (
-                name,
-                {
-                    key.strip(): value.strip()
-                    for key, _, value in (line.partition(":") for line in lines)
-                },
-            )
+            pairs = (line.partition(":") for line in lines)
+            stated = {key.strip(): value.strip() for key, _, value in pairs}
+            if "drm-pdev" not in stated:
+                stated = {_BEFORE_THE_STANDARD.get(k, k): v for k, v in stated.items()}
+            yield name, stated
 
 
 def holder(root: Path, pid: int) -> Holding:
@@ -162,6 +172,31 @@ def silent(
     )
 
 
+def marked(rows: Iterable[ProcessReading], used: int | None) -> tuple[ProcessReading, ...]:
+    """``rows``, of which those that can't all be true are said to count shared memory too often.
+
+    No process holds more of a card than is in use there, nor do all of them together (xpumanager
+    issue 145: 7692 MiB for a browser, 3642 in use).
+
+    Args:
+        rows: read at the same time as ``used``.
+        used: bytes in use on the card; None where that isn't known.
+    """
+    rows = tuple(rows)
+    sizes = [row.used_bytes if isinstance(row.used_bytes, int) else 0 for row in rows]
+    if used is None:
+        return rows
+    most = used + max(used // 20, _SLACK_BYTES)
+    # Where some are too large alone, it is they; else nobody can say which.
+    least = most if max(sizes, default=0) > most else 0 if sum(sizes) > most else None
+    return tuple(
+        row
+        if least is None or size <= least or row.quality is not Quality.RESIDENT
+        else replace(row, quality=Quality.OVER_COUNTS)
+        for row, size in zip(rows, sizes, strict=True)
+    )
+
+
 def largest(row: ProcessReading) -> tuple[int, int]:
     """Orders processes by what they hold, the most first."""
     used = row.used_bytes
@@ -187,9 +222,10 @@ def text(path: Path) -> str:
 
 
 def number(path: Path) -> int | None:
-    """The whole number in a file; None where there is none."""
+    """The whole number in a file; None where there is none, or one that means "unknown"."""
     digits = text(path)
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 20 else None
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= 20
+    return int(digits) if is_number and int(digits) < _LARGEST_BYTES else None
 
 
 def _add(holding: Holding, stated: dict[str, str]) -> None:
@@ -211,5 +247,5 @@ def _bytes(value: str) -> int | None:
     digits, _, unit = value.partition(" ")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
         return None
-    scale = _UNITS.get(unit.strip())
-    return None if scale is None else int(digits) * scale
+    size = int(digits) * _UNITS.get(unit.strip(), _LARGEST_BYTES)
+    return size if size < _LARGEST_BYTES else None

@@ -49,6 +49,7 @@ _PERFMON, _SYS_ADMIN = 1 << 38, 1 << 21
 _ASLEEP = tr_later("asleep, and not woken to be measured")
 _NO_DRIVER = tr_later("its driver (xe or i915) states no memory")
 _FALSE_ZERO = tr_later("the kernel tells what is in use only with the right CAP_PERFMON")
+_OVER_FULL = tr_later("its driver counts more as used than there is")
 _IN_SYSTEM = tr_later("This GPU uses the computer's memory; it has none of its own.")
 _KEPT = tr_later("not told apart by this driver")
 
@@ -90,12 +91,26 @@ class IntelAdapter:
         found = {card.address: self._read(card, None) for card in listed}
         if self._library is None or not (found and all(map(_is_told, found.values()))):
             found |= self._from_library(listed, found)
+        if is_due:
+            self._mark(found)
         return tuple(found.values())
 
     def close(self) -> None:
         """Let go of the library."""
         if self._library is not None:
             self._library.close()
+
+    def _mark(self, found: dict[str, DeviceReading]) -> None:
+        """See now, while both are new, whether processes hold more than is in use."""
+        for address, reading in found.items():
+            used, rows = reading.used_bytes, reading.processes
+            if reading.pool is not PoolKind.VRAM or not isinstance(used, int):
+                continue
+            rows = drm.marked(() if isinstance(rows, Missing) else rows, used)
+            for row in rows:
+                is_over = row.quality is Quality.OVER_COUNTS
+                self._held[address][row.pid].is_shared |= is_over
+            found[address] = replace(reading, processes=rows)
 
     def _from_library(
         self, listed: tuple[drm.Card, ...], found: dict[str, DeviceReading]
@@ -117,10 +132,10 @@ class IntelAdapter:
             return _silent(card, _ASLEEP)
         held = self._held.get(card.address, {})
         regions = self._regions(card, self._root)
-        local = [region for region in regions if region.is_local]
+        local = [region for region in regions if region.is_local and region.total_bytes]
         if local:
             return _card(self._root, card, local, held, told)
-        if any(not region.is_local for region in regions):
+        if regions and not any(region.is_local for region in regions):
             return _integrated(self._root, card, held)
         if told is not None and told.total_bytes is not None:
             return _card(self._root, card, [], held, told)
@@ -176,6 +191,9 @@ def _card(
         total = total or told.total_bytes
     is_false = stated == 0 and counted is None and is_used
     used = Missing(_FALSE_ZERO) if is_false else stated
+    free = used if isinstance(used, Missing) else total - used
+    if isinstance(free, int) and free < 0:
+        free = Missing(_OVER_FULL)
     return DeviceReading(
         uuid=f"pci-{card.address}",
         pci_address=card.address,
@@ -184,12 +202,12 @@ def _card(
         pool=PoolKind.VRAM,
         total_bytes=total,
         used_bytes=used,
-        free_bytes=used if isinstance(used, Missing) else total - used,
+        free_bytes=free,
         reserved_bytes=Missing(_KEPT),
         ceiling_bytes=total,
         processes=rows,
         source=source,
-        note=_FALSE_ZERO if is_false else "",
+        note=free.reason if isinstance(free, Missing) else "",
     )
 
 

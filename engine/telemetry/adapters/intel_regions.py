@@ -21,6 +21,7 @@ _I915_QUERY = 0xC0106479
 _I915_MEM_REGIONS = 4
 _MOST_BYTES = 64 * 1024
 _REGION_BYTES = 88
+_LARGEST_BYTES = 2**50
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Region:
     is_local: bool
     """The card's own, not the system's."""
     total_bytes: int
+    """0 where the driver doesn't know."""
     used_bytes: int
 
 
@@ -80,6 +82,7 @@ def _regions(answer: bytes, header: int, layout: str, *, is_used: bool) -> tuple
     found: list[Region] = []
     for at in range(min(count, (len(answer) - header) // _REGION_BYTES)):
         kind, _, _, total, rest = struct.unpack_from(layout, answer, header + at * _REGION_BYTES)
+        total = total if total < _LARGEST_BYTES else 0  # −1 means "unknown"
         found.append(Region(kind == 1, total, rest if is_used else total - min(rest, total)))
     return tuple(found)
 

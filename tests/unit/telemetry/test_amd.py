@@ -275,3 +275,141 @@ def test_that_garbage_in_every_file_is_no_exception(tmp_path: Path):
     tree.write(tmp_path / "sys/class/kfd/kfd/topology/nodes/0/properties", "location_id ?\n\0")
     (card,) = read(tmp_path)
     assert isinstance(card.total_bytes, Missing)
+
+
+def old_fdinfo(root: Path, pid: int, fd: int, vram_kib: int, pasid: int) -> None:
+    """As amdgpu wrote it before the keys were agreed on (kernel 5.14)."""
+    tree.fdinfo(root, pid, fd)
+    tree.write(
+        root / f"proc/{pid}/fdinfo/{fd}",
+        f"pos:\t0\npdev:\t0000:03:00.0\npasid:\t{pasid}\nvram mem:\t{vram_kib} kB\n"
+        "gtt mem:\t512 kB\ncpu mem:\t0 kB",
+    )
+
+
+def vram(root: Path, total: int = 24 * GIB, used: int = 12 * GIB, **more: str | int) -> Path:
+    return tree.card(root, mem_info_vram_total=total, mem_info_vram_used=used, **more)
+
+
+def held(reading: DeviceReading) -> dict[int, int | Missing]:
+    assert not isinstance(reading.processes, Missing)
+    return {row.pid: row.used_bytes for row in reading.processes}
+
+
+def test_that_keys_of_before_the_standard_are_read_in_their_unit(tmp_path: Path):
+    vram(tmp_path)
+    old_fdinfo(tmp_path, 100, 5, vram_kib=4 * 2**20, pasid=1)
+    old_fdinfo(tmp_path, 100, 6, vram_kib=4 * 2**20, pasid=1)
+    old_fdinfo(tmp_path, 200, 5, vram_kib=2**20, pasid=2)
+    (card,) = read(tmp_path)
+    assert held(card) == {100: 4 * GIB, 200: GIB}
+
+
+def test_that_clients_without_a_number_are_each_counted(tmp_path: Path):
+    vram(tmp_path)
+    for pid, gib in ((100, 4), (200, 2)):
+        tree.fdinfo(tmp_path, pid, 5, drm_memory_vram=f"{gib * 1024} MiB")
+    (card,) = read(tmp_path)
+    assert held(card) == {100: 4 * GIB, 200: 2 * GIB}
+
+
+def test_that_clients_of_one_number_on_two_cards_are_two(tmp_path: Path):
+    vram(tmp_path)
+    tree.card(
+        tmp_path, 1, address="0000:43:00.0", mem_info_vram_total=24 * GIB,
+        mem_info_vram_used=12 * GIB,
+    )  # fmt: skip
+    tree.fdinfo(tmp_path, 100, 5, drm_client_id=7, drm_memory_vram="1 GiB")
+    tree.fdinfo(tmp_path, 100, 6, drm_pdev="0000:43:00.0", drm_client_id=7, drm_memory_vram="2 GiB")
+    first, second = read(tmp_path)
+    assert (held(first), held(second)) == ({100: GIB}, {100: 2 * GIB})
+
+
+def test_that_a_unit_that_nobody_knows_is_no_size(tmp_path: Path):
+    vram(tmp_path)
+    tree.fdinfo(tmp_path, 100, 5, drm_client_id=1, drm_memory_vram="4096 pages")
+    (card,) = read(tmp_path)
+    assert held(card) == {100: 0}
+
+
+def test_that_a_process_beyond_what_is_in_use_is_marked_and_the_others_are_not(tmp_path: Path):
+    # xpumanager issue 145: 7692 MiB for a browser, 3642 MiB in use
+    vram(tmp_path, total=16288 * MIB, used=3642 * MIB)
+    for pid, mib in ((1, 7692), (2, 900), (3, 2500)):
+        tree.fdinfo(tmp_path, pid, 5, drm_client_id=pid, drm_memory_vram=f"{mib} MiB")
+    (card,) = read(tmp_path)
+    assert not isinstance(card.processes, Missing)
+    assert {row.pid: row.quality for row in card.processes} == {
+        1: Quality.OVER_COUNTS, 2: Quality.RESIDENT, 3: Quality.RESIDENT,
+    }  # fmt: skip
+
+
+def test_that_processes_beyond_what_is_in_use_together_are_all_marked(tmp_path: Path):
+    vram(tmp_path, used=3642 * MIB)
+    for pid in (1, 2):
+        tree.fdinfo(tmp_path, pid, 5, drm_client_id=pid, drm_memory_vram="2500 MiB")
+    (card,) = read(tmp_path)
+    assert not isinstance(card.processes, Missing)
+    assert {row.quality for row in card.processes} == {Quality.OVER_COUNTS}
+
+
+def test_that_a_total_of_zero_is_no_total(tmp_path: Path):
+    vram(tmp_path, total=0, used=0)
+    (card,) = read(tmp_path)
+    assert isinstance(card.total_bytes, Missing)
+    assert card.note == "its driver states a total of 0"
+
+
+def test_that_a_number_for_unknown_is_no_size(tmp_path: Path):
+    vram(tmp_path, used=2**64 - 1)
+    (card,) = read(tmp_path)
+    assert isinstance(card.used_bytes, Missing)
+
+
+def test_that_more_in_use_than_there_is_is_shown_with_a_mark_and_nothing_is_free(tmp_path: Path):
+    vram(tmp_path, total=8 * GIB, used=9 * GIB)
+    (card,) = read(tmp_path)
+    assert (card.total_bytes, card.used_bytes) == (8 * GIB, 9 * GIB)
+    assert isinstance(card.free_bytes, Missing)
+    assert card.note == "its driver counts more as used than there is"
+
+
+def test_that_more_mapped_than_the_limit_leaves_the_rest_of_the_carve_out_free(tmp_path: Path):
+    strix(tmp_path, mem_info_gtt_total=2 * GIB, mem_info_gtt_used=3 * GIB)
+    (card,) = read(tmp_path)
+    assert card.used_bytes == 148 * MIB + 3 * GIB
+    assert card.free_bytes == (512 - 148) * MIB
+
+
+def test_that_a_card_in_a_computer_of_much_memory_is_no_apu(tmp_path: Path):
+    # GTT is half of the memory: eight times the card's own in a server of 512 GB
+    vram(tmp_path, total=16 * GIB, used=GIB, device="0x66a1", mem_info_gtt_total=252 * GIB)
+    vendor = {"mem_info_vram_vendor": "samsung"}
+    tree.card(
+        tmp_path, 1, address="0000:43:00.0", device="0x699f", mem_info_vram_total=2 * GIB,
+        mem_info_vram_used=0, mem_info_gtt_total=16 * GIB, **vendor,
+    )  # fmt: skip
+    assert [card.pool for card in read(tmp_path)] == [PoolKind.VRAM, PoolKind.VRAM]
+
+
+def test_that_rocm_memory_that_an_apu_keeps_in_gtt_counts_once(tmp_path: Path):
+    strix(tmp_path, mem_info_gtt_used=21 * GIB)
+    node = tmp_path / "sys/class/kfd/kfd/topology/nodes/1"
+    tree.write(node / "gpu_id", 777)
+    tree.write(node / "properties", f"simd_count 32\nlocation_id {0xC500}\ndomain 0")
+    tree.write(tmp_path / "sys/class/kfd/kfd/proc/100/vram_777", 20 * GIB)
+    tree.fdinfo(
+        tmp_path, 100, 5, drm_pdev="0000:c5:00.0", drm_client_id=1,
+        drm_memory_gtt=f"{20 * 2**20} KiB", drm_memory_vram="5348 KiB",
+    )  # fmt: skip
+    (card,) = read(tmp_path)
+    assert held(card) == {100: 20 * GIB + 5348 * 1024}
+
+
+def test_that_a_card_that_is_numbered_anew_stays_the_same_device(tmp_path: Path):
+    before, after = tmp_path / "before", tmp_path / "after"
+    vram(before)
+    tree.card(
+        after, 1, address="0000:03:00.0", mem_info_vram_total=24 * GIB, mem_info_vram_used=GIB
+    )
+    assert [c.uuid for c in read(before)] == [c.uuid for c in read(after)] == ["pci-0000:03:00.0"]

@@ -133,3 +133,48 @@ def test_that_a_card_whose_node_cannot_be_opened_has_no_figures_and_says_why(tmp
     b580(tmp_path)
     (card,) = IntelAdapter(tmp_path, lambda: 0.0).sample()
     assert isinstance(card.total_bytes, Missing)
+
+
+def test_that_a_size_that_the_driver_does_not_know_is_no_size(tmp_path: Path):
+    # i915_drm.h: a probed size of -1 means unknown
+    answer = packed(struct.pack("<IIII", 1, 0, 0, 0), (1, 2**64 - 1, 2**64 - 1))
+    b580(tmp_path)
+    card = read(tmp_path, *i915_regions(answer))
+    assert isinstance(card.total_bytes, Missing)
+    assert isinstance(card.used_bytes, Missing)
+
+
+def test_that_more_in_use_than_there_is_leaves_nothing_free_and_is_marked(tmp_path: Path):
+    b580(tmp_path)
+    card = read(tmp_path, Region(True, 12 * GIB, 13 * GIB))
+    assert card.used_bytes == 13 * GIB
+    assert isinstance(card.free_bytes, Missing)
+    assert card.note == "its driver counts more as used than there is"
+
+
+def test_that_a_browser_beyond_what_is_in_use_is_marked_and_stays_so(tmp_path: Path):
+    # xpumanager issue 145; xe before 6.13 states nothing as shared
+    b580(tmp_path)
+    for pid, mib in ((1, 7692), (2, 900), (3, 2500)):
+        tree.fdinfo(
+            tmp_path, pid, 5, drm_driver="xe", drm_client_id=pid, drm_resident_vram0=f"{mib} MiB"
+        )
+    regions = (Region(True, 16288 * MIB, 3642 * MIB),)
+    adapter = IntelAdapter(tmp_path, lambda: 0.0, lambda _card, _root: regions)
+    for _ in range(2):  # the second sample keeps the first one's list
+        (card,) = adapter.sample()
+        assert not isinstance(card.processes, Missing)
+        assert {row.pid: row.quality for row in card.processes} == {
+            1: Quality.OVER_COUNTS, 2: Quality.RESIDENT, 3: Quality.RESIDENT,
+        }  # fmt: skip
+
+
+def test_that_both_keys_of_one_region_are_one_size_and_tiles_add_up(tmp_path: Path):
+    b580(tmp_path)
+    tree.fdinfo(
+        tmp_path, 100, 5, drm_driver="i915", drm_client_id=1, drm_total_local0="9 GiB",
+        drm_memory_local0="8 GiB", drm_resident_local0="2 GiB", drm_resident_local1="1 GiB",
+    )  # fmt: skip
+    card = read(tmp_path, Region(True, 16 * GIB, 4 * GIB))
+    assert not isinstance(card.processes, Missing)
+    assert [row.used_bytes for row in card.processes] == [3 * GIB]
