@@ -14,7 +14,7 @@ from engine.errors import DeviceError, TelemetryError
 from engine.evidence import Basis, Estimate, exactly
 from engine.telemetry import mapped
 from engine.telemetry.probe import open_sampler
-from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, own_bytes
+from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, Quality, own_bytes
 from engine.units import GIB, MIB, format_gib
 from engine.words import grouped, tr, tr_later
 
@@ -197,15 +197,25 @@ def _foreign(reading: DeviceReading, reserve_bytes: int, instead_of: frozenset[i
     """What is held now by anyone but ourselves and those whose place the plan takes."""
     used = reading.used_bytes
     if isinstance(used, Missing):
-        return Estimate(
-            *_UNKNOWN_USE_BYTES, Basis.ASSUMED, tr("not known: {reason}").format(reason=used.reason)
-        )
+        seen = _seen_of_others(reading, instead_of)
+        low, likely, high = (seen + size for size in _UNKNOWN_USE_BYTES)
+        rule = tr("not known: {reason}").format(reason=used.reason)
+        return Estimate(low, likely, high, Basis.ASSUMED, rule)
     if isinstance(reading.reserved_bytes, Missing):
         used -= reserve_bytes  # this driver counts its reserve as used
     others = max(used - own_bytes(reading) - _held_by(reading, instead_of), 0)
     source = tr("{source}, in use now").format(source=reading.source)
     found = exactly(others, Basis.MEASURED, source)
     return replace(found, parts=_holders(reading, others, instead_of, source))
+
+
+def _seen_of_others(reading: DeviceReading, instead_of: frozenset[int]) -> int:
+    """What others are known to hold where nobody tells what is in use: the least that it is."""
+    if isinstance(reading.processes, Missing) or isinstance(reading.total_bytes, Missing):
+        return 0
+    others = (p for p in reading.processes if p.pid not in {*instead_of, os.getpid()})
+    known = _sum(p.used_bytes for p in others if p.quality is not Quality.OVER_COUNTS)
+    return min(known, reading.total_bytes)
 
 
 def _holders(

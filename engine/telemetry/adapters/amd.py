@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from engine.telemetry.adapters import amdsmi, drm, kfd, second
+from engine.telemetry.adapters import amdsmi, drm, kfd, plausible, second
 from engine.telemetry.adapters.second import SecondSource, Told
 from engine.telemetry.snapshot import (
     DeviceReading,
@@ -120,7 +120,7 @@ class AmdAdapter:
         compute = kfd.compute_bytes(self._root)
         self._held_at = now
         self._held = {
-            card.address: drm.marked(
+            card.address: plausible.marked(
                 processes(
                     self._root,
                     found.get(card.address, {}),

@@ -95,8 +95,9 @@ class AppleAdapter:
         """One reading; none where ``sysctl`` states no memory."""
         stated = macos.pairs(self._sources.run(macos.SYSCTL))
         memory = macos.system_memory(stated.get("hw.memsize", ""), self._sources.run(macos.VM_STAT))
-        if memory is None:
-            return ()
+        chip = stated.get("machdep.cpu.brand_string", "")
+        if memory is None or chip.startswith("Intel"):
+            return ()  # a Mac of before has a card, or graphics without a limit of their own
         self._look_at_gpu()
         wired_mib = stated.get("iogpu.wired_limit_mb", "")
         raised = int(wired_mib) * MIB if wired_mib.isdigit() else 0
@@ -104,7 +105,7 @@ class AppleAdapter:
         note = tr(_RAISED).format(limit=format_gib(ceiling)) if raised and ceiling else ""
         level = stated.get("kern.memorystatus_vm_pressure_level", "")
         now = reading(
-            printable(stated.get("machdep.cpu.brand_string", "Apple GPU"), 64),
+            printable(chip or "Apple GPU", 64),
             memory,
             ceiling,
             self._gpu,

@@ -7,7 +7,7 @@ container is the host's. File cache is charged to a group but is given up under 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ class GroupMemory:
 
     limit_bytes: int
     used_bytes: int
+    left_bytes: int | None = None
+    """What groups further out leave, where that is less than this limit does."""
 
 
 def text_of(path: Path) -> str:
@@ -42,14 +44,20 @@ def read(root: Path, text: Callable[[Path], str] = text_of) -> GroupMemory | Non
         text: reads a file.
     """
     tightest: GroupMemory | None = None
+    left: list[int] = []
     for folder, is_v2 in _folders(root, text):
         limit = _number(text(folder / ("memory.max" if is_v2 else "memory.limit_in_bytes")))
         if limit is None or limit >= _NO_LIMIT:
             continue
         used = _used(folder, text, is_v2=is_v2)
-        if used is not None and (tightest is None or limit < tightest.limit_bytes):
+        if used is None:
+            continue
+        left.append(max(limit - used, 0))
+        if tightest is None or limit < tightest.limit_bytes:
             tightest = GroupMemory(limit, used)
-    return tightest
+    if tightest is None or min(left) >= tightest.limit_bytes - tightest.used_bytes:
+        return tightest
+    return replace(tightest, left_bytes=min(left))
 
 
 def _folders(root: Path, text: Callable[[Path], str]) -> Iterator[tuple[Path, bool]]:

@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.telemetry.adapters import host
-from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, Quality
+from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
 from engine.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from engine.telemetry.snapshot import ProcessReading
@@ -36,7 +36,6 @@ _BEFORE_THE_STANDARD = {
 }
 """What amdgpu wrote before the keys were agreed on (kernels 5.14 to 5.18)."""
 _LONGEST_FILE = 64 * 1024
-_SLACK_BYTES = 64 * 2**20
 _LARGEST_BYTES = 2**50
 """Above it is a number that stands for "unknown", as 2^64 − 1."""
 
@@ -169,31 +168,6 @@ def silent(
         source=source,
         note=reason,
         pci_address=card.address,
-    )
-
-
-def marked(rows: Iterable[ProcessReading], used: int | None) -> tuple[ProcessReading, ...]:
-    """``rows``, of which those that can't all be true are said to count shared memory too often.
-
-    No process holds more of a card than is in use there, nor do all of them together (xpumanager
-    issue 145: 7692 MiB for a browser, 3642 in use).
-
-    Args:
-        rows: read at the same time as ``used``.
-        used: bytes in use on the card; None where that isn't known.
-    """
-    rows = tuple(rows)
-    sizes = [row.used_bytes if isinstance(row.used_bytes, int) else 0 for row in rows]
-    if used is None:
-        return rows
-    most = used + max(used // 20, _SLACK_BYTES)
-    # Where some are too large alone, it is they; else nobody can say which.
-    least = most if max(sizes, default=0) > most else 0 if sum(sizes) > most else None
-    return tuple(
-        row
-        if least is None or size <= least or row.quality is not Quality.RESIDENT
-        else replace(row, quality=Quality.OVER_COUNTS)
-        for row, size in zip(rows, sizes, strict=True)
     )
 
 

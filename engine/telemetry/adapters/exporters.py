@@ -40,7 +40,7 @@ METRICS: Final = (
 )
 """All that is read: what a Prometheus server is asked for."""
 
-_BLANK_INT64 = 9.22e18
+_BLANK_MIB, _BLANK_BYTES = 2.0**47, 2.0**62
 _BLANK_INT32 = range(2147483632, 2147483645)
 _NOT_EXPORTED = tr_later("not exported")
 _NO_RESERVE = tr_later("reserved not exported")
@@ -56,7 +56,21 @@ def readings(page: Page, size_of: SizeOf, place: str) -> tuple[DeviceReading, ..
         size_of: knows the totals of cards.
         place: where the samples come from, for the devices' source.
     """
-    return (*_dcgm(page, size_of, place), *_smi(page, place), *_hosts(page, place))
+    # A server may have several exporters of one card; its serial is one wherever it is told.
+    cards: dict[str, DeviceReading] = {}
+    for card in _dcgm(page, size_of, place):
+        cards.setdefault(_serial(card), card)
+    known = {serial.partition("/")[0] for serial in cards}
+    for card in _smi(page, place):
+        if _serial(card) not in known:
+            cards.setdefault(_serial(card), card)
+    return (*cards.values(), *_hosts(page, place))
+
+
+def _serial(card: DeviceReading) -> str:
+    """``gpu-…`` and a slice's number without the machine's name; the whole where there is none."""
+    _, is_there, serial = card.uuid.lower().rpartition("gpu-")
+    return f"gpu-{serial}" if is_there else card.uuid
 
 
 def _dcgm(page: Page, size_of: SizeOf, place: str) -> Iterator[DeviceReading]:
@@ -195,7 +209,8 @@ def _grouped(
 def _size(sample: Sample) -> int | None:
     """A value as a size; None for what exporters write where they know none."""
     value = sample.value
-    is_number = 0 <= value < _BLANK_INT64  # neither NaN nor infinite
+    # Neither NaN nor infinite; DCGM's blanks are 2^63 − 16 and 2^47 with a few more.
+    is_number = 0 <= value < (_BLANK_MIB if sample.name.startswith(_DCGM) else _BLANK_BYTES)
     return int(value) if is_number and int(value) not in _BLANK_INT32 else None
 
 

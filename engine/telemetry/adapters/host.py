@@ -138,7 +138,8 @@ def reading(
             limit_bytes=format_gib(group.limit_bytes), total=format_gib(total)
         )
         total, used = group.limit_bytes, min(group.used_bytes, group.limit_bytes)
-        free = min(total - used, available)
+        left = total - used if group.left_bytes is None else group.left_bytes
+        free = min(total - used, left, available)
         reserved = total - used - free
     models = min(mapped.model_bytes(rows), free)
     used, free = used + models, free - models

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from engine.telemetry.adapters import drm, level_zero, second
+from engine.telemetry.adapters import drm, level_zero, plausible, second
 from engine.telemetry.adapters.intel_regions import Region, ask
 from engine.telemetry.adapters.second import SecondSource
 from engine.telemetry.snapshot import (
@@ -106,7 +106,7 @@ class IntelAdapter:
             used, rows = reading.used_bytes, reading.processes
             if reading.pool is not PoolKind.VRAM or not isinstance(used, int):
                 continue
-            rows = drm.marked(() if isinstance(rows, Missing) else rows, used)
+            rows = plausible.marked(() if isinstance(rows, Missing) else rows, used)
             for row in rows:
                 is_over = row.quality is Quality.OVER_COUNTS
                 self._held[address][row.pid].is_shared |= is_over

@@ -50,9 +50,8 @@ class ProcessLists:
         held: dict[int, int | None] = {}
         for rows in self._rows.values():
             for pid, used in rows.items():
-                before = held.get(pid)
                 # The same bytes may stand in two lists: the larger counts, never the sum.
-                held[pid] = used if before is None else max(before, used or 0)
+                held[pid] = _more(held.get(pid), used)
         unreported = Missing(tr(_WINDOWS_KEEPS_IT if self._card.is_wddm else _UNREPORTED))
         rows = (self._reading(pid, used, unreported) for pid, used in held.items())
         return tuple(sorted(rows, key=_order))
@@ -87,10 +86,15 @@ class ProcessLists:
                 raise
             rows = ask(card.parent)
         ours = {card.gpu_instance, *_NO_INSTANCE}
-        found: dict[int, int | None] = {}
+        by_place: dict[tuple[int, Any], int | None] = {}
         for row in rows:
             if card.gpu_instance is None or getattr(row, "gpuInstanceId", None) in ours:
-                found[row.pid] = row.usedGpuMemory
+                place = row.pid, getattr(row, "computeInstanceId", None)
+                by_place[place] = _more(by_place.get(place), row.usedGpuMemory)
+        found: dict[int, int | None] = {}
+        for (pid, _), used in by_place.items():
+            before = found.get(pid)
+            found[pid] = used if before is None else before + (used or 0)
         return found
 
     def _reading(self, pid: int, used: int | None, unreported: Missing) -> ProcessReading:
@@ -99,6 +103,10 @@ class ProcessLists:
             pid, name, unreported, command=command, quality=Quality.NOT_REPORTED
         )
         return reading if used is None else replace(reading, used_bytes=used, quality=Quality.EXACT)
+
+
+def _more(one: int | None, other: int | None) -> int | None:
+    return other if one is None else max(one, other or 0)
 
 
 def _order(process: ProcessReading) -> tuple[int, int]:

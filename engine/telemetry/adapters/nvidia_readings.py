@@ -110,7 +110,7 @@ class CardReader:
             try:
                 info = nvml.nvmlDeviceGetMemoryInfo(self.card.handle, version=nvml.nvmlMemory_v2)
             except nvml.NVMLError as error:
-                if error.value not in codes.NEVER:
+                if error.value not in codes.NOT_UNDERSTOOD:
                     raise
                 self._has_v2 = False
             else:

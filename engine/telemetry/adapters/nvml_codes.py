@@ -20,6 +20,8 @@ DEVICE_LOST: Final = frozenset({15, 16})
 """This device is gone, its neighbours are not."""
 NEVER: Final = frozenset({NOT_SUPPORTED, NO_FUNCTION})
 """Asking again brings nothing while this driver is loaded."""
+NOT_UNDERSTOOD: Final = NEVER | {2, 25}
+"""This form of the question, which another may replace: invalid argument, unknown version."""
 
 # Codes of nvmlReturn_t (nvml.h); the binding has them as constants of the same meaning.
 _REASONS = {
@@ -32,6 +34,7 @@ _REASONS = {
     NO_FUNCTION: tr_later("this driver is too old to tell"),
     15: tr_later("the GPU fell off the bus"),
     16: tr_later("the GPU needs a reset"),
+    25: tr_later("the driver did not understand the question"),
     UPDATED: tr_later("the driver was updated; restart the computer"),
 }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from engine.errors import TelemetryError
+from engine.telemetry.adapters import plausible
 from engine.telemetry.adapters.names import Names
 from engine.telemetry.adapters.windows_door import WindowsDoor
 from engine.telemetry.adapters.windows_facts import (
@@ -42,7 +43,9 @@ UUID_PREFIX: Final = "luid_"
 
 _ADAPTER = re.compile(r"(luid_0x[0-9a-f]+_0x[0-9a-f]+)(?:_phys_\d+)?$", re.IGNORECASE)
 _PROCESS = re.compile(r"pid_(\d+)_(luid_0x[0-9a-f]+_0x[0-9a-f]+)(?:_phys_\d+)?$", re.IGNORECASE)
-_APU = re.compile(r"Radeon(?:\(TM\))?(?: Vega \d+)?(?: \d{3,4}[MS])?(?: Graphics)?$")
+_APU = re.compile(
+    r"Radeon(?:\(TM\))?(?: (?:RX )?Vega \d+(?= Graphics))?(?: \d{3,4}[MS])?(?: Graphics)?$"
+)
 _SMALLEST_CARD_BYTES = GIB
 """Graphics of a processor set aside 128 MiB and take the rest from the system."""
 
@@ -177,7 +180,7 @@ def _reading(
         used_bytes=own,
         free_bytes=free,
         reserved_bytes=Missing(tr(_NO_RESERVE)),
-        processes=processes,
+        processes=plausible.marked(processes, own if isinstance(own, int) else None),
         source=SOURCE,
         note=note,
         spill_bytes=borrowed,

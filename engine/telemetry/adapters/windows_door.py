@@ -22,6 +22,9 @@ from engine.telemetry.adapters.windows_facts import (
 _LARGE: Final = 0x400
 _MORE_DATA: Final = 0x800007D2
 _MOST_BUFFER = 16 * 2**20
+_MOST_TRIES = 3
+_VALID: Final = frozenset({0, 1})
+"""``PDH_CSTATUS_VALID_DATA`` and ``…_NEW_DATA``; of others the value is what lay there."""
 _SOFTWARE: Final = 2
 _MOST_ADAPTERS = 64
 _ADAPTER_ADDRESS: Final = 6
@@ -133,17 +136,24 @@ class WindowsDoor:
         return counter
 
     def _values(self, counter: c_void_p) -> dict[str, int]:
+        """The counter's instances; processes that come between the two questions need a third."""
         size, count = c_uint32(0), c_uint32(0)
         ask = self._pdh.PdhGetFormattedCounterArrayW
         status = ask(counter, _LARGE, byref(size), byref(count), None)
-        if status & 0xFFFFFFFF != _MORE_DATA or size.value > _MOST_BUFFER:
-            return {}
-        buffer = (ctypes.c_ubyte * size.value)()
-        if ask(counter, _LARGE, byref(size), byref(count), buffer):
-            return {}
-        items = ctypes.cast(buffer, POINTER(_Item))
-        rows = (items[index] for index in range(count.value))
-        return {str(row.name): int(row.counted.value.large) for row in rows}
+        for _ in range(_MOST_TRIES):
+            if status & 0xFFFFFFFF != _MORE_DATA or size.value > _MOST_BUFFER:
+                return {}
+            buffer = (ctypes.c_ubyte * size.value)()
+            status = ask(counter, _LARGE, byref(size), byref(count), buffer)
+            if not status:
+                items = ctypes.cast(buffer, POINTER(_Item))
+                rows = (items[index] for index in range(count.value))
+                return {
+                    str(row.name): int(row.counted.value.large)
+                    for row in rows
+                    if row.counted.status in _VALID
+                }
+        return {}
 
 
 def _library(name: str) -> Any:

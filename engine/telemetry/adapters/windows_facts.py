@@ -45,7 +45,7 @@ def dedicated_bytes(dxgi: int | None, registry: int | None, narrow: int | None) 
     """An adapter's own memory from the best source that tells.
 
     Args:
-        dxgi: ``DedicatedVideoMemory`` of DXGI.
+        dxgi: ``DedicatedVideoMemory`` of DXGI; 0 where all is the system's (Snapdragon).
         registry: ``HardwareInformation.qwMemorySize``.
         narrow: WMI's ``AdapterRAM`` or another field of 32 bits, which can't hold 4 GiB: cards of
             32 GB show as 4 (llmfit issue 830). A saturated one is never taken as a size.
@@ -53,6 +53,7 @@ def dedicated_bytes(dxgi: int | None, registry: int | None, narrow: int | None) 
     for told in (dxgi, registry):
         if told:
             return told
+    narrow = (narrow or 0) % 2**32  # WMI hands it out with a sign
     if not narrow:
-        return Missing(tr(SIZE_UNKNOWN))
+        return Missing(tr(SIZE_UNKNOWN)) if dxgi is None else 0
     return Missing(tr(_AT_LEAST_4_GIB)) if narrow >= _SATURATED_BYTES else narrow

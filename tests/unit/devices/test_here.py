@@ -19,6 +19,7 @@ from engine.telemetry.snapshot import (
     Missing,
     PoolKind,
     ProcessReading,
+    Quality,
     TelemetrySnapshot,
 )
 
@@ -115,6 +116,18 @@ def test_that_unknown_use_is_assumed_and_said_to_be_unknown():
     assert slot.foreign.basis is Basis.ASSUMED
     assert slot.foreign.high_bytes > slot.foreign.likely_bytes > 0
     assert "hung" in slot.foreign.source
+
+
+def test_that_what_processes_are_known_to_hold_is_the_least_where_nobody_tells_what_is_in_use():
+    # An Arc card without CAP_PERFMON: a false zero beside a server of 6 GiB
+    served = ProcessReading(100, "llama-server", 6 * GIB)
+    twice = ProcessReading(101, "firefox", 7 * GIB, quality=Quality.OVER_COUNTS)
+    reading = card(used_bytes=Missing("needs CAP_PERFMON"), processes=(served, twice))
+    (slot,) = this_machine(moment(reading, ram())).slots
+    assert slot.foreign.low_bytes == 6 * GIB
+    assert slot.foreign.likely_bytes > 6 * GIB
+    (slot,) = this_machine(moment(reading, ram()), instead_of=frozenset({100})).slots
+    assert slot.foreign.low_bytes == 0
 
 
 def test_that_a_lost_card_is_no_place_to_plan_on():

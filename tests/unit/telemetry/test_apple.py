@@ -155,3 +155,31 @@ def test_that_off_a_mac_nothing_is_found_and_nothing_fails():
     assert AppleAdapter(silent, lambda: 0.0).sample() == ()
     assert working_set() is None or working_set() > 0
     assert footprint(1) is None or footprint(1) >= 0
+
+
+def test_that_a_mac_with_another_maker_s_processor_has_no_such_gpu():
+    def run(command: tuple[str, ...]) -> str:
+        if command == macos.VM_STAT:
+            return VM_STAT
+        brand = "machdep.cpu.brand_string: Intel(R) Core(TM) i9-9980HK CPU @ 2.40GHz"
+        return f"hw.memsize: {64 * GIB}\n{brand}" if command == macos.SYSCTL else ""
+
+    sources = Sources(run, lambda: 4 * GIB, lambda _: None, lambda _: ())
+    assert AppleAdapter(sources).sample() == ()
+
+
+def test_that_swapped_out_is_read_with_a_comma_too():
+    more = "kern.memorystatus_vm_pressure_level: 2\nvm.swapusage: total = 4096,00M  used = 1536,00M"
+    reading = mac(64 * GIB, in_use=GIB, metal=48 * GIB, more=more)
+    assert "1.50 GiB are swapped out" in reading.note
+
+
+def test_that_a_limit_above_the_memory_ends_with_it():
+    reading = mac(64 * GIB, in_use=GIB, wired_mib=90_000, metal=48 * GIB)
+    assert reading.ceiling_bytes == 64 * GIB
+
+
+def test_that_more_in_use_than_metal_recommends_leaves_nothing_and_still_adds_up():
+    reading = mac(64 * GIB, in_use=50 * GIB, metal=48 * GIB)
+    assert (reading.used_bytes, reading.free_bytes) == (50 * GIB, 0)
+    assert reading.reserved_bytes == 14 * GIB

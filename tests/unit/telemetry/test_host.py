@@ -211,3 +211,33 @@ def test_that_more_is_never_mapped_than_the_system_calls_available():
 def test_that_what_a_plan_predicts_is_what_must_stay_and_what_is_mapped():
     assert mapped.held_bytes(server(7, "llama-server", 11)) == 12 * GIB
     assert mapped.held_bytes(server(8, "vllm", 2, "vllm serve org/m")) == GIB
+
+
+def test_that_a_wider_group_that_is_nearly_full_leaves_little(tmp_path: Path):
+    # The pod has 8 GiB of which its other container holds 7; ours may have 4 and holds 0.5.
+    v2(tmp_path, "/pod", memory_max=8 * GIB, memory_current=7 * GIB + GIB // 2, memory_stat="")
+    v2(tmp_path, "/pod/ours", memory_max=4 * GIB, memory_current=GIB // 2, memory_stat="")
+    group = cgroup.read(tmp_path)
+    assert group == GroupMemory(4 * GIB, GIB // 2, GIB // 2)
+    reading = host.reading(Memory(64 * GIB, 50 * GIB), group, ())
+    assert (reading.total_bytes, reading.used_bytes) == (4 * GIB, GIB // 2)
+    assert reading.free_bytes == GIB // 2
+    assert reading.reserved_bytes == 3 * GIB  # taken by the others of the pod
+
+
+def test_that_a_wider_group_with_room_changes_nothing(tmp_path: Path):
+    v2(tmp_path, "/pod", memory_max=32 * GIB, memory_current=GIB, memory_stat="")
+    v2(tmp_path, "/pod/ours", memory_max=4 * GIB, memory_current=GIB // 2, memory_stat="")
+    assert cgroup.read(tmp_path) == GroupMemory(4 * GIB, GIB // 2)
+
+
+@pytest.mark.parametrize("none", [9223372036854771712, 9223372036854710272, 2**64 - 1])
+def test_that_each_page_size_s_none_limits_nothing(tmp_path: Path, none: int):
+    # 2^63 rounded down to pages of 4 and of 64 KiB
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("4:memory:/\n")
+    top = tmp_path / "sys/fs/cgroup/memory"
+    top.mkdir(parents=True)
+    (top / "memory.limit_in_bytes").write_text(f"{none}\n")
+    (top / "memory.usage_in_bytes").write_text("1\n")
+    assert cgroup.read(tmp_path) is None

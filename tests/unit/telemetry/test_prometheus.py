@@ -372,3 +372,34 @@ def test_that_options_that_do_not_go_together_cost_one_sentence(
 
     assert main(["watch", *options]) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("blank", ["140737488355328", "1.40737488355331e+14"])
+def test_that_a_blank_of_a_double_is_absent_too(blank: str):
+    # dcgm_fields.h: DCGM_FP64_BLANK is 2^47, not found, not supported and not permitted follow
+    (reading,) = read(dcgm(USED=1000, FREE=39324, RESERVED=blank))
+    assert reading.reserved_bytes == Missing("reserved not exported")
+    assert reading.total_bytes == 40960 * MIB
+
+
+def test_that_a_card_that_two_exporters_tell_of_is_one():
+    serial = "0bd6c2a1-1111-2222-3333-444455556666"
+    labels = f'gpu="0",UUID="GPU-{serial}",modelName="NVIDIA A100-SXM4-40GB",Hostname='
+    one = dcgm(f'{labels}"node-a"', USED=1000, FREE=39324, RESERVED=636)
+    again = dcgm(f'{labels}"pod-x"', USED=1001, FREE=39323, RESERVED=636)
+    other = "".join(
+        f'nvidia_smi_memory_{key}_bytes{{instance="box:9835",uuid="{uuid}"}} {size * MIB}\n'
+        for uuid in (serial, "another")
+        for key, size in (("total", 40960), ("used", 1000), ("free", 39324), ("reserved", 636))
+    )
+    found = read(one + again + other)
+    assert [reading.used_bytes for reading in found] == [1000 * MIB, 1000 * MIB]
+    assert [reading.uuid for reading in found] == [
+        f"node-a/GPU-{serial}", "box:9835/GPU-another",
+    ]  # fmt: skip
+
+
+def test_that_bandwidth_and_percent_are_no_memory():
+    text = dcgm(USED=1000, FREE=39324, RESERVED=636)
+    text += f"DCGM_FI_DEV_MEM_COPY_UTIL{{{A100}}} 97\nDCGM_FI_DEV_FB_USED_PERCENT{{{A100}}} 0.02\n"
+    assert read(text) == read(dcgm(USED=1000, FREE=39324, RESERVED=636))

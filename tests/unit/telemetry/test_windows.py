@@ -264,3 +264,46 @@ def test_that_windows_itself_answers():
     for reading in adapter.sample():
         assert reading.source == "Windows counters"
     adapter.close()
+
+
+def test_that_a_field_of_32_bits_with_a_sign_is_saturated_too():
+    # WMI's AdapterRAM of 4293918720 comes as -1048576 through 32-bit tools
+    assert dedicated_bytes(None, None, -1048576) == Missing("at least 4 GiB, not known")
+
+
+def test_that_graphics_without_memory_of_their_own_have_the_window():
+    # Snapdragon: DXGI states 0 dedicated bytes
+    none = dedicated_bytes(0, None, None)
+    adreno = Graphics(LUID, "Qualcomm(R) Adreno(TM) X1-85 GPU", none, 16 * GIB)
+    reading = only(counted(Dedicated_Usage=0, Shared_Usage=2 * GIB), adreno)
+    assert reading.pool is PoolKind.WINDOW
+    assert (reading.total_bytes, reading.used_bytes) == (16 * GIB, 2 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("name", "pool"),
+    [
+        ("AMD Radeon(TM) RX Vega 11 Graphics", PoolKind.CARVE_OUT),
+        ("AMD Radeon(TM) Vega 8 Graphics", PoolKind.CARVE_OUT),
+        ("AMD Radeon 780M Graphics", PoolKind.CARVE_OUT),
+        ("AMD Radeon RX Vega 56", PoolKind.VRAM),
+        ("AMD Radeon RX 6800S", PoolKind.VRAM),
+        ("AMD Radeon VII", PoolKind.VRAM),
+    ],
+)
+def test_that_a_processor_s_graphics_are_told_by_their_name(name: str, pool: PoolKind):
+    made = Graphics(LUID, name, 8 * GIB, 16 * GIB)
+    assert only(counted(Dedicated_Usage=GIB, Shared_Usage=0), made).pool is pool
+
+
+def test_that_a_resident_figure_beyond_what_is_in_use_is_marked():
+    reading = only(
+        counted(
+            {"Local Usage": {1400: 14013 * MIB, 4242: GIB}, "Non Local Usage": {1400: 0}},
+            Dedicated_Usage=2048 * MIB,
+            Shared_Usage=0,
+        )
+    )
+    assert held(reading)[1400].quality is Quality.OVER_COUNTS
+    assert held(reading)[1400].used_bytes == 14013 * MIB
+    assert held(reading)[4242].quality is Quality.RESIDENT

@@ -34,6 +34,9 @@ class Pdh:
         self._texts: list[Any] = []
         self.refusal = 0
         self.is_closed = False
+        self.statuses: dict[str, int] = {}
+        self.late = 0
+        """How many more times the list has grown since its size was told."""
 
     def PdhOpenQueryW(self, _source: None, _data: int, query: Any) -> int:
         query._obj.value = 1
@@ -55,10 +58,14 @@ class Pdh:
         if buffer is None:
             size._obj.value = len(rows) * ctypes.sizeof(item)
             return ctypes.c_int32(0x800007D2).value if rows else 0
+        if self.late:
+            self.late -= 1
+            return ctypes.c_int32(0x800007D2).value
         items = cast(buffer, POINTER(item))
         for index, (name, value) in enumerate(rows.items()):
             items[index].name = name
             items[index].counted.value.large = value
+            items[index].counted.status = ctypes.c_uint32(self.statuses.get(name, 0)).value
         count._obj.value = len(rows)
         return 0
 
@@ -157,3 +164,18 @@ def test_that_counters_that_are_switched_off_are_an_error_of_the_system(pdh: Pdh
     pdh.refusal = ctypes.c_int32(0xC0000BB8).value  # PDH_CSTATUS_NO_OBJECT
     with pytest.raises(OSError, match="PDH 0xc0000bb8"):
         WindowsDoor()
+
+
+def test_that_a_value_that_the_counter_itself_calls_invalid_is_none(pdh: Pdh):
+    pdh.statuses = {f"pid_42_{LUID}_phys_0": ctypes.c_int32(0xC0000BBA).value}
+    source = WindowsAdapter(WindowsDoor, lambda pid: (f"p{pid}", ""))
+    (reading,) = source.sample()
+    assert reading.used_bytes == 15 * GIB
+    assert reading.processes == ()
+
+
+def test_that_processes_that_come_between_two_questions_are_asked_for_again(pdh: Pdh):
+    pdh.late = 1
+    source = WindowsAdapter(WindowsDoor, lambda pid: (f"p{pid}", ""))
+    (reading,) = source.sample()
+    assert reading.used_bytes == 15 * GIB
