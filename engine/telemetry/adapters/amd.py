@@ -57,8 +57,8 @@ _UNBOUND = tr_later("no amdgpu driver is bound to this card")
 _COUNTED = tr_later("amdgpu counts its own part as used")
 _CARVED = tr_later("set aside by the firmware")
 _MAPPED = tr_later("system memory used by the GPU")
-_NO_TOTAL = tr_later("its driver states a total of 0")
-_OVER_FULL = tr_later("its driver counts more as used than there is")
+_NO_TOTAL = tr_later("the driver states a total of 0")
+_OVER_FULL = tr_later("more is counted as used than there is")
 _NO_MEMINFO = tr_later("the system's memory cannot be read")
 
 

@@ -49,7 +49,7 @@ _PERFMON, _SYS_ADMIN = 1 << 38, 1 << 21
 _ASLEEP = tr_later("asleep, and not woken to be measured")
 _NO_DRIVER = tr_later("its driver (xe or i915) states no memory")
 _FALSE_ZERO = tr_later("the kernel tells what is in use only with the right CAP_PERFMON")
-_OVER_FULL = tr_later("its driver counts more as used than there is")
+_OVER_FULL = tr_later("more is counted as used than there is")
 _IN_SYSTEM = tr_later("This GPU uses the computer's memory; it has none of its own.")
 _KEPT = tr_later("not told apart by this driver")
 

@@ -357,7 +357,7 @@ def test_that_a_total_of_zero_is_no_total(tmp_path: Path):
     vram(tmp_path, total=0, used=0)
     (card,) = read(tmp_path)
     assert isinstance(card.total_bytes, Missing)
-    assert card.note == "its driver states a total of 0"
+    assert card.note == "the driver states a total of 0"
 
 
 def test_that_a_number_for_unknown_is_no_size(tmp_path: Path):
@@ -371,7 +371,7 @@ def test_that_more_in_use_than_there_is_is_shown_with_a_mark_and_nothing_is_free
     (card,) = read(tmp_path)
     assert (card.total_bytes, card.used_bytes) == (8 * GIB, 9 * GIB)
     assert isinstance(card.free_bytes, Missing)
-    assert card.note == "its driver counts more as used than there is"
+    assert card.note == "more is counted as used than there is"
 
 
 def test_that_more_mapped_than_the_limit_leaves_the_rest_of_the_carve_out_free(tmp_path: Path):

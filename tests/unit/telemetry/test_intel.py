@@ -149,7 +149,7 @@ def test_that_more_in_use_than_there_is_leaves_nothing_free_and_is_marked(tmp_pa
     card = read(tmp_path, Region(True, 12 * GIB, 13 * GIB))
     assert card.used_bytes == 13 * GIB
     assert isinstance(card.free_bytes, Missing)
-    assert card.note == "its driver counts more as used than there is"
+    assert card.note == "more is counted as used than there is"
 
 
 def test_that_a_browser_beyond_what_is_in_use_is_marked_and_stays_so(tmp_path: Path):

@@ -1,0 +1,69 @@
+"""Answers of NVIDIA's driver that are odd and still mean something."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine.telemetry.adapters.nvidia import NvidiaAdapter
+from engine.telemetry.snapshot import Missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from engine.telemetry.snapshot import DeviceReading
+    from tests.helpers.nvml import Gpus
+
+MIB, GIB = 2**20, 2**30
+
+
+@pytest.fixture
+def adapter(gpus: Gpus, tmp_path: Path) -> Iterator[NvidiaAdapter]:
+    made = NvidiaAdapter(tmp_path)
+    yield made
+    made.close()
+
+
+def held(card: DeviceReading) -> list[tuple[int, int | Missing]]:
+    assert not isinstance(card.processes, Missing)
+    return [(p.pid, p.used_bytes) for p in card.processes]
+
+
+@pytest.mark.parametrize("code", [2, 25])
+def test_that_a_driver_that_refuses_the_form_of_a_question_is_asked_in_the_older_one(
+    gpus: Gpus, adapter: NvidiaAdapter, code: int
+):
+    # 2 invalid argument, 25 NVML_ERROR_ARGUMENT_VERSION_MISMATCH (nvml.h)
+    gpus.rtx4090(used=1000 * MIB)
+    gpus.set(v2=f"err:{code}")
+    (card,) = adapter.sample()
+    assert card.used_bytes == 1370 * MIB  # the reserve of 370 MiB is in it
+    assert isinstance(card.reserved_bytes, Missing)
+
+
+def test_that_a_process_that_one_list_does_not_tell_of_has_the_other_s_figure(
+    gpus: Gpus, adapter: NvidiaAdapter
+):
+    gpus.rtx4090(used=9 * GIB, compute="7:ns", graphics=f"7:{3 * GIB},8:{GIB}", mps=f"8:{2 * GIB}")
+    (card,) = adapter.sample()
+    assert held(card) == [(7, 3 * GIB), (8, 2 * GIB)]
+
+
+def test_that_a_process_named_twice_in_one_list_counts_once(gpus: Gpus, adapter: NvidiaAdapter):
+    gpus.rtx4090(used=9 * GIB, compute=f"7:{3 * GIB},7:{2 * GIB}")
+    (card,) = adapter.sample()
+    assert held(card) == [(7, 3 * GIB)]
+
+
+def test_that_two_slices_of_one_size_keep_their_own_processes(gpus: Gpus, adapter: NvidiaAdapter):
+    gpus.card(0, name="NVIDIA A30", total=24 * GIB, used=0, mig=1)
+    gpus.card(0, compute=f"900:{GIB}:3,901:{2 * GIB}:4")
+    for index, instance in ((0, 3), (1, 4)):
+        gpus.card(0, **{f"mig{index}.total": 6 * GIB, f"mig{index}.used": 3 * GIB})
+        gpus.card(0, **{f"mig{index}.gi": instance, f"mig{index}.compute": "ns"})
+        gpus.card(0, **{f"mig{index}.graphics": "ns", f"mig{index}.mps": "ns"})
+    first, second = adapter.sample()
+    assert first.uuid != second.uuid
+    assert (held(first), held(second)) == ([(900, GIB)], [(901, 2 * GIB)])
