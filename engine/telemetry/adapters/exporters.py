@@ -45,6 +45,7 @@ _BLANK_INT32 = range(2147483632, 2147483645)
 _NOT_EXPORTED = tr_later("not exported")
 _NO_RESERVE = tr_later("reserved not exported")
 _NO_PROCESSES = tr_later("the exporter names no processes")
+_CONTRADICTION = tr_later("the driver's figures contradict each other")
 _SHORT = tr_later("Reserved memory is not exported, so the total falls short by it.")
 
 
@@ -139,6 +140,8 @@ def _card(stated: _Stated, size_of: SizeOf | None) -> DeviceReading:
             total = size_of(stated.name, used + free) if size_of else None
             note = "" if total else tr(_SHORT)
             total = total or used + free
+    if total is not None and sum(filter(None, (used, free, reserved))) > total + 3 * MIB:
+        note = tr(_CONTRADICTION)
     ceiling = used + free if used is not None and free is not None else none
     return DeviceReading(
         uuid=f"{machine}/{stated.uuid}" if machine else stated.uuid,

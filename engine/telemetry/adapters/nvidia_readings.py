@@ -24,6 +24,8 @@ _IDLE_BYTES = 64 * MIB
 _IDLE_WITH_RESERVE_BYTES = GIB
 """The same from drivers that count their reserve as used, which is 100 to 900 MiB."""
 _LARGEST_BYTES: Final = 2**50
+_ROUNDED_BYTES: Final = 3 * MIB
+"""Of total, free and reserve together, a MiB each."""
 
 _OUTSIDE = tr_later("held by processes outside this container")
 _IN_WINDOWS = tr_later("held by Windows programs or other Linux systems, which WSL doesn't show")
@@ -86,18 +88,21 @@ class CardReader:
             stated = tr("the driver states a total of 0")
             return self._shared(nvml) if self._is_unified else self.missing(stated)
         kept = 0 if isinstance(reserved, Missing) else reserved
-        used = total - free - kept
-        if total >= _LARGEST_BYTES or min(used, free, kept) < 0:
+        if total >= _LARGEST_BYTES or max(free, kept) > total:
             return self.missing(tr(_CONTRADICTION))
+        used = total - free - kept
+        note = tr(_WSL) if self._is_wsl else self.card.note
+        # Each figure is rounded on its own; beyond that they are shown and not mended.
+        is_odd = used < -_ROUNDED_BYTES
         return self._reading(
             pool=PoolKind.VRAM,
             total_bytes=total,
-            used_bytes=used,
+            used_bytes=Missing(tr(_CONTRADICTION)) if is_odd else max(used, 0),
             free_bytes=free,
             reserved_bytes=reserved,
             ceiling_bytes=total - kept,
             processes=self._held(nvml, used, is_told_apart=not isinstance(reserved, Missing)),
-            note=tr(_WSL) if self._is_wsl else self.card.note,
+            note=tr(_CONTRADICTION) if is_odd else note,
         )
 
     def _memory(self, nvml: Any) -> tuple[int, int, int | Missing]:

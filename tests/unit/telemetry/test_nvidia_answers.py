@@ -67,3 +67,23 @@ def test_that_two_slices_of_one_size_keep_their_own_processes(gpus: Gpus, adapte
     first, second = adapter.sample()
     assert first.uuid != second.uuid
     assert (held(first), held(second)) == ([(900, GIB)], [(901, 2 * GIB)])
+
+
+def test_that_figures_rounded_apart_are_no_contradiction(gpus: Gpus, adapter: NvidiaAdapter):
+    # RTX PRO 6000: 65720 + 31531 + 637 are 97888 of 97887 MiB
+    free = (97887 - 637) * MIB + MIB
+    gpus.rtx4090(total=97887 * MIB, reserved=637 * MIB, used=0, free=free)
+    (card,) = adapter.sample()
+    assert (card.used_bytes, card.free_bytes) == (0, free)
+    assert card.note == ""
+
+
+def test_that_a_contradiction_is_shown_with_a_mark_and_not_mended(
+    gpus: Gpus, adapter: NvidiaAdapter
+):
+    gpus.rtx4090(used=0, free=24400 * MIB)
+    (card,) = adapter.sample()
+    assert (card.total_bytes, card.free_bytes) == (24564 * MIB, 24400 * MIB)
+    assert card.reserved_bytes == 370 * MIB
+    assert card.used_bytes == Missing("the driver's figures contradict each other")
+    assert card.note == "the driver's figures contradict each other"

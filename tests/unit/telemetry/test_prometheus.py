@@ -403,3 +403,9 @@ def test_that_bandwidth_and_percent_are_no_memory():
     text = dcgm(USED=1000, FREE=39324, RESERVED=636)
     text += f"DCGM_FI_DEV_MEM_COPY_UTIL{{{A100}}} 97\nDCGM_FI_DEV_FB_USED_PERCENT{{{A100}}} 0.02\n"
     assert read(text) == read(dcgm(USED=1000, FREE=39324, RESERVED=636))
+
+
+def test_that_figures_beyond_the_stated_total_are_shown_and_marked():
+    (reading,) = read(dcgm(USED=5000, FREE=39324, RESERVED=636, TOTAL=40960))
+    assert (reading.total_bytes, reading.used_bytes) == (40960 * MIB, 5000 * MIB)
+    assert reading.note == "the driver's figures contradict each other"
