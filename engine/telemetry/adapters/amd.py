@@ -12,18 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from engine.telemetry.adapters import amdsmi, drm, kfd, plausible, second
+from engine.telemetry.adapters import amd_apu, amdsmi, drm, kfd, plausible, second
 from engine.telemetry.adapters.second import SecondSource, Told
 from engine.telemetry.snapshot import (
     DeviceReading,
     Missing,
-    Part,
     PoolKind,
     ProcessReading,
     Quality,
 )
 from engine.text import printable
-from engine.units import GIB
 from engine.words import tr_later
 
 if TYPE_CHECKING:
@@ -35,31 +33,12 @@ _PCI_VENDOR = "0x1002"
 _SYSFS: Final = "amdgpu sysfs"
 _HELD_EVERY_S = 2.0
 """Going through all processes costs some 9 ms for 350 files of a hundred processes."""
-_APU_IDS: Final = frozenset(
-    {
-        "0x15dd", "0x15d8",  # Raven, Picasso
-        "0x1636", "0x1638", "0x164c",  # Renoir, Cezanne, Lucienne
-        "0x163f", "0x1435",  # Van Gogh, Sephiroth
-        "0x1681", "0x164e", "0x1506",  # Rembrandt, Raphael, Mendocino
-        "0x15bf", "0x15c8", "0x1900", "0x1901",  # Phoenix, Hawk Point
-        "0x150e", "0x1586", "0x1114", "0x13c0",  # Strix, Strix Halo, Krackan, Granite Ridge
-    }
-)  # fmt: skip
-"""Device numbers of processors with graphics (PCI ID list). Recent kernels list their CPU and GPU
-as two nodes, so that the topology alone no longer tells."""
-_APU_RATIO: Final = 8
-"""GTT is half of the memory or more, a carve-out little: the last resort (LocalAI PR 12094)."""
-_LARGEST_GUESS_BYTES: Final = 4 * GIB
-"""Beside 512 GB of memory GTT is eight times what a card of 32 GB has, too."""
-
 _ASLEEP = tr_later("asleep, and not woken to be measured")
 _UNBOUND = tr_later("no amdgpu driver is bound to this card")
 _COUNTED = tr_later("amdgpu counts its own part as used")
-_CARVED = tr_later("set aside by the firmware")
-_MAPPED = tr_later("system memory used by the GPU")
+_NO_MEMINFO = tr_later("the system's memory cannot be read")
 _NO_TOTAL = tr_later("the driver states a total of 0")
 _OVER_FULL = tr_later("more is counted as used than there is")
-_NO_MEMINFO = tr_later("the system's memory cannot be read")
 
 
 class AmdAdapter:
@@ -85,6 +64,7 @@ class AmdAdapter:
         self._library = library
         self._held: dict[str, tuple[ProcessReading, ...]] = {}
         self._held_at: float | None = None
+        self._uncounted: dict[str, int] = {}
 
     def sample(self) -> tuple[DeviceReading, ...]:
         """One reading per card, by place on the bus."""
@@ -118,19 +98,16 @@ class AmdAdapter:
             return
         found = drm.holdings(self._root)
         compute = kfd.compute_bytes(self._root)
-        self._held_at = now
-        self._held = {
-            card.address: plausible.marked(
-                processes(
-                    self._root,
-                    found.get(card.address, {}),
-                    compute.get(card.address, {}),
-                    is_apu=(shares := is_apu(self._root, card, sizes[card.address])),
-                ),
-                _in_use(sizes[card.address], is_apu=shares),
-            )
-            for card in cards
-        }
+        self._held_at, self._held = now, {}
+        for card in cards:
+            size, rocm = sizes[card.address], compute.get(card.address, {})
+            shares = amd_apu.is_apu(self._root, card, size)
+            left_out = amd_apu.uncounted_bytes(size, rocm) if shares else 0
+            rows = processes(self._root, found.get(card.address, {}), rocm, is_apu=shares)
+            used, mapped = size.used_bytes, size.gtt_used_bytes if shares else 0
+            known = None if used is None or mapped is None else used + mapped + left_out
+            self._held[card.address] = plausible.marked(rows, known)
+            self._uncounted[card.address] = left_out
 
     def _read(self, card: drm.Card, size: Told) -> DeviceReading:
         total, used = size.total_bytes, size.used_bytes
@@ -140,9 +117,12 @@ class AmdAdapter:
         if not total:
             return _silent(card, name, _NO_TOTAL)
         held = self._held.get(card.address, ())
-        if is_apu(self._root, card, size):
-            memory = drm.system_memory(self._root)
-            return _apu(card, name, (total, used), size, memory, held)
+        if amd_apu.is_apu(self._root, card, size):
+            memory, left_out = drm.system_memory(self._root), self._uncounted.get(card.address, 0)
+            apu = memory and amd_apu.reading(card, name, size, memory, left_out)
+            if apu:
+                return replace(apu, processes=held)
+            return _silent(card, name, _NO_MEMINFO, PoolKind.CARVE_OUT)
         spill = Missing(_COUNTED) if size.gtt_used_bytes is None else size.gtt_used_bytes
         return DeviceReading(
             uuid=_uuid(card),
@@ -173,21 +153,6 @@ def with_library() -> AmdAdapter:
     return AmdAdapter(library=library())
 
 
-def is_apu(root: Path, card: drm.Card, size: Told) -> bool:
-    """Whether the card is a part of a processor: by the topology, its number, or GTT's share."""
-    if kfd.has_cores(root, card.address) or card.device_id in _APU_IDS:
-        return True
-    if drm.text(card.folder / "mem_info_vram_vendor") not in {"", "unknown"}:
-        return False  # chips of its own have a maker
-    own = size.total_bytes or 0
-    return 0 < own <= _LARGEST_GUESS_BYTES and own * _APU_RATIO <= (size.gtt_total_bytes or 0)
-
-
-def _in_use(size: Told, *, is_apu: bool) -> int | None:
-    used, mapped = size.used_bytes, size.gtt_used_bytes if is_apu else 0
-    return None if used is None or mapped is None else used + mapped
-
-
 def processes(
     root: Path,
     graphics: dict[int, drm.Holding],
@@ -213,52 +178,6 @@ def processes(
             )
         )
     yield from sorted(rows, key=drm.largest)
-
-
-def _apu(
-    card: drm.Card,
-    name: str,
-    vram: tuple[int, int],
-    size: Told,
-    memory: tuple[int, int] | None,
-    held: tuple[ProcessReading, ...],
-) -> DeviceReading:
-    """Carve-out and GTT as one memory: what is carved out, and of the rest what can be had.
-
-    GTT's total is a limit on memory that the system uses too, so adding it would promise 132 GiB
-    on a machine of 128 (ROCm issue 6004).
-    """
-    limit, mapped = size.gtt_total_bytes, size.gtt_used_bytes
-    parts = (
-        Part(_CARVED, *vram),
-        Part(
-            _MAPPED,
-            Missing(_UNBOUND) if limit is None else limit,
-            Missing(_UNBOUND) if mapped is None else mapped,
-        ),
-    )
-    if limit is None or mapped is None or memory is None:
-        return _silent(card, name, _NO_MEMINFO, PoolKind.CARVE_OUT)
-    # What is mapped is there, even above a limit that was lowered since.
-    total = vram[0] + max(min(limit, memory[1] + mapped), mapped)
-    used = vram[1] + mapped
-    free = total - used if used <= total else Missing(_OVER_FULL)
-    return DeviceReading(
-        uuid=_uuid(card),
-        pci_address=card.address,
-        name=name,
-        vendor="AMD",
-        pool=PoolKind.CARVE_OUT,
-        total_bytes=total,
-        used_bytes=used,
-        free_bytes=free,
-        reserved_bytes=0,
-        ceiling_bytes=total,
-        available_bytes=free,
-        parts=parts,
-        processes=held,
-        source=size.source,
-    )
 
 
 def _silent(

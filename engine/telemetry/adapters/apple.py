@@ -39,18 +39,20 @@ CLIENTS: Final = (*_IOREG, "-c", "AGXDeviceUserClient")
 
 _STATISTIC = re.compile(r'"(In use system memory|Alloc system memory)"=(\d{1,18})')
 _CREATOR = re.compile(r'"IOUserClientCreator" = "pid (\d{1,9}), ([^"]*)"')
+_LARGEST_BYTES: Final = 2**50
 _SWAP = re.compile(r"used = (\d+(?:[.,]\d+)?)([KMG])")
 _SCALES = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 _NO_METAL = tr_later("Metal does not answer, and no limit was set by hand")
+_OVER_FULL = tr_later("more is counted as used than there is")
 _NO_COUNTER = tr_later("ioreg states nothing of this GPU")
 _NOT_OURS = tr_later("macOS tells a process's footprint to its own user alone")
 _IN_USE = tr_later("GPU, in memory now")
 _ALLOCATED = tr_later("GPU, allocated")
 _RAISED = tr_later("The limit of {limit} was set by the user (iogpu.wired_limit_mb).")
 _PRESSURE = {
-    2: tr_later("macOS reports memory pressure; {swap} are swapped out."),
-    4: tr_later("macOS reports critical memory pressure; {swap} are swapped out."),
+    "2": tr_later("macOS reports memory pressure; {swap} are swapped out."),
+    "4": tr_later("macOS reports critical memory pressure; {swap} are swapped out."),
 }
 _LEVELS = {"1": Pressure.NONE, "2": Pressure.SOME, "4": Pressure.CRITICAL}
 
@@ -100,8 +102,9 @@ class AppleAdapter:
             return ()  # a Mac of before has a card, or graphics without a limit of their own
         self._look_at_gpu()
         wired_mib = stated.get("iogpu.wired_limit_mb", "")
-        raised = int(wired_mib) * MIB if wired_mib.isdigit() else 0
-        ceiling = min(raised, memory.total_bytes) or self._metal_bytes
+        raised = int(wired_mib) * MIB if wired_mib.isdecimal() else 0
+        wanted = raised or self._metal_bytes
+        ceiling = wanted and min(wanted, memory.total_bytes)
         note = tr(_RAISED).format(limit=format_gib(ceiling)) if raised and ceiling else ""
         level = stated.get("kern.memorystatus_vm_pressure_level", "")
         now = reading(
@@ -173,6 +176,8 @@ def _left(
     if in_use is None or ceiling is None:
         unknown = Missing(_NO_COUNTER if in_use is None else _NO_METAL)
         return unknown, unknown
+    if in_use > total:
+        return Missing(_OVER_FULL), Missing(_OVER_FULL)
     free = max(ceiling - in_use, 0)
     return free, total - in_use - free
 
@@ -184,7 +189,8 @@ def system() -> Sources:
 
 def statistics_of(listed: str) -> dict[str, int]:
     """What the GPU holds of the memory in bytes, by the driver's names."""
-    return {key: int(size) for key, size in _STATISTIC.findall(listed)}
+    found = {key: int(size) for key, size in _STATISTIC.findall(listed)}
+    return {key: size for key, size in found.items() if size < _LARGEST_BYTES}
 
 
 def clients_of(listed: str) -> dict[int, str]:
@@ -195,7 +201,7 @@ def clients_of(listed: str) -> dict[int, str]:
 def pressure(stated: dict[str, str]) -> str:
     """What hurts: macOS's own word on memory pressure, with what is swapped out; else nothing."""
     level = stated.get("kern.memorystatus_vm_pressure_level", "")
-    words = _PRESSURE.get(int(level)) if level.isdigit() else None
+    words = _PRESSURE.get(level)
     swap = _SWAP.search(stated.get("vm.swapusage", ""))
     if words is None:
         return ""

@@ -83,11 +83,11 @@ def _used(folder: Path, text: Callable[[Path], str], *, is_v2: bool) -> int | No
     cached = 0
     for line in text(folder / "memory.stat").splitlines():
         key, _, value = line.partition(" ")
-        if key in wanted and value.isdigit():
+        if key in wanted and value.isdecimal():
             cached += int(value)
     return max(current - cached, 0)
 
 
 def _number(text: str) -> int | None:
     digits = text.strip()
-    return int(digits) if digits.isdigit() else None
+    return int(digits) if digits.isdecimal() else None

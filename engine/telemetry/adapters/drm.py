@@ -13,7 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.telemetry.adapters import host
+from engine.telemetry.adapters import host, meminfo
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
 from engine.text import printable
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _CARD = re.compile(r"card\d+")
 _REGION = re.compile(r"drm-(resident|memory|shared)-([a-z_-]+)\d*")
-_MEMINFO = re.compile(r"^(MemTotal|MemAvailable):\s*(\d{1,15}) kB", re.MULTILINE)
 _UNITS = {"": 1, "kB": 2**10, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _BEFORE_THE_STANDARD = {
     "pdev": "drm-pdev",
@@ -179,11 +178,8 @@ def largest(row: ProcessReading) -> tuple[int, int]:
 
 def system_memory(root: Path) -> tuple[int, int] | None:
     """Total and available bytes of the computer's memory; None where they can't be read."""
-    stated = dict(_MEMINFO.findall(text(root / "proc/meminfo")))
-    try:
-        return int(stated["MemTotal"]) * 1024, int(stated["MemAvailable"]) * 1024
-    except KeyError:
-        return None
+    memory = meminfo.read(root)
+    return None if memory is None else (memory.total_bytes, memory.available_bytes)
 
 
 def text(path: Path) -> str:

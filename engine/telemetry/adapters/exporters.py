@@ -181,6 +181,8 @@ def _hosts(page: Page, place: str) -> Iterator[DeviceReading]:
             apps = sizes["internal"] - sizes.get("purgeable", 0)
             available = total - apps - sizes.get("wired", 0) - sizes.get("compressed", 0)
         none = Missing(tr(_NOT_EXPORTED))
+        if total is not None and available is not None and not 0 <= available <= total:
+            none, available = Missing(tr(_CONTRADICTION)), None
         used = None if total is None or available is None else total - available
         yield DeviceReading(
             uuid=f"{machine}/host" if machine else "host",

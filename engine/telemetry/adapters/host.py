@@ -170,7 +170,7 @@ def processes(
     """
     known = {} if known is None else known
     for folder in proc.iterdir():
-        if not folder.name.isdigit():
+        if not folder.name.isdecimal():
             continue
         try:
             status = (folder / "status").read_text(encoding="utf-8", errors="replace")
@@ -222,7 +222,7 @@ def _size(value: int | Missing) -> int:
 
 def _kib(fields: dict[str, str], key: str) -> int:
     number = fields.get(key, "0").partition(" ")[0]
-    return int(number) * 1024 if number.isdigit() else 0
+    return int(number) * 1024 if number.isdecimal() else 0
 
 
 def command_of(folder: Path) -> str:

@@ -95,7 +95,7 @@ def _zfs(stats: str) -> int:
     """Size of the cache above the least that it keeps."""
     rows = {row[0]: row[2] for row in map(str.split, stats.splitlines()) if len(row) == 3}
     size, least = rows.get("size", ""), rows.get("c_min", "")
-    return max(int(size) - int(least), 0) if size.isdigit() and least.isdigit() else 0
+    return max(int(size) - int(least), 0) if size.isdecimal() and least.isdigit() else 0
 
 
 def _pressure(text: str) -> Pressure:

@@ -52,7 +52,7 @@ def _clients(text: str) -> tuple[ProcessReading, ...] | Missing:
     held: dict[int, ProcessReading] = {}
     for line in text.splitlines():
         words = line.split()
-        if len(words) != 4 or not words[2].isdigit() or not words[3][:-1].isdigit():
+        if len(words) != 4 or not words[2].isdecimal() or not words[3][:-1].isdigit():
             continue
         size = int(words[3][:-1]) * _UNITS.get(words[3][-1], 0)
         pid = int(words[2])

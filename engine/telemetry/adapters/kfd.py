@@ -58,6 +58,6 @@ def _properties(node: Path) -> dict[str, int]:
     facts: dict[str, int] = {}
     for line in drm.text(node / "properties").splitlines():
         key, _, value = line.partition(" ")
-        if value.strip().isdigit():
+        if value.strip().isdecimal():
             facts[key] = int(value)
     return facts

@@ -18,6 +18,7 @@ SYSCTL: Final = (
 )
 VM_STAT: Final = ("/usr/bin/vm_stat",)
 _PAGES = re.compile(r'^"?([A-Za-z][A-Za-z -]*?)"?:\s+(\d{1,15})\.?$', re.MULTILINE)
+_LARGEST_BYTES: Final = 2**50
 _PAGE_SIZE = re.compile(r"page size of (\d{4,6}) bytes")
 
 
@@ -60,7 +61,8 @@ def system_memory(memsize: str, vm_stat: str) -> SystemMemory | None:
     """
     page = _PAGE_SIZE.search(vm_stat)
     pages = {name.lower(): int(count) for name, count in _PAGES.findall(vm_stat)}
-    if not memsize.isdigit() or page is None or "anonymous pages" not in pages:
+    total = int(memsize) if memsize.isdecimal() else 0
+    if not 0 < total < _LARGEST_BYTES or page is None or "anonymous pages" not in pages:
         return None
     size = int(page[1])
     used = (
@@ -70,7 +72,7 @@ def system_memory(memsize: str, vm_stat: str) -> SystemMemory | None:
         + pages.get("pages occupied by compressor", 0)
     )
     cached = pages.get("file-backed pages", 0) + pages.get("pages purgeable", 0)
-    return SystemMemory(int(memsize), used * size, cached * size)
+    return SystemMemory(total, max(used, 0) * size, cached * size)
 
 
 def pairs(listed: str) -> dict[str, str]:

@@ -41,9 +41,9 @@ def parsed(text: str) -> Meminfo | None:
     for line in text.splitlines():
         key, _, rest = line.partition(":")
         words = rest.split()
-        if words and words[0].isdigit():
+        if words and words[0].isdecimal():
             numbers[key] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
-    if not {"MemTotal", "MemAvailable"} <= numbers.keys():
+    if not numbers.get("MemTotal") or "MemAvailable" not in numbers:
         return None
     page = numbers.get("Hugepagesize", 0)
     return Meminfo(

@@ -49,6 +49,9 @@ _APU = re.compile(
 _SMALLEST_CARD_BYTES = GIB
 """Graphics of a processor set aside 128 MiB and take the rest from the system."""
 
+_LARGEST_BYTES: Final = 2**50
+"""Above it is no size: a counter that has run over."""
+
 _NO_RESERVE = tr_later("Windows counts the driver's part as used")
 _OVER_FULL = tr_later("more is counted as used than there is")
 _NO_COUNTER = tr_later("Windows has no counter for it")
@@ -208,7 +211,7 @@ def _by_adapter(counted: Counted, counter: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for instance, size in counted.adapters.get(counter, {}).items():
         match = _ADAPTER.match(instance)
-        if match and size >= 0:
+        if match and 0 <= size < _LARGEST_BYTES:
             luid = match[1].lower()
             found[luid] = found.get(luid, 0) + size
     return found
@@ -220,7 +223,7 @@ def _by_process(counted: Counted) -> dict[str, dict[int, dict[str, int]]]:
     for counter in PROCESS_COUNTERS:
         for instance, size in counted.processes.get(counter, {}).items():
             match = _PROCESS.match(instance)
-            if match and size >= 0:
+            if match and 0 <= size < _LARGEST_BYTES:
                 by_counter = found.setdefault(match[2].lower(), {}).setdefault(int(match[1]), {})
                 by_counter[counter] = by_counter.get(counter, 0) + size
     return found

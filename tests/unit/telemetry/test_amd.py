@@ -413,3 +413,25 @@ def test_that_a_card_that_is_numbered_anew_stays_the_same_device(tmp_path: Path)
         after, 1, address="0000:03:00.0", mem_info_vram_total=24 * GIB, mem_info_vram_used=GIB
     )
     assert [c.uuid for c in read(before)] == [c.uuid for c in read(after)] == ["pci-0000:03:00.0"]
+
+
+def test_that_what_amdgpus_counter_leaves_out_is_what_rocm_programs_hold(tmp_path: Path):
+    # ROCm issue 5444: GTT did not move for 51.75 GiB of hipMalloc on a machine of 128 GiB
+    strix(tmp_path, mem_info_gtt_total=100 * GIB, mem_info_gtt_used=GIB // 2)
+    (before,) = read(tmp_path)
+    assert before.total_bytes == 512 * MIB + 100 * GIB
+    tree.meminfo(tmp_path, total_kib=125 * 2**20, available_kib=round(68.25 * 2**20))
+    node = tmp_path / "sys/class/kfd/kfd/topology/nodes/1"
+    tree.write(node / "gpu_id", 777)
+    tree.write(node / "properties", f"simd_count 32\nlocation_id {0xC500}\ndomain 0")
+    tree.write(tmp_path / "sys/class/kfd/kfd/proc/100/vram_777", round(51.75 * GIB))
+    tree.write(tmp_path / "proc/100/comm", "python3")
+    (after,) = read(tmp_path)
+    assert after.total_bytes == before.total_bytes
+    assert after.used_bytes == round(51.75 * GIB)
+    assert isinstance(after.free_bytes, int)
+    assert after.free_bytes == before.total_bytes - round(51.75 * GIB)
+    assert held(after) == {100: round(51.75 * GIB)}
+    assert not isinstance(after.processes, Missing)
+    assert after.processes[0].quality is Quality.RESIDENT
+    assert after.note == "amdgpu's counter leaves out 51.11 GiB that ROCm programs hold."

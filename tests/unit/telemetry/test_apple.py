@@ -183,3 +183,30 @@ def test_that_more_in_use_than_metal_recommends_leaves_nothing_and_still_adds_up
     reading = mac(64 * GIB, in_use=50 * GIB, metal=48 * GIB)
     assert (reading.used_bytes, reading.free_bytes) == (50 * GIB, 0)
     assert reading.reserved_bytes == 14 * GIB
+
+
+@pytest.mark.parametrize("memory", [0, 2**64 - 1])
+def test_that_a_size_that_is_none_makes_no_device(memory: int):
+    def run(command: tuple[str, ...]) -> str:
+        return VM_STAT if command == macos.VM_STAT else f"hw.memsize: {memory}"
+
+    sources = Sources(run, lambda: 4 * GIB, lambda _: None, lambda _: ())
+    assert AppleAdapter(sources).sample() == ()
+
+
+def test_that_metals_figure_ends_with_the_memory_too():
+    # A guest of a virtual machine has less than what its host's Metal recommends.
+    assert mac(8 * GIB, in_use=GIB, metal=48 * GIB).ceiling_bytes == 8 * GIB
+
+
+def test_that_more_in_use_than_there_is_leaves_nothing_free():
+    reading = mac(8 * GIB, in_use=9 * GIB, metal=6 * GIB)
+    assert reading.used_bytes == 9 * GIB
+    assert isinstance(reading.free_bytes, Missing)
+    assert isinstance(reading.reserved_bytes, Missing)
+
+
+def test_that_a_figure_that_is_no_digit_of_ours_is_none():
+    more = "iogpu.wired_limit_mb: ²\nkern.memorystatus_vm_pressure_level: ²"
+    reading = mac(64 * GIB, in_use=GIB, metal=48 * GIB, more=more)
+    assert reading.ceiling_bytes == 48 * GIB

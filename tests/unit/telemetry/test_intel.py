@@ -178,3 +178,10 @@ def test_that_both_keys_of_one_region_are_one_size_and_tiles_add_up(tmp_path: Pa
     card = read(tmp_path, Region(True, 16 * GIB, 4 * GIB))
     assert not isinstance(card.processes, Missing)
     assert [row.used_bytes for row in card.processes] == [3 * GIB]
+
+
+def test_that_more_available_than_there_is_is_never_less_than_nothing_used(tmp_path: Path):
+    tree.card(tmp_path, vendor="0x8086", device="0x7d55", driver="i915")
+    tree.meminfo(tmp_path, total_kib=32 * 2**20, available_kib=33 * 2**20)
+    reading = read(tmp_path, Region(False, 32 * GIB, 0))
+    assert (reading.used_bytes, reading.free_bytes) == (0, 32 * GIB)

@@ -409,3 +409,12 @@ def test_that_figures_beyond_the_stated_total_are_shown_and_marked():
     (reading,) = read(dcgm(USED=5000, FREE=39324, RESERVED=636, TOTAL=40960))
     assert (reading.total_bytes, reading.used_bytes) == (40960 * MIB, 5000 * MIB)
     assert reading.note == "the driver's figures contradict each other"
+
+
+def test_that_a_computer_with_more_available_than_it_has_is_marked_and_not_negative():
+    (reading,) = read(
+        f"node_memory_MemTotal_bytes {16 * GIB}\nnode_memory_MemAvailable_bytes {24 * GIB}\n"
+    )
+    assert reading.total_bytes == 16 * GIB
+    assert reading.used_bytes == Missing("the driver's figures contradict each other")
+    assert isinstance(reading.free_bytes, Missing)

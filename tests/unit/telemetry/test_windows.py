@@ -307,3 +307,11 @@ def test_that_a_resident_figure_beyond_what_is_in_use_is_marked():
     assert held(reading)[1400].quality is Quality.OVER_COUNTS
     assert held(reading)[1400].used_bytes == 14013 * MIB
     assert held(reading)[4242].quality is Quality.RESIDENT
+
+
+def test_that_a_counter_that_has_run_over_is_no_size():
+    reading = only(
+        counted({"Local Usage": {4242: 2**62, 1400: GIB}}, Dedicated_Usage=2**62, Shared_Usage=0)
+    )
+    assert isinstance(reading.used_bytes, Missing)
+    assert list(held(reading)) == [1400]
