@@ -72,7 +72,8 @@ class AmdAdapter:
         sizes = {card.address: _stated(card) for card in listed}
         is_silent = any(None in (one.total_bytes, one.used_bytes) for one in sizes.values())
         told: Mapping[str, Told] = {}
-        if self._library is not None and (is_silent or not listed):
+        is_asleep = any(card.is_asleep for card in listed)
+        if self._library is not None and (is_silent or not listed) and not is_asleep:
             told = self._library.ask(self._root)
         cards = second.cards(self._root, listed, told)
         sizes = {

@@ -54,6 +54,8 @@ class Card:
     drives_display: bool
     is_asleep: bool
     """In runtime suspend: anything but sysfs would wake it."""
+    may_sleep: bool = False
+    """Whether the system puts it to sleep when nobody uses it."""
     name: str = ""
     """As its maker's library calls it, where that alone knows it."""
 
@@ -95,6 +97,7 @@ def cards(root: Path, vendor: str) -> Iterator[Card]:
             folder=folder,
             drives_display=any(text(status) == "connected" for status in displays),
             is_asleep=text(folder / "power/runtime_status") in {"suspended", "suspending"},
+            may_sleep=text(folder / "power/control") == "auto",
         )
     for address in sorted(found):
         yield found[address]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _PCI_VENDOR = "0x8086"
 _HELD_EVERY_S = 2.0
+_REST_S = 30.0
 _NAMES: Final = {
     "0x56a0": "Intel Arc A770", "0x56a1": "Intel Arc A750", "0x56a2": "Intel Arc A580",
     "0x56a5": "Intel Arc A380", "0x56a6": "Intel Arc A310",
@@ -47,6 +48,7 @@ _RIGHTS = re.compile(r"(?m)^CapEff:\s*([0-9a-f]{1,16})$")
 _PERFMON, _SYS_ADMIN = 1 << 38, 1 << 21
 
 _ASLEEP = tr_later("asleep, and not woken to be measured")
+_RESTING = tr_later("unused (not polled for a while, so that it can fall asleep)")
 _NO_DRIVER = tr_later("its driver (xe or i915) states no memory")
 _FALSE_ZERO = tr_later("the kernel tells what is in use only with the right CAP_PERFMON")
 _OVER_FULL = tr_later("more is counted as used than there is")
@@ -80,6 +82,7 @@ class IntelAdapter:
         self._library = library
         self._held: dict[str, dict[int, drm.Holding]] = {}
         self._held_at: float | None = None
+        self._last: dict[str, tuple[float, DeviceReading]] = {}
 
     def sample(self) -> tuple[DeviceReading, ...]:
         """One reading per GPU, by place on the bus."""
@@ -88,7 +91,7 @@ class IntelAdapter:
         is_due = self._held_at is None or now - self._held_at >= _HELD_EVERY_S
         if is_due and not all(card.is_asleep for card in listed):
             self._held, self._held_at = drm.holdings(self._root), now
-        found = {card.address: self._read(card, None) for card in listed}
+        found = {card.address: self._looked_at(card, now) for card in listed}
         if self._library is None or not (found and all(map(_is_told, found.values()))):
             found |= self._from_library(listed, found)
         if is_due:
@@ -116,7 +119,7 @@ class IntelAdapter:
         self, listed: tuple[drm.Card, ...], found: dict[str, DeviceReading]
     ) -> dict[str, DeviceReading]:
         """The readings that the library makes whole, and those of cards that it alone knows."""
-        if self._library is None:
+        if self._library is None or any(card.is_asleep for card in listed):
             return {}
         told = self._library.ask(self._root)
         return {
@@ -125,6 +128,19 @@ class IntelAdapter:
             if card.address in told
             and not (card.address in found and _is_told(found[card.address]))
         }
+
+    def _looked_at(self, card: drm.Card, now: float) -> DeviceReading:
+        """The card now; as it was before where each question would keep it from falling asleep.
+
+        xe resumes a card for every ioctl and lets it sleep a second later.
+        """
+        at_s, reading = self._last.get(card.address, (-_REST_S, None))
+        is_free = not (card.drives_display or self._held.get(card.address) or card.is_asleep)
+        if card.may_sleep and is_free and reading is not None and now - at_s < _REST_S:
+            return replace(reading, age_s=now - at_s, note=reading.note or _RESTING)
+        reading = self._read(card, None)
+        self._last[card.address] = now, reading
+        return reading
 
     def _read(self, card: drm.Card, told: Told | None) -> DeviceReading:
         """The card as the kernel tells, or with what the library told where that says less."""

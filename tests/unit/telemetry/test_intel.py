@@ -28,6 +28,16 @@ MIB = 2**20
 B580 = 12809404416
 
 
+class Clock:
+    """A clock that a test moves by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def b580(root: Path, **more: str) -> Path:
     return tree.card(root, vendor="0x8086", device="0xe20b", driver="xe", **more)
 
@@ -185,3 +195,43 @@ def test_that_more_available_than_there_is_is_never_less_than_nothing_used(tmp_p
     tree.meminfo(tmp_path, total_kib=32 * 2**20, available_kib=33 * 2**20)
     reading = read(tmp_path, Region(False, 32 * GIB, 0))
     assert (reading.used_bytes, reading.free_bytes) == (0, 32 * GIB)
+
+
+def test_that_a_card_that_nobody_uses_is_left_alone_so_that_it_can_fall_asleep(tmp_path: Path):
+    folder = b580(tmp_path)
+    tree.write(folder / "power/control", "auto")
+    clock, asked = Clock(), 0
+
+    def regions(_card: object, _root: object) -> tuple[Region, ...]:
+        nonlocal asked
+        asked += 1
+        return (Region(True, B580, 0),)
+
+    adapter = IntelAdapter(tmp_path, clock, regions)
+    for clock.now in (0.0, 1.0, 29.0):
+        (card,) = adapter.sample()
+        assert (card.used_bytes, card.age_s) == (0, clock.now)
+    assert asked == 1
+    clock.now = 30.0
+    adapter.sample()
+    assert asked == 2
+    # A program on it keeps it awake anyway.
+    tree.fdinfo(tmp_path, 100, 5, drm_client_id=1, drm_resident_vram0="6 GiB")
+    for clock.now in (33.0, 34.0, 35.0):
+        (card,) = adapter.sample()
+        assert card.age_s == 0.0
+    assert asked == 5
+
+
+def test_that_a_card_that_never_sleeps_is_read_on_and_on(tmp_path: Path):
+    b580(tmp_path)
+    asked: list[object] = []
+
+    def regions(card: object, _root: object) -> tuple[Region, ...]:
+        asked.append(card)
+        return (Region(True, B580, 0),)
+
+    adapter = IntelAdapter(tmp_path, lambda: 0.0, regions)
+    for _ in range(3):
+        adapter.sample()
+    assert len(asked) == 3

@@ -256,6 +256,17 @@ def test_that_no_library_is_opened_while_a_card_sleeps(maker: Maker, makers: Smi
     assert makers.calls == before
 
 
+def test_that_no_library_is_opened_for_a_sleeping_card_where_the_bus_is_not_shown(
+    maker: Maker, makers: Smi, tmp_path: Path
+):
+    tree.card(tmp_path, vendor=maker.vendor, driver="")
+    tree.card(tmp_path, 1, vendor=maker.vendor, address=OTHER, status="suspended")
+    makers.gpu(0, PLACE, vram=f"{24 * GIB}:{5 * GIB}")
+    before = makers.calls
+    assert isinstance(maker.read()[PLACE].used_bytes, Missing)
+    assert makers.calls == before
+
+
 def test_that_a_card_that_may_fall_asleep_is_asked_about_twice_a_minute(
     maker: Maker, makers: Smi, tmp_path: Path
 ):
