@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from engine.telemetry import commands, mapped
-from engine.telemetry.adapters import cgroup, host_details, macos
-from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, ProcessReading
+from engine.telemetry.adapters import cgroup, host_details, macos, plausible
+from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, ProcessReading, Quality
 from engine.text import printable
 from engine.units import MIB, format_gib
 from engine.words import tr, tr_later
@@ -129,8 +129,8 @@ def reading(
     details = details or host_details.Details()
     total = memory.total
     available = free = min(memory.available + details.giving_back_bytes, total)
-    rows = folded(held)
     used, note = total - free, ""
+    rows = plausible.marked(folded(held), used)
     reserved = max(used - sum(_size(p.used_bytes) for p in rows), 0) if rows else 0
     used -= reserved
     if group is not None and group.limit_bytes < total:
@@ -190,7 +190,10 @@ def processes(
             if (pid, name) not in known:
                 known[pid, name] = command_of(folder)
             command = known[pid, name]
-        yield ProcessReading(pid, name, used, command, files)
+        # Others may have the same shared memory mapped, and count it as theirs.
+        is_shared = 2 * _kib(fields, "RssShmem") > max(used, _SMALLEST_ROW_BYTES)
+        quality = Quality.RESIDENT if is_shared else Quality.EXACT
+        yield ProcessReading(pid, name, used, command, files, quality)
 
 
 def folded(held: tuple[ProcessReading, ...]) -> tuple[ProcessReading, ...]:

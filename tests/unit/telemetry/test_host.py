@@ -15,7 +15,7 @@ import pytest
 from engine.telemetry import mapped
 from engine.telemetry.adapters import cgroup, host
 from engine.telemetry.adapters.cgroup import GroupMemory
-from engine.telemetry.snapshot import PoolKind, ProcessReading
+from engine.telemetry.snapshot import Missing, PoolKind, ProcessReading, Quality
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -241,3 +241,22 @@ def test_that_each_page_size_s_none_limits_nothing(tmp_path: Path, none: int):
     (top / "memory.limit_in_bytes").write_text(f"{none}\n")
     (top / "memory.usage_in_bytes").write_text("1\n")
     assert cgroup.read(tmp_path) is None
+
+
+def test_that_memory_that_workers_share_is_marked_where_it_is_counted_for_each(tmp_path: Path):
+    # Four workers with one object store of 30 GiB in /dev/shm, on a computer that uses 40 GiB
+    for pid in (1, 2, 3, 4):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "status").write_text(
+            f"Name:\tworker\nRssAnon:\t{2 * 2**20} kB\nRssFile:\t0 kB\nRssShmem:\t{30 * 2**20} kB\n"
+        )
+    (tmp_path / "5").mkdir()
+    (tmp_path / "5/status").write_text(f"Name:\tother\nRssAnon:\t{2 * 2**20} kB\nRssShmem:\t0 kB\n")
+    reading = host.reading(Memory(64 * GIB, 24 * GIB), None, tuple(host.processes(tmp_path)))
+    assert not isinstance(reading.processes, Missing)
+    assert {row.pid: row.quality for row in reading.processes} == {
+        **dict.fromkeys((1, 2, 3, 4), Quality.OVER_COUNTS), 5: Quality.EXACT,
+    }  # fmt: skip
+    one = host.reading(Memory(64 * GIB, 24 * GIB), None, tuple(host.processes(tmp_path))[:1])
+    assert not isinstance(one.processes, Missing)
+    assert one.processes[0].quality is not Quality.OVER_COUNTS
