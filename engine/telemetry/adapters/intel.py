@@ -92,8 +92,9 @@ class IntelAdapter:
         if is_due and not all(card.is_asleep for card in listed):
             self._held, self._held_at = drm.holdings(self._root), now
         found = {card.address: self._looked_at(card, now) for card in listed}
-        if self._library is None or not (found and all(map(_is_told, found.values()))):
-            found |= self._from_library(listed, found)
+        lacking = [card for card in listed if not _is_told(card, found[card.address])]
+        if lacking or not listed:
+            found |= self._from_library(listed, lacking)
         if is_due:
             self._mark(found)
         return tuple(found.values())
@@ -116,17 +117,16 @@ class IntelAdapter:
             found[address] = replace(reading, processes=rows)
 
     def _from_library(
-        self, listed: tuple[drm.Card, ...], found: dict[str, DeviceReading]
+        self, listed: tuple[drm.Card, ...], lacking: list[drm.Card]
     ) -> dict[str, DeviceReading]:
-        """The readings that the library makes whole, and those of cards that it alone knows."""
+        """What the library adds to the cards ``lacking`` figures, and those that it alone knows."""
         if self._library is None or any(card.is_asleep for card in listed):
             return {}
         told = self._library.ask(self._root)
         return {
             card.address: replace(self._read(card, told[card.address]), age_s=self._library.age_s)
             for card in second.cards(self._root, listed, told)
-            if card.address in told
-            and not (card.address in found and _is_told(found[card.address]))
+            if card.address in told and (card in lacking or card not in listed)
         }
 
     def _looked_at(self, card: drm.Card, now: float) -> DeviceReading:
@@ -168,8 +168,10 @@ def with_library() -> IntelAdapter:
     return IntelAdapter(library=library())
 
 
-def _is_told(reading: DeviceReading) -> bool:
-    return not isinstance(reading.used_bytes, Missing)
+def _is_told(card: drm.Card, reading: DeviceReading) -> bool:
+    """Whether the library has nothing to add; on a desktop it shows the kernel's false zero."""
+    is_false_zero = card.drives_display and not isinstance(reading.total_bytes, Missing)
+    return is_false_zero or not isinstance(reading.used_bytes, Missing)
 
 
 def _root_counter(root: Path, card: drm.Card) -> int | None:

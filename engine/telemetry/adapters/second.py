@@ -153,7 +153,8 @@ class SecondSource:
 
     def close(self) -> None:
         """Let go of the library, unless it hangs."""
-        if self._library is not None and self._thread is None:
+        is_busy = self._thread is not None and self._thread.is_alive()
+        if self._library is not None and not is_busy:
             self._library.close()
             self._library = None
 

@@ -231,10 +231,22 @@ def test_that_all_free_without_the_right_to_see_is_a_false_zero(makers: Smi, tmp
 
 
 def test_that_level_zero_mends_a_false_zero_where_it_knows_more(makers: Smi, tmp_path: Path):
-    tree.card(tmp_path, vendor="0x8086", device="0xe20b", driver="xe", display="DP-1")
+    tree.card(tmp_path, vendor="0x8086", device="0xe20b", driver="xe")
+    tree.fdinfo(tmp_path, 100, 5, drm_client_id=1, drm_resident_vram0="3 GiB")
     makers.gpu(0, PLACE, vram=f"{12 * GIB}:{4 * GIB}")
     card = intel(tmp_path, makers.path, Region(True, 12 * GIB, 0)).read()[PLACE]
     assert (card.used_bytes, card.note) == (4 * GIB, "")
+
+
+def test_that_a_desktops_card_needs_no_library_to_show_the_same_false_zero(
+    makers: Smi, tmp_path: Path
+):
+    tree.card(tmp_path, vendor="0x8086", device="0xe20b", driver="xe", display="DP-1")
+    makers.gpu(0, PLACE, vram=f"{12 * GIB}:0")
+    before = makers.calls
+    card = intel(tmp_path, makers.path, Region(True, 12 * GIB, 0)).read()[PLACE]
+    assert isinstance(card.used_bytes, Missing)
+    assert makers.calls == before
 
 
 def test_that_tiles_add_up_and_memory_of_the_system_does_not_count(makers: Smi, tmp_path: Path):
