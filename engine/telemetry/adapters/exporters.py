@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from engine.telemetry.adapters import pci
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
 from engine.units import MIB
 from engine.words import tr, tr_later
@@ -89,7 +90,7 @@ def _dcgm(page: Page, size_of: SizeOf, place: str) -> Iterator[DeviceReading]:
             name=f"{name} MIG {profile or part}" if part else name,
             sizes={field: size * MIB for field, size in sizes.items()},
             source=f"DCGM {place}",
-            pci_address=_pci_address(labels.get("pci_bus_id", "")),
+            pci_address=pci.as_in_sysfs(labels.get("pci_bus_id", "")),
         )
         yield _card(stated, None if part else size_of)
 
@@ -217,8 +218,3 @@ def _size(sample: Sample) -> int | None:
     # Neither NaN nor infinite; DCGM's blanks are 2^63 − 16 and 2^47 with a few more.
     is_number = 0 <= value < (_BLANK_MIB if sample.name.startswith(_DCGM) else _BLANK_BYTES)
     return int(value) if is_number and int(value) not in _BLANK_INT32 else None
-
-
-def _pci_address(bus_id: str) -> str:
-    domain, _, rest = bus_id.lower().partition(":")
-    return f"{domain[-4:]}:{rest}" if rest else ""

@@ -8,6 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.telemetry.adapters import nvml_codes as codes
+from engine.telemetry.adapters import pci
 from engine.text import printable
 from engine.words import tr, tr_later
 
@@ -147,10 +148,8 @@ def _slice(nvml: Any, whole: Card, handle: Any, index: int) -> Card:
 
 
 def _pci_address(bus_id: Any) -> str:
-    """``00000000:61:00.0`` of the driver in the four digits of sysfs."""
     text = bus_id.decode("ascii", "replace") if isinstance(bus_id, bytes) else str(bus_id)
-    domain, _, rest = text.strip("\0").lower().partition(":")
-    return printable(f"{domain[-4:]}:{rest}", 32) if rest else ""
+    return pci.as_in_sysfs(text)
 
 
 def optional(nvml: Any, ask: Callable[[], Any], otherwise: Any) -> Any:

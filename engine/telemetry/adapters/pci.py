@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.text import printable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -47,6 +49,19 @@ def displays(root: Path) -> Iterator[tuple[str, str, str, str]]:
         if _text(folder / "class").startswith("0x03"):
             status = _text(folder / "power/runtime_status")
             yield folder.name, _text(folder / "vendor"), _text(folder / "device"), status
+
+
+def as_in_sysfs(bus_id: str) -> str:
+    """``00000000:61:00.0`` of NVIDIA's driver as sysfs writes it; empty where it is no place.
+
+    A domain has four digits there, and more only where it needs them (``10000:e1:00.0`` behind
+    Intel's VMD).
+    """
+    domain, _, rest = bus_id.strip("\0").lower().partition(":")
+    try:
+        return printable(f"{int(domain, 16):04x}:{rest}", 32) if rest else ""
+    except ValueError:
+        return ""
 
 
 class Displays:

@@ -87,3 +87,21 @@ def test_that_a_contradiction_is_shown_with_a_mark_and_not_mended(
     assert card.reserved_bytes == 370 * MIB
     assert card.used_bytes == Missing("the driver's figures contradict each other")
     assert card.note == "the driver's figures contradict each other"
+
+
+@pytest.mark.parametrize(
+    ("stated", "address"),
+    [
+        ("00000000:61:00.0", "0000:61:00.0"),
+        ("0000BA21:00:00.0", "ba21:00:00.0"),  # Azure
+        ("00010000:E1:00.0", "10000:e1:00.0"),  # behind Intel's VMD
+        ("nowhere", ""),
+        ("x:00:00.0", ""),
+    ],
+)
+def test_that_a_place_on_the_bus_is_written_as_in_sysfs(
+    gpus: Gpus, adapter: NvidiaAdapter, stated: str, address: str
+):
+    gpus.rtx4090(pci=stated)
+    (card,) = adapter.sample()
+    assert card.pci_address == address
