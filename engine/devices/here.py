@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
 from engine.errors import DeviceError, TelemetryError
 from engine.evidence import Basis, Estimate, exactly
 from engine.telemetry import mapped
+from engine.telemetry.adapters import macos
 from engine.telemetry.probe import open_sampler
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, Quality, own_bytes
 from engine.units import GIB, MIB, format_gib
@@ -170,12 +170,12 @@ def _allocatable(reading: DeviceReading, total: int, known: Device | None) -> Es
         return Estimate(low, total, total, Basis.MEASURED, source)
     reserved = reading.reserved_bytes
     if not isinstance(reserved, Missing):
-        size = total - reserved
+        size = max(total - reserved, 0)
         formula = tr("{total} total − {reserved} reserved by the driver").format(
             total=grouped(total), reserved=grouped(reserved)
         )
         source = tr("{source}, total minus the reserve it states").format(source=reading.source)
-        low = size - _STATED_RESERVE_SLACK_BYTES
+        low = max(size - _STATED_RESERVE_SLACK_BYTES, 0)
         return Estimate(low, size, size, Basis.MEASURED, source, formula)
     if known is not None:
         shift = total - known.total_bytes
@@ -186,11 +186,11 @@ def _allocatable(reading: DeviceReading, total: int, known: Device | None) -> Es
             likely_bytes=there.likely_bytes + shift,
             high_bytes=min(there.high_bytes + shift, total),
         )
-    low, likely, high = _FITTED_RESERVE_BYTES
+    high, likely, low = (max(total - size, 0) for size in _FITTED_RESERVE_BYTES)
     source = tr("{source} states the total only; reserve as on other cards, 300 to 900 MiB").format(
         source=reading.source
     )
-    return Estimate(total - high, total - likely, total - low, Basis.FITTED, source)
+    return Estimate(low, likely, high, Basis.FITTED, source)
 
 
 def _foreign(reading: DeviceReading, reserve_bytes: int, instead_of: frozenset[int]) -> Estimate:
@@ -298,11 +298,4 @@ def _apple_chip() -> str:
     """``Apple M4 Pro`` on Apple silicon; empty elsewhere."""
     if sys.platform != "darwin" or os.uname().machine != "arm64":
         return ""
-    answer = subprocess.run(
-        ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"],
-        capture_output=True,
-        check=False,
-        text=True,
-        timeout=2,
-    )
-    return answer.stdout.strip()
+    return macos.run(("/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string")).strip()

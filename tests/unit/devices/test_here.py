@@ -111,6 +111,15 @@ def test_that_an_unknown_card_gets_the_range_of_all_cards():
     assert estimate.high_bytes == (20000 - 300) * MIB
 
 
+def test_that_a_card_smaller_than_a_usual_reserve_has_nothing_and_not_less():
+    reading = card(
+        name="Old", total_bytes=512 * MIB, used_bytes=0, reserved_bytes=Missing("not told")
+    )
+    estimate = this_machine(moment(reading, ram())).slots[0].device.allocatable
+    assert (estimate.low_bytes, estimate.likely_bytes) == (0, (512 - 450) * MIB)
+    assert estimate.high_bytes == (512 - 300) * MIB
+
+
 def test_that_unknown_use_is_assumed_and_said_to_be_unknown():
     (slot,) = this_machine(moment(card(used_bytes=Missing("hung")), ram())).slots
     assert slot.foreign.basis is Basis.ASSUMED
