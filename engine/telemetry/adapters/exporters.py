@@ -47,6 +47,7 @@ _NOT_EXPORTED = tr_later("not exported")
 _NO_RESERVE = tr_later("reserved not exported")
 _NO_PROCESSES = tr_later("the exporter names no processes")
 _CONTRADICTION = tr_later("the driver's figures contradict each other")
+_NO_TOTAL = tr_later("the driver states a total of 0")
 _SHORT = tr_later("Reserved memory is not exported, so the total falls short by it.")
 
 
@@ -134,6 +135,10 @@ def _card(stated: _Stated, size_of: SizeOf | None) -> DeviceReading:
     used, free = sizes.get("USED"), sizes.get("FREE")
     reserved, total = sizes.get("RESERVED"), sizes.get("TOTAL")
     note = ""
+    if not total and not used and not free and "USED" in sizes:
+        # A part that shares the computer's memory (GB10), or a card that is lost.
+        none, note = Missing(tr(_NO_TOTAL)), tr(_NO_TOTAL)
+        used = free = reserved = total = None
     if used is not None and free is not None:
         if total is None and reserved is not None:
             total = used + free + reserved

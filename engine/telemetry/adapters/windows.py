@@ -164,7 +164,7 @@ def _reading(
             Part(tr(_DEDICATED), total, own),
             Part(tr(_WINDOW), one.shared_bytes, borrowed),
         )
-        total += one.shared_bytes
+        total = total + one.shared_bytes or Missing(tr(SIZE_UNKNOWN))
         own = own + borrowed if isinstance(own, int) and isinstance(borrowed, int) else none
         borrowed = Missing(tr_later("this GPU works in the system's memory anyway"))
         processes = tuple(_whole(process) for process in processes)

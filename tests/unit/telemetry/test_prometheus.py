@@ -418,3 +418,17 @@ def test_that_a_computer_with_more_available_than_it_has_is_marked_and_not_negat
     assert reading.total_bytes == 16 * GIB
     assert reading.used_bytes == Missing("the driver's figures contradict each other")
     assert isinstance(reading.free_bytes, Missing)
+
+
+@pytest.mark.parametrize("more", [{}, {"RESERVED": 0}, {"RESERVED": 0, "TOTAL": 0}])
+def test_that_zeros_all_over_are_no_empty_card(more: dict[str, int]):
+    # GB10: NVML succeeds with zeros, and DCGM passes them on
+    labels = 'gpu="0",UUID="GPU-a",modelName="NVIDIA GB10"'
+    (reading,) = read(dcgm(labels, USED=0, FREE=0, **more))
+    none = Missing("the driver states a total of 0")
+    assert (reading.total_bytes, reading.used_bytes, reading.free_bytes) == (none, none, none)
+
+
+def test_that_an_empty_card_is_empty():
+    (reading,) = read(dcgm(USED=0, FREE=40324, RESERVED=636))
+    assert (reading.used_bytes, reading.total_bytes) == (0, 40960 * MIB)

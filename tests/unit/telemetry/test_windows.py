@@ -315,3 +315,9 @@ def test_that_a_counter_that_has_run_over_is_no_size():
     )
     assert isinstance(reading.used_bytes, Missing)
     assert list(held(reading)) == [1400]
+
+
+def test_that_an_adapter_without_any_memory_has_no_total():
+    drawn = Graphics(LUID, "Microsoft Remote Display Adapter", 0, 0)
+    reading = only(counted(Dedicated_Usage=0, Shared_Usage=0), drawn)
+    assert isinstance(reading.total_bytes, Missing)
