@@ -13,7 +13,7 @@ from engine.text import printable
 from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _UNIFIED = re.compile(r"\bGB10\b|\b(?:Jetson|Tegra|Orin|Thor|Xavier)\b")
 """Names of parts that have no memory but the system's."""
@@ -27,6 +27,7 @@ _MOST_SLICES = 64
 
 _COHERENT = tr_later("The system manages this memory: what is claimed may in part be taken back.")
 _GUEST = tr_later("A virtual GPU: this is its profile; the card's other guests are not seen.")
+_SHARED = tr_later("{count} compute instances share its memory.")
 _NO_SLICE = tr_later("MIG is on and has no slice yet: nothing can run here.")
 
 
@@ -48,6 +49,8 @@ class Card:
     """Handle of the card that this is a slice of."""
     gpu_instance: int | None = None
     """Number of the slice's memory, as process lists state it."""
+    others: tuple[Any, ...] = ()
+    """Handles of the other compute instances of its memory."""
     is_wddm: bool = False
     """Windows' display driver model, which keeps processes' figures to itself."""
     is_coherent: bool = False
@@ -84,7 +87,7 @@ def _at(nvml: Any, index: int) -> Iterator[Card]:
         return
     whole = _whole(nvml, index, handle)
     is_cut, _ = optional(nvml, lambda: nvml.nvmlDeviceGetMigMode(handle), (0, 0))
-    slices = list(_slices(nvml, whole)) if is_cut else []
+    slices = list(_by_memory(_slices(nvml, whole))) if is_cut else []
     if is_cut and not slices:
         slices = [replace(whole, note=tr(_NO_SLICE))]
     yield from slices or [whole]
@@ -124,6 +127,18 @@ def _slices(nvml: Any, whole: Card) -> Iterator[Card]:
                 raise
             continue  # a place that no slice has taken
         yield _slice(nvml, whole, handle, index)
+
+
+def _by_memory(slices: Iterable[Card]) -> Iterator[Card]:
+    """One device for each memory: compute instances of one GPU instance have the same."""
+    found: dict[Any, Card] = {}
+    for one in slices:
+        key = one.uuid if one.gpu_instance is None else one.gpu_instance
+        first = found.get(key)
+        found[key] = replace(first, others=(*first.others, one.handle)) if first else one
+    for one in found.values():
+        note = tr(_SHARED).format(count=len(one.others) + 1) if one.others else ""
+        yield replace(one, note=note)
 
 
 def _slice(nvml: Any, whole: Card, handle: Any, index: int) -> Card:

@@ -80,7 +80,7 @@ class ProcessLists:
     def _answer(self, nvml: Any, ask: Callable[[Any], Any]) -> dict[int, int | None]:
         card = self._card
         try:
-            rows = ask(card.handle)
+            rows = [row for handle in (card.handle, *card.others) for row in ask(handle)]
         except nvml.NVMLError as error:
             if card.parent is None or error.value not in codes.NEVER:
                 raise

@@ -105,3 +105,18 @@ def test_that_a_place_on_the_bus_is_written_as_in_sysfs(
     gpus.rtx4090(pci=stated)
     (card,) = adapter.sample()
     assert card.pci_address == address
+
+
+def test_that_compute_instances_of_one_memory_are_one_device(gpus: Gpus, adapter: NvidiaAdapter):
+    # Two 1c.2g.10gb in one GPU instance: each handle tells the same 9856 MiB
+    gpus.card(0, name="NVIDIA A100-SXM4-40GB", total="err:4", used="err:4", mig=1)
+    for index, instance, pid in ((0, 3, 900), (1, 3, 901), (2, 5, 902)):
+        gpus.card(0, **{f"mig{index}.total": 9856 * MIB, f"mig{index}.used": 4 * GIB})
+        gpus.card(
+            0, **{f"mig{index}.gi": instance, f"mig{index}.compute": f"{pid}:{GIB}:{instance}"}
+        )
+    first, second = adapter.sample()
+    assert (first.total_bytes, second.total_bytes) == (9856 * MIB, 9856 * MIB)
+    assert held(first) == [(900, GIB), (901, GIB)]
+    assert held(second) == [(902, GIB)]
+    assert (first.note, second.note) == ("2 compute instances share its memory.", "")
