@@ -24,7 +24,7 @@ _GPUS: Final = 2
 _VRAM, _GTT = 0, 2
 """``AMDSMI_MEM_TYPE_…``; 1 is the part of VRAM that the processor sees."""
 _ROOM: Final = 4096
-"""For ``amdsmi_asic_info_t``, which has 200 to 600 bytes by release and begins with the name."""
+"""For ``amdsmi_asic_info_t``, which has 200 to 900 bytes by release and begins with the name."""
 _LONGEST_NAME: Final = 64
 
 

@@ -19,6 +19,7 @@ from engine.telemetry.adapters import apple, macos, windows_facts
 from engine.telemetry.raw_linux import lay_out
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, TelemetrySnapshot
 from tests.helpers import drm_tree as tree
+from tests.helpers import smi
 from tests.helpers.hardware_report import machine_of, others_of
 
 if TYPE_CHECKING:
@@ -110,6 +111,31 @@ def test_that_a_report_of_intels_card_keeps_what_its_library_said(tmp_path: Path
     assert (card.name, card.used_bytes) == ("Intel Arc B580", 4 * GIB)
     assert not isinstance(card.processes, Missing)
     assert [row.used_bytes for row in card.processes] == [3 * GIB]
+
+
+def test_that_a_card_that_only_the_library_knows_is_in_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    # As ROCm installs it: found by ROCM_PATH, asked through its C interface.
+    rocm, state = tmp_path / "rocm/lib", tmp_path / "state"
+    rocm.mkdir(parents=True)
+    smi.build(rocm).rename(rocm / "libamd_smi.so")
+    monkeypatch.setenv("ROCM_PATH", str(rocm.parent))
+    monkeypatch.setenv(smi.STATE, str(state))
+    library = smi.Smi(rocm / "libamd_smi.so", state)
+    library.gpu(
+        0, "0000:83:00.0", name="AMD Instinct MI210",
+        vram=f"{64 * GIB}:{5 * GIB}", gtt=f"{128 * GIB}:0",
+    )  # fmt: skip
+    root = tmp_path / "root"
+    (root / "proc").mkdir(parents=True)
+    tree.on_bus(root, "0000:83:00.0", vendor="0x1002", kind="0x120000", device="0x740f")
+    report = _copied(root)
+    (card,) = report["machine"]["devices"]
+    assert (card["total_bytes"], card["source"]) == (64 * GIB, "amdsmi")
+    assert "MI210" in card["name"]
+    again = tmp_path / "again"
+    assert plain.to_dict(machine_of(report, again)) == report["machine"]
 
 
 def _host(total: int) -> DeviceReading:
