@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -347,3 +348,20 @@ def test_that_a_library_that_failed_is_opened_anew_half_a_minute_later(
     assert maker.read() == {}
     maker.clock.now = 30.0
     assert maker.read()[PLACE].used_bytes == 5 * GIB
+
+
+def test_that_a_library_recovers_from_whatever_it_did(maker: Maker, makers: Smi, tmp_path: Path):
+    has_right(tmp_path)
+    chance = random.Random(7)
+    sizes = ["err:10", "err:1879048193", "0:0", f"{2**64 - 1}:1", f"{GIB}:{9 * GIB}", "x", ""]
+    for step in range(1000):
+        maker.clock.now = 40.0 * step
+        good = step % 2 == 0
+        makers.set(init=0 if good else chance.choice([0, 7, 0x70020000]))
+        vram = f"{24 * GIB}:{step * 2**20}" if good else chance.choice(sizes)
+        makers.gpu(0, PLACE, vram=vram, gtt=f"{GIB}:0", properties=0)
+        cards = maker.read()
+        if good:
+            assert cards[PLACE].used_bytes == step * 2**20
+        for card in cards.values():
+            assert not isinstance(card.used_bytes, int) or card.used_bytes <= 24 * GIB
