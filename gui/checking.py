@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from engine.budget.model import Budget, Region
     from engine.cancel import CancelToken
     from engine.overlay.checklist import Step
-    from engine.seen.address import Address
     from engine.seen.load_driver import Driven
+    from engine.telemetry.address import Address
     from gui.app import App
     from gui.kit.tasks import Task
 

@@ -10,14 +10,14 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from engine.errors import EndpointError
 from engine.seen import modelled
-from engine.seen.address import Address, parsed
 from engine.seen.keys import Keys
 from engine.seen.look import Looker
 from engine.seen.matched import of_processes
 from engine.seen.model import Reach, RuntimeSeen
-from engine.seen.wire import Asking
+from engine.telemetry.address import Address, parsed
 from engine.telemetry.commands import recognise
 from engine.telemetry.snapshot import Missing
+from engine.telemetry.wire import Asking
 from engine.words import tr
 from gui.live.address_dialog import AddressDialog
 

@@ -9,8 +9,8 @@ from engine.cli.look import wrapped
 from engine.seen.attribution import difference
 from engine.seen.look import Looker
 from engine.seen.model import ModelSeen, Reach
-from engine.seen.wire import Asking
 from engine.telemetry.snapshot import Missing
+from engine.telemetry.wire import Asking
 from engine.units import format_gib
 
 if TYPE_CHECKING:

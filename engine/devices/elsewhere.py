@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from engine.devices import catalogue
 from engine.telemetry.adapters.prometheus import PrometheusAdapter
 from engine.telemetry.probe import LiveSampler
 
-_DEADLINE_S = 6.0
-"""A scrape is bounded to 5 s; nothing else waits for it."""
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
-def sampler(address: str) -> LiveSampler:
+def sampler(address: str, is_offline: Callable[[], bool] = lambda: False) -> LiveSampler:
     """A sampler over what the server at ``address`` tells.
 
+    Args:
+        address: as its user typed it.
+        is_offline: whether nothing but this computer may be asked now.
+
     Raises:
-        TelemetryError: it is no address.
+        EndpointError: it is no address.
     """
-    return LiveSampler((adapter(address),), _DEADLINE_S, _DEADLINE_S)
+    made = adapter(address, is_offline)
+    return LiveSampler((made,), opening_s=made.patience_s)
 
 
-def adapter(address: str) -> PrometheusAdapter:
+def adapter(address: str, is_offline: Callable[[], bool] = lambda: False) -> PrometheusAdapter:
     """What reads the server at ``address``.
 
     Raises:
-        TelemetryError: it is no address.
+        EndpointError: it is no address.
     """
-    return PrometheusAdapter(address, card_total_bytes)
+    return PrometheusAdapter(address, card_total_bytes, is_offline)
 
 
 def card_total_bytes(name: str, seen_bytes: int) -> int | None:

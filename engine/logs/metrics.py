@@ -6,24 +6,19 @@ several engines add up; of their pools the fullest is the one that counts.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from engine.logs.figures import value_of
 from engine.logs.reading import Fact
+from engine.telemetry.prometheus_text import labels_of
 from resources import data
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator, Mapping
 
-LINE = re.compile(
-    r"(?P<name>[a-z]{3,12}[:_]\w{2,60})(?:\{(?P<labels>[^\n]{0,6000})\})?[ \t]{1,4}"
-    r"(?P<value>[-+.\deE]{1,40})(?=\s|$)",
-    re.ASCII,
-)
-_LABEL = re.compile(r'(\w{1,60})="((?:\\.|[^"\\]){0,400})"', re.ASCII)
 _MODEL = ("model_name", "name", "model")
 _RANKS = (("dp_rank", "DP"), ("pp_rank", "PP"), ("tp_rank", "TP"))
 _MOST_SERIES = 4096
@@ -78,13 +73,15 @@ class Pages:
         """What one line says.
 
         Args:
-            found: a match of ``LINE``.
+            found: a match of ``prometheus_text.LINE``.
             line: its number.
         """
         metric = known(found["name"])
         if metric is None or self._count > _MOST_SERIES:
             return
-        labels = dict(_LABEL.findall(found["labels"] or ""))
+        labels = labels_of(found["labels"] or "")
+        if labels is None:
+            return
         model = next((labels[name] for name in _MODEL if labels.get(name)), "")
         if model:
             yield Said("", Fact("model", model, line), is_whole=True)

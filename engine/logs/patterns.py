@@ -13,8 +13,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from engine.budget.model import Region
-from engine.logs.metrics import LINE as METRIC
 from engine.logs.reading import Phase
+from engine.telemetry.prometheus_text import LINE as METRIC
 from resources import data
 
 if TYPE_CHECKING:

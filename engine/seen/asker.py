@@ -6,13 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.errors import EndpointError, TelemetryError
-from engine.seen import wire
-from engine.telemetry import prometheus_text
+from engine.telemetry import prometheus_text, wire
 from engine.telemetry.snapshot import Missing
 from engine.words import tr
 
 if TYPE_CHECKING:
-    from engine.seen.address import Address
+    from engine.telemetry.address import Address
     from engine.telemetry.prometheus_text import Page
 
 _LOADING = 503

@@ -13,7 +13,7 @@ from engine.errors import EndpointError
 from engine.words import tr
 
 if TYPE_CHECKING:
-    from engine.seen.address import Address
+    from engine.telemetry.address import Address
 
 _SERVICE: Final = "Plimsoll: API key of a runtime"
 _LONGEST = 512

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from engine.cancel import CancelToken, JobCancelledError
 from engine.errors import EndpointError, UsageError
-from engine.seen import wire
+from engine.telemetry import wire
 from engine.telemetry.snapshot import Missing
 from engine.text import printable
 from engine.words import grouped, tr, tr_later
@@ -26,7 +26,7 @@ from engine.words import grouped, tr, tr_later
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from engine.seen.address import Address
+    from engine.telemetry.address import Address
 
 LIMITS: Final = {
     "prompt_tokens": (1, 1_048_576),
@@ -275,12 +275,12 @@ class LoadDriver:
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         asking = wire.Asking(self._stop, limit_s=self._load.limit_s)
-        path = "/v1/completions"
+        path = f"{self._address.folder}/v1/completions"
         with (
             wire.noted(self._address, "POST", path) as note,
             wire.connected(self._address, asking, self._until) as connection,
         ):
-            connection.request("POST", self._address.folder + path, body, headers)
+            connection.request("POST", path, body, headers)
             answer = connection.getresponse()
             note.status = answer.status
             if answer.status != 200:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from engine.seen import attribution, groups, identify, places, sockets
-from engine.seen.address import Address
 from engine.seen.asker import Asker, KeyWantedError
 from engine.seen.commanded import commanded
 from engine.seen.model import NOT_STATED, ModelSeen, Reach, RuntimeSeen
+from engine.telemetry.address import Address
 from engine.telemetry.commands import recognise
 from engine.telemetry.snapshot import Missing
 from engine.words import tr
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from engine.seen.groups import Group, Process
     from engine.seen.places import Places
     from engine.seen.sockets import Listening
-    from engine.seen.wire import Asking
     from engine.telemetry.snapshot import ProcessReading, TelemetrySnapshot
+    from engine.telemetry.wire import Asking
 
 _PAUSES_S: Final = (10.0, 30.0, 60.0)
 """Between questions to an address that did not answer as a runtime, growing."""

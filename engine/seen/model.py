@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.budget.model import Region
-    from engine.seen.address import Address
+    from engine.telemetry.address import Address
 
 NOT_ASKED = Missing(tr_later("the runtime was not asked"))
 NOT_STATED = Missing(tr_later("this runtime doesn’t state it"))

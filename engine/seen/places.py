@@ -9,9 +9,9 @@ from engine.seen import identify
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engine.seen.address import Address
     from engine.seen.groups import Group, Process
     from engine.seen.sockets import Listening
+    from engine.telemetry.address import Address
 
 _MOST_TRIED = 3
 """Sockets of one runtime that are asked: its others belong to its own protocols."""

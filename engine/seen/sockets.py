@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.seen.address import Address, is_loopback
+from engine.telemetry.address import Address, is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

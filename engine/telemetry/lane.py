@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Adapter(Protocol):
     """A source of readings: one vendor's driver, or the host.
 
-    One that is slow or costly states ``every_s``, the least seconds between two questions.
+    One that is slow or costly states ``every_s``, the least seconds between two questions, and one
+    that is far away ``patience_s``: an answer may take as long, and until then the last one holds.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Lane:
         self._adapter = adapter
         self.every_s: float = getattr(adapter, "every_s", 0.0)
         """Least seconds between two questions."""
+        self._patience_s: float = getattr(adapter, "patience_s", 0.0)
         self._deadline_s = deadline_s
         self._limit_s = opening_s
         self._clock = clock
@@ -78,6 +80,8 @@ class Lane:
         self._answers: SimpleQueue[tuple[tuple[DeviceReading, ...], str, bool]] = SimpleQueue()
         self._asked_at: float | None = None
         self._last_asked_at: float | None = None
+        self._told_at: float | None = None
+        """When the last answer was asked for."""
         self._last: tuple[DeviceReading, ...] = ()
         self._failure = ""
         self.asks_user = False
@@ -113,13 +117,15 @@ class Lane:
             readings, self._failure, self.asks_user = self._answers.get(timeout=max(left_s, 0.0))
         except Empty:
             waited = self._clock() - self._asked_at
+            if self._told_at is not None and waited < self._patience_s:
+                return self._as_before()
             reason = tr("the {name} driver has not answered for {waited} s").format(
                 name=self._adapter.name, waited=figures(format(waited, ".0f"))
             )
             return tuple(silent(r, reason) for r in self._last), tr(
                 "The {name} driver has not answered for {waited} s."
             ).format(name=self._adapter.name, waited=figures(format(waited, ".0f")))
-        self._asked_at = None
+        self._told_at, self._asked_at = self._asked_at, None
         self._limit_s = self._deadline_s
         self._last = readings or self._last
         if self._failure:
@@ -134,7 +140,7 @@ class Lane:
     def _as_before(self) -> tuple[tuple[DeviceReading, ...], str]:
         if self._failure:
             return tuple(silent(r, self._failure) for r in self._last), self._failure
-        age_s = 0.0 if self._last_asked_at is None else self._clock() - self._last_asked_at
+        age_s = 0.0 if self._told_at is None else self._clock() - self._told_at
         return tuple(replace(r, age_s=r.age_s + age_s) for r in self._last), ""
 
     def _run(self) -> None:

@@ -22,11 +22,13 @@ MOST_SAMPLES: Final = 200_000
 _LONGEST_LINE = 16 * 1024
 _LONGEST_VALUE = 400
 
-_LINE = re.compile(
-    r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)\s*"
-    r"(?:\{(?P<labels>(?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*)\})?\s*"
-    r"(?P<value>\S+)(?:\s+(?P<at>[-+0-9.eE]+))?\s*(?:#.*)?$"
+LINE: Final = re.compile(
+    r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]{0,200})"
+    r"(?:\s{0,8}\{(?P<labels>(?:[^\"}]{0,200}\"(?:[^\"\\]|\\.){0,8000}\"){0,200}[^\"}]{0,8})\}\s{0,8}"
+    r"|\s{1,8})(?P<value>[-+.0-9eEINafn]{1,60})(?:\s{1,8}(?P<at>[-+0-9.eE]{1,40}))?\s{0,8}(?:#.{0,16384})?$"
 )
+"""One sample, from its name on; what its labels and its value are worth is told apart. Every repeat
+has a bound: a log may hold anything."""
 _LABEL = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*\"((?:[^\"\\]|\\.)*)\"\s*(?:,|$)")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?Inf|NaN")
 _ESCAPE = re.compile(r"\\(.)")
@@ -105,19 +107,7 @@ def number(text: str) -> float | None:
     return float(text) if _NUMBER.fullmatch(text) else None
 
 
-def _sample(line: str, scale: float) -> Sample | None:
-    found = _LINE.match(line)
-    if found is None:
-        return None
-    value = number(found["value"])
-    labels = _labels(found["labels"] or "")
-    if value is None or labels is None:
-        return None
-    at = number(found["at"]) if found["at"] else None
-    return Sample(found["name"], labels, value, None if at is None else at / scale)
-
-
-def _labels(text: str) -> dict[str, str] | None:
+def labels_of(text: str) -> dict[str, str] | None:
     """Name and value of each label; None where the text isn't made of labels alone."""
     labels: dict[str, str] = {}
     at = 0
@@ -129,3 +119,15 @@ def _labels(text: str) -> dict[str, str] | None:
         labels[found[1]] = printable(value, _LONGEST_VALUE)
         at = found.end()
     return labels
+
+
+def _sample(line: str, scale: float) -> Sample | None:
+    found = LINE.match(line)
+    if found is None:
+        return None
+    value = number(found["value"])
+    labels = labels_of(found["labels"] or "")
+    if value is None or labels is None:
+        return None
+    at = number(found["at"]) if found["at"] else None
+    return Sample(found["name"], labels, value, None if at is None else at / scale)

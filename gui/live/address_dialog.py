@@ -8,14 +8,14 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QDialog, QLineEdit, QListWidget, QPushButton, QVBoxLayout, QWidget
 
 from engine.errors import EndpointError
-from engine.seen.address import parsed
+from engine.telemetry.address import parsed
 from engine.words import tr
 from gui.kit.controls import label, running_text, set_role
 from gui.kit.dialogs import closing_row, leave_button, primary_button
 from gui.kit.messages import sentence
 
 if TYPE_CHECKING:
-    from engine.seen.address import Address
+    from engine.telemetry.address import Address
 
 _EXAMPLE = "localhost:8080"
 _MOST = 50

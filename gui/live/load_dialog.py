@@ -17,8 +17,8 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.errors import PlimsollError
-from engine.seen.address import parsed
 from engine.seen.load_driver import LIMITS, Ended, Load, Outcome
+from engine.telemetry.address import parsed
 from engine.telemetry.snapshot import Missing
 from engine.units import parse_tokens
 from engine.words import figures, tr, tr_count, tr_later

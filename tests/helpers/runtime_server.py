@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from engine.seen.address import Address
+from engine.telemetry.address import Address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

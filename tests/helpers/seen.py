@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.seen.address import Address
 from engine.seen.model import (
     HeldBytes,
     ModelSeen,
@@ -13,6 +12,7 @@ from engine.seen.model import (
     RuntimeSeen,
     StatedBytes,
 )
+from engine.telemetry.address import Address
 from engine.telemetry.snapshot import Quality
 
 GIB = 2**30

@@ -22,9 +22,9 @@ from engine.formats.mixes import mix_types
 from engine.overlay import words
 from engine.overlay.seen import Seen
 from engine.runtimes.llama_cpp import LlamaCpp
-from engine.seen.address import Address
 from engine.seen.load_driver import Ended, Load, LoadDriver
 from engine.source import files
+from engine.telemetry.address import Address
 from engine.telemetry.snapshot import Missing
 from engine.units import GIB, MIB
 from tests.helpers import synthetic_gguf

@@ -13,9 +13,9 @@ from engine.seen.load_driver import Ended, Load, LoadDriver, Outcome
 from engine.seen.look import Looker
 from engine.seen.matched import of_processes
 from engine.seen.model import Known, Reach
-from engine.seen.wire import Asking
 from engine.telemetry.adapters.host import HostAdapter
 from engine.telemetry.snapshot import TelemetrySnapshot
+from engine.telemetry.wire import Asking
 from tests.helpers import llama_server, synthetic_gguf
 
 pytest.importorskip("xllamacpp")

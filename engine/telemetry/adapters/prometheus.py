@@ -11,49 +11,58 @@ import math
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlencode
 
-from engine.errors import TelemetryError
-from engine.telemetry import scrape
+from engine.cancel import CancelToken
+from engine.errors import EndpointError, TelemetryError
+from engine.telemetry import wire
 from engine.telemetry.adapters import exporters
+from engine.telemetry.address import parsed as parsed_address
 from engine.telemetry.prometheus_text import Page, Sample, number, parsed
 from engine.telemetry.snapshot import TelemetrySnapshot
 from engine.text import printable
 from engine.words import tr
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from engine.telemetry.adapters.exporters import SizeOf
-    from engine.telemetry.scrape import Address, Get
     from engine.telemetry.snapshot import DeviceReading
 
 _EVERY_S = 5.0
+LIMIT_S: Final = 5.0
+"""How long one answer may take: a busy exporter looks at its cards first."""
 _MOST_POINTS: Final = 11_000
 """Prometheus refuses to answer more points a series."""
 _MOST_SAMPLES = 1_000_000
 _LONGEST = 400
+_PAGE = "/metrics"
+_REFUSALS = frozenset({401, 403})
 
 
 class PrometheusAdapter:
     """The devices that one address tells of."""
 
     every_s = _EVERY_S
+    patience_s = LIMIT_S + 1.0
 
-    def __init__(self, typed: str, size_of: SizeOf, get: Get = scrape.get) -> None:
+    def __init__(
+        self, typed: str, size_of: SizeOf, is_offline: Callable[[], bool] = lambda: False
+    ) -> None:
         """Nothing is asked before the first sample.
 
         Args:
             typed: the address as the user wrote it.
             size_of: knows the totals of cards.
-            get: fetches a place.
+            is_offline: whether nothing but this computer may be asked now.
 
         Raises:
-            TelemetryError: it is no address.
+            EndpointError: it is no address.
         """
-        self._address = scrape.address(typed)
+        self._address = parsed_address(typed)
         self.name = self._address.shown
         self._size_of = size_of
-        self._get = get
-        self._is_server: bool | None = False if self._address.path.endswith("/metrics") else None
+        self._is_offline = is_offline
+        is_page = typed.strip().rstrip("/").endswith(_PAGE)
+        self._is_server: bool | None = False if is_page else None
 
     def sample(self) -> tuple[DeviceReading, ...]:
         """One reading per device.
@@ -62,7 +71,7 @@ class PrometheusAdapter:
             TelemetryError: nothing answers, or nothing about memory.
         """
         if self._is_server is None:
-            status, _ = self._get(_question(self._address, "query", query="vector(1)"))
+            status, _ = self._get(_question("query", query="vector(1)"))
             self._is_server = status == 200
         page = self._queried() if self._is_server else self._scraped()
         found = exporters.readings(page, self._size_of, self.name)
@@ -86,10 +95,9 @@ class PrometheusAdapter:
             TelemetryError: it is no server, or has nothing of that time.
         """
         step = max(step_s, (end_s - start_s) / (_MOST_POINTS - 1), 1.0)
-        place = _question(
-            self._address, "query_range", query=_QUERY, start=start_s, end=end_s, step=step
+        status, text = self._get(
+            _question("query_range", query=_QUERY, start=start_s, end=end_s, step=step)
         )
-        status, text = self._get(place)
         by_time: dict[float, list[Sample]] = {}
         for sample in _samples(self.name, status, text):
             by_time.setdefault(sample.at_s or 0.0, []).append(sample)
@@ -108,27 +116,41 @@ class PrometheusAdapter:
     def close(self) -> None:
         """Nothing is held: each question has a connection of its own."""
 
+    def _get(self, path: str) -> tuple[int, str]:
+        """Status and text.
+
+        Raises:
+            TelemetryError: no whole answer within the limits, or one that is kept from strangers.
+        """
+        asking = wire.Asking(CancelToken(), offline=self._is_offline(), limit_s=LIMIT_S)
+        try:
+            answer = wire.ask(self._address, path, asking)
+        except EndpointError as error:
+            raise TelemetryError(error.message, field=error.field) from error
+        if answer.status in _REFUSALS:
+            message = tr(
+                "{place} wants a name or a key: only servers that answer without one are watched."
+            )
+            raise TelemetryError(message.format(place=self.name))
+        return answer.status, answer.text
+
     def _scraped(self) -> Page:
-        is_named = self._address.path.endswith("/metrics")
-        place = self._address if is_named else self._address.under("/metrics")
-        status, text = self._get(place)
+        status, text = self._get(_PAGE)
         if status != 200:
             message = tr("{place} answers {path} with status {status}.")
-            raise TelemetryError(
-                message.format(place=self.name, path=printable(place.path, 80), status=status)
-            )
+            raise TelemetryError(message.format(place=self.name, path=_PAGE, status=status))
         return parsed(text)
 
     def _queried(self) -> Page:
-        status, text = self._get(_question(self._address, "query", query=_QUERY))
+        status, text = self._get(_question("query", query=_QUERY))
         return Page(tuple(_samples(self.name, status, text)))
 
 
 _QUERY: Final = f'{{__name__=~"{"|".join(exporters.METRICS)}"}}'
 
 
-def _question(address: Address, kind: str, **fields: object) -> Address:
-    return address.under(f"/api/v1/{kind}?{urlencode(fields)}")
+def _question(kind: str, **fields: object) -> str:
+    return f"/api/v1/{kind}?{urlencode(fields)}"
 
 
 def _samples(place: str, status: int, text: str) -> list[Sample]:

@@ -8,8 +8,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QLineEdit, QListWidget, QPushButton, QTableView
 
-from engine.seen.address import Address
 from engine.seen.model import Known, ModelSeen, PoolSeen, Reach
+from engine.telemetry.address import Address
 from engine.telemetry.snapshot import Missing, Quality
 from engine.units import UnitSystem
 from gui.kit.theme import load_theme
@@ -203,7 +203,7 @@ def test_that_an_address_says_whether_it_leaves_this_computer(dialog):
     assert "https:// hides it" in told_label.text()
     assert add.isEnabled()
     field.setText("ftp://x")
-    assert "no address of a runtime" in told_label.text()
+    assert "This is no address" in told_label.text()
     assert not add.isEnabled()
 
 

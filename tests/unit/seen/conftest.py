@@ -9,7 +9,7 @@ import pytest
 from engine.cancel import CancelToken
 from engine.seen import identify
 from engine.seen.asker import Asker
-from engine.seen.wire import Asking
+from engine.telemetry.wire import Asking
 from tests.helpers.runtime_server import serving
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.cancel import CancelToken
-from engine.seen import identify, plain, wire
-from engine.seen.address import Address
+from engine.seen import identify, plain
 from engine.seen.asker import Asker
 from engine.seen.attribution import difference
+from engine.telemetry import wire
+from engine.telemetry.address import Address
 
 KEYS = (
     "models", "data", "id", "name", "size", "size_vram", "details", "expires_at", "context_length",

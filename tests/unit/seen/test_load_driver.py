@@ -8,8 +8,8 @@ import pytest
 
 from engine.cancel import CancelToken
 from engine.errors import UsageError
-from engine.seen.address import Address
 from engine.seen.load_driver import Ended, Load, LoadDriver, Outcome
+from engine.telemetry.address import Address
 from engine.telemetry.snapshot import Missing
 from tests.helpers.runtime_server import serving, streamed
 

@@ -8,13 +8,13 @@ import pytest
 
 from engine.cancel import CancelToken
 from engine.seen import identify
-from engine.seen.address import Address
 from engine.seen.groups import Process
 from engine.seen.look import Here, Looker
 from engine.seen.model import Known, ModelSeen, Reach
 from engine.seen.sockets import Listening, listening
-from engine.seen.wire import Asking
+from engine.telemetry.address import Address
 from engine.telemetry.snapshot import Missing, ProcessReading
+from engine.telemetry.wire import Asking
 from tests.helpers.readings import GIB, card, host, moment
 from tests.helpers.runtime_server import serving
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -183,6 +184,30 @@ def test_that_a_source_that_fails_stays_failed_until_it_is_asked_again(clock: Cl
         said.append((failure, isinstance(readings[0].used_bytes, Missing)))
     lane.close()
     assert said == [("", False), ("It is off.", True), ("It is off.", True), ("", False)]
+
+
+def test_that_a_source_far_away_holds_what_it_said_while_its_answer_is_on_the_way(clock: Clock):
+    on_its_way = threading.Event()
+
+    class Far(Source):
+        patience_s = 6.0
+
+        def sample(self) -> tuple[DeviceReading, ...]:
+            if self.asked:
+                on_its_way.wait(30)
+            return super().sample()
+
+    # The second answer never comes in time: a snapshot waits for none of it.
+    lane = Lane(Far((card(),), every_s=5.0), 0.0, 10, clock)
+    said = []
+    for second in (0, 5, 10.9, 11):
+        clock.now = float(second)
+        lane.ask()
+        ((reading,), failure) = lane.answer()
+        said.append((reading.age_s, isinstance(reading.used_bytes, int), bool(failure)))
+    on_its_way.set()
+    lane.close()
+    assert said == [(0, True, False), (5, True, False), (10.9, True, False), (0, False, True)]
 
 
 def test_that_a_binding_that_stumbles_costs_one_sample_and_not_the_lane():

@@ -79,3 +79,9 @@ def test_that_every_recorded_page_is_read_line_by_line(shared: Path):
         page = parsed(text)
         lines = [x for x in text.splitlines() if x.strip() and not x.startswith("#")]
         assert (path.name, len(page.samples), page.passed_over) == (path.name, len(lines), 0)
+
+
+def test_that_a_name_that_ends_in_a_digit_is_no_name_with_a_value():
+    page = parsed("up 1\nrequests_total_v2\n")
+    assert [sample.name for sample in page.samples] == ["up"]
+    assert page.passed_over == 1

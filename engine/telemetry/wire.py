@@ -1,6 +1,7 @@
-"""Questions to a runtime: short, bounded in time and size, never followed to another host.
+"""Questions to runtimes, exporters and Prometheus servers: short, bounded in time and size.
 
-Nothing here goes through a proxy: a runtime is on this computer, or where its user said it is.
+Nobody is asked but who is on this computer or where the user said: no redirect leads to another
+host, and nothing goes through a proxy.
 """
 
 from __future__ import annotations
@@ -13,23 +14,27 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urljoin, urlsplit
 
 from typing_extensions import override
 
 from engine.errors import EndpointError
 from engine.source.activity import ACTIVITY
+from engine.telemetry.address import PORTS
+from engine.text import printable
 from engine.words import figures, tr
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from engine.cancel import CancelToken
-    from engine.seen.address import Address
+    from engine.telemetry.address import Address
 
 LIMIT_S: Final = 2.0
 """How long one question may take altogether."""
-MOST_BYTES: Final = 8 * 2**20
-"""Of one answer: a metrics page with many labels takes some hundred KiB."""
+MOST_BYTES: Final = 16 * 2**20
+"""Of one answer: a metrics page with many labels takes some hundred KiB, a server's past more."""
+_MOST_REDIRECTS = 3
 _TICK_S = 0.1
 """How long a cancelled question goes on at most."""
 
@@ -65,11 +70,11 @@ def ask(
     key: str = "",
     body: bytes | None = None,
 ) -> Answer:
-    """Ask once; any status is an answer, but for one that leads elsewhere.
+    """Ask once; any status is an answer, but for one that leads to another host.
 
     Args:
-        address: which runtime.
-        path: ``/metrics``.
+        address: which server.
+        path: ``/metrics``, with its query.
         asking: how long and how far.
         key: sent as a bearer; empty for none.
         body: JSON to post; None to get.
@@ -78,6 +83,9 @@ def ask(
         EndpointError: no answer within the limits.
         JobCancelledError: the token was cancelled.
     """
+    if asking.offline and not address.is_loopback:
+        message = tr("Offline mode is on, so {address} was not asked.")
+        raise EndpointError(message.format(address=address), field="offline")
     method = "GET" if body is None else "POST"
     headers = {"Accept-Encoding": "identity", "Connection": "close"}
     if key:
@@ -85,23 +93,44 @@ def ask(
     if body is not None:
         headers["Content-Type"] = "application/json"
     until = time.monotonic() + asking.limit_s
-    with noted(address, method, path) as note, connected(address, asking, until) as wire:
-        wire.request(method, address.folder + path, body, headers)
-        answer = wire.getresponse()
-        note.status = answer.status
-        if 300 <= answer.status < 400:
-            raise EndpointError(_elsewhere(address, path, answer.getheader("Location") or ""))
-        data = answer.read(MOST_BYTES + 1)
-        note.received_bytes = len(data)
+    place = address.folder + path
+    for _ in range(_MOST_REDIRECTS + 1):
+        with noted(address, method, place) as note, connected(address, asking, until) as wire:
+            wire.request(method, place, body, headers)
+            answer = wire.getresponse()
+            note.status = answer.status
+            if not 300 <= answer.status < 400:
+                return Answer(answer.status, _whole(answer, address, note))
+            place = _led(address, place, answer.getheader("Location") or "")
+    raise EndpointError(tr("{address} leads {path} in circles.").format(address=address, path=path))
+
+
+def _whole(answer: http.client.HTTPResponse, address: Address, note: Note) -> bytes:
+    data = answer.read(MOST_BYTES + 1)
+    note.received_bytes = len(data)
     if len(data) > MOST_BYTES:
         message = tr("{address} answers more than {most} MiB to one question.")
         raise EndpointError(message.format(address=address, most=MOST_BYTES // 2**20))
-    return Answer(answer.status, data)
+    return data
 
 
-def _elsewhere(address: Address, path: str, place: str) -> str:
-    message = tr("{address} leads {path} elsewhere ({place}), which is not followed.")
-    return message.format(address=address, path=path, place=place[:120] or "?")
+def _led(address: Address, place: str, leads_to: str) -> str:
+    """Where on the same server ``place`` leads.
+
+    Raises:
+        EndpointError: it is another one, or none at all.
+    """
+    try:
+        parts = urlsplit(urljoin(address.origin + place, leads_to))
+        goal = parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)
+    except ValueError:
+        parts, goal = urlsplit(""), None
+    if not leads_to or goal != (address.scheme, address.host, address.port):
+        message = tr("{address} leads {path} elsewhere ({place}), which is not followed.")
+        where = printable(leads_to, 120) or "?"
+        path = printable(place.partition("?")[0], 120)
+        raise EndpointError(message.format(address=address.origin, path=path, place=where))
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
 @dataclass(slots=True)
@@ -114,9 +143,8 @@ class Note:
 
 @contextmanager
 def noted(address: Address, method: str, path: str) -> Generator[Note]:
-    """Put one question into the list of activity, whatever becomes of it."""
-    host = f"{address.host}:{address.port}"
-    asked = ACTIVITY.begin(method, host, address.folder + path, "", repeats=True)
+    """Put one question into the list of activity, whatever becomes of it; ``path`` is whole."""
+    asked = ACTIVITY.begin(method, address.shown, path, "", repeats=True)
     began, note, trouble = time.monotonic(), Note(), ""
     try:
         yield note
@@ -148,9 +176,6 @@ def connected(
         EndpointError: nothing answers there, or not in time, or not as HTTP does.
         JobCancelledError: the token was cancelled.
     """
-    if asking.offline and not address.is_loopback:
-        message = tr("Offline mode is on, so {address} was not asked.")
-        raise EndpointError(message.format(address=address), field="offline")
     wire = _Connection(address, asking.token, until)
     try:
         yield wire

@@ -1,4 +1,4 @@
-"""Where a runtime answers, as a person types it or as its socket says."""
+"""Where a runtime, an exporter or a server answers: as a person types it, or as a socket says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from engine.text import printable
 from engine.words import tr
 
 _LONGEST = 300
-_PORTS: Final = {"http": 80, "https": 443}
+PORTS: Final = {"http": 80, "https": 443}
+"""Of each scheme that is spoken, the usual port."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -23,7 +24,7 @@ class Address:
     port: int
     scheme: str = "http"
     folder: str = ""
-    """``/v2`` behind a proxy that has the runtime in a folder; else empty."""
+    """``/v2`` behind a proxy that has the server in a folder; else empty."""
 
     @property
     def is_loopback(self) -> bool:
@@ -33,8 +34,13 @@ class Address:
     @property
     def origin(self) -> str:
         """Scheme, host and port: what a key belongs to."""
+        return f"{self.scheme}://{self.shown}"
+
+    @property
+    def shown(self) -> str:
+        """Host and port, as a machine is called by them."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"{host}:{self.port}"
 
     def __str__(self) -> str:
         return self.origin + self.folder
@@ -53,7 +59,9 @@ def is_loopback(host: str) -> bool:
 
 
 def parsed(text: str) -> Address:
-    """The address in ``text``: ``8080``, ``localhost:8080``, ``http://10.0.0.5:8000/v1``.
+    """The address in ``text``: ``8080``, ``gpu-box:9400``, ``http://10.0.0.5:8000/v1``.
+
+    The page that was typed is left out: each reader knows its own, and its folder is all it needs.
 
     Raises:
         EndpointError: it is none.
@@ -61,17 +69,19 @@ def parsed(text: str) -> Address:
     written = text.strip()
     if written.isdigit():
         written = f"localhost:{written}"
-    parts = urlsplit(written if "://" in written else f"http://{written}")
     try:
+        parts = urlsplit(written if "://" in written else f"http://{written}")
         host, port = parts.hostname, parts.port
     except ValueError:
-        host, port = None, None
-    is_whole = bool(host) and parts.scheme in _PORTS and len(written) <= _LONGEST
+        parts, host, port = urlsplit(""), None, None
+    is_whole = bool(host) and parts.scheme in PORTS and len(written) <= _LONGEST
     if not is_whole or host is None or printable(host) != host or any(c.isspace() for c in written):
-        message = tr("This is no address of a runtime: it reads like localhost:8080.")
+        message = tr("This is no address: it reads like localhost:8080 or http://gpu-box:9400.")
         raise EndpointError(message, field="address")
     if parts.username or parts.password:
         message = tr("Leave name and password out of the address: a key is asked for when needed.")
         raise EndpointError(message, field="address")
-    folder = parts.path.rstrip("/").removesuffix("/v1").removesuffix("/metrics").rstrip("/")
-    return Address(host.lower(), port or _PORTS[parts.scheme], parts.scheme, folder)
+    folder = parts.path.rstrip("/")
+    for page in ("/v1", "/metrics", "/graph"):
+        folder = folder.removesuffix(page).rstrip("/")
+    return Address(host.lower(), port or PORTS[parts.scheme], parts.scheme, folder)

@@ -8,9 +8,9 @@ import pytest
 
 from engine.cancel import CancelToken, JobCancelledError
 from engine.errors import EndpointError
-from engine.seen import wire
-from engine.seen.address import Address, parsed
 from engine.source.activity import ACTIVITY, text
+from engine.telemetry import wire
+from engine.telemetry.address import Address, parsed
 from tests.helpers.llama_server import free_port
 from tests.helpers.runtime_server import serving
 
@@ -31,6 +31,8 @@ def asking(**changes) -> wire.Asking:
         ("10.0.0.5:8000", "http://10.0.0.5:8000", False),
         ("127.0.0.1.example.com", "http://127.0.0.1.example.com:80", False),
         ("LOCALHOST:1234", "http://localhost:1234", True),
+        ("[::1]:9400", "http://[::1]:9400", True),
+        ("http://box:9090/prometheus/graph", "http://box:9090/prometheus", False),
     ],
 )
 def test_that_an_address_is_read_as_it_is_typed(typed, meant, is_here):
@@ -39,10 +41,14 @@ def test_that_an_address_is_read_as_it_is_typed(typed, meant, is_here):
 
 
 @pytest.mark.parametrize(
-    "typed", ["", "ftp://localhost:1", "http://", "localhost:99999999", "a b:80", "file:///etc"]
-)
+    "typed",
+    [
+        "", "ftp://localhost:1", "http://", "localhost:99999999", "a b:80", "file:///etc",
+        "http://[", "http://box\x1b", "x" * 2000,
+    ],
+)  # fmt: skip
 def test_that_what_is_no_address_is_one_sentence(typed):
-    with pytest.raises(EndpointError, match="no address of a runtime"):
+    with pytest.raises(EndpointError, match="This is no address"):
         parsed(typed)
 
 
@@ -59,7 +65,7 @@ def test_that_offline_lets_this_computer_be_asked_and_nothing_else():
         wire.ask(Address("10.0.0.5", 8000), "/health", asking(offline=True))
 
 
-def test_that_no_redirect_is_followed():
+def test_that_no_redirect_is_followed_to_another_host():
     def leads(handler, _):
         handler.send_response(302)
         handler.send_header("Location", "http://10.0.0.5/metrics")
@@ -70,6 +76,20 @@ def test_that_no_redirect_is_followed():
         with pytest.raises(EndpointError, match=r"elsewhere \(http://10\.0\.0\.5/metrics\)"):
             wire.ask(runtime.address, "/metrics", asking(), key="secret")
         assert runtime.asked == ["GET /metrics"]
+
+
+def test_that_a_redirect_on_the_same_server_is_followed_and_each_step_is_listed():
+    def leads(handler, _):
+        handler.send_response(307)
+        handler.send_header("Location", "/metrics/?full=1")
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    with serving({"/in/metrics": leads, "/metrics/?full=1": "up 1"}) as runtime:
+        inside = Address(runtime.address.host, runtime.address.port, folder="/in")
+        assert wire.ask(inside, "/metrics", asking()).text == "up 1"
+        assert runtime.asked == ["GET /in/metrics", "GET /metrics/?full=1"]
+    assert [one.path for one in ACTIVITY.all[-2:]] == ["/in/metrics", "/metrics/"]
 
 
 def test_that_a_runtime_that_never_answers_costs_the_limit_and_no_more():
@@ -88,7 +108,7 @@ def test_that_an_answer_without_end_is_cut():
         while True:
             handler.wfile.write(b"x" * 65536)
 
-    told = pytest.raises(EndpointError, match="more than 8 MiB")
+    told = pytest.raises(EndpointError, match="more than 16 MiB")
     with serving({"/metrics": floods}) as runtime, told:
         wire.ask(runtime.address, "/metrics", asking(limit_s=30))
 
