@@ -14,10 +14,10 @@ from engine.cli.runtimes_text import Seer, described
 from engine.contract.machine import sample_answer
 from engine.devices import elsewhere, plain
 from engine.devices.here import this_machine
-from engine.errors import TelemetryError, UsageError
+from engine.errors import UsageError
 from engine.telemetry.probe import open_sampler, simulated_sampler
 from engine.telemetry.record import Recorder, Replay
-from engine.telemetry.snapshot import Missing, PoolKind
+from engine.telemetry.snapshot import Missing
 from engine.units import format_bytes, format_gib
 
 if TYPE_CHECKING:
@@ -85,9 +85,6 @@ def _recorder(
 ) -> AbstractContextManager[Recorder | None]:
     if not options.record:
         return nullcontext()
-    if options.prometheus and not any(d.pool is PoolKind.HOST for d in snapshot.devices):
-        message = "A recording begins with a machine, and no node_exporter tells of its memory."
-        raise TelemetryError(message, field="record")
     machine = plain.to_dict(this_machine(snapshot))
     return closing(Recorder(Path(options.record), machine))
 
@@ -109,7 +106,7 @@ def _live(options: argparse.Namespace) -> Iterator[TelemetrySnapshot]:
 
 def _sampler(options: argparse.Namespace) -> LiveSampler:
     if options.prometheus:
-        return elsewhere.sampler(options.prometheus)
+        return elsewhere.sampler(elsewhere.adapter(options.prometheus))
     return simulated_sampler() if options.simulate else open_sampler()
 
 

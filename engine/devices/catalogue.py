@@ -154,7 +154,7 @@ def machine(device: Device, count: int = 1, host_total_bytes: int | None = None)
     return Machine(
         name=device.name if count == 1 else f"{count} × {device.name}",
         slots=(slot,) * count,
-        host=Slot(_host((device,) * count, host_total_bytes), nothing),
+        host=Slot(host_of((device,) * count, host_total_bytes), nothing),
         is_here=False,
     )
 
@@ -195,7 +195,7 @@ def mixed(devices: Sequence[Device], host_total_bytes: int | None = None) -> Mac
             for device, count in Counter(devices).items()
         ),
         slots=tuple(Slot(device, nothing) for device in devices),
-        host=Slot(_host(devices, host_total_bytes), nothing),
+        host=Slot(host_of(devices, host_total_bytes), nothing),
         is_here=False,
     )
 
@@ -281,7 +281,12 @@ def _device(row: _Row) -> Device:
     )
 
 
-def _host(devices: Sequence[Device], total_bytes: int | None) -> Device:
+def host_of(devices: Sequence[Device], total_bytes: int | None = None) -> Device:
+    """The RAM of a machine with these ``devices``; assumed from them where it isn't given.
+
+    Raises:
+        DeviceError: RAM that cannot be.
+    """
     first = devices[0]
     if first.kind is DeviceKind.UNIFIED:
         if total_bytes is not None:

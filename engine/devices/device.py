@@ -87,6 +87,10 @@ class Machine:
     """Whether its user says otherwise than its drivers."""
     lessons: tuple[Lesson, ...] = ()
     """What runs on it taught."""
+    place: str = ""
+    """Where it is watched, ``gpu-box:9400``, if it isn't the computer we run on."""
+    is_simulated: bool = False
+    """Whether it isn't there at all: what is sampled of it is made up."""
 
     def emptied(self) -> Machine:
         """The same machine with nothing else running."""

@@ -12,27 +12,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def sampler(address: str, is_offline: Callable[[], bool] = lambda: False) -> LiveSampler:
-    """A sampler over what the server at ``address`` tells.
+def sampler(adapter: PrometheusAdapter) -> LiveSampler:
+    """A sampler over what ``adapter`` reads."""
+    return LiveSampler((adapter,), opening_s=adapter.patience_s)
+
+
+def adapter(
+    address: str, is_offline: Callable[[], bool] = lambda: False, machine: str = ""
+) -> PrometheusAdapter:
+    """What reads the server at ``address``.
 
     Args:
         address: as its user typed it.
         is_offline: whether nothing but this computer may be asked now.
+        machine: the one of several that is meant; empty for all of them.
 
     Raises:
         EndpointError: it is no address.
     """
-    made = adapter(address, is_offline)
-    return LiveSampler((made,), opening_s=made.patience_s)
-
-
-def adapter(address: str, is_offline: Callable[[], bool] = lambda: False) -> PrometheusAdapter:
-    """What reads the server at ``address``.
-
-    Raises:
-        EndpointError: it is no address.
-    """
-    return PrometheusAdapter(address, card_total_bytes, is_offline)
+    return PrometheusAdapter(address, card_total_bytes, is_offline, machine)
 
 
 def card_total_bytes(name: str, seen_bytes: int) -> int | None:

@@ -42,7 +42,10 @@ _SYSTEM_ON_UNIFIED_BYTES = 9 * GIB
 
 
 def this_machine(
-    snapshot: TelemetrySnapshot | None = None, *, instead_of: frozenset[int] = frozenset()
+    snapshot: TelemetrySnapshot | None = None,
+    *,
+    instead_of: frozenset[int] = frozenset(),
+    place: str = "",
 ) -> Machine:
     """This computer as a place to plan for: its GPUs in the driver's order, and its RAM.
 
@@ -51,10 +54,11 @@ def this_machine(
     Args:
         snapshot: readings to take it from; sampled here where there are none.
         instead_of: processes whose memory counts as free, since the plan takes their place.
+        place: where ``snapshot`` is from, if not from this computer.
 
     Raises:
         DeviceError: such a process holds nothing here, or what it holds can't be read.
-        TelemetryError: not even the computer's memory can be read.
+        TelemetryError: neither a GPU nor the computer's memory can be read.
     """
     if snapshot is None:
         sampler = open_sampler()
@@ -63,21 +67,37 @@ def this_machine(
         finally:
             sampler.close()
     _check_processes(snapshot, instead_of)
-    host_reading = next((d for d in snapshot.devices if d.pool is PoolKind.HOST), None)
-    if host_reading is None or isinstance(host_reading.total_bytes, Missing):
-        message = tr("The memory of this computer cannot be read.")
-        raise TelemetryError(message)
-    host = _host(host_reading, host_reading.total_bytes, instead_of)
-    gpus = tuple(
-        _place(device, device.total_bytes, host, instead_of)
+    gpus = [
+        (device, device.total_bytes)
         for device in sorted(snapshot.devices, key=lambda d: d.pool is PoolKind.CARVE_OUT)
         if device.pool not in _NO_PLACE and not isinstance(device.total_bytes, Missing)
-    )
+    ]
+    reading = next((d for d in snapshot.devices if d.pool is PoolKind.HOST), None)
+    if reading is not None and not isinstance(reading.total_bytes, Missing):
+        host = _host(reading, reading.total_bytes, instead_of)
+    elif gpus:
+        host = _host_unseen([_gpu(device, total, instead_of).device for device, total in gpus])
+    else:
+        raise TelemetryError(tr("The memory of this computer cannot be read."))
+    slots = tuple(_place(device, total, host, instead_of) for device, total in gpus)
     # A recording is of its own machine, whatever this one is.
-    is_recorded = host_reading.source.startswith("recording ")
-    if not gpus and not is_recorded and (chip := _apple_chip()):
-        gpus = (apple(chip, host),)
-    return Machine(tr(NAME), gpus or (host,), host, is_here=True, platform=_platform())
+    is_ours = not place and not host.device.source.startswith("recording ")
+    if not slots and is_ours and (chip := _apple_chip()):
+        slots = (apple(chip, host),)
+    return Machine(
+        place or tr(NAME),
+        slots or (host,),
+        host,
+        is_here=True,
+        platform="" if place else _platform(),
+        place=place,
+    )
+
+
+def _host_unseen(devices: list[Device]) -> Slot:
+    """The RAM of a machine of which its cards alone are told."""
+    nothing = exactly(0, Basis.ASSUMED, tr("the use of its RAM is not told"))
+    return Slot(catalogue.host_of(devices), nothing)
 
 
 def _platform() -> str:
@@ -201,7 +221,9 @@ def _foreign(reading: DeviceReading, reserve_bytes: int, instead_of: frozenset[i
         low, likely, high = (seen + size for size in _UNKNOWN_USE_BYTES)
         rule = tr("not known: {reason}").format(reason=used.reason)
         return Estimate(low, likely, high, Basis.ASSUMED, rule)
-    if isinstance(reading.reserved_bytes, Missing):
+    free, total = reading.free_bytes, reading.total_bytes
+    is_apart = isinstance(free, int) and isinstance(total, int) and used + free < total
+    if isinstance(reading.reserved_bytes, Missing) and not is_apart:
         used -= reserve_bytes  # this driver counts its reserve as used
     others = max(used - own_bytes(reading) - _held_by(reading, instead_of), 0)
     source = tr("{source}, in use now").format(source=reading.source)

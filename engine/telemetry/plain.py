@@ -147,6 +147,7 @@ def _device(fields: Mapping[str, object]) -> DeviceReading:
         compute_capability=_seconds(fields, "compute_capability", 0.0),
         vendor=_clean(fields.get("vendor", "")),
         age_s=_seconds(fields, "age_s", 0.0),
+        machine="",  # what is kept is of one machine
         pci_address=_clean(fields.get("pci_address", "")),
         pressure=_one_of(Pressure, {"pressure": Pressure.UNKNOWN, **fields}, "pressure"),
         parts=tuple(

@@ -130,6 +130,8 @@ class DeviceReading:
     vendor: str = ""
     """Who makes it (``AMD``), as far as the source says."""
     pressure: Pressure = Pressure.UNKNOWN
+    machine: str = ""
+    """Of several computers that one source tells of, the one it is in; else empty."""
     pci_address: str = ""
     """``0000:61:00.0`` where the source tells: what two sources call by different names is one."""
 

@@ -92,6 +92,7 @@ def _dcgm(page: Page, size_of: SizeOf, place: str) -> Iterator[DeviceReading]:
             sizes={field: size * MIB for field, size in sizes.items()},
             source=f"DCGM {place}",
             pci_address=pci.as_in_sysfs(labels.get("pci_bus_id", "")),
+            computer=_computer(labels),
         )
         yield _card(stated, None if part else size_of)
 
@@ -108,13 +109,14 @@ def _smi(page: Page, place: str) -> Iterator[DeviceReading]:
         (sample.labels.get("instance", ""), sample.labels.get("uuid", "")): sample.labels
         for sample in page.named("nvidia_smi_gpu_info")
     }
-    for (machine, uuid), (_, sizes) in _grouped(
+    for (machine, uuid), (labels, sizes) in _grouped(
         page, wanted, lambda labels: (labels.get("instance", ""), labels.get("uuid", ""))
     ).items():
         info = names.get((machine, uuid), {})
         name = info.get("name") or "NVIDIA GPU"
         serial = uuid if uuid.upper().startswith("GPU") else f"GPU-{uuid}"
-        yield _card(_Stated(machine, serial, name, sizes, f"nvidia_gpu_exporter {place}"), None)
+        source, computer = f"nvidia_gpu_exporter {place}", _computer(labels)
+        yield _card(_Stated(machine, serial, name, sizes, source, computer=computer), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ class _Stated:
     sizes: Mapping[str, int]
     source: str
     pci_address: str = ""
+    computer: str = ""
 
 
 def _card(stated: _Stated, size_of: SizeOf | None) -> DeviceReading:
@@ -162,6 +165,7 @@ def _card(stated: _Stated, size_of: SizeOf | None) -> DeviceReading:
         note=note,
         ceiling_bytes=ceiling,
         vendor="NVIDIA",
+        machine=stated.computer,
         pci_address=stated.pci_address,
     )
 
@@ -200,6 +204,7 @@ def _hosts(page: Page, place: str) -> Iterator[DeviceReading]:
             reserved_bytes=0,
             processes=Missing(tr(_NO_PROCESSES)),
             source=f"{'macmon' if 'used' in sizes else 'node_exporter'} {place}",
+            machine=_computer(labels),
         )
 
 
@@ -223,3 +228,10 @@ def _size(sample: Sample) -> int | None:
     # Neither NaN nor infinite; DCGM's blanks are 2^63 − 16 and 2^47 with a few more.
     is_number = 0 <= value < (_BLANK_MIB if sample.name.startswith(_DCGM) else _BLANK_BYTES)
     return int(value) if is_number and int(value) not in _BLANK_INT32 else None
+
+
+def _computer(labels: Mapping[str, str]) -> str:
+    """What the exporters of one computer have in common: the host that each is asked at."""
+    instance = labels.get("instance", "")
+    host, _, port = instance.rpartition(":")
+    return (host if port.isdigit() else instance) or labels.get("Hostname", "")

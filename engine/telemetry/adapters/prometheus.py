@@ -45,7 +45,11 @@ class PrometheusAdapter:
     patience_s = LIMIT_S + 1.0
 
     def __init__(
-        self, typed: str, size_of: SizeOf, is_offline: Callable[[], bool] = lambda: False
+        self,
+        typed: str,
+        size_of: SizeOf,
+        is_offline: Callable[[], bool] = lambda: False,
+        machine: str = "",
     ) -> None:
         """Nothing is asked before the first sample.
 
@@ -53,6 +57,7 @@ class PrometheusAdapter:
             typed: the address as the user wrote it.
             size_of: knows the totals of cards.
             is_offline: whether nothing but this computer may be asked now.
+            machine: the one of several that is meant; empty for all of them.
 
         Raises:
             EndpointError: it is no address.
@@ -61,6 +66,9 @@ class PrometheusAdapter:
         self.name = self._address.shown
         self._size_of = size_of
         self._is_offline = is_offline
+        self._machine = machine
+        self.has_answered = False
+        """Whether anything came back at all."""
         is_page = typed.strip().rstrip("/").endswith(_PAGE)
         self._is_server: bool | None = False if is_page else None
 
@@ -74,7 +82,7 @@ class PrometheusAdapter:
             status, _ = self._get(_question("query", query="vector(1)"))
             self._is_server = status == 200
         page = self._queried() if self._is_server else self._scraped()
-        found = exporters.readings(page, self._size_of, self.name)
+        found = self._readings(page)
         if not found:
             message = tr(
                 "{place} answers and states no memory: DCGM's exporter, nvidia_gpu_exporter, "
@@ -102,9 +110,7 @@ class PrometheusAdapter:
         for sample in _samples(self.name, status, text):
             by_time.setdefault(sample.at_s or 0.0, []).append(sample)
         snapshots = (
-            TelemetrySnapshot(
-                at, at, exporters.readings(Page(tuple(rows)), self._size_of, self.name)
-            )
+            TelemetrySnapshot(at, at, self._readings(Page(tuple(rows))))
             for at, rows in sorted(by_time.items())
         )
         found = tuple(snapshot for snapshot in snapshots if snapshot.devices)
@@ -115,6 +121,10 @@ class PrometheusAdapter:
 
     def close(self) -> None:
         """Nothing is held: each question has a connection of its own."""
+
+    def _readings(self, page: Page) -> tuple[DeviceReading, ...]:
+        found = exporters.readings(page, self._size_of, self.name)
+        return tuple(r for r in found if self._machine in ("", r.machine))
 
     def _get(self, path: str) -> tuple[int, str]:
         """Status and text.
@@ -127,6 +137,7 @@ class PrometheusAdapter:
             answer = wire.ask(self._address, path, asking)
         except EndpointError as error:
             raise TelemetryError(error.message, field=error.field) from error
+        self.has_answered = True
         if answer.status in _REFUSALS:
             message = tr(
                 "{place} wants a name or a key: only servers that answer without one are watched."

@@ -229,9 +229,28 @@ def test_that_an_unknown_apple_chip_gets_the_general_rule_as_a_range():
     assert allocatable.basis is Basis.ASSUMED
 
 
-def test_that_a_moment_without_host_memory_is_an_error():
+def test_that_a_moment_of_cards_alone_has_its_memory_assumed_from_them():
+    host = this_machine(moment(card())).host
+    # Twice what is on one card of 24 GB is less than the 64 GiB that are assumed at least.
+    assert (host.device.total_bytes, host.device.allocatable.basis) == (64 * GIB, Basis.ASSUMED)
+
+
+def test_that_a_moment_without_anything_to_plan_on_is_an_error():
     with pytest.raises(TelemetryError):
-        this_machine(moment(card()))
+        this_machine(moment(card(total_bytes=Missing("lost"))))
+
+
+def test_that_a_machine_elsewhere_is_called_by_its_place_and_is_of_no_known_system():
+    found = this_machine(moment(card(), ram()), place="gpu-box:9400")
+    assert (found.name, found.place, found.platform) == ("gpu-box:9400", "gpu-box:9400", "")
+
+
+def test_that_a_reserve_that_stands_beside_used_and_free_is_not_taken_from_what_is_used():
+    # DCGM without its field for the reserve: 24564 = 1000 + 23205 + 359 that nobody states.
+    sizes = {"used_bytes": 1000 * MIB, "free_bytes": 23205 * MIB}
+    told = card(reserved_bytes=Missing("not exported"), **sizes)
+    (slot,) = this_machine(moment(told)).slots
+    assert slot.foreign.likely_bytes == 1000 * MIB
 
 
 def test_that_this_very_computer_is_read():
