@@ -33,6 +33,7 @@ from gui.crashing import Crashing
 from gui.desk import Desk
 from gui.diagnosing import Diagnosing
 from gui.dressing import Dressing, appearance
+from gui.elsewhere import GoingElsewhere
 from gui.expanding import Expanding
 from gui.filing import Filing
 from gui.keying import Keying
@@ -193,6 +194,7 @@ class App(QObject):
         self.correcting = Correcting(self)
         self.announcing = Announcing(self)
         self.seeing = Seeing(self)
+        self.elsewhere = GoingElsewhere(self)
         self.overlaying.follow_runtimes()
         self.checking.follow()
 

@@ -102,7 +102,9 @@ class Desk(QObject):
         """Fill the device box: this computer first, then the catalogue."""
         here = self._app.model.state.here
         name = here.slots[0].device.name
-        self._app.view.strip.set_devices(name, devices(), corrected=here.is_corrected)
+        self._app.view.strip.set_devices(
+            name, devices(), place=here.place, corrected=here.is_corrected
+        )
 
     def settings_now(self) -> Settings:
         """What to remember."""
@@ -133,7 +135,7 @@ class Desk(QObject):
             )
         app = self._app
         app.correcting.show_state(app.model.state)
-        is_found = app.watch.replay is None and not app.model.state.here.is_corrected
+        is_found = app.watch.is_here and not app.model.state.here.is_corrected
         if is_found and not app.settings.welcome_closed:
             self._app.correcting.tell_found()
             self._app.view.picture.explain(explains=True)
@@ -151,7 +153,11 @@ class Desk(QObject):
             )
             if app.watch.replay is not None and state.plan.device is None:
                 words = tr("{model} on {device}, recorded")
-            name = words.format(model=name, device=present.device_name(state))
+            place = state.machine.place if state.machine else ""
+            if place:
+                words = tr("{model} on {device}, {place}")
+            device = present.device_name(state)
+            name = words.format(model=name, device=device, place=place)
         if not window.is_covered:
             window.set_heading(name)
         window.status_line.unit.set_current(state.unit)
@@ -205,7 +211,7 @@ class Desk(QObject):
         """Show the sample in the status line and the rooms."""
         app, state = self._app, self._app.model.state
         words = (
-            watch.sampling_words(snapshot, app.watch.interval_s)
+            watch.sampling_words(snapshot, app.watch.interval_s, app.watch.elsewhere)
             if app.watch.is_sampling
             else tr("Not sampling")
         )

@@ -293,15 +293,15 @@ class Filing(QObject):
 
     def _on_measure(self) -> None:
         app = self._app
-        was_replay = app.watch.replay is not None
+        was_away = not app.watch.is_here
         try:
-            if was_replay:
+            if was_away:
                 app.watch.watch(None)
             else:
                 app.watch.look_again()
         except PlimsollError as error:
             app.trouble.report(error)
             return
-        if was_replay:
+        if was_away:
             app.note.dismiss()
         app.desk.take_machine()

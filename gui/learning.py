@@ -107,6 +107,10 @@ class Learning(QObject):
         if sizing is None or overlay is None:
             return
         budget = sizing.budget
+        if budget.machine.is_simulated:
+            told = tr("Nothing is learned from a simulated machine: nothing was measured.")
+            self._app.trouble.report_sentence(told)
+            return
         try:
             release = self._app.checking.release(budget)
             lesson = lesson_of_watched(budget, overlay, release, time.time())

@@ -13,13 +13,12 @@ from gui.kit.format import size
 from gui.kit.notices import Notice
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from engine.devices.device import Machine
     from engine.units import UnitSystem
     from gui.app import App
     from gui.live.present import Row
     from gui.sizing.view_model import State
+    from gui.watch import Watch
 
 _log = logging.getLogger("plimsoll.gui")
 
@@ -31,8 +30,8 @@ class Replacing(QObject):
         super().__init__(app)
         self._app = app
         self._rows: dict[int, Row] = {}
-        self._watched: Path | None = None
-        """What was watched when they were chosen: a recording, or this computer."""
+        self._watched: object = None
+        """What was watched when they were chosen: a recording, or a computer."""
         self._unit: UnitSystem | None = None
         self.notice = Notice("instead", "monitor-check", "accent")
         self.notice.add_button(tr("Beside it again")).clicked.connect(self.end)
@@ -46,7 +45,7 @@ class Replacing(QObject):
     def machine(self) -> Machine:
         """The watched computer, with the memory of the chosen programs free while they run."""
         watch = self._app.watch
-        if self._rows and watch.replay == self._watched:
+        if self._rows and _source(watch) == self._watched:
             try:
                 return watch.machine(frozenset(self._rows))
             except DeviceError:
@@ -69,7 +68,7 @@ class Replacing(QObject):
         except DeviceError as error:
             self._app.trouble.report(error)
             return
-        self._rows, self._watched = wanted, self._app.watch.replay
+        self._rows, self._watched = wanted, _source(self._app.watch)
         self._app.model.choose_device(None)
         self._app.model.set_here(here)
         self._tell()
@@ -94,3 +93,7 @@ class Replacing(QObject):
         if self._rows:
             self._rows = {}
             self.notice.dismiss()
+
+
+def _source(watch: Watch) -> object:
+    return watch.replay or watch.elsewhere

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from engine.errors import EndpointError
 from engine.seen import modelled
 from engine.seen.keys import Keys
-from engine.seen.look import Looker
+from engine.seen.look import Here, Looker
 from engine.seen.matched import of_processes
 from engine.seen.model import Reach, RuntimeSeen
 from engine.telemetry.address import Address, parsed
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from engine.architecture.model import Model
-    from engine.cancel import CancelToken
     from engine.launch.read import Understood
     from engine.telemetry.snapshot import TelemetrySnapshot
     from gui.app import App
@@ -49,6 +48,8 @@ class Seeing(QObject):
         self._app = app
         self.keys = Keys()
         self.looker = Looker(key_of=self.keys.of)
+        self.far_looker = Looker(Here(tuple, lambda _pids: ()), key_of=self.keys.of)
+        """For a machine elsewhere: what runs on this computer is not looked at."""
         self._pages: list[QWidget] = [app.holds]
         self._task: Task | None = None
         self._matching: Task | None = None
@@ -115,28 +116,17 @@ class Seeing(QObject):
             return
         snapshot, offline = app.watch.last, app.hub.offline
         added = self.addresses if is_shown else ()
+        far, looker = app.watch.elsewhere, self.looker
+        if far is not None:
+            added, looker = tuple(a for a in added if a.host == far.host), self.far_looker
+        look = partial(looker.look, snapshot, added=added)
         model = app.model.state.model
         self._task = app.runner.submit(
-            partial(self._looked, snapshot=snapshot, added=added, offline=offline, model=model)
+            lambda token: _with_pools(look(asking=Asking(token, offline=offline)), model)
         )
         self._task.succeeded.connect(self._on_seen)
         self._task.failed.connect(app.trouble.report)
         self._task.ended.connect(self._on_ended)
-
-    def _looked(
-        self,
-        token: CancelToken,
-        *,
-        snapshot: TelemetrySnapshot,
-        added: tuple[Address, ...],
-        offline: bool,
-        model: Model | None,
-    ) -> tuple[RuntimeSeen, ...]:
-        """On a worker: every runtime that is seen."""
-        rows = self.looker.look(snapshot, Asking(token, offline=offline), added)
-        if model is None:
-            return rows
-        return tuple(modelled.with_pool_bytes(row, model) for row in rows)
 
     @Slot(object)
     def _on_seen(self, rows: object) -> None:
@@ -192,15 +182,27 @@ class Seeing(QObject):
     @Slot(object, str)
     def _on_added(self, address: Address, key: str) -> None:
         app = self._app
-        found = self._is_found(address)
-        if not found and str(address) not in app.settings.addresses:
-            app.settings = app.settings.with_(addresses=(*app.settings.addresses, str(address)))
+        self._keep(address)
         if key.strip():
             task = app.runner.submit(lambda _token: self.keys.keep(address, key))
             task.succeeded.connect(partial(self._on_key_kept, address))
             task.failed.connect(app.trouble.report)
             return
-        self.looker.ask_again(address)
+        self._look_again(address)
+
+    def add(self, address: Address) -> None:
+        """Ask ``address`` from now on as well: its user typed it."""
+        self._keep(address)
+        self._look_again(address)
+
+    def _keep(self, address: Address) -> None:
+        app = self._app
+        if not self._is_found(address) and str(address) not in app.settings.addresses:
+            app.settings = app.settings.with_(addresses=(*app.settings.addresses, str(address)))
+
+    def _look_again(self, address: Address) -> None:
+        for looker in (self.looker, self.far_looker):
+            looker.ask_again(address)
         self.look()
 
     def _is_found(self, address: Address) -> bool:
@@ -211,8 +213,7 @@ class Seeing(QObject):
         if not is_in_keyring:
             told = tr("This system has no keyring: the key lasts until Plimsoll ends.")
             self._app.filing.tell(tr("The key is used"), told)
-        self.looker.ask_again(address)
-        self.look()
+        self._look_again(address)
 
     @Slot(object)
     def _on_removed(self, address: Address) -> None:
@@ -221,6 +222,11 @@ class Seeing(QObject):
         app.settings = app.settings.with_(addresses=kept)
         app.runner.submit(lambda _token: self.keys.forget(address))
         self.look()
+
+
+def _with_pools(rows: tuple[RuntimeSeen, ...], model: Model | None) -> tuple[RuntimeSeen, ...]:
+    """``rows``, the pool of one that runs ``model`` in bytes."""
+    return rows if model is None else tuple(modelled.with_pool_bytes(r, model) for r in rows)
 
 
 def _runs(snapshot: TelemetrySnapshot) -> bool:

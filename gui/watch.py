@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal, Slot
@@ -31,11 +31,26 @@ if TYPE_CHECKING:
     from engine.devices.device import Machine
     from engine.lessons import Lesson
     from engine.telemetry.snapshot import TelemetrySnapshot
+    from gui.kit.poller import Source
 
 _LOOK_INTO_RECORDING_MS = 100
 """How often a recording is asked for what is due: often enough for one of ten samples a second."""
 _OLD_S = 4
 """Without a sample for this long, what is shown is called old."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A machine that is watched in place of this computer."""
+
+    place: str
+    """``gpu-box:9400``."""
+    sampler: Source
+    """Open, and closed with the watch."""
+    first: TelemetrySnapshot
+    host: str = ""
+    """Where it was asked; what its runtimes say comes from there too."""
+    is_simulated: bool = False
 
 
 class Watch(QObject):
@@ -51,7 +66,7 @@ class Watch(QObject):
     """The recording that was played is over."""
     recording_changed = Signal()
     source_changed = Signal()
-    """Another recording is played from now on, or this computer is watched again."""
+    """A recording or another machine is watched from now on, or this computer again."""
     marked = Signal(object)
     """A ``Marker`` that a person set, or that the samples gave rise to."""
     aged = Signal(str)
@@ -71,6 +86,7 @@ class Watch(QObject):
         """
         super().__init__(parent)
         self.replay = replay
+        self.elsewhere: Elsewhere | None = None
         self.corrections: tuple[Correction, ...] = ()
         """What its user says of this computer's devices."""
         self.lessons: tuple[Lesson, ...] = ()
@@ -109,7 +125,10 @@ class Watch(QObject):
         if player is not None:
             poller = TelemetryPoller(lambda: player, _LOOK_INTO_RECORDING_MS, self)
         else:
-            poller = TelemetryPoller(self._open_sampler, parent=self)
+            far = self.elsewhere
+            poller = TelemetryPoller(
+                (lambda: far.sampler) if far else self._open_sampler, parent=self
+            )
             self._look_at_age.start()
         poller.sampled.connect(self._on_sampled)
         poller.failed.connect(self._on_failed)
@@ -138,15 +157,30 @@ class Watch(QObject):
         except TelemetryError:
             self.replay = before
             raise
+        self._turn(None, first)
+        if replay is not None or self._samples_live:
+            self.start()
+
+    def watch_elsewhere(self, far: Elsewhere) -> None:
+        """Watch another machine, or one that isn't there.
+
+        Raises:
+            TelemetryError: there is nothing to plan on.
+        """
+        this_machine(far.first, place=far.place)
+        self.replay = None
+        self._turn(far, far.first)
+        self.start()
+
+    def _turn(self, far: Elsewhere | None, first: TelemetrySnapshot) -> None:
         self.stop()
+        self.elsewhere = far
         self._spills = SpillWatch()
         for kept in (self._kept, self._lost, self._suspected):
             kept.clear()
         self._rules = MarkerRules()
         self.last = first
         self.source_changed.emit()
-        if replay is not None or self._samples_live:
-            self.start()
 
     def look_again(self) -> None:
         """Take a sample now, where none come by themselves.
@@ -167,7 +201,7 @@ class Watch(QObject):
             DeviceError: such a process holds nothing any more.
         """
         found = self.detected(instead_of)
-        if self.replay:
+        if not self.is_here:
             return found
         # It was right when it was made: another computer's settings, or other cards.
         with suppress(DeviceError):
@@ -183,7 +217,14 @@ class Watch(QObject):
         Raises:
             DeviceError: such a process holds nothing any more.
         """
-        return this_machine(self.last, instead_of=instead_of)
+        far = self.elsewhere
+        found = this_machine(self.last, instead_of=instead_of, place=far.place if far else "")
+        return replace(found, is_simulated=far.is_simulated) if far else found
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this computer is watched."""
+        return self.replay is None and self.elsewhere is None
 
     @property
     def is_sampling(self) -> bool:
@@ -325,7 +366,7 @@ class Watch(QObject):
 
     def _on_look_at_age(self) -> None:
         seconds = self._since.elapsed() // 1000
-        is_old = seconds >= _OLD_S
+        is_old = seconds >= _OLD_S + self.interval_s - 1
         if is_old or self._is_old:
             self._is_old = is_old
             words = tr("{seconds} s ago").format(seconds=grouped(seconds))
@@ -354,13 +395,20 @@ def lost(before: TelemetrySnapshot, now: TelemetrySnapshot) -> Iterator[tuple[st
             yield device.uuid, silent.format(device=tr(device.name), reason=reason)
 
 
-def sampling_words(snapshot: TelemetrySnapshot, interval_s: float = 1.0) -> str:
+def sampling_words(
+    snapshot: TelemetrySnapshot, interval_s: float = 1.0, far: Elsewhere | None = None
+) -> str:
     """``Sampling every 1 s, NVML``."""
+    if far is not None and far.is_simulated:
+        return tr("Simulated: nothing here is measured")
     gpus = [d for d in snapshot.devices if d.pool is not PoolKind.HOST]
     source = (gpus or list(snapshot.devices))[0].source
     if source.startswith("recording "):
         name = source.split(",")[0].removeprefix("recording ")
         return tr("Playing recording {name}").format(name=name)
     interval = figures(format(interval_s, "g"))
+    if far is not None:
+        words = tr("Watching {place} every {interval} s")
+        return words.format(place=far.place, interval=interval)
     words = tr("Sampling every {interval} s, {source}")
     return words.format(interval=interval, source=source.split()[0])

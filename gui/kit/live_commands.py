@@ -7,12 +7,35 @@ from gui.kit.command import Command
 
 LIVE = (
     Command(
+        "elsewhere",
+        "&Live",
+        tr_later("&Watch a machine elsewhere…"),
+        "",
+        tr_later("The devices of another machine, by the address of an exporter or of Prometheus"),
+    ),
+    Command(
+        "simulated",
+        "&Live",
+        tr_later("&Simulated machine"),
+        "",
+        tr_later("Eight GPUs that aren’t there, with a model that is loaded and serves"),
+        checkable=True,
+    ),
+    Command(
+        "back here",
+        "&Live",
+        tr_later("Back to &this computer"),
+        "",
+        tr_later("Watch this computer and plan for it again"),
+    ),
+    Command(
         "zoom in",
         "&Live",
         tr_later("Zoom &in"),
         "Ctrl++",
         tr_later("Show less time"),
         also="Ctrl+=",
+        section=True,
     ),
     Command("zoom out", "&Live", tr_later("Zoom o&ut"), "Ctrl+-", tr_later("Show more time")),
     Command("earlier", "&Live", tr_later("&Earlier"), "Alt+Left", tr_later("Look further back")),

@@ -40,6 +40,7 @@ _MOST_TEXTS = {
     "recents": 20,
     "folders": 500,
     "addresses": 50,
+    "watched": 8,
 }
 
 _SWITCHES = (
@@ -107,6 +108,8 @@ class Settings:
     """Searched for models."""
     addresses: tuple[str, ...] = ()
     """Where runtimes answer beside those that are found by themselves."""
+    watched: tuple[str, ...] = ()
+    """Where machines elsewhere were watched, the last one first; none is asked by itself."""
     corrections: tuple[Correction, ...] = ()
     """What this computer's hardware is where detection is wrong."""
     offline: bool = False

@@ -171,7 +171,10 @@ class ExplainPane(QScrollArea):
         column.setSpacing(8)
         column.addWidget(self.devices)
         buttons = WrapRow()
-        for button in (self.match, self.add, self.instead):
+        self.elsewhere = QPushButton(tr("Machine elsewhere…"))
+        self.elsewhere.setObjectName("watch elsewhere")
+        self.elsewhere.setToolTip(tr("Watch the devices of another machine by its address"))
+        for button in (self.match, self.add, self.elsewhere, self.instead):
             buttons.add(button, alignment=Qt.AlignmentFlag.AlignLeft)
         column.addLayout(buttons)
         column.addLayout(self._passages)
@@ -215,6 +218,8 @@ class HoldsView(Ground):
     """The ``RuntimeSeen`` that shall become the plan."""
     add_wanted = Signal()
     """Another address shall be asked."""
+    elsewhere_wanted = Signal()
+    """Another machine shall be watched."""
     balance_changed = Signal(str)
     """Used + free + reserved = total, for the status line."""
 
@@ -242,6 +247,7 @@ class HoldsView(Ground):
         self.pane.instead.clicked.connect(self._on_instead)
         self.pane.match.clicked.connect(self._on_match)
         self.pane.add.clicked.connect(self.add_wanted)
+        self.pane.elsewhere.clicked.connect(self.elsewhere_wanted)
         self.table.selectionModel().selectionChanged.connect(self._on_selected)
 
     def set_theme(self, theme: Theme) -> None:

@@ -76,10 +76,21 @@ class DeviceBox(SizedCombo):
         self._edit.editingFinished.connect(self._on_editing_finished)
         self._edit.installEventFilter(self)
 
-    def set_devices(self, here: str, devices: Sequence[Device], *, corrected: bool = False) -> None:
-        """Offer this computer (called ``here``, perhaps ``corrected`` by hand) and ``devices``."""
+    def set_devices(
+        self, here: str, devices: Sequence[Device], *, place: str = "", corrected: bool = False
+    ) -> None:
+        """Offer what is watched, and ``devices``.
+
+        Args:
+            here: the device that is watched.
+            devices: of the catalogue.
+            place: where it is, if not in this computer.
+            corrected: whether it is as its user says.
+        """
         self._items.clear()
         text = tr(_CORRECTED if corrected else _HERE).format(device=here)
+        if place:
+            text = f"{here}, {place}"
         first = QStandardItem(text)
         first.setData(None, _NAME_ROLE)
         first.setData((text, tr("this computer")), SPELLINGS_ROLE)

@@ -207,9 +207,11 @@ class PlanStrip(Ground):
         self.context.setFocus()
         self.context.selectAll()
 
-    def set_devices(self, here: str, devices: Sequence[Device], *, corrected: bool = False) -> None:
+    def set_devices(
+        self, here: str, devices: Sequence[Device], *, place: str = "", corrected: bool = False
+    ) -> None:
         """Fill the device box."""
-        self.device.set_devices(here, devices, corrected=corrected)
+        self.device.set_devices(here, devices, place=place, corrected=corrected)
 
     def set_theme(self, theme: Theme) -> None:
         """Take the fonts and colours of ``theme``."""

@@ -225,6 +225,8 @@ def where(state: State) -> str:
         text = tr("{device} (corrected), this computer")
     if machine.slots[0].device.source.startswith("recording "):
         text = tr("{device}, recorded")
+    if machine.place:
+        return f"{device_name(state)}, {machine.place}"
     return text.format(device=device_name(state))
 
 

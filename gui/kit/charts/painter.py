@@ -13,7 +13,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from engine.budget.model import Region
 from engine.units import format_gib
-from engine.words import tr_later
+from engine.words import tr, tr_later
 from gui.kit.charts import (
     axis,
     flags,
@@ -96,6 +96,8 @@ def paint_live(
             measured.note(canvas, panel, live, scene.unit, text)
         newest = measured.newest(panel.panel, live)
         _title(canvas, panel, scene.unit, newest, residue.signed(panel.panel, live))
+        if scene.is_simulated:
+            _simulated(canvas, panel)
         if panel.has_axis:
             figures = axis.tags(canvas, panel, scene.unit, newest, live.age)
             axis.memory_axis(canvas, panel, scene.unit, figures)
@@ -183,6 +185,17 @@ def _title(
     words = canvas.fitting((*off, summary, held), fullest, room)
     color = theme.color("text.primary" if panel.is_fullest else "text.secondary")
     canvas.text(row, words, fullest, color, RIGHT)
+
+
+def _simulated(canvas: Canvas, place: PanelLayout) -> None:
+    """Say over what looks measured that it is not."""
+    theme = canvas.theme
+    font, text = theme.font("small.strong"), tr("Simulated")
+    metrics = QFontMetricsF(font)
+    width, height = metrics.horizontalAdvance(text) + 12, metrics.height() + 4
+    row = QRectF(place.time.left() + 8, place.time.top() + 8, width, height)
+    canvas.painter.fillRect(row, theme.color("text.primary"))
+    canvas.text(row, text, font, theme.color("surface.base"), Qt.AlignmentFlag.AlignCenter)
 
 
 def _load_line(canvas: Canvas, place: PanelLayout, *, mark: bool) -> None:

@@ -122,6 +122,8 @@ class PictureScene:
     axis_max_bytes: int
     is_here: bool
     """Whether the devices are this computer's, so that a measurement can be shown."""
+    is_simulated: bool
+    """Whether what is shown as measured is made up."""
     planned: Planned
     """Whose processes are the plan's."""
     asides: tuple[str, ...]
@@ -159,6 +161,7 @@ def scene_for(
             for p in panels
         ),
         is_here=budget.machine.is_here,
+        is_simulated=budget.machine.is_simulated,
         name=_headline(sizing, unit),
         planned=Planned(budget.deployment.runtime, budget.model.id),
         asides=asides,
