@@ -43,6 +43,10 @@ class Blame:
         if self._found and line - self._found[-1].line <= _NEAR:
             self._found[-1] = replace(self._found[-1], phase=phase)
 
+    def forgive(self) -> None:
+        """What stopped it stops it no longer: it was tried again, with success."""
+        self._found = [failure for failure in self._found if failure.is_soft]
+
     def take(
         self, pattern: Pattern, rank: str, line: int, facts: dict[str, Fact], phase: Phase
     ) -> bool:

@@ -23,6 +23,8 @@ _CONTEXT_BYTES = 1 * GIB
 """A process holds up to this beside what PyTorch allocated."""
 _UNEVEN_BYTES = 64 * MIB
 """Ranks that differ by less are alike."""
+_PIECES = 100
+"""Unused pieces of less than one in so many of a device are the allocator's everyday rest."""
 _SERVERS = frozenset({"vllm", "sglang", "tgi"})
 """Runtimes that hold their whole KV pool before they serve."""
 
@@ -91,6 +93,7 @@ _BY_CODE: Mapping[str, tuple[Kind, Region | None]] = {
     "host_short": (Kind.REFUSED, None),
     "host_out": (Kind.HOST, None),
     "guard_rail": (Kind.REFUSED, None),
+    "unbalanced": (Kind.REFUSED, Region.FOREIGN),
     "others_moved": (Kind.TAKEN, Region.FOREIGN),
     "others_hold": (Kind.TAKEN, Region.FOREIGN),
     "sampler": (Kind.PREFILL, Region.ACTIVATIONS),
@@ -104,9 +107,11 @@ _BY_CODE: Mapping[str, tuple[Kind, Region | None]] = {
     "killed": (Kind.KILLED, None),
     "killed_in_container": (Kind.KILLED, None),
     "killed_by_signal": (Kind.KILLED, None),
+    "killed_other": (Kind.KILLED, None),
     "spilled": (Kind.SPILLED, Region.WEIGHTS),
     "on_cpu": (Kind.SPILLED, Region.WEIGHTS),
     "buffer_limit": (Kind.PREFILL, Region.ACTIVATIONS),
+    "buffer_count": (Kind.PREFILL, Region.ACTIVATIONS),
     "driver_updated": (Kind.REFUSED, None),
     "driver_permission": (Kind.REFUSED, None),
     "runner_died": (Kind.DIED, None),
@@ -114,6 +119,7 @@ _BY_CODE: Mapping[str, tuple[Kind, Region | None]] = {
 _BY_REGION = {
     Region.WEIGHTS: Kind.LOAD,
     Region.KV_CACHE: Kind.CONCURRENCY,
+    Region.RECURRENT_STATE: Kind.CONCURRENCY,
     Region.ACTIVATIONS: Kind.PREFILL,
 }
 _BY_PHASE = {
@@ -192,8 +198,7 @@ def _of_torch(
 ) -> tuple[Kind, Region | None]:
     """PyTorch's text is the same whatever ran out; its figures and the traceback tell."""
     asked, free = failure.bytes_of("requested"), failure.bytes_of("free_now")
-    unused = unused_bytes(failure)
-    if asked is not None and free is not None and free + (unused or 0) >= asked:
+    if asked is not None and free is not None and _lies_unused(failure, asked, free):
         return Kind.FRAGMENTATION, Region.ALLOCATOR
     if others is not None and asked is not None and free is not None:
         came = others - (before or 0)
@@ -204,6 +209,12 @@ def _of_torch(
             return Kind.PREFILL, Region.ACTIVATIONS
         return Kind.CONCURRENCY, Region.KV_CACHE
     return _BY_PHASE.get(failure.phase, (Kind.UNKNOWN, None))
+
+
+def _lies_unused(failure: Failure, asked: int, free: int) -> bool:
+    """Whether there was room enough, in pieces; a full device has a few unused ones too."""
+    unused, total = unused_bytes(failure) or 0, failure.bytes_of("total") or 0
+    return free >= asked or (free + unused >= asked and unused * _PIECES >= total)
 
 
 def unused_bytes(failure: Failure) -> int | None:
@@ -296,8 +307,10 @@ def _spilled(reading: LogReading) -> Cause | None:
     """Layers that did not go to the GPU run from the host's memory: slower, and nobody says so."""
     for part, whole in (("offloaded", "layers"), ("loaded_on_gpu", "loaded")):
         there, all_of = reading.whole.get(part), reading.whole.get(whole)
-        if there is None or all_of is None or not 0 < there.size_bytes < all_of.size_bytes:
+        if there is None or all_of is None or not 0 <= there.size_bytes < all_of.size_bytes:
             continue
+        if there.size_bytes == 0:
+            return _goes_on(reading, Kind.SPILLED, "on_cpu", Region.WEIGHTS, there.line)
         return _goes_on(reading, Kind.SPILLED, "spilled", Region.WEIGHTS, there.line)
     return None
 

@@ -26,6 +26,21 @@ _COLOURS = re.compile(
 )
 
 
+_COMMA = re.compile(
+    r"(?<![\d.,])(-?\d{1,12}),(\d{1,2}|\d{4,9})(?=(?: ?[KMGT]i?B\b|/\d{1,12},\d{1,2} ?[KMGT]i?B))"
+)
+"""A size with a decimal comma, as a program prints it in some countries; three digits after a
+comma are thousands."""
+_NARROW = str.maketrans("\u00a0\u202f\u2007", "   ")
+"""Spaces that pages put between a figure and its unit, so that they stay on one line."""
+
+
+def with_points(line: str) -> str:
+    """``line`` with sizes as most programs print them: a point, and a plain space before units."""
+    line = line if line.isascii() else line.translate(_NARROW)
+    return _COMMA.sub(r"\1.\2", line) if "," in line else line
+
+
 def blocks(stream: BinaryIO, token: CancelToken) -> Iterator[str]:
     """The text of ``stream`` in blocks of whole lines, none of them ending in a line feed.
 

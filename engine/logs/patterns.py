@@ -70,6 +70,8 @@ class Pattern:
     """Whether the settings of the run follow."""
     starts: bool = False
     """Whether a run begins here: what was read before is of an earlier one."""
+    up: bool = False
+    """Whether the run works from here on: what failed before was tried again, with success."""
     stem: str = ""
     """What stands before the number of the device in its name."""
     buffers: bool = False

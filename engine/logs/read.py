@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.logs.broken import Broken, hits_in
 from engine.logs.excerpt import Excerpt, Kept
-from engine.logs.lines import LONGEST, blocks, shown
+from engine.logs.lines import LONGEST, blocks, shown, with_points
 from engine.logs.metrics import known
 from engine.logs.needles import Needles
 from engine.logs.ranks import rank_of
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 _RELEASE = re.compile(r"\+|rc|\.dev")
 """What ends the number of a release: nightly builds are taken for the release they are before."""
+_ECHOES = ("Received request ", "ReqInput(", "log_server_r: ", 'prompt="')
+"""Lines that repeat what somebody asked a model, whatever that is about."""
 _STARTS_OTHERS = ("ollama", "lmstudio", "tgi")
 """Programs whose logs hold the lines of the runtime they start."""
+_WITHIN_OTHERS = "transformers"
 
 
 def read(stream: BinaryIO, token: CancelToken) -> LogReading:
@@ -79,6 +82,10 @@ class _Scan:
         """What ``line`` says: its region, whether it is understood, and whether it fails."""
         region: Region | None = None
         is_understood = fails = False
+        if any(mark in line for mark in _ECHOES):
+            return region, is_understood, fails
+        if hits:
+            line = with_points(line)
         rank = rank_of(line) if hits else ""
         for pattern in hits:
             found = list(pattern.matches(line))
@@ -87,10 +94,10 @@ class _Scan:
             if pattern.regex is not None and not found and not pattern.bare:
                 continue
             is_understood = True
-            if pattern.starts and self._start.takes_memory:
+            if pattern.starts and self._start.is_over:
                 # Who printed it is remembered, and the run before, in case this one never was.
                 self._starts += 1
-                self._before, self._start = self._start, Start()
+                self._before, self._start = self._start, Start.following(self._start)
             if pattern.runtime:
                 self._votes[pattern.runtime] += 1
             fails = self._start.take(pattern, line, self._number, rank, found) or fails
@@ -137,7 +144,9 @@ class _Scan:
         for name in _STARTS_OTHERS:
             if name in self._votes:
                 return name
-        return self._votes.most_common(1)[0][0] if self._votes else ""
+        # Servers run Transformers too, and a traceback names it more often than them.
+        named = [name for name, _ in self._votes.most_common() if name != _WITHIN_OTHERS]
+        return named[0] if named else (_WITHIN_OTHERS if self._votes else "")
 
 
 def _version(runtime: str, version: str, build: str) -> str:

@@ -24,6 +24,8 @@ _MOST_DUMPS = 64
 """Lines of settings that are read in one run."""
 _REGIONS = frozenset({"weights", "kv_pool", "activations", "graphs"})
 """Facts that show that a run got as far as taking memory."""
+_STAYS = ("version", "device_name", "host_total")
+"""Facts of the program and its computer, not of one start."""
 _NOT_SETTINGS = frozenset({"model", "version", "build", "file"})
 
 
@@ -41,11 +43,27 @@ class Start:
         self._pages = Pages()
         self._dumps = 0
 
+    @classmethod
+    def following(cls, earlier: Start) -> Start:
+        """A further start of the same program: its release and its devices are as they were."""
+        start = cls()
+        start.whole = {name: earlier.whole[name] for name in _STAYS if name in earlier.whole}
+        for rank, facts in earlier._ranks.items():
+            if "total" in facts and not is_host(rank):
+                start._ranks[rank] = {"total": facts["total"]}
+        return start
+
     @property
     def takes_memory(self) -> bool:
         """Whether it got as far as that."""
         known_facts = {name for facts in self._ranks.values() for name in facts} | set(self.whole)
         return self._buffers.is_known or not known_facts.isdisjoint(_REGIONS)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a further start is another run: this one took memory, or failed before that."""
+        failure = self.failure
+        return self.takes_memory or (failure is not None and not failure.is_soft)
 
     @property
     def failure(self) -> Failure | None:
@@ -63,13 +81,16 @@ class Start:
         facts: dict[str, Fact] = {}
         for match in found:
             self._gather(pattern, match, number, facts)
-            rank = f"{pattern.stem}{match[pattern.by]}" if pattern.by else rank
+            if pattern.by and match[pattern.by]:
+                rank = f"{pattern.stem}{match[pattern.by]}"
         for name, fact in facts.items():
             self._store(rank, name, fact, is_whole=pattern.whole, adds=name in pattern.adds)
         if pattern.id == "llama.loaded" and "file" in facts:
             self._buffers.read_file(str(facts["file"].value))
         if pattern.refines and pattern.phase is not None:
             self._blame.refine(pattern.phase, number)
+        if pattern.up:
+            self._blame.forgive()
         if pattern.frame and pattern.phase is not None:
             self._blame.frame(pattern.phase, number)
         elif pattern.phase is not None:

@@ -79,6 +79,14 @@ _WHY: Mapping[str, str] = {
         "Whether it was so stands in the kernel’s log (dmesg); a person or another program can "
         "send it too."
     ),
+    "killed_other": tr_later(
+        "The system ends whatever holds most when the computer’s own memory runs out. This time "
+        "it was another program; what is short stays short, and the next may be this run."
+    ),
+    "unbalanced": tr_later(
+        "It shares a model evenly, and refuses where one device has a tenth less free than the "
+        "others: another program holds part of it, or the cards differ."
+    ),
     "spilled": tr_later(
         "Part of the model is in the computer’s own memory, or on disk. It runs, but every token "
         "waits for that part."
@@ -89,6 +97,10 @@ _WHY: Mapping[str, str] = {
     "buffer_limit": tr_later(
         "macOS limits the size of a single buffer, however much memory is free. A shorter prompt, "
         "or one that is read in smaller steps, asks for smaller ones."
+    ),
+    "buffer_count": tr_later(
+        "macOS limits how many buffers a process holds, however small they are. A shorter prompt "
+        "or answer, or one that is read in smaller steps, takes fewer."
     ),
     "driver_updated": tr_later(
         "The driver was updated and the old one still runs: restart the computer. No memory was "

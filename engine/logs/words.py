@@ -38,6 +38,10 @@ _BY_CODE: Mapping[str, str] = {
     "killed_by_signal": tr_later(
         "This run was killed, as the system does when the computer’s memory runs out"
     ),
+    "killed_other": tr_later(
+        "The computer’s memory ran out, and the system ended another program than this run"
+    ),
+    "on_cpu": tr_later("This run is wholly in system memory"),
     "others_moved": tr_later("Another process moved memory while this run measured the device"),
 }
 _OF_THE_DRIVER = frozenset({"driver_updated", "driver_permission"})
