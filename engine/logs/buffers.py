@@ -50,6 +50,7 @@ class Buffers:
         self._file = ""
         self._is_new = True
         self._other_file = True
+        self._last: Key | None = None
 
     def read_file(self, name: str) -> None:
         """A model file is opened."""
@@ -61,12 +62,17 @@ class Buffers:
         """One line: ``load_tensors: CUDA0 model buffer size = 5,120 MiB``."""
         name = _KINDS.get(kind or "", "weights" if component in _LOADING else "compute")
         key = (device_of(device), name, component)
-        if component in _LOADING and (self._is_new or (self._models and key in self._current)):
+        # Of a model in several files each is a line of its own, one after the other.
+        is_next_file = key == self._last and not self._is_new
+        if component in _LOADING and (
+            self._is_new or (self._models and key in self._current and not is_next_file)
+        ):
             self._begin()
+        self._last = key
         if not self._models:
             self._models.append({})
         known = self._current.get(key)
-        if known is not None and name in _ADDING:
+        if known is not None and (name in _ADDING or (is_next_file and component in _LOADING)):
             size = known.size_bytes + found.size_bytes
             found = Fact(name, size, found.line, known.half_bytes + found.half_bytes)
         self._current[key] = Fact(name, found.value, found.line, found.half_bytes)

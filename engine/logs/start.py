@@ -24,6 +24,7 @@ _MOST_DUMPS = 64
 """Lines of settings that are read in one run."""
 _REGIONS = frozenset({"weights", "kv_pool", "activations", "graphs"})
 """Facts that show that a run got as far as taking memory."""
+_MAY_BE_LESS_THAN_NOTHING = frozenset({"kv_pool"})
 _STAYS = ("version", "device_name", "host_total")
 """Facts of the program and its computer, not of one start."""
 _NOT_SETTINGS = frozenset({"model", "version", "build", "file"})
@@ -116,6 +117,8 @@ class Start:
             if read is None:
                 continue
             value, half = read
+            if isinstance(value, int) and value < 0 and name not in _MAY_BE_LESS_THAN_NOTHING:
+                continue  # Memory came back while it was measured: what was asked is not known.
             before = facts.get(name)
             if before is not None and isinstance(value, int):
                 value, half = value + before.size_bytes, half + before.half_bytes
@@ -157,7 +160,7 @@ class Start:
         if int(row.get("un", "0")) < 0:
             # A projection: free is from before anything was taken.
             names["free"] = "free_at_start"
-        else:
+        elif "un" in row:
             names["un"] = "unaccounted"
         for group, name in names.items():
             if group in row:

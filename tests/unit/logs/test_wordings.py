@@ -17,47 +17,24 @@ from engine.logs.diagnosis import Kind, diagnose
 from engine.logs.why import happened
 from engine.units import UnitSystem
 from tests.helpers import logs
+from tests.helpers.log_lines import (
+    BUFFERS,
+    BUILD,
+    CONTEXT,
+    CUDA_MALLOC,
+    FILE,
+    LISTENS,
+    LLAMA,
+    OLLAMA,
+    RUNNER,
+    STAMP,
+    STARTED,
+    WEIGHTS,
+)
 from tests.helpers.logs import GIB, MIB, frame, reading, torch_oom
 
 VLLM = logs.VLLM_HEAD + logs.VLLM_LOADED
 UP = VLLM + logs.VLLM_POOL + logs.VLLM_UP
-BUILD = "build: 6123 (79c1160b) with cc (Debian 12.2.0-14) 12.2.0 for x86_64-linux-gnu\n"
-FILE = (
-    "llama_model_loader: loaded meta data with 29 key-value pairs and 292 tensors from "
-    "/models/Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf (version GGUF V3 (latest))\n"
-)
-WEIGHTS = """\
-load_tensors: offloaded 33/33 layers to GPU
-load_tensors:        CUDA0 model buffer size =  4403.49 MiB
-"""
-CONTEXT = """\
-llama_kv_cache:      CUDA0 KV buffer size =  1024.00 MiB
-llama_context:      CUDA0 compute buffer size =   258.50 MiB
-"""
-LISTENS = "main: server is listening on http://127.0.0.1:8080 - starting the main loop\n"
-LLAMA = BUILD + FILE + WEIGHTS + CONTEXT + LISTENS
-CUDA_MALLOC = (
-    "ggml_backend_cuda_buffer_type_alloc_buffer: allocating {} MiB on device 0: cudaMalloc failed: "
-    "out of memory\n"
-)
-STAMP = "time=2026-04-10T21:13:54.917+09:00 level=INFO source=server.go:432 "
-OLLAMA = STAMP + 'msg="Listening on 127.0.0.1:11434 (version 0.20.5)"\n'
-RUNNER = STAMP + (
-    'msg="starting runner" cmd="/usr/bin/ollama runner --ollama-engine --model /blobs/sha256-e8ad"'
-    "\n"
-)
-BUFFERS = "".join(
-    STAMP + line + "\n"
-    for line in (
-        'msg="system memory" total="31.3 GiB" free="29.5 GiB" free_swap="8.0 GiB"',
-        'msg="model weights" device=CUDA0 size="6.8 GiB"',
-        'msg="model weights" device=CPU size="787.5 MiB"',
-        'msg="kv cache" device=CUDA0 size="1.3 GiB"',
-        'msg="compute graph" device=CUDA0 size="519.5 MiB"',
-        'msg="total memory" size="9.4 GiB"',
-    )
-)
-STARTED = STAMP + 'msg="llama runner started in 5.65 seconds"\n'
 SGLANG = (
     "[2026-09-12 00:22:40] server_args=ServerArgs(model_path='Qwen/Qwen3-8B', tp_size=2, "
     "mem_fraction_static=0.88)\n"
@@ -203,6 +180,11 @@ FAILURES = {
         "total-vm:98123456kB, anon-rss:31457280kB\n" + OLLAMA,
         Kind.KILLED, None, "ollama",
     ),
+    "vLLM, states of a hybrid": Case(
+        VLLM + "ValueError: max_num_seqs (256) exceeds available Mamba cache blocks (184). Each "
+        "decode request requires one Mamba cache block, so CUDA graph capture cannot proceed.\n",
+        Kind.CONCURRENCY, Region.RECURRENT_STATE, "vllm",
+    ),
     "TGI, its blocks": Case(
         "ERROR batch{batch_size=2}:decode: text_generation_launcher: Server error: Out of available"
         " cache blocks: asked 128, only 12 free blocks\n",
@@ -342,70 +324,3 @@ SUCCESSES = {
 @pytest.mark.parametrize("text", SUCCESSES.values(), ids=SUCCESSES)
 def test_that_a_run_that_works_in_the_end_tells_of_no_failure(text: str) -> None:
     assert diagnose(reading(text)) is None
-
-
-def test_that_ollamas_own_engine_states_each_device() -> None:
-    found = reading(OLLAMA + RUNNER + BUFFERS + STARTED)
-    cuda, host = (next(r for r in found.ranks if r.name == name) for name in ("CUDA0", "CPU"))
-    assert cuda.bytes_of("weights") == round(6.8 * GIB)
-    assert cuda.bytes_of("kv_pool") == round(1.3 * GIB)
-    assert cuda.bytes_of("compute") == round(519.5 * MIB)
-    assert host.bytes_of("weights") == round(787.5 * MIB)
-
-
-def test_that_a_further_load_is_of_the_same_release_and_device() -> None:
-    device = STAMP + (
-        'msg="inference compute" id=GPU-c7 library=CUDA compute=8.9 name=CUDA0 description="NVIDIA '
-        'GeForce RTX 4070" type=discrete total="12.0 GiB" available="10.9 GiB"\n'
-    )
-    found = reading(OLLAMA + device + RUNNER + BUFFERS + STARTED + RUNNER + BUFFERS)
-    assert (found.version, found.runs) == ("0.20.5", 2)
-    (cuda,) = (rank for rank in found.ranks if rank.name == "CUDA0")
-    assert cuda.bytes_of("total") == 12 * GIB
-
-
-def test_that_tensorrt_llms_profile_is_read_region_by_region() -> None:
-    stamp = "[12/20/2025-04:21:50] [TRT-LLM] [I] "
-    found = reading(
-        f"{stamp}Memory used after loading model weights (inside torch) in memory usage profiling: "
-        f"15.32 GiB\n{stamp}Memory used after loading model weights (outside torch) in memory usage"
-        f" profiling: 0.78 GiB\n{stamp}Memory dynamically allocated during inference (inside torch)"
-        f" in memory usage profiling: 0.85 GiB\n{stamp}Memory used outside torch (e.g., NCCL and "
-        f"CUDA graphs) in memory usage profiling: 1.28 GiB\n{stamp}Peak memory during memory usage "
-        "profiling (torch + non-torch): 17.45 GiB, available KV cache memory when calculating max "
-        "tokens: 5.95 GiB, fraction is set 0.89, kv size is 73728. device total memory 23.70 GiB\n"
-    )
-    (rank,) = found.ranks
-    stated = {
-        name: rank.bytes_of(name) for name in ("weights", "activations", "non_torch", "total")
-    }
-    gib = {"weights": 15.32, "activations": 0.85, "non_torch": 1.28, "total": 23.70}
-    assert stated == {name: round(size * GIB) for name, size in gib.items()}
-
-
-def test_that_spaces_of_a_web_page_part_no_figure_from_its_unit() -> None:
-    text = logs.VLLM_HEAD + torch_oom(asked="640.00 MiB").replace(" MiB", "\u00a0MiB")
-    failure = reading(text.replace(" GiB", "\u202fGiB")).failure
-    assert failure is not None
-    assert failure.bytes_of("requested") == 640 * MIB
-    assert failure.bytes_of("total") == round(23.64 * GIB)
-
-
-def test_that_thousands_are_not_taken_for_a_decimal_comma() -> None:
-    found = reading(logs.VLLM_POOL)
-    tokens = found.stated("kv_tokens")
-    assert tokens is not None
-    assert tokens.size_bytes == 43_488
-
-
-def test_that_the_everyday_rest_of_an_allocator_is_not_called_fragmentation() -> None:
-    # 10.86 − 10.80 GiB lie unused: half a hundredth of the device.
-    found = reading(
-        frame("transformers/models/gpt2/modeling_gpt2.py", "forward")
-        + "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 11.17 GiB total "
-        "capacity; 10.80 GiB already allocated; 5.31 MiB free; 10.86 GiB reserved in total by "
-        "PyTorch)\n"
-    )
-    cause = diagnose(found)
-    assert cause is not None
-    assert (cause.kind, cause.region) == (Kind.PREFILL, A)
