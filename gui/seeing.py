@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -13,7 +14,8 @@ from engine.seen import modelled
 from engine.seen.keys import Keys
 from engine.seen.look import Here, Looker
 from engine.seen.matched import of_processes
-from engine.seen.model import Reach, RuntimeSeen
+from engine.seen.model import NO_MODEL, Reach, RuntimeSeen
+from engine.seen.unloads import unloaded
 from engine.telemetry.address import Address, parsed
 from engine.telemetry.commands import recognise
 from engine.telemetry.snapshot import Missing
@@ -54,6 +56,8 @@ class Seeing(QObject):
         self._task: Task | None = None
         self._matching: Task | None = None
         self.seen: tuple[RuntimeSeen, ...] = ()
+        self._given_up: RuntimeSeen | None = None
+        """The plan's runtime since it said that it unloaded the plan's model."""
         self._timer = QTimer(self)
         self._timer.setInterval(PAUSE_MS)
         self._timer.timeout.connect(self.look)
@@ -61,7 +65,7 @@ class Seeing(QObject):
         app.holds.add_wanted.connect(self.ask_address)
         app.view.tabs.current_changed.connect(self._on_page)
         app.view.tabs.folded_changed.connect(self._on_page)
-        app.model.changed.connect(self._on_plan)
+        app.model.changed.connect(self._tell_plan)
         self.changed.connect(app.holds.show_runtimes)
 
     def start(self) -> None:
@@ -131,14 +135,31 @@ class Seeing(QObject):
     @Slot(object)
     def _on_seen(self, rows: object) -> None:
         found = cast("tuple[RuntimeSeen, ...]", rows)
+        model = self._app.model.state.model
+        for row, server in unloaded(self.seen, found):
+            name = "" if isinstance(row.model, Missing) else row.model.name
+            self._app.watch.tell_unload(f"{row.label}, {name}")
+            if model is not None and modelled.is_of(row, model):
+                self._given_up = replace(server, model=NO_MODEL)
         if found != self.seen:
             self.seen = found
             self.changed.emit(found)
-        self.plan_told.emit(self.of_plan)
+        self._tell_plan()
 
     @Slot()
-    def _on_plan(self) -> None:
-        self.plan_told.emit(self.of_plan)
+    def _tell_plan(self) -> None:
+        """What the plan's runtime says, which may be that it gave the plan's model up."""
+        told = self.of_plan
+        if told is not None or not self.seen:
+            self._given_up = None
+        self.plan_told.emit(told or self._given_up or self._empty)
+
+    @property
+    def _empty(self) -> RuntimeSeen | None:
+        """The plan's runtime, if it is there once and says that it holds no model at all."""
+        runtime = self._app.model.state.plan.deployment.runtime
+        rows = [row for row in self.seen if row.runtime == runtime]
+        return rows[0] if len(rows) == 1 and rows[0].model == NO_MODEL else None
 
     @Slot()
     def _on_ended(self) -> None:

@@ -268,6 +268,10 @@ class Watch(QObject):
         words = text.strip()[:LONGEST_TEXT]
         self._mark(Marker(MarkerKind.NOTE, at.monotonic_s, at.wall_time_s, words))
 
+    def tell_unload(self, name: str) -> None:
+        """A runtime says that it unloaded a model: marked with what its memory does."""
+        self._rules.tell_unload(name, self.last)
+
     def _mark(self, marker: Marker) -> None:
         self._write(marker)
         self.marked.emit(marker)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from engine.telemetry.address import Address
 
 NOT_ASKED = Missing(tr_later("the runtime was not asked"))
+NO_MODEL = Missing(tr_later("no model is loaded"))
+"""What a runtime says that serves several models and holds none of them now."""
 NOT_STATED = Missing(tr_later("this runtime doesn’t state it"))
 
 
@@ -151,11 +153,12 @@ class RuntimeSeen:
 
     @property
     def is_loaded(self) -> bool | Missing:
-        """Whether its model is ready."""
-        if self.reach is Reach.LOADING:
+        """Whether its model is ready; a runtime that names none may have one all the same."""
+        if self.reach is Reach.LOADING or (self.reach is Reach.ANSWERS and self.model == NO_MODEL):
             return False
-        is_known = self.reach is Reach.ANSWERS
-        return isinstance(self.model, ModelSeen) if is_known else NOT_ASKED
+        if self.reach is not Reach.ANSWERS:
+            return NOT_ASKED
+        return True if isinstance(self.model, ModelSeen) else self.model
 
     @property
     def requests_running(self) -> int | Missing:

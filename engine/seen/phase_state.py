@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from engine.overlay.state import Stated, share, whole
-from engine.seen.model import Reach, RuntimeSeen
 from engine.telemetry.snapshot import Missing
+
+if TYPE_CHECKING:
+    from engine.seen.model import RuntimeSeen
 
 
 def phase_state(seen: RuntimeSeen) -> Stated:
     """The state of one look; what the runtime doesn't say stays unknown."""
     pool = None if isinstance(seen.pool, Missing) else seen.pool
     return Stated(
-        is_loaded=_is_loaded(seen),
+        is_loaded=None if isinstance(seen.is_loaded, Missing) else seen.is_loaded,
         requests_running=whole(seen.running),
         pool_share=share(pool.used_share) if pool else None,
         live_tokens=_live_tokens(seen),
         prompt_tokens=whole(seen.prompt_tokens),
         generated_tokens=whole(seen.output_tokens),
     )
-
-
-def _is_loaded(seen: RuntimeSeen) -> bool | None:
-    if seen.reach is Reach.LOADING:
-        return False
-    has_model = not isinstance(seen.model, Missing)
-    return True if seen.reach is Reach.ANSWERS and has_model else None
 
 
 def _live_tokens(seen: RuntimeSeen) -> int | None:

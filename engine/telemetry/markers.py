@@ -6,7 +6,7 @@ out where a full device falls and a process is gone; a device is lost when two s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,8 @@ _LEAST_SHARE = 50
 _STEP_BYTES = 16 * MIB
 """A change between two samples below this is rest."""
 _REST_S = 3.0
+_SAME_S = 15.0
+"""A fall of memory and a runtime's word this far apart are of one unload."""
 _GONE = tr_later("the driver no longer names it")
 _FULL = 0.97
 _FALL = 0.2
@@ -55,7 +57,7 @@ class Marker:
     monotonic_s: float
     wall_time_s: float
     text: str = ""
-    """A person's words, or why a device is lost."""
+    """A person's words, why a device is lost, or which model a runtime says it unloaded."""
     uuid: str = ""
     """The device it is about; empty for all."""
     change_bytes: int = 0
@@ -75,11 +77,17 @@ class Marker:
             case MarkerKind.LOAD:
                 return tr("Load, {size}").format(size=size)
             case MarkerKind.UNLOAD:
-                return tr("Unload, {size}").format(size=size)
+                return self._unload_words(size)
             case MarkerKind.OUT_OF_MEMORY:
                 return tr("Out of memory, perhaps: {size}").format(size=size)
             case MarkerKind.LOST:
                 return tr("Device lost: {reason}").format(reason=tr(self.text))
+
+    def _unload_words(self, size: str) -> str:
+        if not self.text:
+            return tr("Unload, {size}").format(size=size)
+        words = tr("Unload, {size}: {name}") if self.change_bytes else tr("Unload: {name}")
+        return words.format(size=size, name=self.text)
 
 
 def to_dict(marker: Marker) -> dict[str, Any]:
@@ -141,6 +149,18 @@ class MarkerRules:
     """Finds the markers that nobody has to set, sample by sample."""
 
     _courses: dict[str, _Course] = field(default_factory=dict[str, _Course])
+    _told: list[Marker] = field(default_factory=list[Marker])
+    """Unloads that a runtime told of, until memory falls or long enough has not."""
+    _fell_s: float = -_SAME_S
+
+    def tell_unload(self, name: str, snapshot: TelemetrySnapshot) -> None:
+        """A runtime says that it unloaded the model ``name``; the next looks mark it, once.
+
+        Memory comes back before or after that, or not at all where others want it.
+        """
+        if snapshot.monotonic_s - self._fell_s > _SAME_S:
+            when = snapshot.monotonic_s, snapshot.wall_time_s
+            self._told.append(Marker(MarkerKind.UNLOAD, *when, name[:LONGEST_TEXT]))
 
     def look(self, snapshot: TelemetrySnapshot) -> tuple[Marker, ...]:
         """What ``snapshot`` shows to have happened."""
@@ -157,7 +177,20 @@ class MarkerRules:
                 if course.missed == 2:
                     when = snapshot.monotonic_s, snapshot.wall_time_s
                     found.append(Marker(MarkerKind.LOST, *when, used.reason, uuid))
-        return tuple(found)
+        return (*(self._named(m, snapshot) for m in found), *self._waited(snapshot))
+
+    def _named(self, marker: Marker, snapshot: TelemetrySnapshot) -> Marker:
+        """A fall of memory with the model that a runtime says it unloaded just then."""
+        if marker.kind is not MarkerKind.UNLOAD:
+            return marker
+        self._fell_s = snapshot.monotonic_s
+        return replace(marker, text=self._told.pop(0).text) if self._told else marker
+
+    def _waited(self, snapshot: TelemetrySnapshot) -> tuple[Marker, ...]:
+        """Unloads that no fall of memory followed."""
+        due = [m for m in self._told if snapshot.monotonic_s - m.monotonic_s >= _SAME_S]
+        self._told = [m for m in self._told if m not in due]
+        return tuple(due)
 
     def _course(
         self, snapshot: TelemetrySnapshot, device: DeviceReading, used: int

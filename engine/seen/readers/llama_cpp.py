@@ -15,6 +15,7 @@ from engine.budget.model import Region
 from engine.seen import figures, openai
 from engine.seen.gauges import names, share, whole
 from engine.seen.model import (
+    NO_MODEL,
     NOT_STATED,
     Known,
     ModelSeen,
@@ -40,7 +41,6 @@ _USED = names(
     absent=tr_later("llama-server has stated no fill of its cache since mid-2025"),
 )
 _CELLS = names("llamacpp:kv_cache_tokens")
-_NOTHING_LOADED = Missing(tr_later("no model is loaded"))
 _NO_SLOTS = Missing(tr_later("llama-server was started without /slots"))
 _REGIONS: Final = {
     "model": Region.WEIGHTS, "weights": Region.WEIGHTS, "context": Region.KV_CACHE,
@@ -62,7 +62,7 @@ def read(asker: Asker) -> tuple[RuntimeSeen, ...]:
         rows = tuple(
             _served(asker, common, f"?model={quote(name, safe='')}", name) for name in loaded
         )
-        return rows or (RuntimeSeen(**common, reach=Reach.ANSWERS, model=_NOTHING_LOADED),)
+        return rows or (RuntimeSeen(**common, reach=Reach.ANSWERS, model=NO_MODEL),)
     return (_served(asker, common),)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.seen import figures
-from engine.seen.model import ModelSeen, PoolSeen, Reach, RuntimeSeen
+from engine.seen.model import NO_MODEL, ModelSeen, PoolSeen, Reach, RuntimeSeen
 from engine.telemetry.snapshot import Missing
 from engine.words import tr, tr_later
 
@@ -39,7 +39,7 @@ def read(asker: Asker) -> tuple[RuntimeSeen, ...]:
         found = tuple(_newer(figures.rows(newer["models"]), common))
     else:
         found = tuple(_older(figures.rows(asker.fields("/api/v0/models").get("data")), common))
-    return found or (RuntimeSeen(**common, model=Missing(tr("no model is loaded"))),)
+    return found or (RuntimeSeen(**common, model=NO_MODEL),)
 
 
 def _newer(models: list[dict[str, Any]], common: dict[str, Any]) -> Iterator[RuntimeSeen]:

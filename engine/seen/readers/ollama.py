@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engine.seen import figures
-from engine.seen.model import ModelSeen, Reach, RuntimeSeen, StatedBytes
+from engine.seen.model import NO_MODEL, ModelSeen, Reach, RuntimeSeen, StatedBytes
 from engine.telemetry.snapshot import Missing
 from engine.words import tr, tr_later
 
@@ -41,8 +41,7 @@ def read(asker: Asker) -> tuple[RuntimeSeen, ...]:
     # Which runner has which model is a question only where there are several.
     files = {_name(e): _file(asker, _name(e)) for e in named} if len(named) > 1 else {}
     rows = tuple(_row(entry, files.get(_name(entry), ""), common) for entry in named)
-    nothing = Missing(tr("no model is loaded"))
-    return rows or (RuntimeSeen(**common, model=nothing),)
+    return rows or (RuntimeSeen(**common, model=NO_MODEL),)
 
 
 def _name(entry: dict[str, Any]) -> str:

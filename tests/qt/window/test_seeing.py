@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QDialog, QLineEdit, QPushButton
@@ -190,3 +192,27 @@ def test_that_overlay_and_load_dialog_begin_with_what_runs_the_plan(watching, qt
     assert str(watching.seeing.of_plan.address) in texts
     assert MODEL in texts
     assert watching.overlaying._state is not None
+
+
+def test_that_a_model_that_ollama_gives_up_is_marked_and_ends_its_run(app, qtbot):
+    held = {"name": "llama3.1:8b", "size": 6 * 2**30, "size_vram": 6 * 2**30}
+    with serving({"/api/version": {"version": "0.33.0"}, "/api/ps": {"models": [held]}}) as runtime:
+        here = Here(
+            lambda: [Process(PID, 1, "ollama", ("ollama", "serve"))],
+            lambda _pids: (Listening(runtime.address, PID),),
+        )
+        app.seeing.looker = Looker(here)
+        app.view.tabs.open_page(app.holds)
+        qtbot.waitUntil(lambda: bool(app.seeing.seen), timeout=20_000)
+        app.watch.stop()
+        app.model.edit("runtime", runtime="ollama")
+        told, marked = [], []
+        app.seeing.plan_told.connect(told.append)
+        app.watch.marked.connect(marked.append)
+        runtime.answers["/api/ps"] = {"models": []}
+        app.seeing.look()
+        qtbot.waitUntil(lambda: bool(told) and told[-1] is not None, timeout=20_000)
+        assert told[-1].is_loaded is False
+        later = app.watch.last.monotonic_s + 15
+        app.watch._on_sampled(replace(app.watch.last, monotonic_s=later))
+        assert [marker.words() for marker in marked] == ["Unload: Ollama, llama3.1:8b"]

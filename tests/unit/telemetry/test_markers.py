@@ -88,3 +88,30 @@ def test_that_a_marker_survives_as_a_line():
 def test_that_a_wrong_marker_is_an_error(fields):
     with pytest.raises(TelemetryError):
         from_dict(fields)
+
+
+def told(*curve: float, at: int) -> list[str]:
+    """What the markers of ``curve`` say where a runtime tells of an unload at second ``at``."""
+    rules, found = MarkerRules(), []
+    for second, used in enumerate(curve):
+        engine = (ENGINE,) if used > 4 else ()
+        snapshot = moment(
+            card(used_bytes=round(used * GIB), processes=(*engine, *DESKTOP)), second=second
+        )
+        found += rules.look(snapshot)
+        if second == at:
+            rules.tell_unload("Ollama, llama3.1:8b", snapshot)
+    return [m.words() for m in found if m.kind is MarkerKind.UNLOAD]
+
+
+def test_that_an_unload_that_a_runtime_tells_of_is_one_marker_with_its_name():
+    fall = (9.0, 9.0, 9.0, 0.5, 0.5, 0.5, 0.5, 0.5)
+    assert told(*fall, at=2) == ["Unload, −8.5 GiB: Ollama, llama3.1:8b"]
+    # Marked by then: its memory came back before the runtime was asked.
+    assert told(*fall, at=7) == ["Unload, −8.5 GiB"]
+
+
+def test_that_an_unload_whose_memory_others_took_is_marked_all_the_same():
+    assert told(*(9.0,) * 20, at=2) == ["Unload: Ollama, llama3.1:8b"]
+    (marker,) = [Marker(MarkerKind.UNLOAD, 1.0, 2.0, "Ollama, llama3.1:8b")]
+    assert from_dict(to_dict(marker)["marker"]) == marker
