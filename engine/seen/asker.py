@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.errors import EndpointError, TelemetryError
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _LOADING = 503
 _REFUSALS = frozenset({401, 403})
+_PATIENCE = 4
+"""Questions' worth of time that one address may take at a look, however many are answered."""
 
 
 class KeyWantedError(EndpointError):
@@ -25,8 +28,8 @@ class KeyWantedError(EndpointError):
 class Asker:
     """Asks each path once; an endpoint that is not there is as normal as one that is.
 
-    After a question that was not answered in time nothing more is asked: a busy runtime is left
-    alone until the next look.
+    After a question that was not answered in time nothing more is asked, nor after several that
+    were answered late: a busy runtime is left alone until the next look, and holds up no other.
     """
 
     def __init__(self, address: Address, asking: wire.Asking, key: str = "") -> None:
@@ -35,6 +38,7 @@ class Asker:
         self._key = key
         self._answers: dict[str, wire.Answer] = {}
         self._trouble: EndpointError | None = None
+        self._until_s = monotonic() + _PATIENCE * asking.limit_s
 
     @property
     def has_answered(self) -> bool:
@@ -98,6 +102,9 @@ class Asker:
     def _reaches(self, path: str, body: dict[str, Any] | None = None) -> bool:
         if _name(path, body) in self._answers:
             return True
+        if self._trouble is None and monotonic() > self._until_s:
+            words = tr("{address} answers too slowly to be asked more than this.")
+            self._trouble = EndpointError(words.format(address=self.address))
         if self._trouble is not None:
             return False
         data = None if body is None else json.dumps(body).encode()

@@ -13,7 +13,7 @@ from engine.seen.commanded import commanded
 from engine.seen.model import NOT_STATED, ModelSeen, Reach, RuntimeSeen
 from engine.telemetry.address import Address
 from engine.telemetry.commands import recognise
-from engine.telemetry.snapshot import Missing
+from engine.telemetry.snapshot import Missing, Quality
 from engine.words import tr
 
 if TYPE_CHECKING:
@@ -218,13 +218,19 @@ def _with_memory(
         yield replace(rows[0], pids=group.pids, held=attribution.held(group.pids, snapshot))
         return
     shared = tr("Several models share these processes: what each holds is not told apart.")
+    untold = Missing(tr("several models share these processes"))
+    together = tuple(
+        replace(held, size_bytes=untold, quality=Quality.NOT_REPORTED)
+        for held in attribution.held(group.pids, snapshot)
+    )
     for row in rows:
         file = row.model.file if isinstance(row.model, ModelSeen) else ""
         pids = _naming(file, group) if file else ()
         if pids:
             yield replace(row, pids=pids, held=attribution.held(pids, snapshot))
         else:
-            yield replace(row, pids=group.pids[:1], notes=(*row.notes, shared))
+            notes = (*row.notes, shared)
+            yield replace(row, pids=group.pids[:1], held=together, notes=notes)
 
 
 def _naming(file: str, group: Group) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import pytest
@@ -13,7 +14,7 @@ from engine.seen.look import Here, Looker
 from engine.seen.model import Known, ModelSeen, Reach
 from engine.seen.sockets import Listening, listening
 from engine.telemetry.address import Address
-from engine.telemetry.snapshot import Missing, ProcessReading
+from engine.telemetry.snapshot import Missing, ProcessReading, Quality
 from engine.telemetry.wire import Asking
 from tests.helpers.readings import GIB, card, host, moment
 from tests.helpers.runtime_server import serving
@@ -244,6 +245,31 @@ def test_that_models_of_one_ollama_are_told_apart_by_their_runners_files():
     assert [(r.model.name, r.pids, r.held_bytes) for r in rows] == [
         ("a:1", (11,), 2 * GIB), ("b:1", (12,), 5 * GIB),
     ]  # fmt: skip
+
+
+def test_that_several_models_of_one_process_say_why_they_have_no_bytes_of_their_own():
+    loaded = [{"id": name, "config": {"context_length": 4096}} for name in ("a", "b")]
+    answer = {"models": [{"key": "a", "loaded_instances": loaded}]}
+    with serving({"/api/v1/models": answer}) as runtime:
+        looked = here(process(10, 1, "lm-studio"), sockets=(Listening(runtime.address, 10),))
+        running = (ProcessReading(10, "lm-studio", 7 * GIB),)
+        rows = Looker(looked).look(moment(card(processes=running)), ASKING)
+    assert [row.model.name for row in rows] == ["a", "b"]
+    for row in rows:
+        assert row.held_bytes == Missing("several models share these processes")
+        assert row.quality is Quality.NOT_REPORTED
+
+
+def test_that_a_runtime_that_answers_late_each_time_is_left_alone(monkeypatch):
+    clock = itertools.count(step=1.5)
+    monkeypatch.setattr("engine.seen.asker.monotonic", lambda: next(clock))
+    with serving({}) as runtime:
+        looker = Looker(here())
+        (row,) = looker.look(NOTHING, ASKING, (runtime.address,))
+        # Four questions of 2 s are 8: at 1.5, 3, 4.5, 6 and 7.5 s it is asked, at 9 no more.
+        assert len(runtime.asked) == 5
+    assert row.reach is Reach.SILENT
+    assert row.why.endswith("answers too slowly to be asked more than this.")
 
 
 @pytest.mark.parametrize(

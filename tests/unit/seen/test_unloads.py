@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.seen.model import NO_MODEL, ModelSeen, Reach
+from engine.seen.model import NO_MODEL, ModelSeen, Reach, RuntimeSeen
 from engine.seen.phase_state import phase_state
 from engine.seen.unloads import unloaded
 from engine.telemetry.snapshot import Missing
@@ -13,8 +13,14 @@ SECOND = ollama(model=ModelSeen("qwen3:4b"))
 EMPTY = ollama(model=NO_MODEL, stated=())
 
 
-def names(before, now):
-    return [(row.model.name, server) for row, server in unloaded(before, now)]
+def names(
+    before: tuple[RuntimeSeen, ...], now: tuple[RuntimeSeen, ...]
+) -> list[tuple[str, RuntimeSeen]]:
+    return [
+        (row.model.name, server)
+        for row, server in unloaded(before, now)
+        if isinstance(row.model, ModelSeen)
+    ]
 
 
 def test_that_a_model_that_is_listed_no_more_is_unloaded():
