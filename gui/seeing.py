@@ -141,8 +141,8 @@ class Seeing(QObject):
             self._app.watch.tell_unload(f"{row.label}, {name}")
             if model is not None and modelled.is_of(row, model):
                 self._given_up = replace(server, model=NO_MODEL)
-        if found != self.seen:
-            self.seen = found
+        is_other, self.seen = found != self.seen, found
+        if is_other:
             self.changed.emit(found)
         self._tell_plan()
 

@@ -55,6 +55,7 @@ def _rank(rank: RankOverlay) -> dict[str, Any]:
             [span.phase.value, round(span.start_s - start, 3), round(span.end_s - start, 3)]
             for span in run.spans
         ],
+        "phase_told": run.spans[-1].is_told if run.spans else True,
         "sampled_every_s": round(run.every_s, 3),
         "is_derived": run.is_derived,
         "used_bytes": value(rank.used_bytes),

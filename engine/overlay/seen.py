@@ -68,6 +68,13 @@ class Span:
     phase: Seen
     start_s: float
     end_s: float
+    is_told: bool = True
+    """False of an ``IDLE`` that may be a decode: nothing moves, and nobody says if it works."""
+
+    @property
+    def label(self) -> str:
+        """The name a person reads."""
+        return self.phase.label if self.is_told else tr("Decode or idle")
 
     @property
     def length_s(self) -> float:

@@ -2,7 +2,8 @@
 
 The runtime's own counters decide where it states them. Else the curve does, as far as it can: what
 is held grows in steps while a prompt is read, slowly while tokens are written, and not at all
-while nothing runs; a pool that was taken up front hides all of that.
+while nothing runs. A pool that was taken up front hides all of that: then the processor time of its
+processes tells work from rest, and where nobody counts that, nothing does.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ _BREAK_S: Final = 5.0
 """A rest shorter than this doesn't end steady traffic."""
 _LEAST_STEADY_S: Final = 3.0
 _SELDOM_S: Final = 2.0
+_AT_WORK_CORES: Final = 0.25
+"""A process that feeds a GPU waits for it at a core's full speed or launches kernels; one that
+only listens takes a hundredth."""
+_LEAST_COUNTED_S: Final = 1.0
+"""Processor time is judged over no less: it is counted in hundredths of a second."""
 
 
 class Serving:
@@ -45,6 +51,9 @@ class Serving:
         self._asked_s = ready.time_s
         """When the runtime was last heard anew."""
         self._is_reading = False
+        self._counted_s, self._cpu_s = ready.time_s, ready.state.cpu_s
+        self._is_at_work: bool | None = None
+        """As processor time tells; None where nobody counts it."""
         self._busy_since_s: float | None = None
         self._is_sustained = False
         self._busy_s = 0.0
@@ -73,10 +82,30 @@ class Serving:
         """Whether a prompt was read up to the last moment."""
         return self._is_reading or self._phase is Seen.PREFILL
 
+    @property
+    def knows_rest(self) -> bool:
+        """Whether a run that holds still is known to rest, and not to write tokens."""
+        return self._last.state.counts_requests or self._is_at_work is not None
+
+    def _count(self, moment: Moment) -> None:
+        """Whether its processes worked since they were last counted."""
+        now, before = moment.state.cpu_s, self._cpu_s
+        passed = moment.time_s - self._counted_s
+        if now is not None and before is not None:
+            if passed < _LEAST_COUNTED_S or moment.state is self._last.state:
+                return
+            # Less than before: another set of processes.
+            self._is_at_work = now - before >= _AT_WORK_CORES * passed if now >= before else None
+        elif now is None:
+            self._is_at_work = None
+        self._counted_s, self._cpu_s = moment.time_s, now
+
     def _working(self, moment: Moment, own_bytes: int, steady_s: float) -> Seen:
         before, now = self._last.state, moment.state
-        if now.requests_running is None and now.generated_tokens is None:
-            return self._by_curve(moment, own_bytes, steady_s)
+        if not now.counts_requests:
+            self._count(moment)
+            found = self._by_curve(moment, own_bytes, steady_s)
+            return Seen.DECODE if found is Seen.IDLE and self._is_at_work else found
         if now is before:
             return self._phase
         waited, self._asked_s = moment.time_s - self._asked_s, moment.time_s

@@ -39,6 +39,11 @@ class RuntimeState(Protocol):
         """An int that only grows: tokens written so far."""
         ...
 
+    @property
+    def cpu_s(self) -> object:
+        """A float that only grows: processor time of its processes, seconds."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Stated:
@@ -50,6 +55,12 @@ class Stated:
     live_tokens: int | None = None
     prompt_tokens: int | None = None
     generated_tokens: int | None = None
+    cpu_s: float | None = None
+
+    @property
+    def counts_requests(self) -> bool:
+        """Whether it says itself if it works."""
+        return self.requests_running is not None or self.generated_tokens is not None
 
 
 NOTHING_STATED = Stated()
@@ -67,6 +78,13 @@ def share(value: object) -> float | None:
     return float(value) if 0 <= value <= 1 else None
 
 
+def seconds(value: object) -> float | None:
+    """``value`` where it is a time that has passed."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < float("inf") else None
+
+
 def told(state: RuntimeState | None) -> Stated:
     """``state`` with all that is no figure left out."""
     if state is None:
@@ -79,4 +97,5 @@ def told(state: RuntimeState | None) -> Stated:
         whole(state.live_tokens),
         whole(state.prompt_tokens),
         whole(state.generated_tokens),
+        seconds(state.cpu_s),
     )

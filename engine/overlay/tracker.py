@@ -289,8 +289,13 @@ class Tracker:
 
     def _open(self, phase: Seen, at_s: float) -> None:
         last = self._spans[-1] if self._spans else None
-        if last is None or last.phase is not phase or last.end_s < at_s:
-            self._spans.append(Span(phase, at_s, at_s))
+        is_told = self._is_told(phase)
+        is_same = last is not None and (last.phase, last.is_told) == (phase, is_told)
+        if last is None or not is_same or last.end_s < at_s:
+            self._spans.append(Span(phase, at_s, at_s, is_told))
+
+    def _is_told(self, phase: Seen) -> bool:
+        return phase is not Seen.IDLE or (self._serving is not None and self._serving.knows_rest)
 
     def _rewrite(self, phase: Seen, from_s: float) -> None:
         """All since ``from_s`` was ``phase``: it takes a while to know."""
@@ -299,7 +304,7 @@ class Tracker:
         end = self._last.time_s if self._last else from_s
         if self._spans and self._spans[-1].end_s > from_s:
             self._spans[-1] = replace(self._spans[-1], end_s=from_s)
-        self._spans.append(Span(phase, from_s, max(end, from_s)))
+        self._spans.append(Span(phase, from_s, max(end, from_s), self._is_told(phase)))
 
 
 def recognise(moments: Iterable[Moment], loaded_bytes: int = 0) -> Run:

@@ -32,6 +32,8 @@ class Process:
     name: str
     words: tuple[str, ...] = ()
     """Its command line."""
+    cpu_s: float | None = None
+    """Processor time so far, seconds; None where the system doesn't tell."""
 
     @property
     def program(self) -> str:
@@ -99,10 +101,12 @@ def running() -> tuple[Process, ...]:
     import psutil
 
     found: list[Process] = []
-    for process in psutil.process_iter(["pid", "ppid", "name", "cmdline"]):
+    for process in psutil.process_iter(["pid", "ppid", "name", "cmdline", "cpu_times"]):
         info = process.info
         words = tuple(info["cmdline"] or ())
-        found.append(Process(info["pid"], info["ppid"] or 0, info["name"] or "", words))
+        times = info["cpu_times"]
+        cpu_s = times.user + times.system if times else None
+        found.append(Process(info["pid"], info["ppid"] or 0, info["name"] or "", words, cpu_s))
     return tuple(found)
 
 

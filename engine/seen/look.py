@@ -215,7 +215,8 @@ def _with_memory(
 ) -> Iterator[RuntimeSeen]:
     """Each row with the processes that hold it; a model of several, those that name its file."""
     if len(rows) == 1:
-        yield replace(rows[0], pids=group.pids, held=attribution.held(group.pids, snapshot))
+        held = attribution.held(group.pids, snapshot)
+        yield replace(rows[0], pids=group.pids, held=held, cpu_s=_cpu_s(group, group.pids))
         return
     shared = tr("Several models share these processes: what each holds is not told apart.")
     untold = Missing(tr("several models share these processes"))
@@ -227,10 +228,20 @@ def _with_memory(
         file = row.model.file if isinstance(row.model, ModelSeen) else ""
         pids = _naming(file, group) if file else ()
         if pids:
-            yield replace(row, pids=pids, held=attribution.held(pids, snapshot))
+            held = attribution.held(pids, snapshot)
+            yield replace(row, pids=pids, held=held, cpu_s=_cpu_s(group, pids))
         else:
             notes = (*row.notes, shared)
             yield replace(row, pids=group.pids[:1], held=together, notes=notes)
+
+
+def _cpu_s(group: Group, pids: tuple[int, ...]) -> float | Missing:
+    """Processor time of those of ``group`` that are ``pids``."""
+    times = [process.cpu_s for process in group.members if process.pid in pids]
+    known = [time for time in times if time is not None]
+    if len(known) < len(times):
+        return Missing(tr("the system doesn’t tell the processor time of these processes"))
+    return sum(known)
 
 
 def _naming(file: str, group: Group) -> tuple[int, ...]:

@@ -137,6 +137,8 @@ class RuntimeSeen:
     """Generated since its start; rises during a decode."""
     stated: tuple[StatedBytes, ...] = ()
     held: tuple[HeldBytes, ...] = ()
+    cpu_s: float | Missing = field(default=NOT_ASKED, compare=False)
+    """Processor time of its processes so far, seconds; no other sight for its passing."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What it says of its start, under the names that a ``Deployment`` has."""
     notes: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.overlay.state import Stated, share, whole
+from engine.overlay.state import Stated, seconds, share, whole
 from engine.telemetry.snapshot import Missing
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def phase_state(seen: RuntimeSeen) -> Stated:
         live_tokens=_live_tokens(seen),
         prompt_tokens=whole(seen.prompt_tokens),
         generated_tokens=whole(seen.output_tokens),
+        cpu_s=seconds(seen.cpu_s),
     )
 
 

@@ -10,6 +10,7 @@ from PySide6.QtGui import QFontMetricsF
 from engine.overlay.seen import RUNNING, Seen
 
 if TYPE_CHECKING:
+    from engine.overlay.seen import Span
     from gui.kit.charts.layout import PanelLayout
     from gui.kit.charts.measured import Live
     from gui.kit.charts.pens import Canvas
@@ -28,13 +29,13 @@ def rect(place: PanelLayout) -> QRectF:
     return QRectF(place.time.left(), top, place.time.width(), height)
 
 
-def blocks(place: PanelLayout, live: Live) -> list[tuple[Seen, float, float]]:
+def blocks(place: PanelLayout, live: Live) -> list[tuple[Span, float, float]]:
     """Phase by phase from which to which x it runs, thin ones taken into those before them."""
     overlay, window = live.overlay, live.window
     found = overlay.of(place.panel.rank) if overlay else None
     if found is None or window is None:
         return []
-    made: list[tuple[Seen, float, float]] = []
+    made: list[tuple[Span, float, float]] = []
     for span in found.run.spans:
         start = max(span.start_s + live.shift_s, window.start_s)
         end = min(span.end_s + live.shift_s, window.end_s)
@@ -43,10 +44,11 @@ def blocks(place: PanelLayout, live: Live) -> list[tuple[Seen, float, float]]:
         left, right = window.x(start, place.time), window.x(end, place.time)
         last = made[-1] if made else None
         is_next = last is not None and left - last[2] < 1
-        if last is not None and is_next and (right - left < _THIN_PX or last[0] is span.phase):
+        is_thin = right - left < _THIN_PX
+        if last is not None and is_next and (is_thin or last[0].label == span.label):
             made[-1] = (last[0], last[1], right)
         else:
-            made.append((span.phase, left, right))
+            made.append((span, left, right))
     return made
 
 
@@ -59,11 +61,11 @@ def paint(canvas: Canvas, place: PanelLayout, live: Live) -> None:
     font = theme.font("caption")
     width = QFontMetricsF(font).horizontalAdvance
     named: list[QRectF] = []
-    for phase, left, right in blocks(place, live):
+    for span, left, right in blocks(place, live):
         block = canvas.snapped(QRectF(left, strip.top(), max(right - left - 1, 1), strip.height()))
-        if phase in RUNNING:
+        if span.phase in RUNNING:
             canvas.painter.fillRect(block, theme.color("surface.sunken"))
-        name = phase.label
+        name = span.label
         if width(name) + 8 <= block.width():
             row = block.adjusted(5, 0, 0, 0)
             row.setWidth(width(name))

@@ -200,3 +200,31 @@ def test_that_what_others_take_after_the_end_did_not_stay_behind():
         for m in series
     ]
     assert recognise(later, READY).left_bytes == 0
+
+
+def resting(cores: float | None) -> tuple[list[str], set[Seen]]:
+    """What is said of a loaded pool that holds still for a minute while so much is worked."""
+    curve: list[Corner] = [(0, 0), (5, 0), (10, 22.4), (80, 22.4)]
+
+    def state(time_s: float) -> Stated:
+        return Stated(cpu_s=None if cores is None else 7.0 + cores * time_s)
+
+    run = recognise(moments(curve, state=state), READY)
+    later = [span for span in run.spans if span.end_s > 1030]
+    return [span.label for span in later], {span.phase for span in later}
+
+
+def test_that_a_pool_that_holds_still_is_not_called_idle_where_nobody_says_so():
+    assert resting(None) == (["Decode or idle"], {Seen.IDLE})
+
+
+def test_that_processor_time_tells_a_silent_run_at_work_from_one_at_rest():
+    assert resting(0.01) == (["Idle"], {Seen.IDLE})
+    labels, _ = resting(1.0)
+    assert labels in (["Decode"], ["Decode", "Sustained"])
+
+
+def test_that_fewer_processes_than_before_tell_of_no_rest():
+    curve: list[Corner] = [(0, 0), (5, 0), (10, 22.4), (60, 22.4)]
+    run = recognise(moments(curve, state=lambda t: Stated(cpu_s=100.0 - t)), READY)
+    assert run.spans[-1].label == "Decode or idle"

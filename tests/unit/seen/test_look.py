@@ -11,7 +11,8 @@ from engine.cancel import CancelToken
 from engine.seen import identify
 from engine.seen.groups import Process
 from engine.seen.look import Here, Looker
-from engine.seen.model import Known, ModelSeen, Reach
+from engine.seen.model import Known, ModelSeen, Reach, RuntimeSeen
+from engine.seen.phase_state import phase_state
 from engine.seen.sockets import Listening, listening
 from engine.telemetry.address import Address
 from engine.telemetry.snapshot import Missing, ProcessReading, Quality
@@ -258,6 +259,21 @@ def test_that_several_models_of_one_process_say_why_they_have_no_bytes_of_their_
     for row in rows:
         assert row.held_bytes == Missing("several models share these processes")
         assert row.quality is Quality.NOT_REPORTED
+
+
+def test_that_the_processor_time_of_a_groups_processes_is_counted():
+    def look(*times: float | None) -> RuntimeSeen:
+        members = [
+            Process(10, 1, "ollama", ("ollama", "serve"), times[0]),
+            Process(11, 10, "ollama", ("ollama", "runner"), times[1]),
+        ]
+        (row,) = Looker(here(*members)).look(NOTHING, ASKING)
+        return row
+
+    assert phase_state(look(2.0, 40.5)).cpu_s == 42.5
+    assert phase_state(look(2.0, None)).cpu_s is None
+    # That time passes is no change of what is seen.
+    assert look(2.0, 40.5) == look(2.0, 41.5)
 
 
 def test_that_a_runtime_that_answers_late_each_time_is_left_alone(monkeypatch):
