@@ -89,6 +89,7 @@ class Checking(QObject):
                 stated=self._stated(budget),
                 longest_prompt=self._longest.get(_key(budget)),
                 release=self.release(budget),
+                kernel=self._kernel(budget),
             )
             self.checklist = checklist(budget, chosen, self.evidence, state.unit)
         watched = app.overlaying.overlay
@@ -109,6 +110,14 @@ class Checking(QObject):
             rank.index: {region: found.size_bytes for region, found in stated_regions(rank).items()}
             for rank in run.reading.ranks
         }
+
+    def _kernel(self, budget: Budget) -> str:
+        """The attention kernel as the plan's log states it; empty where it does not."""
+        log = self._app.diagnosing.model.state
+        run = log.run if log else None
+        if run is None or run.sizing is None or _key(run.sizing.budget) != _key(budget):
+            return ""
+        return run.reading.kernel
 
     def release(self, budget: Budget) -> str:
         """The runtime's release as it or its log states it; empty where neither does."""

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from engine.budget.model import Region
 
 Value = int | float | str
+_FLASH = {"1": "on", "on": "on", "enabled": "on", "0": "off", "off": "off", "disabled": "off"}
+"""llama.cpp's words for whether it uses flash attention; ``auto`` is no choice yet."""
 
 
 class Phase(StrEnum):
@@ -118,6 +120,15 @@ class LogReading:
     def is_whole(self) -> bool:
         """Whether every line of the log is among ``lines``."""
         return len(self.lines) == self.line_count
+
+    @property
+    def kernel(self) -> str:
+        """The attention kernel that the run chose, as its log calls it; empty where it does not."""
+        if "kernel" in self.whole:
+            return str(self.whole["kernel"].value)
+        flash = self.whole.get("flash_attn")
+        chosen = _FLASH.get(str(flash.value).lower(), "") if flash is not None else ""
+        return f"flash-attn {chosen}" if chosen else ""
 
     def stated(self, name: str) -> Fact | None:
         """The fact ``name`` of the run, or of the first rank that states it."""

@@ -206,3 +206,18 @@ def test_that_a_process_of_another_model_is_not_the_plan(watched):
         made = serving(second, ("GPU-0", RTX_4090_TOTAL, (other,)), foreign_bytes=FOREIGN)
         watched.watch.sampled.emit(made)
     assert not watched.overlaying.overlay.is_running
+
+
+def test_that_the_kernel_that_the_log_names_is_recorded(watched, qtbot):
+    state = watched.model.state
+    assert state.plan.deployment.runtime == "vllm"
+    watched.diagnosing.read(
+        "INFO 10-08 10:41:05 [api_server.py:1839] vLLM API server version 0.33.0\n"
+        f"INFO 10-08 10:41:05 [utils.py:233] non-default args: {{'model': '{state.model.id}'}}\n"
+        "INFO 10-08 10:41:06 [cuda.py:334] Using FLASHINFER attention backend out of potential "
+        "backends: ['FLASHINFER', 'TRITON_ATTN'].\n"
+    )
+    qtbot.waitUntil(lambda: watched.diagnosing.model.state is not None, timeout=20_000)
+    recorded = dict(watched.checking.checklist.recorded)
+    assert recorded["Attention kernel"] == "FLASHINFER"
+    assert recorded["Runtime"] == "vLLM 0.33.0"

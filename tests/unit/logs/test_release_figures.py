@@ -184,3 +184,27 @@ def test_that_ik_llama_cpp_is_told_from_the_program_it_comes_from() -> None:
     text = LLAMA + "llama_init_from_model: attn_max_b = 512\n"
     assert reading(text).runtime == "ik_llama.cpp"
     assert reading(LLAMA).runtime == "llama.cpp"
+
+
+@pytest.mark.parametrize(
+    ("line", "kernel"),
+    [
+        ("INFO [cuda.py:221] Using Flash Attention backend on V1 engine.", "Flash Attention"),
+        ("INFO [selector.py:10] Using XFormers backend.", "XFormers"),
+        (
+            "[cuda.py:334] Using FLASH_ATTN_MLA attention backend out of potential backends: ['A']",
+            "FLASH_ATTN_MLA",
+        ),
+        (
+            "[x] WARNING Attention backend not explicitly specified. Use fa3 backend by default.",
+            "fa3",
+        ),
+        ("server_args=ServerArgs(model_path='a/b', attention_backend='triton')", "triton"),
+        ("text_generation_launcher: Using attention flashinfer - Prefix caching 0", "flashinfer"),
+        ("sched_reserve: Flash Attention was auto, set to enabled", "flash-attn on"),
+        ("llama_context: flash_attn    = auto", ""),
+        ("llama_context: flash_attn    = 0", "flash-attn off"),
+    ],
+)
+def test_that_the_chosen_attention_kernel_is_read(line: str, kernel: str) -> None:
+    assert reading(f"{line}\n").kernel == kernel
