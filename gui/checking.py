@@ -101,7 +101,7 @@ class Checking(QObject):
         """What the open log states by rank, where it is of the plan's runtime and model."""
         log = self._app.diagnosing.model.state
         run = log.run if log else None
-        if run is None or run.sizing is None or run.cause is not None:
+        if run is None or run.sizing is None or run.has_failed:
             return {}
         predicted = run.sizing.budget
         if _key(predicted) != _key(budget):

@@ -41,10 +41,11 @@ _DEFAULTS = Deployment()
 def key_of(budget: Budget) -> Key:
     """What a run of ``budget`` is the same by."""
     deployment = budget.deployment
+    idle = _without_effect(budget)
     settings = {
         field.name: str(value)
         for field in fields(Deployment)
-        if field.name not in _OWN_FIELDS
+        if field.name not in _OWN_FIELDS | idle
         and (value := getattr(deployment, field.name)) != getattr(_DEFAULTS, field.name)
     }
     if deployment.draft_model is not None:
@@ -57,6 +58,17 @@ def key_of(budget: Budget) -> Key:
         parameters=budget.model.parameters,
         settings=tuple(sorted(settings.items())),
     )
+
+
+def _without_effect(budget: Budget) -> frozenset[str]:
+    """Settings that a log states and a plan leaves out, for they change nothing here."""
+    found: set[str] = set()
+    stored = budget.model.stored
+    if stored is not None and budget.deployment.weight_format == stored.format_label:
+        found.add("weight_format")
+    if all(rank.slot.device.kind is DeviceKind.HOST for rank in budget.ranks):
+        found |= {"n_gpu_layers", "n_cpu_moe"}
+    return frozenset(found)
 
 
 def applied(

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         look.write(_describe(found, look), output)
     if not reading.understood:
         return NOTHING_KNOWN
-    return FAILED if found.cause is not None and not found.cause.is_soft else CAME_UP
+    return FAILED if found.has_failed else CAME_UP
 
 
 def _read(name: str, token: CancelToken) -> LogReading:

@@ -46,7 +46,7 @@ def lesson_of(run: Run, here: Machine, name: str, now_s: float) -> Lesson:
     """
     if run.plan is None:
         raise LessonError(tr("Nothing to learn: {why}").format(why=run.unplanned))
-    if run.cause is not None:
+    if run.has_failed:
         message = tr("A run that failed is not learned from: what it would have held is not known.")
         raise LessonError(message)
     _check_size(run, here)
@@ -129,12 +129,12 @@ def _measured(run: Run, rank: RankBudget, budget: Budget) -> dict[str, Measured]
             if stated is None or row.region in _NOT_OF_THE_RUN:
                 continue
             rule = rank.regions[row.region].estimate
+            # Of the computer's own memory a log names several kinds, each with its part.
+            before = found.get(row.region.value)
+            size = max(stated.size_bytes, 0) + (before.size_bytes if before else 0)
+            half = stated.half_bytes + (before.half_bytes if before else 0)
             found[row.region.value] = Measured(
-                max(stated.size_bytes, 0),
-                stated.half_bytes,
-                rule.low_bytes,
-                rule.likely_bytes,
-                rule.high_bytes,
+                size, half, rule.low_bytes, rule.likely_bytes, rule.high_bytes
             )
     return found
 

@@ -38,6 +38,11 @@ class Run:
     notes: tuple[str, ...] = ()
     """What was taken on trust to make the plan."""
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether it stopped; one that is slow or short of cache goes on."""
+        return self.cause is not None and not self.cause.is_soft
+
 
 def explain(reading: LogReading, desk: Desk, given: Mapping[str, object]) -> Run:
     """``reading`` against the plan of the same run.

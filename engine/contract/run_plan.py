@@ -141,6 +141,9 @@ def _of_files(reading: LogReading, mapping: dict[str, object]) -> None:
     there = [r for r in reading.ranks if r.name and not is_host(r.name)]
     used = [r for r in there if r.facts.keys() & {"weights", "kv_pool", "compute"}]
     devices = [r.name for r in used or there]
+    if not there and any(r.facts.keys() & {"weights", "kv_pool"} for r in reading.ranks):
+        # Built without one, or on a computer that has none.
+        mapping["n_gpu_layers"] = 0
     if devices:
         mapping["gpu_count"] = len(devices)
         backend = devices[0].rstrip("0123456789")

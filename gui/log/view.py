@@ -255,7 +255,7 @@ class LogView(Ground):
         self._below.setVisible(bool(balance))
         self._show_passages(present.passages(state))
         self._plan.setVisible(state.run.plan is not None)
-        self._learn.setVisible(state.run.plan is not None and state.run.cause is None)
+        self._learn.setVisible(state.run.plan is not None and not state.run.has_failed)
         self.offer_model(self._model_in_window)
 
     def _show_passages(self, passages: tuple[present.Passage, ...]) -> None:

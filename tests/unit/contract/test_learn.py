@@ -9,12 +9,13 @@ import pytest
 from engine.budget.model import Region
 from engine.contract.learn import lesson_of, lesson_of_watched
 from engine.devices import catalogue
+from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
 from engine.errors import LessonError
-from engine.evidence import Basis
+from engine.evidence import Basis, exactly
 from engine.lessons import TOTAL
 from engine.sizing import size
 from tests.helpers import logs, sizings
-from tests.helpers.logs import GIB, explained
+from tests.helpers.logs import GIB, MIB, explained
 from tests.unit.overlay.test_attribution import RUN, watched
 
 ACTUAL = (
@@ -85,3 +86,60 @@ def test_that_a_run_that_is_not_known_well_enough_teaches_nothing(seconds, relea
     budget = sizings.sizing().budget
     with pytest.raises(LessonError, match=says):
         lesson_of_watched(budget, watched(RUN, seconds), release, 1.0)
+
+
+ON_CPU = """\
+0.00.001.713 I srv          init: build_info: b6123-79c1160b
+0.00.001.724 I cmn  common_param:   - CPU     : AMD EPYC (65536 MiB, 65536 MiB free)
+0.00.100.000 I llama_model_loader: loaded meta data with 29 key-value pairs and 292 tensors from \
+/models/Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf (version GGUF V3 (latest))
+0.00.100.100 I print_info: file type   = Q4_K - Medium
+0.00.141.321 I load_tensors:   CPU_Mapped model buffer size =  4685.30 MiB
+0.00.141.330 I load_tensors:   CPU_REPACK model buffer size =  3204.00 MiB
+0.00.172.971 I llama_context: n_seq_max             = 1
+0.00.172.984 I llama_context: n_ctx                 = 8192
+0.00.173.011 I llama_context: n_batch               = 2048
+0.00.173.012 I llama_context: n_ubatch              = 512
+0.00.173.353 I llama_kv_cache:        CPU KV buffer size =  1024.00 MiB
+0.00.278.834 I sched_reserve:        CPU compute buffer size =   558.50 MiB
+0.01.234.700 I srv          init: listening on http://127.0.0.1:8080
+"""
+"""A llama-server of 2026 without a GPU, as it logs with -lv 4."""
+
+
+def cpu_alone() -> Machine:
+    nothing = exactly(0, Basis.SETTING, "a test")
+    capacity = exactly(64 * GIB, Basis.SETTING, "a test")
+    device = Device("64 GiB RAM", Vendor.CPU, DeviceKind.HOST, "", 64 * GIB, capacity)
+    host = Slot(device, nothing, "host")
+    return Machine("here", (host,), host, is_here=True)
+
+
+def test_that_the_kinds_of_the_computers_own_memory_are_learned_together():
+    run = explained(ON_CPU)
+    assert (run.cause, run.reading.settings["n_ctx"]) == (None, 8192)
+    assert [rank.name for rank in run.reading.ranks] == ["CPU", "CPU_REPACK"]
+    lesson = lesson_of(run, cpu_alone(), "server.log", 0.0)
+    # Mapped from the file, and packed anew beside it.
+    assert lesson.ranks[0]["weights"].size_bytes == round(4685.30 * MIB) + 3204 * MIB
+    assert lesson.ranks[0]["kv_cache"].size_bytes == GIB
+
+
+def test_that_a_plan_without_a_gpu_is_the_same_whether_or_not_it_says_so():
+    run = explained(ON_CPU)
+    lesson = lesson_of(run, cpu_alone(), "server.log", 0.0)
+    assert run.plan is not None
+    assert run.plan.deployment.n_gpu_layers == 0
+    here = replace(cpu_alone(), lessons=(lesson, replace(lesson, id="again")))
+    later = size(run.plan.model, run.plan.deployment.with_(n_gpu_layers=None), here).budget
+    weights = later.ranks[0].regions[Region.WEIGHTS].estimate
+    assert (weights.basis, weights.source.split(";")[0]) == (
+        Basis.LEARNED, "2 runs of this plan on this machine",
+    )  # fmt: skip
+
+
+def test_that_a_run_that_is_slow_but_goes_on_is_learned_from():
+    run = explained(ON_CPU + "load_tensors: offloaded 0/33 layers to GPU\n")
+    assert run.cause is not None
+    assert run.cause.is_soft
+    assert lesson_of(run, cpu_alone(), "server.log", 0.0).ranks

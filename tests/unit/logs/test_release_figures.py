@@ -208,3 +208,13 @@ def test_that_ik_llama_cpp_is_told_from_the_program_it_comes_from() -> None:
 )
 def test_that_the_chosen_attention_kernel_is_read(line: str, kernel: str) -> None:
     assert reading(f"{line}\n").kernel == kernel
+
+
+def test_that_the_list_of_a_computers_devices_names_no_rank_of_its_own_memory() -> None:
+    found = reading(
+        "0.00.1 I cmn  common_param:   - CUDA0   : NVIDIA GeForce RTX 4090 (24080 MiB, 23100 MiB "
+        "free)\n0.00.1 I cmn  common_param:   - CPU     : AMD EPYC (24105 MiB, 24105 MiB free)\n"
+    )
+    (rank,) = found.ranks
+    assert (rank.name, rank.bytes_of("total")) == ("CUDA0", 24080 * MIB)
+    assert rank.bytes_of("free_at_start") == 23100 * MIB
