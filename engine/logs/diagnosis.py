@@ -72,6 +72,10 @@ class Cause:
     phase: Phase
     is_soft: bool
     """Whether the run goes on."""
+    was_up: bool = False
+    """Whether it served before: its pool was taken by then."""
+    prompt_tokens: int | None = None
+    """Of the prompt that was too long."""
     short_bytes: int | None = None
     """How much was missing."""
     asked_bytes: int | None = None
@@ -154,7 +158,9 @@ def diagnose(reading: LogReading) -> Cause | None:
     kind, region = _kind(reading, failure, others, before)
     short = _short(failure)
     if short is None and asked is not None:
-        short = max(0, asked - free) if free is not None else asked
+        is_load = free is None and region is Region.WEIGHTS
+        left = _left(reading, failure) if is_load else free
+        short = asked if left is None else max(0, asked - left) or (asked if is_load else 0)
     if kind is Kind.FRAGMENTATION:
         short = None
     if failure.code == "start_refused" and before is not None:
@@ -169,6 +175,8 @@ def diagnose(reading: LogReading) -> Cause | None:
         line=failure.line,
         phase=failure.phase,
         is_soft=failure.is_soft,
+        was_up=reading.phase is Phase.SERVE,
+        prompt_tokens=failure.bytes_of("prompt_tokens"),
         short_bytes=short,
         asked_bytes=asked,
         others_bytes=others,
@@ -260,6 +268,15 @@ def _short(failure: Failure) -> int | None:
             kept = _KEPT_BYTES if wanted == "host_needed" and need <= have else 0
             return max(0, need + kept - have)
     return None
+
+
+def _left(reading: LogReading, failure: Failure) -> int | None:
+    """What a device had for weights: what was free at the start, less the driver's own part."""
+    name = failure.rank or _device_rank(reading, failure)
+    there = [rank for rank in reading.ranks if not is_host(rank.name)]
+    found = [rank for rank in there if rank.name == name] or (there if len(there) == 1 else [])
+    start = found[0].bytes_of("free_at_start") if found else None
+    return None if start is None else max(0, start - _CONTEXT_BYTES)
 
 
 def _device_rank(reading: LogReading, failure: Failure) -> str:

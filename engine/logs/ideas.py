@@ -23,7 +23,7 @@ _STEPS = (
 )  # fmt: skip
 """What the runtimes call the tokens that they read in one pass."""
 _SHORTEST_STEP = 256
-_LLAMA_CPP = "llama.cpp"
+LLAMA_CPP = "llama.cpp"
 
 
 def of(
@@ -83,6 +83,6 @@ def fewer_tokens(plan: Deployment, full: Deployment) -> Iterator[tuple[str, Depl
 
 def all_on_the_gpu(plan: Deployment) -> Deployment:
     """``plan`` with nothing left to the computer's own memory, where its runtime can say so."""
-    if registry.family(plan.runtime) == _LLAMA_CPP:
+    if registry.family(plan.runtime) == LLAMA_CPP:
         return plan.with_(n_gpu_layers=-2, n_cpu_moe=0)
     return plan.with_(device_map="none") if foreign.has(plan.runtime, "device_map") else plan

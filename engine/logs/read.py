@@ -82,11 +82,10 @@ class _Scan:
         """What ``line`` says: its region, whether it is understood, and whether it fails."""
         region: Region | None = None
         is_understood = fails = False
-        if any(mark in line for mark in _ECHOES):
+        if not hits or any(mark in line for mark in _ECHOES):
             return region, is_understood, fails
-        if hits:
-            line = with_points(line)
-        rank = rank_of(line) if hits else ""
+        line = with_points(line)
+        rank = rank_of(line)
         for pattern in hits:
             found = list(pattern.matches(line))
             if pattern.metrics:

@@ -9,7 +9,7 @@ from engine.budget.model import Region
 from engine.deployment.spec import Deployment
 from engine.errors import DeploymentError
 from engine.evidence import Basis, exactly
-from engine.fit.changes import changes
+from engine.fit.changes import changes, tokens_words
 from engine.fit.verdict import Fit
 from engine.logs import ideas
 from engine.logs.diagnosis import Cause, Kind
@@ -29,6 +29,12 @@ _MOST = 4
 _SHARES = ("gpu_memory_utilization", "mem_fraction_static")
 _LEAST_SHARE, _MOST_SHARE = 50, 95
 """Hundredths: with less a server is hardly worth its card, with more nothing is left beside it."""
+_STEPPED = frozenset({
+    "max_num_seqs", "max_running_requests", "max_num_batched_tokens", "chunked_prefill_size",
+    "n_ubatch", "prefill_step_size", "prefill_chunk_size", "gpu_memory_utilization",
+    "mem_fraction_static", "max_model_len", "n_ctx", "concurrency", "batch_size",
+})  # fmt: skip
+"""Settings of which less is tried in steps."""
 _LIMITS = ("max_num_seqs", "max_running_requests")
 """What the runtimes call the requests that they run at once."""
 _CACHES = ("fp8", "fp8_e4m3")
@@ -125,6 +131,8 @@ def remedies(
         found = _off_the_host(run)
     elif cause.region is None or cause.kind is Kind.UNKNOWN:
         found = iter(())
+    elif cause.code == "prompt_too_long" or (cause.code == "pool_short" and _is_fixed(deployment)):
+        found = _longer(run)
     else:
         found = _smaller(run)
     kept: dict[object, Remedy] = {}
@@ -136,12 +144,17 @@ def remedies(
 
 
 def _key(remedy: Remedy, plan: Deployment) -> object:
-    """What tells remedies apart; of steps whose effect nobody knows the first of each setting."""
+    """What tells remedies apart: of steps of one setting the first is enough.
+
+    Of formats each is an offer of its own, where it is known what it gives.
+    """
     changed = remedy.deployment
-    if changed is None or remedy.margin_bytes is not None:
+    if changed is None:
         return remedy.label
     names = Deployment.__slots__
-    return tuple(name for name in names if getattr(changed, name) != getattr(plan, name))
+    found = tuple(name for name in names if getattr(changed, name) != getattr(plan, name))
+    is_format = not set(found) <= _STEPPED and remedy.margin_bytes is not None
+    return remedy.label if is_format else found
 
 
 def at_failure(machine: Machine, cause: Cause) -> Machine:
@@ -182,6 +195,29 @@ def _beside_others(run: _Run, before: Machine) -> Iterator[Remedy]:
                     words = tr("{label}, {label_2}").format(label=label, label_2=change.label)
                     yield Remedy(words, verdict.margin_bytes, change.deployment, verdict.fit)
             return
+
+
+def _is_fixed(deployment: Deployment) -> bool:
+    """Whether the cache is as long as its user said, and no longer where there is room."""
+    return registry.family(deployment.runtime) == ideas.LLAMA_CPP
+
+
+def _longer(run: _Run) -> Iterator[Remedy]:
+    """A context that holds what was asked for, or as long again; else a pool that holds more."""
+    planned = run.sized(run.deployment)
+    if planned is None:
+        return
+    now = planned.budget.deployment.max_model_len or 0
+    context = 2 * now
+    while context and context < (run.cause.prompt_tokens or 0):
+        context *= 2
+    plan = run.deployment.with_(max_model_len=context, n_ctx=None)
+    words = tr("Context {tokens_words}").format(tokens_words=tokens_words(context))
+    longer = run.remedy(words, plan) if context else None
+    if longer is not None:
+        yield longer
+    elif planned.budget.ranks[0].has_pool:
+        yield from _for_the_pool(run, planned)
 
 
 def _shares(run: _Run, *, falling: bool) -> Iterator[tuple[str, Deployment]]:
@@ -308,7 +344,7 @@ def _by_region(run: _Run, planned: Sizing) -> Iterator[Remedy]:
         return
     region = cause.region or Region.WEIGHTS
     # Before the pool is taken, whatever makes room for the step does.
-    early = cause.phase not in (Phase.SERVE, Phase.CAPTURE, Phase.POOL)
+    early = not cause.was_up and cause.phase not in (Phase.SERVE, Phase.CAPTURE, Phase.POOL)
     regions = (region, Region.WEIGHTS) if early and region is Region.ACTIVATIONS else (region,)
     for each in regions:
         found = ideas.of(run.model, run.deployment, planned, each)
@@ -316,7 +352,7 @@ def _by_region(run: _Run, planned: Sizing) -> Iterator[Remedy]:
             found = (*ideas.fewer_sequences(run.deployment, planned.budget.deployment), *found)
         for label, deployment in found:
             yield from run.if_enough(label, deployment, _of(planned, regions), regions)
-    if cause.phase in (Phase.SERVE, Phase.CAPTURE) or region is Region.RUNTIME:
+    if cause.was_up or cause.phase in (Phase.SERVE, Phase.CAPTURE) or region is Region.RUNTIME:
         yield from _beside_the_pool(run, planned)
 
 
