@@ -218,3 +218,60 @@ def test_that_the_list_of_a_computers_devices_names_no_rank_of_its_own_memory() 
     (rank,) = found.ranks
     assert (rank.name, rank.bytes_of("total")) == ("CUDA0", 24080 * MIB)
     assert rank.bytes_of("free_at_start") == 23100 * MIB
+
+
+TGI_ARGUMENTS = """\
+INFO text_generation_launcher: Args {
+    model_id: "mistralai/Mistral-7B-v0.1",
+    revision: None,
+    num_shard: Some(
+        2,
+    ),
+    max_total_tokens: Some(
+        4096,
+    ),
+    max_batch_prefill_tokens: Some(
+        4145,
+    ),
+    cuda_memory_fraction: 0.9,
+    cors_allow_origin: [],
+}
+INFO shard-manager: text_generation_launcher: Starting shard rank=0
+"""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "tgi-1  | ",
+        "2026-11-02T10:41:05.123456789Z stderr F ",
+        "Nov 02 10:41:05 host tgi[12]: ",
+    ],
+)
+def test_that_settings_of_a_line_each_are_read_whatever_stands_before_them(before: str) -> None:
+    found = reading("".join(before + line for line in TGI_ARGUMENTS.splitlines(keepends=True)))
+    assert found.runtime == "tgi"
+    assert found.settings == {
+        "model": "mistralai/Mistral-7B-v0.1",
+        "tensor_parallel_size": 2,
+        "max_model_len": 4096,
+        "max_num_batched_tokens": 4145,
+        "gpu_memory_utilization": 0.9,
+    }
+
+
+def test_that_a_list_without_an_end_takes_nothing_with_it() -> None:
+    head = "text_generation_launcher: Args {\n"
+    found = reading(head + "    model_id: x,\n" * 400 + logs.VLLM_LOADED)
+    assert found.stated("weights") is not None
+
+
+def test_that_the_model_of_ollamas_own_engine_and_of_mlx_is_named() -> None:
+    line = (
+        'level=INFO source=ggml.go:136 msg="" architecture=qwen3 file_type=Q4_K_M name="Qwen3 8B" '
+        'description="" num_tensors=399 num_key_values=28\n'
+    )
+    assert reading(line).whole["model"].value == "Qwen3 8B"
+    command = "$ mlx_lm.server --model mlx-community/Qwen3-8B-4bit --port 8080\n"
+    assert reading(command).settings["model"] == "mlx-community/Qwen3-8B-4bit"

@@ -231,6 +231,25 @@ FAILURES = {
         'earlyoom[500]: sending SIGTERM to process 4211 uid 1000 "llama-server": badness 900\n',
         Kind.KILLED, None, "",
     ),
+    "Slurm": Case(
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=123.0. Some of the step tasks have "
+        "been OOM Killed.\n",
+        Kind.KILLED, None, "",
+    ),
+    "a cloud": Case(
+        "Memory limit of 16384 MiB exceeded with 16500 MiB used. Consider increasing the memory "
+        "limit.\n",
+        Kind.KILLED, None, "",
+    ),
+    "ROCm's runtime": Case(
+        UP + "HSA_STATUS_ERROR_OUT_OF_RESOURCES: The runtime failed to allocate the necessary "
+        "resources.\n",
+        Kind.PREFILL, A, "vllm",
+    ),
+    "MLX, its allocator": Case(
+        "RuntimeError: [malloc] Unable to allocate 34359738368 bytes.\n",
+        Kind.PREFILL, A, "mlx", short_bytes=32 * GIB,
+    ),
     "zsh": Case("zsh: killed     python run.py\n", Kind.KILLED, None, ""),
     "fish": Case(
         "fish: Job 1, 'python run.py' terminated by signal SIGKILL (Forced quit)\n",
