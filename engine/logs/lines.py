@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 LONGEST = 32 * 1024
 """Characters of a line that are looked at; the settings of a server take some thousand."""
 _BLOCK_BYTES = 256 * 1024
+_TEXT_FROM = 3
+"""Where more than one character in so many is none, a block is a picture or weights: its lines are
+counted, and nothing is looked for in them."""
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WRAPPED = re.compile(
     r'^\{"log":"((?:\\.|[^"\\\n]){0,32000})","stream":[^\n]{0,400}$', re.MULTILINE
@@ -61,6 +64,8 @@ def blocks(stream: BinaryIO, token: CancelToken) -> Iterator[str]:
         chunk = stream.read(_BLOCK_BYTES)
         if not chunk:
             text += decoder.decode(b"", final=True)
+        if text.count("\ufffd") * _TEXT_FROM > len(text):
+            text = "\n" * text.count("\n")
         if is_cut:
             # The remainder of a line of which enough was seen.
             _, found, text = text.partition("\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import re
 import textwrap
 import tracemalloc
@@ -278,3 +279,12 @@ def test_that_each_pattern_is_named_once_and_begins_at_its_needle() -> None:
     for pattern in patterns():
         assert pattern.needle
         assert pattern.regex is None or isinstance(pattern.regex, re.Pattern)
+
+
+def test_that_what_is_no_text_is_counted_and_what_follows_is_read() -> None:
+    # Half of all bytes begin no character. Two blocks of them, and a log behind.
+    noise = random.Random(1).randbytes(2 * 256 * 1024)
+    found = reading(noise + b"\nModel loading took 14.98 GiB and 3 seconds\n")
+    assert found.line_count == noise.count(b"\n") + 2
+    assert found.understood == 1
+    assert not any(line.text.strip() for line in found.lines if not line.is_understood)

@@ -250,6 +250,20 @@ FAILURES = {
         "RuntimeError: [malloc] Unable to allocate 34359738368 bytes.\n",
         Kind.PREFILL, A, "mlx", short_bytes=32 * GIB,
     ),
+    "a launcher": Case(
+        "[ERROR] [launch.py:321] ['python', 'x.py'] exits with return code = -9\n",
+        Kind.KILLED, None, "",
+    ),
+    "KoboldCpp": Case(
+        "Welcome to KoboldCpp - Version 1.98\nllama_model_load: error loading model: unable to "
+        "allocate CUDA0 buffer\n",
+        Kind.LOAD, W, "koboldcpp",
+    ),
+    "LM Studio's own log": Case(
+        "[2026-01-01 10:00:00][ERROR] [LM Studio] Failed to load model. llama.cpp error: 'error "
+        "loading model: unable to allocate CUDA0 buffer'\n",
+        Kind.LOAD, W, "lmstudio",
+    ),
     "zsh": Case("zsh: killed     python run.py\n", Kind.KILLED, None, ""),
     "fish": Case(
         "fish: Job 1, 'python run.py' terminated by signal SIGKILL (Forced quit)\n",
