@@ -20,7 +20,9 @@ from engine.evidence import Basis, exactly
 from engine.formats.mix_rules import MixFacts
 from engine.formats.mixes import mix_types
 from engine.overlay import words
+from engine.overlay.checklist import checklist
 from engine.overlay.seen import Seen
+from engine.overlay.steps import Evidence, Status
 from engine.runtimes.llama_cpp import LlamaCpp
 from engine.seen.load_driver import Ended, Load, LoadDriver
 from engine.source import files
@@ -111,7 +113,24 @@ def test_that_a_real_server_shows_its_phases_and_stays_within_their_predictions(
     assert {error.phase for error in _only(ended).errors} == {Seen.LOAD, Seen.PREFILL, Seen.DECODE}
     for error in _only(ended).errors:
         assert abs(error.error_bytes) < 64 * MIB, error
+    _check_the_checklist(budget, busy, load.prompt_tokens)
     _check_that_the_next_plan_follows(budget, ended)
+
+
+def _check_the_checklist(budget: Budget, busy: Overlay, prompt_tokens: int) -> None:
+    """Its steps fill themselves from the run; what was not reached is said to be open."""
+    found = checklist(budget, 0, Evidence(overlay=busy, longest_prompt=prompt_tokens))
+    for step in found.steps:
+        sys.stdout.write(f"{step.number} {step.answer.status.value}: {step.answer.words}\n")
+    weights, prefill, cache, kept, headroom = (step.answer for step in found.steps)
+    assert weights.status is cache.status is kept.status is Status.KNOWN
+    assert weights.estimate is not None
+    assert weights.estimate.basis is Basis.MEASURED
+    # One short prompt is not the longest that the plan has to bear.
+    assert prefill.status is Status.MODELLED
+    assert f"{prompt_tokens} of " in prefill.words
+    assert headroom.status is Status.OPEN
+    assert all(set(step.per_rank) == {0} for step in found.steps)
 
 
 def _check_that_the_next_plan_follows(budget: Budget, ended: Overlay) -> None:
