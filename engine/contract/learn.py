@@ -54,7 +54,7 @@ def lesson_of(run: Run, here: Machine, name: str, now_s: float) -> Lesson:
     # Beside the rules' own figures, not beside what earlier runs made of them.
     ruled = replace(here, lessons=())
     budget = registry.get(plan.runtime).plan(run.plan.model, plan, ruled)
-    if not run.reading.version:
+    if not run.reading.version and not plan.runtime_version:
         message = tr("Nothing to learn: the log does not say which release wrote it.")
         raise LessonError(message)
     ranks = tuple(_measured(run, rank, budget) for rank in budget.ranks)

@@ -40,6 +40,8 @@ if words[:1] == ["-m"]:
     p.endpoint_metrics = p.endpoint_slots = p.endpoint_props = True
     p.warmup = False
     p.fit_params = False
+    if "-lv" in given:
+        p.verbosity = int(given["-lv"])
     if "--api-key" in given:
         p.api_keys = [given["--api-key"]]
     p.cpuparams.n_threads = p.cpuparams_batch.n_threads = 1
@@ -56,16 +58,22 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(gguf: Path, folder: Path, *options: str) -> Iterator[tuple[int, int]]:
-    """A server of ``gguf`` until the end of the block: its process and its port."""
+def serving(
+    gguf: Path, folder: Path, *options: str, log: Path | None = None
+) -> Iterator[tuple[int, int]]:
+    """A server of ``gguf`` until the end of the block: its process and its port.
+
+    What it prints goes to ``log``, all of it that llama.cpp has with ``-lv 4``.
+    """
     port = free_port()
     program = _program(folder)
     command = [str(program), "-m", str(gguf), "--port", str(port), *options]
     paths = os.pathsep.join((str(folder), sysconfig.get_path("purelib")))
-    child = subprocess.Popen(
-        command, env=os.environ | {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1"},
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    with (log or Path(os.devnull)).open("wb") as printed:
+        child = subprocess.Popen(
+            command, env=os.environ | {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1"},
+            stdout=printed, stderr=printed,
+        )  # fmt: skip
     try:
         _wait(child, port)
         yield child.pid, port

@@ -13,7 +13,7 @@ import pytest
 from engine.architecture.read import read
 from engine.budget.model import Region
 from engine.cancel import CancelToken
-from engine.contract.learn import lesson_of_watched
+from engine.contract.learn import lesson_of, lesson_of_watched
 from engine.deployment.spec import Deployment
 from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
 from engine.evidence import Basis, exactly
@@ -30,6 +30,7 @@ from engine.telemetry.address import Address
 from engine.telemetry.snapshot import Missing
 from engine.units import GIB, MIB
 from tests.helpers import synthetic_gguf
+from tests.helpers.logs import explained
 from tests.helpers.synthetic_gguf import Dense
 from tests.helpers.watching import Watching
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.budget.model import Budget
+    from engine.lessons import Lesson
     from engine.overlay.overlay import Overlay, RankOverlay
 
 pytestmark = [
@@ -152,3 +154,32 @@ def _own(budget: Budget) -> Iterator[int]:
     for region, entry in budget.ranks[0].regions.items():
         if region not in {Region.FOREIGN, Region.HEADROOM}:
             yield entry.estimate.likely_bytes
+
+
+def test_that_a_second_start_of_a_real_server_follows_the_first_by_its_log(tmp_path: Path) -> None:
+    from tests.helpers.llama_server import serving
+
+    facts = MixFacts(SMALL.architecture, SMALL.layers, SMALL.heads, SMALL.kv_heads)
+    path = tmp_path / f"logged-{os.getpid()}.gguf"
+    synthetic_gguf.write(SMALL, mix_types("Q4_K_M", SMALL.tensors(), facts), path, speaks=True)
+    options = ("-c", "8192", "-np", str(_SLOTS), "-lv", "4")
+    here = _plan(path).machine
+    lessons: list[Lesson] = []
+    for number in range(2):
+        log = tmp_path / f"{number}.log"
+        with serving(path, tmp_path, *options, log=log):
+            pass
+        # The wheel's build has no number of its own.
+        run = explained(log.read_text(), model=str(path), runtime_version="b11549")
+        assert run.cause is None
+        assert run.reading.settings["n_ctx"] == 8192
+        lessons.append(lesson_of(run, here, log.name, 0.0))
+    kv_cache = lessons[0].ranks[0]["kv_cache"].size_bytes
+    # 4 layers of 12 heads of 64, K and V in f16: 12 KiB a token.
+    assert kv_cache == 8192 * 12 * 1024
+    assert lessons[0].key == lessons[1].key
+    model = read(files.read(path, CancelToken()))
+    plan = Deployment(runtime="llama.cpp", runtime_version="b11549", n_ctx=8192, n_parallel=_SLOTS)
+    taught = LlamaCpp().plan(model, plan, replace(here, lessons=tuple(lessons)))
+    sources = [entry.estimate.source for entry in taught.ranks[0].regions.values()]
+    assert any(source.startswith("2 runs of this plan on this machine") for source in sources)
