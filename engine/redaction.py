@@ -5,9 +5,14 @@ from __future__ import annotations
 import getpass
 import platform
 import re
+from collections import deque
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 MASK = "***"
 
@@ -25,12 +30,14 @@ _VALUE = (
     r"(?:\"(?:\\.|[^\"\\\n]){0,2000}\"|'(?:\\.|[^'\\\n]){0,2000}'|\[[^\]\n]{0,2000}\]"
     r"|[^\s,;&]{0,2000}[^\s,;&'\")\]}])"
 )
-_OPTION = re.compile(rf"(?i)^(?:--?|PARAMETER ){_SENSITIVE}$")
-_ASSIGNED_WORD = re.compile(rf"(?i)^(-{{0,2}}{_SENSITIVE}[=:])(.+)", re.DOTALL)
+_KEY = r"--?key"
+"""``--key`` alone; a bare ``key`` is a word of every other text."""
+_OPTION = re.compile(rf"(?i)^(?:(?:--?|PARAMETER ){_SENSITIVE}|{_KEY})$")
+_ASSIGNED_WORD = re.compile(rf"(?i)^((?:-{{0,2}}{_SENSITIVE}|{_KEY})[=:])(.+)", re.DOTALL)
 _ASSIGNED = re.compile(rf"(?i)(?<![\w.-])({_SENSITIVE}['\"]?\s{{0,40}}[=:]\s{{0,40}})({_VALUE})")
 _GIVEN = re.compile(
-    rf"(?i)(?<![\w-])(--?{_SENSITIVE}(?:['\"]?,\s{{0,40}}|\s{{1,40}}(?:[\\`^]\s{{1,40}})?))"
-    rf"(?!-)({_VALUE})"
+    rf"(?i)(?<![\w-])((?:--?{_SENSITIVE}|{_KEY})"
+    rf"(?:['\"]?,\s{{0,40}}|\s{{1,40}}(?:[\\`^]\s{{1,40}})?|(?<=key)=))(?!-)({_VALUE})"
 )
 """The option and its value as two words, on the next line too, or as two parts of a list."""
 _SET = re.compile(rf"(?i)\b((?:ENV|setenv)\s{{1,40}}{_SENSITIVE}\s{{1,40}})({_VALUE})")
@@ -50,6 +57,19 @@ _BEARER = re.compile(
 _LOGIN = re.compile(
     rf"(?<![\w-])((?:-u|--user)[ =]['\"]?(?!\d{{1,9}}:\d)[^\s:'\"]{{1,100}}:)(?!//)({_VALUE})"
 )
+_GAP = r"(?:['\"]?,[ \t]{0,40}['\"]?|[ \t]{1,40}(?:[\\`^]\s{1,40})?['\"]?)"
+"""Between two words of a command, or two parts of a list."""
+_SIGNING_IN = (
+    rf"(?:login\b(?:[^\n|;&]|\\\n){{0,300}}?[\s'\"]-p|sshpass{_GAP}-p)(?:=|{_GAP})"
+    rf"|wandb{_GAP}login(?:{_GAP}--(?:host[ =][^\s]{{1,200}}|(?!host\b)[\w-]{{1,40}})){{0,8}}{_GAP}"
+)
+"""``docker login -p``, ``wandb login``: a password with no name to it."""
+_SIGNED_IN = re.compile(rf"(?<![\w-])({_SIGNING_IN})(?!-)({_VALUE})")
+_SIGNS_IN = re.compile(rf"(?<![\w-])(?:{_SIGNING_IN})$")
+_PIPED = re.compile(
+    rf"((?<![\w-])(?:echo|printf)[ \t]{{1,40}}(?:-n[ \t]{{1,40}})?)({_VALUE})"
+    r"(?=[ \t]{0,40}\|[^\n|;&]{0,200}--password-stdin)"
+)
 _HARMLESS = re.compile(
     r"(?i)(?<!api.)(?<!access.)(?<!auth.)tokens|tokeni[sz]|max[_-]?token"
     r"|token[ _-]?(?:size|limit|len|id|ind|count|usage|cap|type|emb|budget|bytes|ratio)"
@@ -61,6 +81,8 @@ _NO_TOKEN = re.compile(r"-?\d{1,7}(?:\.\d{1,9})?|<[|/]?\w{1,40}[|]?>")
 """A number or word of a vocabulary, which is called a token too."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _HOME = re.compile(r"(?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+[^/\\\s\"']+")
+_MOST_BEFORE = 12
+"""Words of a command line that may stand before a password without a name."""
 _SHORTEST_NAME = 3
 """A shorter one stands in too many words."""
 _COMMON_NAMES = frozenset({"root", "user", "admin", "localhost"})
@@ -81,7 +103,7 @@ def without_secrets(text: str) -> str:
     It keeps its lines, as many as there were.
     """
     text = _KEY_BLOCK.sub(_block_masked, text)
-    for form in (_HEADER, _NAMED, _ASSIGNED, _GIVEN, _SET, _LOGIN):
+    for form in (_HEADER, _NAMED, _ASSIGNED, _GIVEN, _SET, _LOGIN, _SIGNED_IN, _PIPED):
         text = form.sub(_masked, text)
     return _plain(text)
 
@@ -95,6 +117,16 @@ def redacted(text: str) -> str:
     for pattern, stand_in in _names():
         text = pattern.sub(stand_in, text)
     return text
+
+
+def command(arguments: Iterable[str]) -> Iterator[str]:
+    """The words of a command line, each without what ``word`` leaves out and without secrets."""
+    said: deque[str] = deque(maxlen=_MOST_BEFORE)
+    hides = False
+    for argument in arguments:
+        yield MASK if hides and not argument.startswith("-") else word(argument)
+        said.append(argument)
+        hides = asks_for_secret(argument) or bool(_SIGNS_IN.search(" ".join((*said, ""))))
 
 
 def asks_for_secret(option: str) -> bool:

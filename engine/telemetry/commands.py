@@ -21,12 +21,8 @@ LONGEST_COMMAND = 400
 def shown(arguments: Sequence[str]) -> str:
     """The command line as text that may be shown, recorded and shared."""
     words: list[str] = []
-    mask_next = False
-    for argument in arguments:
-        word = argument[:LONGEST_COMMAND]
-        hides = mask_next and not word.startswith("-")
-        words.append(redaction.MASK if hides else redaction.word(word))
-        mask_next = redaction.asks_for_secret(word)
+    for word in redaction.command(argument[:LONGEST_COMMAND] for argument in arguments):
+        words.append(word)
         if sum(map(len, words)) > LONGEST_COMMAND:
             break
     return printable(" ".join(words), LONGEST_COMMAND)

@@ -64,6 +64,12 @@ FORMS = [
     "AWS_SECRET_ACCESS_KEY={}", "private_key={}", "--secret-key {}", "told sk-{}abcdef",
     "eyJhbGciOiJI.{}.{}", "-----BEGIN RSA PRIVATE KEY-----\n{}\n{}\n-----END RSA PRIVATE KEY-----",
     "api_key='it\\'s {}'", "--admin-api-key={}", "API key: {}", "passphrase = {}",
+    "--key {}", "--key={}", "'--key', '{}'", "docker login -p {}",
+    "docker login -u me -p '{}' r.io",
+    "podman login r.io \\\n  -u me -p {}", "docker login -p={}", "['docker', 'login', '-p', '{}']",
+    "wandb login {}", "wandb login --relogin {}", "wandb login --host https://w.io '{}'",
+    '["wandb", "login", "{}"]', "sshpass -p {} ssh host", "echo {} | docker login --password-stdin",
+    "printf '{}' | helm registry login -u me --password-stdin",
 ]  # fmt: skip
 
 
@@ -108,8 +114,34 @@ def test_that_a_text_keeps_its_lines_whatever_is_masked(text):
         "basic usage of token_embd.weight",
         "HF_TOKEN is not set",
         "docker run --api-key --port 80",
+        "docker run -p 8000:8000 --name login x/y && sudo -p prompt ls",
+        "docker login; docker run -p 8000:8000 x/y",
+        "wandb login\nvllm serve X/Y",
+        "cache key: 17, key=value --keys 3",
+        "echo $TOKEN | docker login --password-stdin",
         "8168.00 ms / 143 tokens (57.12 ms per token, 17.51 tokens per second)",
     ],
 )
 def test_that_what_is_no_secret_is_left_as_it_is(text):
     assert redaction.redacted(text) == text
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("docker login -u me -p pa55 r.io", "docker login -u me -p *** r.io"),
+        ("wandb login --relogin pa55 -v", "wandb login --relogin *** -v"),
+        ("wandb login --host https://w.io pa55", "wandb login --host https://w.io ***"),
+        ("vllm serve X/Y --key pa55 --port 80", "vllm serve X/Y --key *** --port 80"),
+        ("vllm serve X/Y --key=pa55", "vllm serve X/Y --key=***"),
+        ("docker run -e HF_TOKEN=pa55 -p 80:80", "docker run -e HF_TOKEN=*** -p 80:80"),
+        ("vllm serve X/Y --api-key --port 80", "vllm serve X/Y --api-key --port 80"),
+    ],
+)
+def test_that_a_secret_is_masked_in_a_command_line_of_separate_words(words, expected):
+    assert " ".join(redaction.command(words.split(" "))) == expected
+
+
+def test_that_a_secret_of_several_words_is_masked_whole():
+    words = ["curl", "-H", "Authorization: Bearer pa55 w0rd", "--key", "pa55 w0rd"]
+    assert not any("pa55" in word for word in redaction.command(words))
