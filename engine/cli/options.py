@@ -179,8 +179,8 @@ def _launch(parser: _Parser, asked: Asked) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--gpus-per-node", type=values.device_number, default=NODE_DEVICES, metavar="N",
-        help="spread what takes more over several nodes, --form multi-node or ray-serve (default: "
-        "%(default)s)",
+        help="devices of one node: a vLLM plan that takes more is written for several, each form "
+        "for every node (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object")
     _hub(parser)

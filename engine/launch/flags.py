@@ -239,6 +239,8 @@ class _Reader:
                 self.harmless.append(name)
                 if given is None:
                     del words[: self._arity[name]]
+            elif name.startswith("--no-") and self._arity.get(f"--{name[5:]}") == 0:
+                self.harmless.append(name)
             else:
                 own = given or ([words.pop(0)] if words and not _is_flag(words[0]) else [])
                 self.strays.append(Stray(name, own[0] if own else ""))

@@ -1,4 +1,4 @@
-"""A plan that outgrows one machine: vLLM over several nodes, and the same on Ray Serve LLM.
+"""A plan that outgrows one machine: vLLM over several nodes.
 
 The ranks of one tensor parallel group exchange the results of every layer, those of two pipeline
 stages one vector for each token: so a stage lies inside a node, and nodes hold whole stages.
@@ -9,15 +9,10 @@ Source:
     node ``k`` those from ``k × ranks of a node`` on; pull request 23691 brought ``--nnodes``);
     ``vllm/executor/ray_gpu_executor.py`` of 0.6.6 and ``vllm/v1/executor/ray_utils.py`` of 0.33.0
     (workers are sorted by their node, the head's first; a bundle holds one GPU at most).
-    Ray: ``doc/source/serve/llm/user-guides/configuration.md`` and ``cross-node-parallelism.md``;
-    ``vllm_models.py`` of 2.48.0 to 2.60.0 (Ray Serve LLM names the back-end itself, and takes
-    ``placement_group_config`` since 2.52.0, which asks for vLLM 0.11.0).
 """
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +29,6 @@ if TYPE_CHECKING:
 
 _WITHOUT_RAY = (0, 14)
 """The first release read whose own processes span nodes; 0.11.0 needs Ray for it."""
-_ON_RAY_SERVE = (0, 11)
-"""The first vLLM beside a Ray whose configuration has placement groups."""
 FLAGS = (
     Flag("distributed_executor_backend", ("--distributed-executor-backend",), TEXT),
     Flag("nnodes", ("--nnodes",), since=_WITHOUT_RAY),
@@ -44,7 +37,8 @@ FLAGS = (
     Flag("headless", ("--headless",), None, since=_WITHOUT_RAY),
 )
 """What only a start over several nodes is given."""
-_HEAD = "HEAD_ADDRESS"
+HEAD = "HEAD_ADDRESS"
+"""Stands for the address of node 0."""
 _RAY_PORT = 6379
 """Where ``ray start --head`` listens unless it is told otherwise."""
 _VENDORS = {Vendor.NVIDIA, Vendor.AMD}
@@ -93,14 +87,16 @@ def place(tensor: int, pipeline: int, node_devices: int) -> Placement | None:
     return Placement(pipeline // fitting[-1], tensor, fitting[-1])
 
 
-def _placed(asked: Asked) -> Placement | None:
+def placed(asked: Asked) -> Placement | None:
+    """Where the ranks of a plan lie that outgrows a node; None where no placement is sound."""
     plan = asked.plan
-    if not _outgrows(asked) or plan.data_parallel_size > 1:
+    if not outgrows(asked) or plan.data_parallel_size > 1:
         return None
     return place(plan.tensor_parallel_size, plan.pipeline_parallel_size, asked.node_devices)
 
 
-def _outgrows(asked: Asked) -> bool:
+def outgrows(asked: Asked) -> bool:
+    """Whether the plan has more ranks than a node has devices."""
     vendors = {slot.device.vendor for slot in asked.machine.slots}
     is_spread = asked.plan.runtime == "vllm" and vendors <= _VENDORS
     return is_spread and asked.plan.ranks > asked.node_devices
@@ -109,7 +105,7 @@ def _outgrows(asked: Asked) -> bool:
 def remarks(asked: Asked) -> tuple[str, ...]:
     """What has to be known of a plan with more ranks than a node has devices."""
     plan = asked.plan
-    if not _outgrows(asked):
+    if not outgrows(asked):
         return ()
     if plan.data_parallel_size > 1:
         return (
@@ -118,8 +114,8 @@ def remarks(asked: Asked) -> tuple[str, ...]:
                 "parallel size of 1."
             ),
         )
-    placed = _placed(asked)
-    if placed is None:
+    found = placed(asked)
+    if found is None:
         return (
             tr(
                 "A tensor parallel size of {tensor} would cross nodes of {devices} devices, and "
@@ -127,45 +123,68 @@ def remarks(asked: Asked) -> tuple[str, ...]:
                 "more pipeline stages."
             ).format(tensor=plan.tensor_parallel_size, devices=asked.node_devices),
         )
-    return (
-        tr(
-            "The plan’s {ranks} ranks are more than the {devices} devices of a node: its forms for "
-            "several nodes spread it over {nodes}."
-        ).format(ranks=plan.ranks, devices=asked.node_devices, nodes=placed.nodes),
-    )
+    spread = tr(
+        "The plan’s {ranks} ranks are more than the {devices} devices of a node: it is spread over "
+        "{nodes} nodes."
+    ).format(ranks=plan.ranks, devices=asked.node_devices, nodes=found.nodes)
+    if by_processes(asked):
+        return (spread,)
+    without = tr("Containers over several nodes are written from vLLM {release} on.")
+    return (spread, without.format(release=".".join(map(str, _WITHOUT_RAY))))
 
 
-def forms(
-    asked: Asked,
-    model: str,
-    groups: Sequence[tuple[str, ...]],
-    environment: Mapping[str, str],
-    notes: Sequence[str],
-) -> tuple[Form, ...]:
-    """The plan over several nodes; none where it fits one, or where no placement is sound.
+def by_processes(asked: Asked) -> bool:
+    """Whether the release's own processes span nodes; before it needs a Ray cluster."""
+    return asked.version >= _WITHOUT_RAY
+
+
+def to_fill_in(asked: Asked) -> list[str]:
+    """What a form over several nodes leaves to the person who starts it."""
+    told = [tr("Put the address of node 0 where {word} stands.").format(word=HEAD)]
+    if asked.path:
+        told.append(tr("Every node reads the model from the same path."))
+    return told
+
+
+def own(
+    asked: Asked, placed: Placement, node: int, *, head: str = HEAD, rank: str = ""
+) -> tuple[tuple[str, ...], ...]:
+    """What ``vllm serve`` is given on one node beside the plan.
 
     Args:
         asked: the plan.
-        model: what the runtime finds the model by.
+        placed: where its ranks lie.
+        node: which node, from 0.
+        head: what stands for the address of node 0.
+        rank: what stands for the number of the node; empty for the number itself.
+    """
+    values: dict[str, Any] = {
+        "nnodes": placed.nodes, "node_rank": rank or node, "master_addr": head,
+    }  # fmt: skip
+    if node:
+        values["headless"] = True  # Node 0 alone answers requests.
+    return write(FLAGS, values, asked.version).groups
+
+
+def form(
+    asked: Asked,
+    found: Placement,
+    groups: Sequence[tuple[str, ...]],
+    environment: Mapping[str, str],
+    notes: Sequence[str],
+) -> Form:
+    """The commands for each node.
+
+    Args:
+        asked: the plan.
+        found: where its ranks lie.
         groups: the command for one machine, its program and model first.
         environment: variables that are set for it.
-        notes: what is said above each form.
+        notes: what is said above.
     """
-    placed = _placed(asked)
-    if placed is None:
-        return ()
-    told = [*notes, tr("Put the address of node 0 where {word} stands.").format(word=_HEAD)]
-    if asked.path:
-        told.append(tr("Every node reads the model from the same path."))
-    above = shell.remarks(told)
-    started = _by_ray if asked.version < _WITHOUT_RAY else _by_processes
-    lines = [*above, *started(asked, placed, groups, environment)]
-    made = [Form(Kind.MULTI_NODE, "\n".join(lines))]
-    if asked.version >= _ON_RAY_SERVE:
-        config = _config(asked, model, placed, groups[1:], environment)
-        served = [*above, *_before_serving(placed), *config]
-        made.append(Form(Kind.RAY_SERVE, "\n".join(served)))
-    return tuple(made)
+    above = shell.remarks([*notes, *to_fill_in(asked)])
+    started = _by_processes if by_processes(asked) else _by_ray
+    return Form(Kind.MULTI_NODE, "\n".join([*above, *started(asked, found, groups, environment)]))
 
 
 def _by_processes(
@@ -176,12 +195,8 @@ def _by_processes(
 ) -> list[str]:
     lines: list[str] = []
     for node in range(placed.nodes):
-        values: dict[str, Any] = {"nnodes": placed.nodes, "node_rank": node, "master_addr": _HEAD}
-        if node:
-            values["headless"] = True  # Node 0 alone answers requests.
-        own = write(FLAGS, values, asked.version).groups
         lines += shell.remarks([placed.about(node)])
-        lines.append(shell.posix([*groups, *own], environment))
+        lines.append(shell.posix([*groups, *own(asked, placed, node)], environment))
     return lines
 
 
@@ -191,10 +206,10 @@ def _by_ray(
     groups: Sequence[tuple[str, ...]],
     environment: Mapping[str, str],
 ) -> list[str]:
-    head, other = _cluster(placed)
+    head, other = cluster(placed)
     values = {"distributed_executor_backend": "ray"}
     return [
-        *shell.remarks([_of_cluster(placed)]),
+        *shell.remarks([of_cluster(placed)]),
         *shell.remarks([placed.about(0)]),
         shell.posix([head], environment),
         *(
@@ -207,89 +222,18 @@ def _by_ray(
     ]
 
 
-def _cluster(placed: Placement) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def cluster(placed: Placement) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What makes the cluster: on node 0, and on every other one."""
     devices = ("--num-gpus", str(placed.devices))
     return (
         ("ray", "start", "--head", *devices),
-        ("ray", "start", "--address", f"{_HEAD}:{_RAY_PORT}", *devices),
+        ("ray", "start", "--address", f"{HEAD}:{_RAY_PORT}", *devices),
     )
 
 
-def _of_cluster(placed: Placement) -> str:
+def of_cluster(placed: Placement) -> str:
+    """Why a node offers Ray so many devices and no more."""
     return tr(
         "--num-gpus {devices} is what places the ranks: Ray fills a node with as many before it "
         "takes the next."
     ).format(devices=placed.devices)
-
-
-def _before_serving(placed: Placement) -> list[str]:
-    """How the cluster is made and the file is served, as comments of the file."""
-    head, other = (shell.posix([words], {}) for words in _cluster(placed))
-    told = [
-        _of_cluster(placed),
-        tr("Ray takes this file, as plan.yaml, from release {release} on.").format(release="2.52"),
-        tr("On node 0, then on every other node, then on node 0 again:"),
-    ]
-    return [
-        *shell.remarks(told),
-        f"#   {head}",
-        f"#   {other}",
-        "#   serve run plan.yaml",
-    ]
-
-
-def _config(
-    asked: Asked,
-    model: str,
-    placed: Placement,
-    flags: Sequence[tuple[str, ...]],
-    environment: Mapping[str, str],
-) -> list[str]:
-    """The file for ``serve run``; every value is written as JSON, which YAML reads too."""
-    source = [f"            model_source: {json.dumps(model)}"] if asked.path else []
-    lines = [
-        "applications:",
-        "  - name: plan",
-        '    route_prefix: "/"',
-        "    import_path: ray.serve.llm:build_openai_app",
-        "    args:",
-        "      llm_configs:",
-        "        - model_loading_config:",
-        f"            model_id: {json.dumps(asked.model.id)}",
-        *source,
-        "          engine_kwargs:",
-        *(
-            f"            {setting}: {json.dumps(value)}"
-            for setting, value in map(_argument, flags)
-        ),
-        "          placement_group_config:",
-        "            strategy: PACK",
-        "            bundles:",
-    ]
-    for node in range(placed.nodes):
-        lines.append(f"              # {placed.about(node)}")
-        lines += ["              - {CPU: 1, GPU: 1}"] * placed.devices
-    again = tr("Each further replica takes as many nodes again.")
-    lines += [
-        "          deployment_config:",
-        f"            # {again}",
-        "            num_replicas: 1",
-    ]
-    if environment:
-        lines += [
-            "          runtime_env:",
-            f"            env_vars: {json.dumps(dict(environment))}",
-        ]
-    return lines
-
-
-def _argument(group: tuple[str, ...]) -> tuple[str, Any]:
-    """A flag as the argument of vLLM's engine that it sets: they share their names."""
-    name = group[0].removeprefix("--").replace("-", "_")
-    if len(group) == 1:
-        return name.removeprefix("no_"), not name.startswith("no_")
-    value: Any = group[1]
-    with suppress(ValueError):
-        value = json.loads(group[1])
-    return name, value

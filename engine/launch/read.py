@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from engine.deployment.spec import Deployment
-from engine.errors import DeploymentError, UsageError
-from engine.launch import dialects, modelfile, ollama, python_lines, unwrap
+from engine.errors import DeploymentError, PlimsollError, UsageError
+from engine.launch import dialects, manifests, modelfile, ollama, python_lines, unwrap
 from engine.launch.flags import Parsed, Stray, parse
 from engine.redaction import MASK, asks_for_secret, without_secrets
 from engine.text import printable
@@ -105,7 +106,9 @@ class Understood:
 
 def looks_like_one(text: str) -> bool:
     """Whether ``text`` is meant as a command: it starts as one that can be read."""
-    return unwrap.without_prompts(text[:_MOST_CHARACTERS]).lstrip().startswith(_STARTS)
+    start = text[:_MOST_CHARACTERS]
+    is_command = unwrap.without_prompts(start).lstrip().startswith(_STARTS)
+    return is_command or manifests.looks_like_one(start)
 
 
 def is_one(text: str) -> bool:
@@ -118,6 +121,9 @@ def is_one(text: str) -> bool:
     if modelfile.heard(text) is not None:
         return True
     try:
+        listed = manifests.commands(text)
+        if listed is not None:
+            return any(_runtime(bare) for bare in listed)
         found = [bare for bare in unwrap.commands(text) if bare.words]
     except UsageError:
         return False
@@ -141,25 +147,44 @@ def read(text: str) -> Understood:
     file = modelfile.heard(text)
     if file is not None:
         return _of_file(file)
-    found = unwrap.commands(text)
+    listed = manifests.commands(text)
+    found = unwrap.commands(text) if listed is None else listed
     has_cluster = any(bare.words[:2] == ["ray", "start"] for bare in found)
-    for bare in found:
+    for at, bare in enumerate(found):
         runtime = _runtime(bare)
         if runtime:
             understood = _read(runtime, bare, found)
-            told = (tr("ray start only joins the nodes, and counts for nothing here."),)
-            return replace(understood, notes=understood.notes + told * has_cluster)
+            told: list[str] = []
+            if has_cluster:
+                told.append(tr("ray start only joins the nodes, and counts for nothing here."))
+            if any(_is_other(understood, rest) for rest in found[at + 1 :]):
+                told.append(tr("It starts other models too, which count for nothing here."))
+            return replace(understood, notes=(*understood.notes, *told))
     message = tr(
-        "No command here starts a model: paste one such as vllm serve, llama-server or docker run."
+        "Nothing here starts a model: paste a command such as vllm serve, llama-server or docker "
+        "run, or a file for Compose, Kubernetes or Ray Serve."
     )
     raise UsageError(message, field="command")
+
+
+def _is_other(first: Understood, bare: Bare) -> bool:
+    """Whether ``bare`` starts something else than ``first``, and not the same on another node."""
+    runtime = _runtime(bare)
+    if not runtime or runtime == "ollama":
+        return False  # Ollama's server and its model are two commands of one plan.
+    try:
+        found = _read(runtime, bare, [])
+    except PlimsollError:
+        return True
+    return (found.model, found.deployment) != (first.model, first.deployment)
 
 
 def _runtime(bare: Bare) -> str:
     """The runtime that a command starts, its words left with flags alone; empty for none."""
     words = bare.words
-    of_image = next((r for r, image in _IMAGES if image in bare.image), "")
     first = unwrap.name(words[0]) if words else ""
+    runs_own = not bare.is_entry and first not in _ALONGSIDE
+    of_image = next((r for r, image in _IMAGES if runs_own and image in bare.image), "")
     if re.fullmatch(r"python[\d.]*", first) and words[1:2] == ["-m"] and len(words) > 2:
         runtime = _MODULES.get(words[2], "")
         skipped = 4 if words[2] == "mlx_lm" else 3
@@ -194,7 +219,27 @@ def _read(runtime: str, bare: Bare, others: list[Bare]) -> Understood:
                 raise UsageError(message, field=name) from error
     heard = dialect.hear(values, parsed.positionals)
     left = () if heard.model in parsed.positionals[:1] else parsed.positionals
-    return _made(runtime, heard, left, parsed, bare.devices, _version(dialect, bare))
+    heard = replace(heard, model=_outside(heard.model, bare), draft=_outside(heard.draft, bare))
+    devices = bare.devices and bare.devices * _nodes(bare)
+    return _made(runtime, heard, left, parsed, devices, _version(dialect, bare))
+
+
+def _outside(path: str, bare: Bare) -> str:
+    """Where a path in a container lies outside it."""
+    for inside, outside in bare.mounts.items():
+        if path == inside or path.startswith(f"{inside}/"):
+            return str(PurePosixPath(outside) / path.removeprefix(inside).lstrip("/"))
+    return path
+
+
+def _nodes(bare: Bare) -> int:
+    """How many nodes the command is one of, each with as many devices."""
+    for word, following in zip(bare.words, [*bare.words[1:], ""], strict=True):
+        name, has_value, value = word.partition("=")
+        said = value if has_value else following
+        if name == "--nnodes" and said.isdecimal() and int(said[:4]):
+            return int(said[:4])
+    return bare.nodes
 
 
 def _gather(bare: Bare, others: list[Bare]) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
 from engine.words import tr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _CONTINUED = re.compile(r"(?<![ \t])[ \t]*[\\`^][ \t]{0,40}\r?\n[ \t]*")
 _PROMPT = re.compile(
@@ -36,6 +40,10 @@ _SWITCHES = frozenset({
     "--init", "--privileged", "-P", "--publish-all", "--read-only", "--no-healthcheck",
 })  # fmt: skip
 """Options of ``docker run`` that take no value; all others do."""
+_SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh"})
+_ENTRY = "--entrypoint"
+_LINE = re.compile(r"-[a-z]{0,5}c")
+"""``-c``, alone or among other switches of a shell: the next word is a whole line."""
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
 
 
@@ -48,7 +56,13 @@ class Bare:
     image: str = ""
     """The container image it runs in, with its tag."""
     devices: int | None = None
-    """How many devices it is given, where it says so."""
+    """How many devices each node is given, where it says so."""
+    nodes: int = 1
+    """How many nodes run it together, where what lay around it says so."""
+    mounts: dict[str, str] = field(default_factory=dict[str, str])
+    """Folders inside its container -> where they lie outside."""
+    is_entry: bool = False
+    """Whether its words begin with a program, and the image's own is not run."""
 
 
 def commands(text: str) -> list[Bare]:
@@ -62,20 +76,47 @@ def commands(text: str) -> list[Bare]:
         # The rest of the cell is Python.
         text = "\n".join(found[0] for found in _OF_A_CELL.finditer(text))
     joined = _CONTINUED.sub(" ", _POWERSHELL_VARIABLE.sub("", without_prompts(text)))
-    try:
-        words = _split(joined)
-    except ValueError as error:
-        message = tr("A quotation mark in the command isn’t closed.")
-        raise UsageError(message, field="command") from error
+    words = split(joined)
     found: list[Bare] = []
     for part in filter(None, words):
         one = _peeled(part, variables)
         if one.words or one.environment:
-            found.append(one)
+            found += opened(one)
         if not one.words:
             # Set on a line of its own, it holds for what follows.
             variables = one.environment
     return found
+
+
+def mounted(volumes: Iterable[str]) -> dict[str, str]:
+    """Folders inside a container by where they lie outside, of volumes as Docker takes them."""
+    found: dict[str, str] = {}
+    for volume in volumes:
+        outside, _, inside = re.sub(r":(?:ro|rw|[zZ])(?:,[a-zA-Z]+)*$", "", volume).rpartition(":")
+        if outside.startswith(("/", ".", "~")) or re.match(r"[A-Za-z]:[\\/]", outside):
+            found[inside.rstrip("/")] = outside
+    return found
+
+
+def opened(bare: Bare) -> list[Bare]:
+    """The commands in the line of a shell that ``bare`` starts; else ``bare`` itself.
+
+    Raises:
+        UsageError: a quotation mark in the line that isn't closed.
+    """
+    words = bare.words
+    if not words or name(words[0]) not in _SHELLS:
+        return [bare]
+    line = next((at for at, word in enumerate(words) if _LINE.fullmatch(word)), len(words)) + 1
+    if line >= len(words):
+        return [bare]
+    return [
+        replace(
+            bare, words=one.words, environment=bare.environment | one.environment, is_entry=True,
+            devices=bare.devices or one.devices,
+        )
+        for one in commands(words[line])
+    ]  # fmt: skip
 
 
 def without_prompts(text: str) -> str:
@@ -83,8 +124,12 @@ def without_prompts(text: str) -> str:
     return _PROMPT.sub("", _NOTEBOOK_VARIABLE.sub(r"export \1=", text))
 
 
-def _split(text: str) -> list[list[str]]:
-    """The words of each command; a new line, ``&&``, ``;`` and ``|`` end one."""
+def split(text: str) -> list[list[str]]:
+    """The words of each command; a new line, ``&&``, ``;`` and ``|`` end one.
+
+    Raises:
+        UsageError: a quotation mark that isn't closed.
+    """
     lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|\n")
     lexer.whitespace = " \t\r"
     lexer.whitespace_split = True
@@ -92,11 +137,15 @@ def _split(text: str) -> list[list[str]]:
     if _WINDOWS.search(text):
         lexer.escape = ""  # There a backslash parts folders.
     parts: list[list[str]] = [[]]
-    for word in lexer:
-        if word and set(word) <= set(";&|\n"):
-            parts.append([])
-        else:
-            parts[-1].append(word)
+    try:
+        for word in lexer:
+            if word and set(word) <= set(";&|\n"):
+                parts.append([])
+            else:
+                parts[-1].append(word)
+    except ValueError as error:
+        message = tr("A quotation mark in the command isn’t closed.")
+        raise UsageError(message, field="command") from error
     return parts
 
 
@@ -150,7 +199,9 @@ def _peel_container(bare: Bare) -> None:
             value = words.pop(0) if words else ""
         _take_option(bare, option, value)
     bare.image = words.pop(0) if words else ""
-    bare.words = words
+    entry = bare.environment.pop(_ENTRY, None)
+    bare.is_entry = entry is not None
+    bare.words = [entry, *words] if entry else words
 
 
 def _take_option(bare: Bare, option: str, value: str) -> None:
@@ -164,5 +215,7 @@ def _take_option(bare: Bare, option: str, value: str) -> None:
             bare.devices = int(stated)
         elif stated.startswith("device="):
             bare.devices = len(stated.removeprefix("device=").split(","))
-    elif option == "--entrypoint":
-        bare.environment["--entrypoint"] = value
+    elif option in ("-v", "--volume"):
+        bare.mounts |= mounted([value])
+    elif option == _ENTRY:
+        bare.environment[_ENTRY] = value

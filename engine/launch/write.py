@@ -13,6 +13,7 @@ from engine.launch import (
     nodes,
     notes,
     ollama,
+    ray_serve,
     shell,
     transformers,
 )
@@ -106,11 +107,22 @@ class Writer:
             told = (*told, tr("Put your prompt into --prompt."))
         first = (*head, self.model) if runtime == "vllm" else head
         groups = [first, *found.groups]
-        inside = [("--model", self.model), *found.groups] if runtime == "vllm" else found.groups
         text = "\n".join([*shell.remarks(told), self._command(groups)])
-        boxed = containers.forms(self.asked, self.model, inside, self.environment, told)
-        spread = nodes.forms(self.asked, self.model, groups, self.environment, told)
-        return self._made((Form(Kind.COMMAND, text), *boxed, *spread), told, rest, groups)
+        boxed = containers.forms(self.asked, self.model, found.groups, self.environment, told)
+        # No machine could run the one command of a plan that is spread over several.
+        spread = self._over_nodes(groups, told)
+        first, *served = spread or (Form(Kind.COMMAND, text),)
+        return self._made((first, *boxed, *served), told, rest, () if spread else groups)
+
+    def _over_nodes(
+        self, groups: Sequence[tuple[str, ...]], told: Sequence[str]
+    ) -> tuple[Form, ...]:
+        placed = nodes.placed(self.asked)
+        if placed is None:
+            return ()
+        each = nodes.form(self.asked, placed, groups, self.environment, told)
+        served = ray_serve.form(self.asked, placed, self.model, groups[1:], self.environment, told)
+        return (each,) if served is None else (each, served)
 
     def _command(self, groups: Sequence[tuple[str, ...]]) -> str:
         on_windows = platform_of(self.asked.plan, self.asked.machine) == "windows"

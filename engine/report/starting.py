@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import PlimsollError
 from engine.launch.launch import Kind
-from engine.launch.shell import posix
+from engine.launch.shell import posix, remarks
 from engine.launch.write import launch
 from engine.report.document import Block, Bullets, Command, Facts, Heading, Paragraph
 from engine.units import UnitSystem, in_unit
@@ -28,8 +28,8 @@ def blocks(sizing: Sizing, plan: Deployment, unit: UnitSystem = UnitSystem.BINAR
     made += _started(found)
     # The first page says whether it fits.
     told = (note for note in found.notes if sizing.verdict.headline not in note)
-    remarks = tuple(in_unit(note, unit) for note in told)
-    return [*made, Bullets(remarks)] if remarks else made
+    known = tuple(in_unit(note, unit) for note in told)
+    return [*made, Bullets(known)] if known else made
 
 
 def _started(found: Launch) -> list[Block]:
@@ -37,6 +37,9 @@ def _started(found: Launch) -> list[Block]:
     if Kind.SETTINGS in kinds:
         rows = [line.partition(": ") for line in _said(kinds[Kind.SETTINGS])]
         return [Facts(tuple((name, value) for name, _, value in rows))]
+    if Kind.MULTI_NODE in kinds:
+        lines = kinds[Kind.MULTI_NODE].splitlines()
+        return [Command("\n".join(lines[len(remarks(found.notes)) :]))]
     if not found.words:
         return [Paragraph(tr("It is started from Python: plimsoll launch writes the lines."))]
     made: list[Block] = [Command(posix([found.words], found.environment))]

@@ -66,7 +66,8 @@ class CommandDialog(GrowingDialog):
         purpose.setText(
             tr(
                 "Paste what starts a model: vllm serve, llama-server, sglang, mlx_lm, an Ollama "
-                "Modelfile, docker run. It is read here and never run."
+                "Modelfile, docker run, or a file for Compose, Kubernetes or Ray Serve. It is read "
+                "here and never run."
             )
         )
         line = self.text.fontMetrics().lineSpacing()

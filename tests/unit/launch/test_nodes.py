@@ -88,6 +88,87 @@ def test_that_a_release_is_given_only_options_that_it_takes(record):
     assert ("--nnodes" in given) == ("--nnodes" in record["options"])
 
 
+def test_that_each_node_has_a_container_with_its_share_of_the_devices():
+    # Three stages of two on each node of eight: two devices are left.
+    settings = {"tensor_parallel_size": 2, "pipeline_parallel_size": 6}
+    lines = bare(written("vllm", **settings), "docker").replace("\\\n", "").splitlines()
+    head, other = (shlex.split(line) for line in lines)
+    for rank, words in enumerate((head, other)):
+        assert words[:3] == ["docker", "run", "--rm"]
+        assert words[words.index("--gpus") + 1] == '"device=0,1,2,3,4,5"'
+        assert words[words.index("--network") + 1] == "host"
+        assert "-p" not in words
+        assert words[words.index("--node-rank") + 1] == str(rank)
+    assert ("--headless" in head, "--headless" in other) == (False, True)
+    whole = bare(written("vllm", **TWICE_EIGHT), "docker")
+    assert whole.count("--gpus all") == 2
+
+
+def test_that_compose_has_a_service_for_each_node_with_its_share_of_the_devices():
+    made = yaml.safe_load(text(written("vllm", **TWICE_EIGHT), "compose"))
+    assert list(made["services"]) == ["node-0", "node-1"]
+    for rank, service in enumerate(made["services"].values()):
+        (device,) = service["deploy"]["resources"]["reservations"]["devices"]
+        assert device["count"] == 8
+        assert service["network_mode"] == "host"
+        assert "ports" not in service
+        command = service["command"]
+        assert command[command.index("--node-rank") + 1] == str(rank)
+
+
+def test_that_kubernetes_makes_a_group_of_as_many_pods_as_nodes():
+    # vLLM's own manifest for LeaderWorkerSet: the size counts the leader, each pod has the
+    # devices of its node, and workers take their number and the leader's address from the set.
+    made = yaml.safe_load(text(written("vllm", **TWICE_EIGHT), "kubernetes"))
+    assert made["apiVersion"] == "leaderworkerset.x-k8s.io/v1"
+    assert made["kind"] == "LeaderWorkerSet"
+    group = made["spec"]["leaderWorkerTemplate"]
+    assert group["size"] == 2
+    assert group["restartPolicy"] == "RecreateGroupOnPodRestart"
+    shared = {"name": "shared-memory", "emptyDir": {"medium": "Memory"}}
+    for key, rank, last in (
+        ("leaderTemplate", "0", "$(LWS_LEADER_ADDRESS)"),
+        ("workerTemplate", "$(LWS_WORKER_INDEX)", "--headless"),
+    ):
+        pod = group[key]["spec"]
+        (container,) = pod["containers"]
+        assert container["resources"] == {"limits": {"nvidia.com/gpu": 8}}
+        words = container["args"]
+        assert words[words.index("--nnodes") + 1] == "2"
+        assert words[words.index("--node-rank") + 1] == rank
+        assert words[words.index("--master-addr") + 1] == "$(LWS_LEADER_ADDRESS)"
+        assert words[-1] == last
+        assert shared in pod["volumes"]
+        assert ("ports" in container) == (key == "leaderTemplate")
+
+
+def test_that_three_nodes_are_a_group_of_three():
+    found = written("vllm", tensor_parallel_size=8, pipeline_parallel_size=3)
+    group = yaml.safe_load(text(found, "kubernetes"))["spec"]["leaderWorkerTemplate"]
+    assert group["size"] == 3
+    said = [line.strip() for line in text(found, "kubernetes").splitlines() if "# Node" in line]
+    assert said[2] == "# Node 2 – ranks: 16–23; pipeline stages: 2"
+
+
+def test_that_no_form_says_that_one_machine_could_hold_what_is_spread():
+    found = written("vllm", **TWICE_EIGHT)
+    kinds = [form.kind.value for form in found.forms]
+    assert kinds == ["multi-node", "docker", "compose", "kubernetes", "ray-serve"]
+    assert not found.words
+    before = written("vllm", runtime_version="0.11.0", **TWICE_EIGHT)
+    assert [form.kind.value for form in before.forms] == ["multi-node", "ray-serve"]
+    assert before.notes[-1] == "Containers over several nodes are written from vLLM 0.14 on."
+    unplaced = written("vllm", tensor_parallel_size=16)
+    assert [form.kind.value for form in unplaced.forms] == ["command"]
+
+
+def test_that_a_claim_and_a_path_of_several_nodes_are_told():
+    found = written("vllm", path="/data/qwen", **TWICE_EIGHT)
+    told = text(found, "kubernetes")
+    assert "# The claim “models” has to be one that several nodes may read." in told
+    assert "# The cluster needs the LeaderWorkerSet controller: lws.sigs.k8s.io." in told
+
+
 def test_that_ray_serve_is_given_a_bundle_for_each_rank_and_the_same_arguments():
     settings = TWICE_EIGHT | {
         "enable_prefix_caching": False, "enforce_eager": True, "kv_cache_dtype": "fp8",
@@ -156,7 +237,7 @@ def test_that_smaller_nodes_make_more_of_them():
     settings = {"tensor_parallel_size": 4, "pipeline_parallel_size": 2}
     found = written("vllm", node_devices=4, **settings)
     assert [words[-1] for words in _commands(found)] == ["HEAD_ADDRESS", "--headless"]
-    assert "The plan’s 8 ranks are more than the 4 devices of a node" in text(found)
+    assert "The plan’s 8 ranks are more than the 4 devices of a node" in text(found, "multi-node")
 
 
 @pytest.mark.parametrize(

@@ -150,12 +150,12 @@ def test_that_a_quantised_checkpoint_is_loaded_as_it_is_stored():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("ls -la", "No command here starts a model"),
+        ("ls -la", "Nothing here starts a model"),
         ("vllm serve 'X/Y", "quotation mark"),
         ("OLLAMA_NUM_PARALLEL=many ollama serve", "OLLAMA_NUM_PARALLEL=many is no value"),
         ("vllm " + "x" * 30_000, "too long"),
-        ("(" * 10_000, "No command here starts a model"),
-        ("", "No command here starts a model"),
+        ("(" * 10_000, "Nothing here starts a model"),
+        ("", "Nothing here starts a model"),
     ],
 )
 def test_that_what_is_no_command_is_told_in_one_sentence(text, words):
@@ -208,7 +208,7 @@ def test_that_a_command_over_several_lines_is_one(text):
     ],
 )
 def test_that_a_line_with_from_is_not_yet_a_modelfile(text):
-    with pytest.raises(UsageError, match="No command here starts a model"):
+    with pytest.raises(UsageError, match="Nothing here starts a model"):
         read(text)
 
 

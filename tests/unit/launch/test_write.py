@@ -246,7 +246,7 @@ def test_that_compose_gives_the_same_words_and_all_devices():
     made = yaml.safe_load(_container("compose"))["services"]["vllm"]
     assert made["image"] == "vllm/vllm-openai:v0.33.0"
     assert made["command"] == [
-        "--model", "Qwen/Qwen3-8B", "--max-model-len", "32768", "--tensor-parallel-size", "4",
+        "Qwen/Qwen3-8B", "--max-model-len", "32768", "--tensor-parallel-size", "4",
     ]  # fmt: skip
     (device,) = made["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": 4, "capabilities": ["gpu"]}
@@ -259,11 +259,35 @@ def test_that_kubernetes_asks_for_the_device_resource_and_shared_memory():
     pod = made["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert container["resources"] == {"limits": {"nvidia.com/gpu": 4}}
-    assert container["args"][:2] == ["--model", "Qwen/Qwen3-8B"]
+    assert container["args"][:2] == ["Qwen/Qwen3-8B", "--max-model-len"]
     assert {"name": "shared-memory", "emptyDir": {"medium": "Memory"}} in pod["volumes"]
     home, token = container["env"]
     assert home == {"name": "HF_HOME", "value": "/hub"}
     assert token["valueFrom"]["secretKeyRef"]["optional"] is True
+
+
+@pytest.mark.parametrize(
+    ("release", "named"),
+    [
+        # Images of 0.13.0 to 0.22.0 warn of --model; those before run the module that asks for it.
+        ("0.11.0", ["--model", "Qwen/Qwen3-8B"]),
+        ("0.14.0", ["Qwen/Qwen3-8B"]),
+    ],
+)
+def test_that_an_image_is_given_the_model_as_its_own_entry_takes_it(release, named):
+    words = shlex.split(
+        bare(written("vllm", runtime_version=release), "docker").replace("\\\n", "")
+    )
+    assert words[words.index(f"vllm/vllm-openai:v{release}") + 1 :] == named
+
+
+def test_that_a_dollar_sign_in_a_path_is_no_variable_of_compose_or_kubernetes():
+    found = written("vllm", count=1, path="/data/$HOME/$(A)b")
+    (service,) = yaml.safe_load(text(found, "compose"))["services"].values()
+    assert service["command"] == ["/models/$$(A)b"]
+    assert service["volumes"] == ["/data/$$HOME:/models:ro"]
+    pod = yaml.safe_load(text(found, "kubernetes"))["spec"]["template"]["spec"]
+    assert pod["containers"][0]["args"] == ["/models/$$(A)b"]
 
 
 def test_that_llama_server_which_is_one_process_asks_for_no_shared_memory():
@@ -283,7 +307,7 @@ def test_that_a_file_is_mounted_into_the_container():
     found = written("vllm", count=1, path="/data/my models/qwen")
     words = shlex.split(bare(found, "docker").replace("\\\n", ""))
     assert "/data/my models:/models:ro" in words
-    assert words[words.index("--model") + 1] == "/models/qwen"
+    assert words[-2:] == ["vllm/vllm-openai:v0.33.0", "/models/qwen"]
     assert "HF_TOKEN" not in words
 
 

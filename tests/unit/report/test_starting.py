@@ -36,6 +36,15 @@ def test_that_a_modelfile_stands_beside_ollamas_server():
     assert found == ["ollama serve", "FROM ./Qwen3-8B-Q4_K_M.gguf", "PARAMETER num_ctx 8192"]
 
 
+def test_that_a_plan_over_several_nodes_has_the_command_of_each():
+    found = _blocks(
+        "vllm", gpu_count=16, tensor_parallel_size=8, pipeline_parallel_size=2, max_model_len=8192
+    )
+    (command,) = (block.text for block in found if isinstance(block, Command))
+    assert command.startswith("# Put the address of node 0 where HEAD_ADDRESS stands.\n# Node 0")
+    assert command.count("vllm serve") == command.count("--nnodes 2") == 2
+
+
 @pytest.mark.parametrize(("runtime", "kind"), [("jan", Facts), ("transformers", Paragraph)])
 def test_that_what_no_command_starts_is_told_in_its_own_way(runtime, kind):
     _, started, _ = _blocks(runtime, max_model_len=4096)
