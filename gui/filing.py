@@ -19,6 +19,7 @@ from gui import reporting
 from gui.diagnosing import SUFFIXES, is_log
 from gui.kit.about import AboutDialog
 from gui.kit.settings import PAGES
+from gui.launching import SUFFIXES as STARTING
 from gui.sizing import present
 from gui.sizing.by_hand_dialog import ByHandDialog
 from gui.sizing.markdown import markdown
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from gui.app import App
 
 _ANY_FILES = tr_later("Models, workspaces, recordings and logs ({kinds});;All files (*)")
-_KINDS = (".json", ".safetensors", ".gguf", SUFFIX, ".jsonl", ".jsonl.gz", *sorted(SUFFIXES))
+_KINDS = (
+    ".json", ".safetensors", ".gguf", SUFFIX, ".jsonl", ".jsonl.gz", *STARTING, *sorted(SUFFIXES)
+)  # fmt: skip
 _RECORDED = (".jsonl", ".jsonl.gz")
 _RECORDINGS = tr_later("Recordings (*.jsonl *.jsonl.gz);;All files (*)")
 _NEW_RECORDING = tr_later("Recordings (*.jsonl)")
@@ -127,6 +130,8 @@ class Filing(QObject):
             app.diagnosing.read(what)
         elif isinstance(what, str) and is_one(what):
             app.launching.take(what)
+        elif isinstance(what, Path) and what.suffix.lower() in STARTING:
+            app.launching.take_file(what)
         elif isinstance(what, Path) and what.name.lower().endswith(SUFFIX):
             app.workspaces.open(what)
         elif isinstance(what, Path) and what.name.lower().endswith(_RECORDED):

@@ -9,16 +9,19 @@ from PySide6.QtCore import QObject, Slot
 
 from engine.errors import PlimsollError
 from engine.launch.dialect import NODE_DEVICES
-from engine.launch.read import read
+from engine.launch.read import MOST_CHARACTERS, read
 from engine.launch.weights import of_model
 from engine.words import tr
 from gui.browser.sources import resolved
 from gui.kit.dialogs import Companion
+from gui.kit.latest import LatestOnly
 from gui.sizing.command_dialog import CommandDialog, left_of
 from gui.sizing.launch_dialog import LaunchDialog
 from gui.sizing.plan import adapted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from engine.architecture.model import Model
     from engine.cancel import CancelToken
     from engine.launch.read import Understood
@@ -26,6 +29,10 @@ if TYPE_CHECKING:
     from gui.app import App
     from gui.kit.theme import Theme
     from gui.sizing.view_model import State
+
+
+SUFFIXES = (".yaml", ".yml", ".sh")
+"""Files that may hold what starts a model."""
 
 
 class _Awaited:
@@ -50,6 +57,9 @@ class Launching(QObject):
         self._app = app
         self._awaited: _Awaited | None = None
         self._node_devices = NODE_DEVICES
+        self._file = LatestOnly(app.runner, self)
+        self._file.succeeded.connect(self.open)
+        self._file.failed.connect(app.trouble.report)
         self._panel = Companion(self._made_dialog, self)
         self._action = app.window.commands["launch"]
         self._action.triggered.connect(self._panel.open)
@@ -122,6 +132,10 @@ class Launching(QObject):
             return
         self.open(found)
 
+    def take_file(self, path: Path) -> None:
+        """Open the plan of a script, a Compose file or a manifest, or say why that can't be."""
+        self._file.submit(lambda _: _read(path))
+
     @Slot(object)
     def open(self, found: Understood) -> None:
         """Put the plan of a command in force; its model is fetched if it is another one."""
@@ -153,3 +167,9 @@ class Launching(QObject):
         app.model.open(model, plan)
         told = " ".join(part for part in (left_of(found), *changed) if part)
         app.filing.tell(tr("The command’s plan is open"), told)
+
+
+def _read(path: Path) -> Understood:
+    # One character more tells that there is too much.
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return read(file.read(MOST_CHARACTERS + 1))

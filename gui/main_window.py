@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 RAIL_BELOW = 1100
 """Window width below which the browser is a rail that opens over the centre."""
 _WELCOME = (".plimsoll", ".gguf", ".safetensors", "config.json", ".jsonl", ".jsonl.gz")
-_NEXT_BEST = (".log", ".txt")
+_NEXT_BEST = (".log", ".txt", ".yaml", ".yml")
 _RAIL = 44
 _BROWSER_WIDTH = 296
 _BROWSER_LEAST = 260

@@ -54,7 +54,8 @@ _TWO_WORDS = {
 }
 _TAG = re.compile(r"v?(\d+\.\d+(?:\.\d+)?(?:\.post\d+)?)")
 _BUILD = re.compile(r"b(\d{3,7})\b")
-_MOST_CHARACTERS = 20_000
+MOST_CHARACTERS = 20_000
+"""A longer text is no command."""
 _USER = re.compile(r"(?<=://)[^/@\s]{1,300}@")
 _STARTS = (
     "vllm ", "llama-server", "llama-cli", "sglang ", "mlx_lm", "ollama serve", "docker run",
@@ -106,7 +107,7 @@ class Understood:
 
 def looks_like_one(text: str) -> bool:
     """Whether ``text`` is meant as a command: it starts as one that can be read."""
-    start = text[:_MOST_CHARACTERS]
+    start = text[:MOST_CHARACTERS]
     is_command = unwrap.without_prompts(start).lstrip().startswith(_STARTS)
     return is_command or manifests.looks_like_one(start)
 
@@ -116,7 +117,7 @@ def is_one(text: str) -> bool:
 
     A log may begin with the command that was run; lines that are none follow it there.
     """
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > MOST_CHARACTERS:
         return False
     if modelfile.heard(text) is not None:
         return True
@@ -139,7 +140,7 @@ def read(text: str) -> Understood:
         UsageError: nothing in it starts a model, or a value in it is none.
         DeploymentError: the release it names is none.
     """
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > MOST_CHARACTERS:
         raise UsageError(tr("This is too long to be a command."), field="command")
     python = python_lines.heard(text)
     if python is not None:

@@ -100,8 +100,7 @@ def test_that_nodes_of_another_size_bring_and_take_the_forms_for_several(planned
     assert field.isVisible()
     assert _titles(launched)[3:] == ["Kubernetes"]
     _typed_per_node(launched, qtbot, "2")
-    assert _titles(launched)[3:] == ["Kubernetes", "Multi-node", "Ray Serve"]
-    launched.tabs.setCurrentIndex(4)
+    assert _titles(launched) == ["Multi-node", "Docker", "Compose", "Kubernetes", "Ray Serve"]
     assert [line for line in launched.text.toPlainText().splitlines() if "# Node" in line] == [
         "# Node 0 – ranks: 0–1; pipeline stages: 0",
         "# Node 1 – ranks: 2–3; pipeline stages: 1",
@@ -111,7 +110,7 @@ def test_that_nodes_of_another_size_bring_and_take_the_forms_for_several(planned
     qtbot.waitUntil(lambda: planned.launching.dialog is None)
     planned.window.commands["launch"].trigger()
     again = planned.launching.dialog
-    assert _titles(again)[3:] == ["Kubernetes", "Multi-node", "Ray Serve"]
+    assert _titles(again) == ["Multi-node", "Docker", "Compose", "Kubernetes", "Ray Serve"]
     _typed_per_node(again, qtbot, "4")
     assert _titles(again)[3:] == ["Kubernetes"]
 
@@ -167,7 +166,7 @@ def test_that_a_command_for_the_model_in_the_window_is_a_step_that_can_be_undone
 
 def test_that_what_is_no_command_is_told_where_it_was_pasted(pasted):
     pasted.text.setPlainText("ls -la")
-    assert pasted.meaning.text().startswith("No command here starts a model")
+    assert pasted.meaning.text().startswith("Nothing here starts a model")
     assert not pasted.confirm.isEnabled()
 
 
@@ -196,3 +195,49 @@ def test_that_a_model_that_does_not_exist_is_told_and_changes_nothing(app, qtbot
     assert app.model.state.model is before.model
     assert app.model.state.plan == before.plan
     qtbot.waitUntil(app.trouble.isVisible)
+
+
+COMPOSE = """
+services:
+  llm:
+    image: vllm/vllm-openai:v0.11.0
+    command: --model Qwen/Qwen3-8B --max-model-len 16384 --kv-cache-dtype fp8
+"""
+
+
+def test_that_a_compose_file_that_is_dropped_opens_its_plan(app, qtbot, tmp_path):
+    file = tmp_path / "docker-compose.yml"
+    file.write_text(COMPOSE)
+    app.desk.on_dropped(file)
+    qtbot.waitUntil(lambda: app.model.state.plan.deployment.max_model_len == 16384, timeout=20_000)
+    state = app.model.state
+    assert state.model.id == "Qwen/Qwen3-8B"
+    plan = state.plan.deployment
+    assert (plan.runtime_version, plan.kv_cache_dtype) == ("0.11.0", "fp8")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("services: {a: {image: nginx}}", "Nothing here starts a model"),
+        ("services: [", "This YAML can’t be read: line 1 breaks off."),
+        ("services:\n" + "# much\n" * 5_000, "This is too long to be a command."),
+    ],
+)
+def test_that_a_file_that_starts_nothing_is_told(app, qtbot, tmp_path, content, why):
+    file = tmp_path / "a.yaml"
+    file.write_text(content)
+    before = app.model.state.model
+    app.desk.on_dropped(file)
+    qtbot.waitUntil(
+        lambda: any(why in found.text() for found in app.window.findChildren(QLabel)),
+        timeout=20_000,
+    )
+    assert app.model.state.model is before
+
+
+def test_that_a_file_for_several_nodes_may_be_pasted(pasted):
+    pasted.text.setPlainText(COMPOSE)
+    (meaning,) = pasted.findChildren(QLabel, "command meaning")
+    assert meaning.text() == "vLLM 0.11.0, Qwen/Qwen3-8B, 16,384 tokens, 1 more setting"
+    assert pasted.confirm.isEnabled()
