@@ -1,19 +1,23 @@
-"""A run and the steps of sizing, from the overlay to the plain values of a report."""
+"""A run, its log and the steps of sizing, as the plain values of a report."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.logs import words
+from engine.logs.why import happened
 from engine.overlay.checklist import checklist
 from engine.overlay.overlay import Follower
 from engine.overlay.regions import KnownFrom, measured_regions
+from engine.report.logged import Logged, StatedRegion
 from engine.report.seen import Observed, PhaseSeen, RegionSeen, Step
 from engine.telemetry.snapshot import Missing
-from engine.words import tr
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from engine.contract.run import Run
     from engine.overlay.overlay import Overlay
     from engine.overlay.steps import Evidence
     from engine.sizing import Sizing
@@ -30,13 +34,16 @@ def played(sizing: Sizing, recording: Iterable[TelemetrySnapshot]) -> Overlay | 
     return follower.overlay(sizing.budget)
 
 
-def observed(sizing: Sizing, evidence: Evidence, unit: UnitSystem) -> Observed:
+def observed(
+    sizing: Sizing, evidence: Evidence, unit: UnitSystem, log: Run | None = None
+) -> Observed:
     """The report's values.
 
     Args:
         sizing: the plan's.
-        evidence: overlay and log, as far as there are.
+        evidence: overlay and what a log states, as far as there are.
         unit: of the sizes in words.
+        log: the log of a run of this plan.
     """
     steps = checklist(sizing.budget, sizing.verdict.binding_rank, evidence, unit).steps
     return Observed(
@@ -45,6 +52,28 @@ def observed(sizing: Sizing, evidence: Evidence, unit: UnitSystem) -> Observed:
         steps=tuple(
             Step(s.title, s.answer.status.label, s.answer.words, s.answer.estimate) for s in steps
         ),
+        log=_logged(log, unit) if log else None,
+    )
+
+
+def _logged(run: Run, unit: UnitSystem) -> Logged:
+    return Logged(
+        about=words.about(run.reading),
+        headline=words.headline(run.cause, run.reading, unit),
+        sentences=happened(run.cause, run.reading, unit),
+        regions=tuple(
+            StatedRegion(
+                rank=rank.name,
+                region=row.region,
+                planned=row.predicted,
+                stated_bytes=row.stated.size_bytes,
+                lines=", ".join(grouped(number) for number in row.stated.lines),
+            )
+            for rank in run.rows
+            for row in rank.rows
+            if row.stated is not None
+        ),
+        remedies=tuple((one.label, one.margin_bytes) for one in run.remedies),
     )
 
 

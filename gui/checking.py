@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from engine.logs.regions import stated_regions
+from engine.logs.regions import sizes_by_rank
 from engine.overlay.checklist import Action, Checklist, checklist
 from engine.overlay.steps import WATCHED_S, Evidence
 from engine.seen.load_driver import LIMITS, Load, LoadDriver
@@ -17,10 +17,9 @@ from gui.live.checklist_view import ChecklistView
 from gui.live.load_dialog import LoadDialog, longest_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from engine.budget.model import Budget, Region
+    from engine.budget.model import Budget
     from engine.cancel import CancelToken
+    from engine.contract.run import Run
     from engine.overlay.checklist import Step
     from engine.seen.load_driver import Driven
     from engine.telemetry.address import Address
@@ -84,12 +83,13 @@ class Checking(QObject):
             chosen = (
                 worst.rank if worst else state.sizing.verdict.binding_rank if state.sizing else 0
             )
+            log = self.log_of(budget)
             self.evidence = Evidence(
                 overlay=overlay,
-                stated=self._stated(budget),
+                stated=sizes_by_rank(log.reading) if log and not log.has_failed else {},
                 longest_prompt=self._longest.get(_key(budget)),
                 release=self.release(budget),
-                kernel=self._kernel(budget),
+                kernel=log.reading.kernel if log else "",
             )
             self.checklist = checklist(budget, chosen, self.evidence, state.unit)
         watched = app.overlaying.overlay
@@ -97,27 +97,13 @@ class Checking(QObject):
         self.view.show_checklist(self.checklist, state.unit, can_learn=can_learn)
         app.view.tabs.set_count(self.view, self.checklist.count if self.checklist else "")
 
-    def _stated(self, budget: Budget) -> Mapping[int, Mapping[Region, int]]:
-        """What the open log states by rank, where it is of the plan's runtime and model."""
-        log = self._app.diagnosing.model.state
-        run = log.run if log else None
-        if run is None or run.sizing is None or run.has_failed:
-            return {}
-        predicted = run.sizing.budget
-        if _key(predicted) != _key(budget):
-            return {}
-        return {
-            rank.index: {region: found.size_bytes for region, found in stated_regions(rank).items()}
-            for rank in run.reading.ranks
-        }
-
-    def _kernel(self, budget: Budget) -> str:
-        """The attention kernel as the plan's log states it; empty where it does not."""
+    def log_of(self, budget: Budget) -> Run | None:
+        """What is said of the open log, where it is of the plan's runtime and model."""
         log = self._app.diagnosing.model.state
         run = log.run if log else None
         if run is None or run.sizing is None or _key(run.sizing.budget) != _key(budget):
-            return ""
-        return run.reading.kernel
+            return None
+        return run
 
     def release(self, budget: Budget) -> str:
         """The runtime's release as it or its log states it; empty where neither does."""

@@ -274,7 +274,9 @@ class Filing(QObject):
         recorded = self._app.watch.recorded if state.sizing.budget.machine.is_here else None
         from engine.observed import observed  # noqa: PLC0415 - needed by no one who doesn't report
 
-        found = observed(state.sizing, self._app.checking.evidence, state.unit)
+        checking = self._app.checking
+        log = checking.log_of(state.sizing.budget)
+        found = observed(state.sizing, checking.evidence, state.unit, log)
         return reporting.Subject(state, self._app.compare.entries, recorded, found)
 
     def tell(self, line: str, second: str = "", *, written: Path | None = None) -> None:

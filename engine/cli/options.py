@@ -211,7 +211,8 @@ def _report(parser: _Parser, asked: Asked) -> None:
     parser.description = (
         "Write the answer as a report: plan, picture, regions, assumptions.\n"
         "The file's name says which kind: .pdf, .html and .md to read, .csv and .json (the same\n"
-        "as size --json) to work on, with every figure in bytes."
+        "as size --json) to work on, with every figure in bytes.\n\n"
+        "--recording and --log set what a run held beside the plan, with the error by region."
     )
     parser.epilog = SIZE_NOTE
     parser.usage = "plimsoll report MODEL -o FILE.{pdf,html,md,csv,json} [options]"
@@ -219,6 +220,11 @@ def _report(parser: _Parser, asked: Asked) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="where to")
     parser.add_argument("--page", choices=("a4", "letter"), default="a4", type=str.lower)
     parser.add_argument("--recording", metavar="FILE", help="a recording to draw over the plan")
+    parser.add_argument(
+        "--log", metavar="FILE",
+        help="a runtime's start-up log or out-of-memory text; - reads stdin. Its settings count "
+        "where no other is given",
+    )  # fmt: skip
     _hub(parser)
     _contract(parser, asked)
 

@@ -41,7 +41,7 @@ _NOT_KNOWN = "–"
 def run(options: argparse.Namespace) -> int:
     """Read the log and explain it; the exit status says whether it tells of a failure."""
     token = CancelToken()
-    reading = _read(options.log, token)
+    reading = read_log(options.log, token)
     desk = Desk(token, opener(options) if "model" in options.given else None)
     found = explain(reading, desk, options.given)
     if options.learn:
@@ -57,7 +57,12 @@ def run(options: argparse.Namespace) -> int:
     return FAILED if found.has_failed else CAME_UP
 
 
-def _read(name: str, token: CancelToken) -> LogReading:
+def read_log(name: str, token: CancelToken) -> LogReading:
+    """The log in the file ``name``; ``-`` is stdin.
+
+    Raises:
+        OSError: it can't be read.
+    """
     if name == "-":
         return read(sys.stdin.buffer, token)
     with Path(name).open("rb") as stream:

@@ -10,13 +10,17 @@ from engine.cancel import CancelToken
 from engine.cli import streams
 from engine.cli.encode import encode
 from engine.cli.hub import opener
+from engine.cli.parse_log import read_log
 from engine.cli.version import program_version
 from engine.cli.workspace import earlier
 from engine.contract.desk import Desk
 from engine.contract.request import parse
 from engine.contract.respond import respond
+from engine.contract.run import explain
+from engine.contract.run_plan import NoPlanError, says_device
 from engine.errors import UsageError
 from engine.fit import solve
+from engine.logs.regions import sizes_by_rank
 from engine.observed import observed, played
 from engine.overlay.steps import Evidence
 from engine.report import files
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     import argparse
 
     from engine.contract.desk import Plan
+    from engine.contract.run import Run
+    from engine.report.document import ReportDocument
     from engine.sizing import Sizing
     from engine.telemetry.snapshot import TelemetrySnapshot
 
@@ -46,8 +52,10 @@ def run(options: argparse.Namespace) -> int:
             "let the name end in .html, .md, .csv or .json."
         )
         raise UsageError(message)
+    _check_evidence(options, kind)
     desk = Desk(CancelToken(), opener(options))
-    plan = desk.plan(parse(options.given), earlier(options))
+    log = _explained(options, desk) if options.log else None
+    plan = (log.plan if log else None) or desk.plan(parse(options.given), earlier(options))
     sizing = size(plan.model, plan.deployment, plan.machine)
     match kind:
         case files.Kind.JSON:
@@ -56,31 +64,66 @@ def run(options: argparse.Namespace) -> int:
         case files.Kind.CSV:
             files.write(path, csv_text(sizing).encode())
         case _:
-            _written(options, plan, sizing, path, kind)
+            document = _composed(options, plan, sizing, log)
+            if kind is files.Kind.PDF:
+                options.write_pdf(document, path, _PAGES[options.page])
+            else:
+                files.write(path, files.text(kind, document).encode())
     streams.notice(f"wrote {path}: {sizing.verdict.headline}.")
     return 0
 
 
-def _written(
-    options: argparse.Namespace, plan: Plan, sizing: Sizing, path: Path, kind: files.Kind
-) -> None:
-    """Compose the document and set it on pages, or write it as text."""
+def _check_evidence(options: argparse.Namespace, kind: files.Kind) -> None:
+    """Whether what was measured has a place in this kind of report."""
+    given = [f"--{name}" for name in ("log", "recording") if getattr(options, name)]
+    if given and kind in {files.Kind.CSV, files.Kind.JSON}:
+        message = (
+            f"{given[0]} has no place in a .{kind}, which holds the plan alone: "
+            "let the name end in .pdf, .html or .md."
+        )
+        raise UsageError(message, field="output")
+    if options.log and options.before:
+        message = "A log is of one model, and this workspace starts several: name the model."
+        raise UsageError(message, field="log")
+
+
+def _explained(options: argparse.Namespace, desk: Desk) -> Run:
+    """The run of the log, with its own plan under the options that are stated too."""
+    reading = read_log(options.log, CancelToken())
+    if not reading.understood:
+        message = f"No line of {options.log} is known: is it the log of a runtime?"
+        raise UsageError(message, field="log")
+    if not says_device(reading, options.given):
+        message = (
+            "The log does not say how much memory its device has: say which it is, "
+            "such as --gpu 'RTX 4090'."
+        )
+        raise UsageError(message, field="gpu")
+    log = explain(reading, desk, options.given)
+    if log.plan is None:
+        raise NoPlanError(log.unplanned)
+    return log
+
+
+def _composed(
+    options: argparse.Namespace, plan: Plan, sizing: Sizing, log: Run | None
+) -> ReportDocument:
     recording = _recorded(options.recording) if options.recording else ()
-    evidence = Evidence(overlay=played(sizing, recording))
+    evidence = Evidence(
+        overlay=played(sizing, recording),
+        stated=sizes_by_rank(log.reading) if log and not log.has_failed else {},
+        release=log.reading.version if log else "",
+    )
     about = About(
         on=datetime.now().astimezone().date(),
         plan=plan.deployment,
         version=program_version(),
-        assumptions=plan.notes.assumptions,
+        assumptions=log.notes if log else plan.notes.assumptions,
         warnings=plan.notes.warnings,
-        observed=observed(sizing, evidence, UnitSystem.BINARY),
+        observed=observed(sizing, evidence, UnitSystem.BINARY, log),
     )
     limits = solve.limits(plan.model, plan.deployment, plan.machine)
-    document = compose(sizing, limits, about, recording)
-    if kind is files.Kind.PDF:
-        options.write_pdf(document, path, _PAGES[options.page])
-    else:
-        files.write(path, files.text(kind, document).encode())
+    return compose(sizing, limits, about, recording)
 
 
 def _target(name: str) -> Path:

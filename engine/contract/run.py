@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
 from engine.contract.request import parse
-from engine.contract.run_plan import NoPlanError, plan_of, room_of
+from engine.contract.run_plan import NoPlanError, plan_of, says_device
 from engine.errors import PlimsollError
 from engine.logs.diagnosis import Cause, Kind, diagnose
 from engine.logs.reconcile import RankRows, reconcile
@@ -64,9 +64,7 @@ def explain(reading: LogReading, desk: Desk, given: Mapping[str, object]) -> Run
         if _is_about(error, given):
             raise
         return Run(reading, cause, reconcile(reading, None), unplanned=error.message)
-    known = plan.notes.capacity_known and (
-        room_of(reading) is not None or bool({"gpu", "gpu_total_bytes", "gpu_count"} & set(given))
-    )
+    known = plan.notes.capacity_known and says_device(reading, given)
     rows = reconcile(reading, sizing.budget, capacity_known=known)
     return Run(
         reading=reading,

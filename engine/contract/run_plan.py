@@ -30,6 +30,8 @@ _MIX_WORDS = re.compile(r"(I?Q\d_\w+?|F16|BF16|MXFP4 MoE)(?: - (\w)\w*)?(?: - [\
 _HUB_FOLDER = re.compile(r"models--([^/\\]{1,100}?)--([^/\\]{1,100})")
 _BACKENDS = {"ROCm": "rocm", "Vulkan": "vulkan", "SYCL": "sycl", "MTL": "metal", "Metal": "metal"}
 _FAMILY = "llama.cpp"
+_DEVICE = {"gpu", "gpu_count", "gpu_total_bytes"}
+"""Keys that say which device a run had."""
 _MOST_TRIES = 12
 _UNNAMED_GPU_BYTES = 80 * GIB
 """Of a device that nobody names: what depends on its size is then not said."""
@@ -57,8 +59,7 @@ def plan_of(
         PlimsollError: a key of ``given`` is wrong.
     """
     mapping, notes = _stated(reading)
-    if "gpu" in given or "gpu_count" in given:
-        mapping.pop("gpu_total_bytes", None)
+    _drop_device(mapping, reading, given)
     mapping |= given
     if not mapping.get("runtime"):
         raise NoPlanError(tr("No line of the log says which runtime wrote it."))
@@ -90,6 +91,17 @@ def plan_of(
     raise NoPlanError(tr("The settings that the log states do not go together."))
 
 
+def _drop_device(
+    mapping: dict[str, object], reading: LogReading, given: Mapping[str, object]
+) -> None:
+    """What the log says of its device, where it is ``given``."""
+    if "gpu" in given or "gpu_count" in given:
+        mapping.pop("gpu_total_bytes", None)
+    if _DEVICE & given.keys() and "kv_pool_bytes" not in reading.settings:
+        # On a device that is known the pool is predicted, and compared with what the log states.
+        mapping.pop("kv_pool_bytes", None)
+
+
 def _stated(reading: LogReading) -> tuple[dict[str, object], list[str]]:
     notes: list[str] = []
     runtime = reading.runtime
@@ -115,6 +127,11 @@ def _stated(reading: LogReading) -> tuple[dict[str, object], list[str]]:
     if takes_pool and room is None and pool is not None and pool.size_bytes > 0:
         mapping["kv_pool_bytes"] = pool.size_bytes
     return mapping, notes
+
+
+def says_device(reading: LogReading, given: Mapping[str, object]) -> bool:
+    """Whether the log or what is ``given`` beside it says how much memory the run had."""
+    return room_of(reading) is not None or bool(_DEVICE & given.keys())
 
 
 def room_of(reading: LogReading) -> int | None:

@@ -10,7 +10,7 @@ from engine.budget.model import Region
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.logs.reading import Fact, Failure, RankReading
+    from engine.logs.reading import Fact, Failure, LogReading, RankReading
 
 REGION_OF: Mapping[str, Region] = {
     "weights": Region.WEIGHTS,
@@ -117,3 +117,11 @@ def _difference(whole: tuple[Fact, ...], parts: tuple[Fact, ...]) -> Stated:
     both = _sum([*whole, *parts])
     size = sum(f.size_bytes for f in whole) - sum(f.size_bytes for f in parts)
     return Stated(size, both.half_bytes, both.lines)
+
+
+def sizes_by_rank(reading: LogReading) -> Mapping[int, Mapping[Region, int]]:
+    """Bytes of every region that each rank states, by the rank's number."""
+    return {
+        rank.index: {region: found.size_bytes for region, found in stated_regions(rank).items()}
+        for rank in reading.ranks
+    }

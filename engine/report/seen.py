@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.report import words
+from engine.report import logged, words
 from engine.report.document import Align, Block, Cell, Column, Heading, Table, Tone
 from engine.text import printable
-from engine.units import UnitSystem, format_gib
 from engine.words import tr
 
 if TYPE_CHECKING:
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 
     from engine.budget.model import Region
     from engine.evidence import Estimate
+    from engine.report.logged import Logged
+    from engine.units import UnitSystem
 
 _WORDS = 400
 
@@ -63,10 +64,12 @@ class Observed:
     regions: tuple[RegionSeen, ...] = ()
     phases: tuple[PhaseSeen, ...] = ()
     steps: tuple[Step, ...] = ()
+    log: Logged | None = None
+    """What the runtime's log states."""
 
 
 def measured(observed: Observed, unit: UnitSystem) -> list[Block]:
-    """Error by region and by phase; nothing where nothing of the plan ran."""
+    """Error by region and by phase, and the log; nothing where nothing of the plan ran."""
     made: list[Block] = []
     if observed.regions:
         rows = tuple(_region(row, unit) for row in observed.regions)
@@ -74,6 +77,8 @@ def measured(observed: Observed, unit: UnitSystem) -> list[Block]:
     if observed.phases:
         rows = tuple(_phase(row, unit) for row in observed.phases)
         made += [Heading(tr("Error by phase")), Table(_columns(tr("Phase"), unit), rows)]
+    if observed.log is not None:
+        made += logged.blocks(observed.log, unit)
     return made
 
 
@@ -133,5 +138,5 @@ def _sizes(planned: int, found: int | None, unit: UnitSystem) -> tuple[Cell, ...
     if found is None:
         return shown, Cell(words.DASH), Cell(words.DASH)
     off = found - planned
-    difference = format_gib(off, unit, signed=True, unit=False)
+    difference = words.difference(off, unit)
     return shown, Cell(words.number(found, unit), found), Cell(difference, off)

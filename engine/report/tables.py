@@ -287,7 +287,7 @@ def measured(budget: Budget, runs: Mapping[int, MeasuredRun], unit: UnitSystem) 
         held = rank.planned.likely_bytes - rank.regions[Region.HEADROOM].estimate.likely_bytes
         most = max(run.seen)
         sizes = (run.seen[0], most, run.seen[-1], held)
-        difference = format_gib(most - held, unit, signed=True, unit=False)
+        difference = words.difference(most - held, unit)
         rows.append(
             (
                 Cell(str(rank.rank)),

@@ -88,6 +88,12 @@ def number(size_bytes: int, unit: UnitSystem) -> str:
     return format_gib(size_bytes, unit, unit=False)
 
 
+def difference(size_bytes: int, unit: UnitSystem) -> str:
+    """``+0.18``, for columns whose heading carries the unit; what rounds to nothing has no sign."""
+    text = format_gib(size_bytes, unit, signed=True, unit=False)
+    return text if text.strip("+\N{MINUS SIGN}0.,") else number(0, unit)
+
+
 def span(estimate: Estimate, unit: UnitSystem) -> str:
     """``4.12 - 5.89`` with an en dash; ``exact`` where it is; empty for a setting or nothing."""
     if not estimate.is_point:

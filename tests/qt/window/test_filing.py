@@ -6,9 +6,11 @@ import json
 
 import pytest
 from pypdf import PdfReader
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from gui.kit.about import AboutDialog
+from tests.helpers import logs
 
 
 def _dialog(app) -> QFileDialog:
@@ -146,3 +148,28 @@ def test_that_about_names_the_licences_of_what_is_bundled(app):
     assert "SIL OPEN FONT LICENSE" in words
     assert "ISC License" in words
     dialog.reject()
+
+
+@pytest.mark.parametrize("tab", ["regions", "map", "compare", "holds", "checklist", "log"])
+def test_that_one_key_copies_the_plan_from_every_tab(app, qtbot, tab):
+    assert app.window.commands["copy"].shortcut().toString() == "Ctrl+Shift+C"
+    QApplication.clipboard().clear()
+    app.window.commands[f"tab {tab}"].trigger()
+    both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    qtbot.keyClick(app.window.focusWidget() or app.window, Qt.Key.Key_C, both)
+    assert app.model.state.sizing.verdict.headline in QApplication.clipboard().text()
+
+
+def test_that_the_open_log_of_the_plan_stands_in_its_report(app, qtbot, tmp_path):
+    path = tmp_path / "plan.md"
+    app.diagnosing.read(logs.TAKEN)
+    qtbot.waitUntil(lambda: app.diagnosing.model.state is not None, timeout=20_000)
+    app.filing.write_report(path)  # a log of another model says nothing of this plan
+    assert "Stated by the log" not in path.read_text()
+    app.window.commands["plan log"].trigger()
+    qtbot.waitUntil(lambda: "8B" in app.model.state.model.id, timeout=20_000)
+    qtbot.waitUntil(lambda: app.model.is_settled, timeout=20_000)
+    app.filing.write_report(path)
+    text = path.read_text()
+    assert "### Stated by the log" in text
+    assert "This run ran out: 18 MiB short while capturing graphs." in text

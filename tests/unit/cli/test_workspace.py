@@ -99,6 +99,12 @@ def test_that_the_report_is_of_the_plan_on_what_the_neighbour_leaves(beside, tmp
     assert "Llama-3.1-8B" in text  # as who holds the rest
 
 
+def test_that_a_log_is_not_read_beside_several_models(plimsoll, beside, tmp_path):
+    ran = plimsoll("report", beside, "--log", "-", "-o", tmp_path / "a.md")
+    assert ran.status == 2
+    assert "A log is of one model" in ran.complaint
+
+
 def test_that_the_cache_is_that_of_the_plan_as_it_keeps_it(plimsoll, tmp_path, beside):
     own = plimsoll("kv", "Qwen/Qwen3-8B", "--context", 8192, "--json").answer
     assert plimsoll("kv", beside, "--json").answer == own
