@@ -51,7 +51,7 @@ def blocks(plans: Sequence[Compared], unit: UnitSystem, number: int) -> list[Blo
     )
     caption = tr(
         "Figure {number}. Bars: plans by region on one scale, {unit}; of several ranks the one "
-        "that decides. Blue lines: what can be allocated."
+        "that decides. Load lines: what can be allocated."
     ).format(number=number, unit=unit.value)
     made: list[Block] = [BarsFigure(bars, unit, caption)] if bars else []
     heading = Heading(tr("Their regions, {unit}").format(unit=unit.value))

@@ -134,7 +134,7 @@ def _caption(
     draws_all: bool,
 ) -> str:
     sentences = [
-        tr("Bar: plan by region, {value}. Blue line: what can be allocated.").format(
+        tr("Bar: plan by region, {value}. Load line: what can be allocated.").format(
             value=unit.value
         )
     ]
@@ -145,7 +145,7 @@ def _caption(
     run = next(iter(runs.values()), None)
     if run is not None:
         start = datetime.fromtimestamp(run.started_s, UTC)
-        sentences.append(tr("Black line: all use of the device."))
+        sentences.append(tr("Curve: all use of the device."))
         sentences.append(
             tr("Run of {day}, {start:%H:%M} UTC, {seen} samples.").format(
                 day=words.day(start.date()), start=start, seen=grouped(len(run.seen))

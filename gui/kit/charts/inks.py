@@ -73,7 +73,9 @@ def ink(theme: Theme, region: Region, *, is_spare: bool = False, patterns: bool 
         return Ink(base, color, hatch)
     if region is Region.RECURRENT_STATE:
         return Ink(color, base, "dots")
-    if (patterns or theme.patterns) and region is not Region.KV_CACHE:
+    # In print weights and cache are of one grey: what is needed of the pool has the hatch of the
+    # spare part there, light on dark. On the screen the two largest stay plain.
+    if patterns or (theme.patterns and region is not Region.KV_CACHE):
         return Ink(color, theme.mixed(color_name(region), 0.45), hatch)
     return Ink(color, base, "solid")
 
