@@ -6,13 +6,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
-from engine.devices import catalogue
-from engine.devices.device import DeviceKind
 from engine.errors import DeploymentError
 from engine.fit import solve
 from engine.fit.inverse import KV_LADDERS
-from engine.fit.verdict import Fit
-from engine.report import words
+from engine.report import devices, words
 from engine.report.document import Align, Block, Cell, Column, Heading, Paragraph, Table, Tone
 from engine.runtimes import registry
 from engine.runtimes.loading import loaded
@@ -28,25 +25,34 @@ if TYPE_CHECKING:
     from engine.sizing import Sizing
     from engine.units import UnitSystem
 
-_SMALLER, _LARGER = 3, 5
-"""Devices shown on either side of what the plan needs."""
-
 
 def blocks(sizing: Sizing, plan: Deployment, unit: UnitSystem) -> list[Block]:
     """A table each of weight formats, cache formats and devices, where there is a choice."""
-    made: list[Block] = []
-    for heading, title, found in (
-        (tr("Weight formats"), tr("Weights in"), _formats(sizing, plan)),
-        (tr("Cache formats"), tr("Cache in"), _caches(sizing, plan)),
-        (tr("Devices for the same plan"), tr("Device"), _devices(sizing, plan)),
+    made = [
+        *_choices(tr("Weight formats"), tr("Weights in"), _formats(sizing, plan), unit),
+        *_choices(tr("Cache formats"), tr("Cache in"), _caches(sizing, plan), unit),
+    ]
+    if found := _choices(
+        tr("Devices for the same plan"), tr("Device"), _devices(sizing, plan), unit
     ):
-        rows = [_row(name, other, unit) for name, other in found]
-        if len(rows) > 1:
-            made += [Heading(heading), Table(_columns(title, unit), tuple(rows))]
+        told = tr(
+            "Of what is sold or often met with: the next sizes of the same maker, and of every "
+            "maker the smallest that the plan fits on."
+        )
+        heading, table = found
+        made += [heading, Paragraph(told, Tone.QUIET), table]
     if made:
         told = tr("The plan as it is stands first; each other line changes this one thing.")
         made.insert(0, Paragraph(told, Tone.QUIET))
     return made
+
+
+def _choices(
+    heading: str, title: str, found: Iterable[tuple[str, Sizing]], unit: UnitSystem
+) -> list[Block]:
+    """A heading and its table; nothing where there is no choice."""
+    rows = tuple(_row(name, other, unit) for name, other in found)
+    return [Heading(heading), Table(_columns(title, unit), rows)] if len(rows) > 1 else []
 
 
 def _columns(first: str, unit: UnitSystem) -> tuple[Column, ...]:
@@ -115,35 +121,17 @@ def _caches(sizing: Sizing, plan: Deployment) -> Iterator[tuple[str, Sizing]]:
 
 
 def _devices(sizing: Sizing, plan: Deployment) -> Iterator[tuple[str, Sizing]]:
-    machine = sizing.budget.machine
-    own = machine.slots[0].device
-    if own.kind is DeviceKind.HOST:
-        return
-    count = len(machine.slots)
-    yield _named(own, count), sizing
-    needed_bytes = own.allocatable.likely_bytes - sizing.verdict.margin_bytes
-    for device in _around(own, needed_bytes):
-        for other in _sized(sizing, [(plan, catalogue.machine(device, count))]):
-            if other.verdict.fit is not Fit.UNKNOWN or sizing.verdict.fit is Fit.UNKNOWN:
-                yield _named(device, count), other
+    slots = sizing.budget.machine.slots
+    if len({slot.device for slot in slots}) > 1:
+        return  # Nothing else is a machine like this one.
+    yield _named(slots[0].device, len(slots)), sizing
+    for device, other in devices.others(sizing, plan):
+        yield _named(device, len(slots)), other
 
 
 def _named(device: Device, count: int) -> str:
     name = printable(device.name, 80)
     return name if count == 1 else tr("{count} × {n}").format(count=count, n=name)
-
-
-def _around(own: Device, needed_bytes: int) -> list[Device]:
-    """Devices just below and above what the plan needs, one of each maker's sizes."""
-    found: dict[tuple[object, ...], Device] = {(own.vendor, own.label): own}
-    for device in catalogue.devices():
-        if device.kind is not DeviceKind.HOST:
-            found.setdefault((device.vendor, device.label), device)
-    others = [device for device in found.values() if device is not own]
-    others.sort(key=lambda device: (device.allocatable.likely_bytes, device.name))
-    smaller = [d for d in others if d.allocatable.likely_bytes < needed_bytes]
-    larger = [d for d in others if d.allocatable.likely_bytes >= needed_bytes]
-    return smaller[-_SMALLER:] + larger[:_LARGER]
 
 
 def _sized(sizing: Sizing, plans: Iterable[tuple[Deployment, Machine]]) -> Iterator[Sizing]:
