@@ -10,7 +10,7 @@ from engine.fit.verdict import Fit
 from engine.source import by_hand, catalogue
 from engine.text import printable
 from engine.units import format_gib
-from engine.words import grouped, tr, tr_count, tr_later
+from engine.words import figures, grouped, tr, tr_count, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,14 +113,15 @@ def _margin(budget: Budget, plan: Deployment) -> Iterator[str]:
     share = margin.share(budget.deployment)
     if share is None:
         return  # The plan's own rules decided, and nobody knows by which share.
-    device = budget.ranks[0].slot.device
-    taken = int(device.total_bytes * share)
+    # Runtimes take their share of what the device states to programs, not of what is soldered on.
+    line = budget.ranks[0].slot.device.allocatable.likely_bytes
+    taken = int(line * share)
     words = tr(margin.own if margin.share(plan) is None else margin.stated)
     yield words.format(
-        share=f"{share:.3g}",
+        share=figures(f"{share:.3g}"),
         taken=format_gib(taken, digits=1),
-        total=format_gib(device.total_bytes, digits=1),
-        left=format_gib(device.total_bytes - taken, digits=1),
+        total=format_gib(line, digits=1),
+        left=format_gib(line - taken, digits=1),
     )
 
 

@@ -257,8 +257,8 @@ def _headroom(asked: Asked) -> Answer:
     watched = seen.run.seconds.get(Seen.SUSTAINED, 0.0) if seen else 0.0
     if seen is None or not watched:
         left = asked.rank.free_bytes + asked.planned(Region.HEADROOM).likely_bytes
-        words = tr("{size} left; not yet checked").format(size=asked.size(left))
-        return Answer(Status.OPEN, words, None)
+        words = tr("{size} left; not yet checked") if left > 0 else tr("Nothing is left")
+        return Answer(Status.OPEN, words.format(size=asked.size(left)), None)
     most = max(peak.used_bytes for peak in seen.run.peaks.values())
     left = exactly(line - most, Basis.MEASURED, tr("the device's driver"))
     size, minutes = asked.size(line - most), figures(f"{watched / 60:.0f}")

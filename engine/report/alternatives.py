@@ -28,31 +28,23 @@ if TYPE_CHECKING:
 
 def blocks(sizing: Sizing, plan: Deployment, unit: UnitSystem) -> list[Block]:
     """A table each of weight formats, cache formats and devices, where there is a choice."""
-    made = [
-        *_choices(tr("Weight formats"), tr("Weights in"), _formats(sizing, plan), unit),
-        *_choices(tr("Cache formats"), tr("Cache in"), _caches(sizing, plan), unit),
-    ]
-    if found := _choices(
-        tr("Devices for the same plan"), tr("Device"), _devices(sizing, plan), unit
+    made: list[Block] = []
+    for heading, title, found in (
+        (tr("Weight formats"), tr("Weights in"), _formats(sizing, plan)),
+        (tr("Cache formats"), tr("Cache in"), _caches(sizing, plan)),
+        (tr("Devices for the same plan"), tr("Device"), _devices(sizing, plan)),
     ):
-        told = tr(
-            "Of what is sold or often met with: the next sizes of the same maker, and of every "
-            "maker the smallest that the plan fits on."
-        )
-        heading, table = found
-        made += [heading, Paragraph(told, Tone.QUIET), table]
+        rows = tuple(_row(name, other, unit) for name, other in found)
+        if len(rows) > 1:
+            made += [Heading(heading), Table(_columns(title, unit), rows)]
     if made:
-        told = tr("The plan as it is stands first; each other line changes this one thing.")
+        told = tr(
+            "The plan as it is stands first; each other line changes this one thing. Devices: of "
+            "what is sold or often met with, the next sizes of the same maker, and of every maker "
+            "the smallest that the plan fits on."
+        )
         made.insert(0, Paragraph(told, Tone.QUIET))
     return made
-
-
-def _choices(
-    heading: str, title: str, found: Iterable[tuple[str, Sizing]], unit: UnitSystem
-) -> list[Block]:
-    """A heading and its table; nothing where there is no choice."""
-    rows = tuple(_row(name, other, unit) for name, other in found)
-    return [Heading(heading), Table(_columns(title, unit), rows)] if len(rows) > 1 else []
 
 
 def _columns(first: str, unit: UnitSystem) -> tuple[Column, ...]:

@@ -109,7 +109,7 @@ def _plan_row(rank: RankBudget, unit: UnitSystem) -> tuple[Cell, ...]:
         Cell(""),
         Cell(words.number(known, unit) if known else words.DASH, known),
         Cell(""),
-        Cell(tr("The regions together")),
+        Cell(tr("All regions, each rounded by itself")),
     )
 
 
@@ -206,7 +206,7 @@ def all_ranks(budget: Budget, unit: UnitSystem) -> Table:
         Column(tr("Weights"), 1.0, Align.RIGHT),
         Column(tr("KV cache"), 1.0, Align.RIGHT),
         Column(tr("All else"), 1.0, Align.RIGHT),
-        Column(tr("Planned"), 1.1, Align.RIGHT, Tone.STRONG),
+        Column(tr("Planned use"), 1.1, Align.RIGHT, Tone.STRONG),
         Column(tr("Low {dash} high").format(dash=words.DASH), 1.7, Align.RIGHT),
         Column(tr("Load line"), 1.1, Align.RIGHT),
     )
@@ -275,7 +275,7 @@ def measured(budget: Budget, runs: Mapping[int, MeasuredRun], unit: UnitSystem) 
         Column(tr("At first"), 1.0, Align.RIGHT),
         Column(tr("Most"), 1.0, Align.RIGHT, Tone.STRONG),
         Column(tr("At last"), 1.0, Align.RIGHT),
-        Column(tr("Planned"), 1.0, Align.RIGHT),
+        Column(tr("Planned use"), 1.0, Align.RIGHT),
         Column(tr("Difference"), 1.1, Align.RIGHT),
         Column(tr("Known from"), 2.6, Align.LEFT, Tone.QUIET),
     )

@@ -50,14 +50,17 @@ _KEEP_ITEMS = 8
 """A list of up to so many lines stays whole."""
 _KEEP_ROWS = 11
 """A table of up to so many rows stays whole."""
+_KEEP_PART_ROWS = 24
+"""So does one of more rows that a whole part begins with."""
 _COLORS = {
     Tone.NORMAL: "text.primary",
     Tone.STRONG: "text.primary",
     Tone.QUIET: "text.secondary",
 }
 _LONGEST_WORD = 16
-_FORMULA_NAME = 132
-_FORMULA_VALUE = 78
+_FORMULA_NAME = 126
+_FORMULA_VALUE = 100
+"""Room for 9,999.99 GiB on one line."""
 
 
 def place(sheet: Sheet, block: Block, then: Block | None = None) -> None:
@@ -85,14 +88,15 @@ def place(sheet: Sheet, block: Block, then: Block | None = None) -> None:
 def _heading(sheet: Sheet, heading: Heading, then: Block | None) -> None:
     """A heading, which is a bookmark too."""
     part = heading.is_part
-    sheet.ensure(_kept(sheet, then) + (_PART_HEIGHT if part else 0))
+    most = _KEEP_PART_ROWS if part else _KEEP_ROWS
+    sheet.ensure(_kept(sheet, then, most) + (_PART_HEIGHT if part else 0))
     sheet.space(_ABOVE_PART if part else _ABOVE_HEADING)
     sheet.mark(heading.text, is_part=part)
     sheet.paragraph(heading.text, sheet.font("title" if part else "body.strong"), "text.primary")
     sheet.y += 6
 
 
-def _kept(sheet: Sheet, then: Block | None) -> float:
+def _kept(sheet: Sheet, then: Block | None, most_rows: int) -> float:
     """What a heading needs with the beginning of the block below it, or all of a short one."""
     if isinstance(then, Bullets):
         lines = lists.bullet_lines(sheet, then)
@@ -102,7 +106,7 @@ def _kept(sheet: Sheet, then: Block | None) -> float:
         return (
             _ABOVE_HEADING + _HEADING_HEIGHT + _COMMAND_LINE * len(lists.command_lines(sheet, then))
         )
-    if isinstance(then, Table) and len(then.rows) <= _KEEP_ROWS:
+    if isinstance(then, Table) and len(then.rows) <= most_rows:
         rows = (*then.rows, then.total) if then.total else then.rows
         widths = _widths(sheet, then)
         height = sum(_row_height(sheet, then, widths, row) + _ROW_PAD for row in rows)
@@ -228,13 +232,13 @@ def _header(sheet: Sheet, columns: Sequence[Column], widths: Sequence[float]) ->
         return
     font = sheet.font("caption")
     height = max(
-        sheet.height(column.title, font, width - _CELL_PAD)
-        for column, width in zip(columns, widths, strict=True)
+        sheet.height(column.title, font, width - sum(_pads(index, columns)))
+        for index, (column, width) in enumerate(zip(columns, widths, strict=True))
     )
     sheet.ensure(height + 44)
     x = sheet.left
     for index, (column, width) in enumerate(zip(columns, widths, strict=True)):
-        rect = _cell_rect(sheet, x, width, height, first=index == 0)
+        rect = _cell_rect(sheet, x, width, height, pads=_pads(index, columns))
         sheet.write(column.title, font, "text.tertiary", rect, _alignment(column))
         x += width
     sheet.y += height + _ROW_PAD + 1
@@ -249,7 +253,7 @@ def _row(sheet: Sheet, table: Table, widths: Sequence[float], cells: Sequence[Ce
         _header(sheet, columns if table.has_header else (), widths)
     x = sheet.left
     for index, (cell, column, width) in enumerate(zip(cells, columns, widths, strict=True)):
-        rect = _cell_rect(sheet, x, width, height, first=index == 0)
+        rect = _cell_rect(sheet, x, width, height, pads=_pads(index, columns))
         if cell.region is not None:
             swatch = QRectF(rect.left(), rect.top() + (14 - _SWATCH) / 2, _SWATCH, _SWATCH)
             inks.swatch(sheet.painter, swatch, cell.region, sheet.theme)
@@ -266,7 +270,7 @@ def _row_height(
 ) -> float:
     heights = [0.0]
     for index, (cell, column, width) in enumerate(zip(cells, table.columns, widths, strict=True)):
-        room = width - (_CELL_PAD if index else 0) - _CELL_PAD - _indent(cell)
+        room = width - sum(_pads(index, table.columns)) - _indent(cell)
         if cell.text:
             heights.append(sheet.height(cell.text, _font(sheet, cell, column), room))
     return max(heights)
@@ -276,9 +280,16 @@ def _indent(cell: Cell) -> float:
     return _SWATCH + _SWATCH_GAP if cell.region is not None else 0
 
 
-def _cell_rect(sheet: Sheet, x: float, width: float, height: float, *, first: bool) -> QRectF:
-    left = 0 if first else _CELL_PAD
-    return QRectF(x + left, sheet.y + _ROW_PAD / 2, width - left - _CELL_PAD, height + 1)
+def _pads(index: int, columns: Sequence[Column]) -> tuple[float, float]:
+    """Left and right of a cell; the outer edges of a table are those of the text."""
+    return (_CELL_PAD if index else 0, _CELL_PAD if index < len(columns) - 1 else 0)
+
+
+def _cell_rect(
+    sheet: Sheet, x: float, width: float, height: float, *, pads: tuple[float, float]
+) -> QRectF:
+    left, right = pads
+    return QRectF(x + left, sheet.y + _ROW_PAD / 2, width - left - right, height + 1)
 
 
 def _alignment(column: Column) -> Qt.AlignmentFlag:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from gui.report.sheet import Sheet
 
 _PART_OF_PAGE = 0.22
-"""What the picture of the plan takes, so that its page has room for what would change it."""
+"""What the picture of the plan takes, before it fills or yields what its page has or lacks."""
+_LEAST_OF_PAGE, _MOST_OF_PAGE = 0.17, 0.3
 _MAP_HEIGHT = 300
 _LETTER, _BAR, _LINE_WORDS = 24, 20, 16
 _PITCH = _BAR + 12 + _LINE_WORDS
@@ -50,7 +51,10 @@ def height(sheet: Sheet, figure: Figure | MapFigure | BarsFigure) -> float:
 
 
 def _plan_height(sheet: Sheet) -> float:
-    return round(sheet.bottom * _PART_OF_PAGE)
+    wanted = sheet.bottom * _PART_OF_PAGE + sheet.first_page_room
+    if wanted < sheet.bottom * _LEAST_OF_PAGE:
+        wanted = sheet.bottom * _PART_OF_PAGE  # Yielding so much would not be enough.
+    return round(min(wanted, sheet.bottom * _MOST_OF_PAGE))
 
 
 def place(sheet: Sheet, figure: Figure | MapFigure | BarsFigure) -> None:

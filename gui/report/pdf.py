@@ -16,7 +16,7 @@ from engine.words import chosen, tr
 from gui.kit.theme import load_theme
 from gui.report import blocks
 from gui.report.outline import Mark, with_outline
-from gui.report.sheet import PAGES, Sheet
+from gui.report.sheet import PAGES, Draft, Sheet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,16 +49,17 @@ def write_pdf(document: ReportDocument, path: Path, page: str = "A4") -> None:
         )
         raise UsageError(message, field="page")
     _ensure_application()
-    _, count = _rendered(document, page, 1)
-    data, _ = _rendered(document, page, count)
+    room = _rendered(document, page, Draft())[1].room
+    count = _rendered(document, page, Draft(room=room))[1].pages
+    data, _ = _rendered(document, page, Draft(count, room))
     files.write(path, data)
 
 
-def _rendered(document: ReportDocument, page: str, count: int) -> tuple[bytes, int]:
-    """The file and how many pages it has; ``count`` is what each page says of that."""
+def _rendered(document: ReportDocument, page: str, draft: Draft) -> tuple[bytes, Draft]:
+    """The file, and what came of it, when it is written by what came of an earlier one."""
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    sheet = Sheet(buffer, document, page, load_theme("light", is_paper=True), count)
+    sheet = Sheet(buffer, document, page, load_theme("light", is_paper=True), draft)
     sheet.paragraph(document.subject, sheet.font("small"), "text.tertiary")
     sheet.y += 3
     sheet.paragraph(document.headline, sheet.font("verdict", 27), "text.primary")
@@ -66,10 +67,10 @@ def _rendered(document: ReportDocument, page: str, count: int) -> tuple[bytes, i
     sheet.paragraph(document.detail, sheet.font("body"), "text.secondary", sheet.width - 40)
     for block, then in zip_longest(document.blocks, document.blocks[1:]):
         blocks.place(sheet, block, then)
-    pages = sheet.finish()
+    made = sheet.finish()
     buffer.close()
     marks = [Mark(document.headline, 0, _TOP_OF_PAGE, is_part=True), *sheet.marks]
-    return with_outline(bytes(buffer.data().data()), marks, chosen().code), pages
+    return with_outline(bytes(buffer.data().data()), marks, chosen().code), made
 
 
 def _ensure_application() -> None:

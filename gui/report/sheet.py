@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -41,13 +42,24 @@ _FOOT = 56
 _FOOT_TEXT = 36
 _HARDLY = 0.4
 _ABOVE_MARK = 12
+_KEPT = 40
+"""What a heading keeps free below it beyond what then stands there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What came of writing a document once, by which it is written anew."""
+
+    pages: int = 1
+    room: float = 0.0
+    """What the first page had left at its end; below 0 what stood on the next for want of room."""
 
 
 class Sheet:
     """Writes down the pages of one document; ``y`` is where the next block goes."""
 
     def __init__(
-        self, device: QIODevice, document: ReportDocument, page: str, theme: Theme, count: int
+        self, device: QIODevice, document: ReportDocument, page: str, theme: Theme, draft: Draft
     ) -> None:
         self._writer = QPdfWriter(device)
         self._writer.setResolution(_DPI)
@@ -60,7 +72,12 @@ class Sheet:
             self._writer.setAuthor("Plimsoll")
         self.theme = theme
         self._document = document
-        self._count = count
+        self._count = draft.pages
+        self.first_page_room = draft.room
+        """What the picture of the first page may take beside its own height; below 0 it yields."""
+        self._left = 0.0
+        """Of the first page, at its end."""
+        self._room = 0.0
         self.width = float(self._writer.width() - 2 * _SIDE)
         self.left = float(_SIDE)
         self.bottom = float(self._writer.height() - _FOOT - 12)
@@ -70,13 +87,15 @@ class Sheet:
         self.y = float(_TOP)
         self._furnish()
 
-    def finish(self) -> int:
-        """Close the document; returns how many pages it has."""
+    def finish(self) -> Draft:
+        """Close the document; returns what came of it."""
         self.painter.end()
-        return self.page
+        return Draft(self.page, self._room)
 
     def new_page(self) -> None:
         """Go on at the top of a new page."""
+        if self.page == 1:
+            self._left = self.bottom - self.y
         self._writer.newPage()
         self.page += 1
         self.y = float(_TOP)
@@ -90,6 +109,10 @@ class Sheet:
 
     def next_part(self) -> None:
         """Begin a new page, unless this one has hardly begun."""
+        if self.page == 1:
+            self._room = max(0.0, self.bottom - self.y - _KEPT)
+        elif not self._room:
+            self._room = self._left - (self.y - _TOP) - _KEPT
         if self.y > _TOP + (self.bottom - _TOP) * _HARDLY:
             self.new_page()
 

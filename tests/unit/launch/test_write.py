@@ -40,10 +40,10 @@ def test_that_only_what_the_plan_states_becomes_a_flag():
 
 
 def test_that_a_share_is_said_to_be_a_margin():
-    # The driver's total of an L40S is 44.99 GiB: 0.85 of it are 38.2, which leaves 6.7.
+    # vLLM's log of an L40S states 44.39 GiB, ours 44.42: 0.85 of it are 37.8, which leaves 6.7.
     found = _of(gpu="L40S", runtime="vllm", gpu_memory_utilization=0.85)
     assert (
-        "--gpu-memory-utilization 0.85 is a margin: vLLM takes up to 38.2 GiB of 45.0 GiB and "
+        "--gpu-memory-utilization 0.85 is a margin: vLLM takes up to 37.8 GiB of 44.4 GiB and "
         "leaves 6.7 GiB to others."
     ) in found.notes
 
