@@ -59,18 +59,20 @@ def _plan_height(sheet: Sheet) -> float:
 
 def place(sheet: Sheet, figure: Figure | MapFigure | BarsFigure) -> None:
     """Draw ``figure`` over the whole width, and its caption below."""
+    caption = figure.caption
     match figure:
         case Figure():
-            _plan(sheet, figure)
+            caption = " ".join((caption, *(f"{told}." for told in _plan(sheet, figure))))
         case MapFigure():
             _map(sheet, figure)
         case BarsFigure():
             _bars(sheet, figure)
-    sheet.paragraph(figure.caption, sheet.font("caption"), "text.tertiary")
+    sheet.paragraph(caption, sheet.font("caption"), "text.tertiary")
     sheet.y += 8
 
 
-def _plan(sheet: Sheet, figure: Figure) -> None:
+def _plan(sheet: Sheet, figure: Figure) -> tuple[str, ...]:
+    """Draw the plan; returns in words what has no place in the picture."""
     scene = scene_for(figure.sizing, figure.unit, figure.rank)
     # A run belongs to a rank here, also where its device is on another computer.
     panels = tuple(replace(panel, uuid=_key(panel.rank)) for panel in scene.panels)
@@ -89,6 +91,7 @@ def _plan(sheet: Sheet, figure: Figure) -> None:
         paints.paint(sheet.painter, scene, lay_out(scene, rect, style), style, live)
         sheet.painter.restore()
     sheet.y += _plan_height(sheet) + 4
+    return scene.asides[:1]
 
 
 def _key(rank: int) -> str:

@@ -22,11 +22,13 @@ from engine.fit.solve import Limits
 from engine.report.compared import Compared
 from engine.report.compose import About, compose
 from engine.report.document import (
+    Align,
     Bullets,
     Cell,
     Column,
     Command,
     Facts,
+    Formula,
     Heading,
     Paragraph,
     ReportDocument,
@@ -93,6 +95,20 @@ def _text(reader: PdfReader) -> str:
     return "\n".join(page.extract_text() for page in reader.pages)
 
 
+def _words(path: Path, page: int | None = None) -> list[tuple[float, float, float, float, str]]:
+    """Left, top, right, bottom in points, and each word: of one page, or of all."""
+    program = shutil.which("pdftotext")
+    if program is None:
+        pytest.skip("poppler's pdftotext is not installed")
+    pages = [] if page is None else ["-f", str(page), "-l", str(page)]
+    made = subprocess.run([program, "-bbox", *pages, path, "-"], capture_output=True, check=True)
+    found = re.findall(
+        r'xMin="([\d.]+)" yMin="([\d.]+)" xMax="([\d.]+)" yMax="([\d.]+)">(.*?)<',
+        made.stdout.decode(),
+    )
+    return [(float(a), float(b), float(c), float(d), text) for a, b, c, d, text in found]
+
+
 def _document(*blocks: object) -> ReportDocument:
     made = compose(sizings.sizing(), LIMITS, ABOUT)
     return replace(made, blocks=blocks)
@@ -109,23 +125,15 @@ def test_that_each_paper_has_its_size(page: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("ranks", [1, 4, 8])
 @pytest.mark.parametrize("page", POINTS)
 def test_that_no_word_leaves_the_margins(page: str, ranks: int, tmp_path: Path) -> None:
-    program = shutil.which("pdftotext")
-    if program is None:
-        pytest.skip("poppler's pdftotext is not installed")
     path = tmp_path / "report.pdf"
     _report(path, sizings.many_ranks(ranks), page)
-    made = subprocess.run([program, "-bbox", path, "-"], capture_output=True, check=True)
     margin, foot = 40, 18
     width, height = POINTS[page]
-    words = re.findall(
-        r'xMin="([\d.]+)" yMin="([\d.]+)" xMax="([\d.]+)" yMax="([\d.]+)">(.*?)<',
-        made.stdout.decode(),
-    )
+    words = _words(path)
     assert len(words) > 200
     outside = [
         word
-        for *edges, word in words
-        for left, top, right, bottom in [[float(e) for e in edges]]
+        for left, top, right, bottom, word in words
         if left < margin or right > width - margin or top < margin - 8 or bottom > height - foot
     ]
     assert not outside
@@ -368,3 +376,31 @@ def test_that_a_long_name_of_a_fact_stands_over_its_value(tmp_path: Path) -> Non
     edges = {word: (float(top), float(bottom)) for top, bottom, word in places}
     assert edges["mehr"][1] <= edges["Fünf"][0] + 1
     assert edges["Fünf"] == edges["Sechs"]
+
+
+@pytest.mark.parametrize("page", POINTS)
+@pytest.mark.parametrize("ranks", [1, 4, 8])
+def test_that_the_picture_takes_the_room_that_its_page_has(
+    page: str, ranks: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "report.pdf"
+    _report(path, sizings.many_ranks(ranks), page)
+    foot = POINTS[page][1] - 51  # what stands there is 68 pixels high, at 96 an inch
+    lowest = max(bottom for *_, bottom, _ in _words(path, 1) if bottom < foot)
+    assert foot - lowest < 60  # no more than a heading and a row of a table
+
+
+def test_that_a_figure_stays_on_one_line_with_its_unit(tmp_path: Path) -> None:
+    path = tmp_path / "report.pdf"
+    formulas = (Formula("Weights", "1,131.45 GiB", "1 × 2", "read"),) * 2
+    _written(_document(*formulas), path)
+    tops = {text: top for _, top, _, _, text in _words(path, 1) if top < 700}
+    assert tops["1,131.45"] == tops["GiB"]
+
+
+def test_that_figures_end_where_their_table_ends(tmp_path: Path) -> None:
+    path = tmp_path / "report.pdf"
+    columns = Column("Name", 1.0), Column("GiB", 1.0, Align.RIGHT)
+    _written(_document(Table(columns, ((Cell("one"), Cell("12,345.67")),))), path)
+    (right,) = (right for _, _, right, _, text in _words(path, 1) if text == "12,345.67")
+    assert right == pytest.approx(595 - 42, abs=1)  # margins of 56 pixels, at 96 an inch

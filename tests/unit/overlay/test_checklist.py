@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.budget.model import Region
-from engine.evidence import Basis
+from engine.evidence import Basis, exactly
 from engine.overlay.checklist import Action, checklist
 from engine.overlay.overlay import Follower, Overlay
 from engine.overlay.state import Stated
@@ -46,6 +46,14 @@ def test_that_the_plan_alone_answers_as_on_the_drawn_screen():
     assert [s.action for s in made.steps] == [
         Action.START, Action.PREFILL, Action.PLAN, Action.LOG, Action.LOAD,
     ]  # fmt: skip
+
+
+def test_that_a_plan_over_the_load_line_has_nothing_left_to_check():
+    weights = BUDGET.ranks[0].regions[Region.WEIGHTS]
+    larger = replace(weights, estimate=exactly(gib(40), Basis.READ, "read"))
+    rank = replace(BUDGET.ranks[0], regions=BUDGET.ranks[0].regions | {Region.WEIGHTS: larger})
+    answer = checklist(replace(BUDGET, ranks=(rank,)), 0).steps[4].answer
+    assert (answer.words, answer.status) == ("Nothing is left", Status.OPEN)
 
 
 def test_that_a_loaded_run_measures_the_weights_where_the_load_paused():

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.architecture.read import read
 from engine.deployment.spec import Deployment
+from engine.devices import catalogue
 from engine.fit.solve import limits
 from engine.report.compared import Compared
 from engine.report.compose import About, compose
@@ -21,9 +23,10 @@ from engine.report.document import (
     Table,
 )
 from engine.sizing import size
+from engine.source.raw import RawModel
 from engine.units import GIB
 from tests.helpers import sizings
-from tests.unit.report.test_compose import ABOUT, LIMITS
+from tests.unit.report.test_compose import ABOUT, LIMITS, LLAMA
 from tests.unit.report.test_compose import _real as real
 from tests.unit.report.test_compose import _run as run
 from tests.unit.report.test_compose import _tables as tables
@@ -217,3 +220,26 @@ def test_that_compared_plans_stand_side_by_side() -> None:
     assert _rows(sizes)["Weights"] == ["14.99", "14.99"]
     lines = [s.budget.ranks[0].slot.device.allocatable.likely_bytes for s, _ in pair]
     assert [cell.value_bytes for cell in sizes.total[1:]] == lines
+
+
+def test_that_a_plan_that_no_change_saves_is_shown_where_it_would_fit() -> None:
+    # Llama-3.1-70B in BF16: 131.4 GiB, 10 GiB of cache, 2 to 3 of vLLM's own. Of four 4090s each
+    # would hold 32.9 GiB, of eight 16.4; of an H200's 139.8 GiB vLLM takes 128.6, of a B200's
+    # 178.4 it takes 164.1, of an MI300X's 192.0 it takes 176.6.
+    config = LLAMA | {
+        "hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80,
+        "num_attention_heads": 64,
+    }  # fmt: skip
+    model = read(RawModel(id="70B", source="config.json", config=config))
+    machine = catalogue.machine(catalogue.find("RTX 4090"), 1)
+    document = compose(
+        size(model, PLAN, machine), limits(model, PLAN, machine), About(on=ABOUT.on, plan=PLAN)
+    )
+    table = next(
+        then
+        for heading, then in itertools.pairwise(document.blocks)
+        if isinstance(heading, Heading) and heading.text == "What would fit"
+    )
+    rows = _rows(table)
+    assert list(rows) == ["8 × RTX 4090, TP 8", "B200", "MI300X"]
+    assert all(then.endswith("to spare") for then, _ in rows.values())
