@@ -9,6 +9,7 @@ from engine.budget.model import Region
 from engine.errors import DeploymentError
 from engine.fit import solve
 from engine.fit.inverse import KV_LADDERS
+from engine.fit.verdict import Fit
 from engine.report import devices, words
 from engine.report.document import Align, Block, Cell, Column, Heading, Paragraph, Table, Tone
 from engine.runtimes import registry
@@ -52,6 +53,7 @@ def _columns(first: str, unit: UnitSystem) -> tuple[Column, ...]:
         Column(first, 2.6),
         Column(tr("Weights, {unit}").format(unit=unit.value), 1.2, Align.RIGHT),
         Column(tr("Cache needed"), 1.2, Align.RIGHT),
+        Column(tr("All else"), 1.0, Align.RIGHT),
         Column(tr("Load line"), 1.1, Align.RIGHT),
         Column(tr("Then"), 1.8, tone=Tone.STRONG),
         Column(tr("Longest context"), 1.3, Align.RIGHT),
@@ -59,19 +61,22 @@ def _columns(first: str, unit: UnitSystem) -> tuple[Column, ...]:
 
 
 def _row(name: str, sizing: Sizing, unit: UnitSystem) -> tuple[Cell, ...]:
-    """The figures of the rank that decides."""
+    """The figures of the rank that decides; they add up to the load line with what is to spare."""
     budget, verdict = sizing.budget, sizing.verdict
     rank = next(r for r in budget.ranks if r.rank == verdict.binding_rank)
-    sizes = (
+    line = rank.slot.device.allocatable.likely_bytes
+    weights, cache = (
         rank.regions[Region.WEIGHTS].estimate.likely_bytes,
         rank.needed.likely_bytes,
-        rank.slot.device.allocatable.likely_bytes,
     )
+    rest = line - verdict.margin_bytes - weights - cache
     then = tr("won’t start") if verdict.refusals else words.margin(verdict, unit)
     longest = _longest(sizing)
     return (
         Cell(name),
-        *(Cell(words.number(each, unit), each) for each in sizes),
+        *(Cell(words.number(each, unit), each) for each in (weights, cache)),
+        Cell(words.DASH) if verdict.fit is Fit.UNKNOWN else Cell(words.number(rest, unit), rest),
+        Cell(words.number(line, unit), line),
         Cell(then, verdict.margin_bytes),
         Cell(words.DASH if longest is None else grouped(longest)),
     )
@@ -103,13 +108,12 @@ def _formats(sizing: Sizing, plan: Deployment) -> Iterator[tuple[str, Sizing]]:
 def _caches(sizing: Sizing, plan: Deployment) -> Iterator[tuple[str, Sizing]]:
     budget = sizing.budget
     yield words.kv_cache(budget), sizing
-    own = budget.deployment.cache_type_k or budget.deployment.kv_cache_dtype
     ladder = KV_LADDERS.get(registry.family(plan.runtime), {})
     for name, settings in ladder.items():
-        if name == own:
+        if all(getattr(budget.deployment, key) == value for key, value in settings.items()):
             continue
         for other in _sized(sizing, [(plan.with_(**settings), budget.machine)]):
-            yield words.dtype(name).upper(), other
+            yield words.cache_format(name), other
 
 
 def _devices(sizing: Sizing, plan: Deployment) -> Iterator[tuple[str, Sizing]]:

@@ -25,7 +25,6 @@ from engine.report import (
 from engine.report.document import Block, Command, Heading, PageBreak, ReportDocument
 from engine.report.measured import measured_runs
 from engine.report.seen import Observed
-from engine.runtimes.registry import RUNTIMES
 from engine.text import printable
 from engine.units import UnitSystem, format_gib
 from engine.words import tr, tr_later
@@ -86,7 +85,7 @@ def compose(
     return ReportDocument(
         title=tr("Memory sizing: {model_id} on {where}").format(model_id=model_id, where=where),
         subject=tr("{model_id} on {where}, {runtime}").format(
-            model_id=model_id, where=where, runtime=_runtime(budget)
+            model_id=model_id, where=where, runtime=words.runtime(budget)
         ),
         headline=about.headline or verdict.headline,
         detail=_detail(sizing, about.unit),
@@ -110,7 +109,7 @@ def _parts(sizing: Sizing, about: About, runs: Mapping[int, MeasuredRun]) -> Ite
     measured: list[Block] = [tables.measured(budget, runs, unit)] if runs else []
     observed = about.observed or Observed()
     measured += seen.measured(observed, unit)
-    held_for = provenance.table(budget, _runtime(budget), about.on, about.version, unit)
+    held_for = provenance.table(budget, plan, about.on, about.version, unit)
     for heading, blocks in (
         (tr("Assumptions"), engineer.assumptions(budget, about.assumptions, about.warnings, unit)),
         (tr("Ranks and phases"), engineer.ranks(budget, binding, unit)),
@@ -166,19 +165,6 @@ def _where(budget: Budget) -> str:
     if budget.machine.is_corrected:
         return tr("{devices}, corrected by hand").format(devices=names)
     return names
-
-
-def _runtime(budget: Budget) -> str:
-    plan = budget.deployment
-    known = RUNTIMES.get(plan.runtime)
-    label = known.label if known else plan.runtime
-    return (
-        tr("{label} {runtime_version}").format(
-            label=label, runtime_version=printable(plan.runtime_version, 40)
-        )
-        if plan.runtime_version
-        else label
-    )
 
 
 def _detail(sizing: Sizing, unit: UnitSystem) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import resources
 from engine.report import words
 from engine.report.document import Cell, Column, Table, Tone
+from engine.runtimes import registry
 from engine.text import printable
 from engine.units import in_unit
 from engine.words import figures, grouped, tr
@@ -15,11 +16,20 @@ if TYPE_CHECKING:
     from datetime import date
 
     from engine.budget.model import Budget
+    from engine.deployment.spec import Deployment
     from engine.units import UnitSystem
 
 
-def table(budget: Budget, runtime: str, on: date, version: str, unit: UnitSystem) -> Table:
-    """One row for each thing that the answer depends on, and the date."""
+def table(budget: Budget, asked: Deployment, on: date, version: str, unit: UnitSystem) -> Table:
+    """One row for each thing that the answer depends on, and the date.
+
+    Args:
+        budget: the plan's.
+        asked: the plan before defaults, which says whether a release was stated.
+        on: the day of the report.
+        version: Plimsoll's own.
+        unit: of the sizes in words.
+    """
     model = budget.model
     source = printable(model.source, 200)
     stored = printable(model.stored.source, 200) if model.stored else ""
@@ -29,17 +39,28 @@ def table(budget: Budget, runtime: str, on: date, version: str, unit: UnitSystem
         (tr("Model revision"), revision),
         (tr("Model description"), source),
         (tr("Weights from"), stored),
-        (tr("Rules of"), runtime),
+        (tr("Runtime"), registry.get(budget.deployment.runtime).label),
+        (tr("Runtime version"), _release(budget, asked)),
         (tr("Weights in"), words.weights(budget)),
         (tr("Cache precision"), words.kv_cache(budget)),
         (tr("Kernel"), _kernel(budget)),
-        (tr("Accuracy"), in_unit(accuracy(budget.deployment.runtime, runtime), unit)),
-        (tr("Plimsoll"), version),
+        (tr("Accuracy"), in_unit(accuracy(budget.deployment.runtime, words.runtime(budget)), unit)),
+        (tr("Plimsoll"), version or tr("not known")),
         (tr("Date"), words.day(on)),
     ]
     columns = Column(tr("What"), 2.2), Column(tr("Value"), 7.8)
     rows = tuple((Cell(what, tone=Tone.QUIET), Cell(value)) for what, value in told if value)
     return Table(columns, rows, has_header=False)
+
+
+def _release(budget: Budget, asked: Deployment) -> str:
+    """The release whose rules are used, and that it is ours where none was stated."""
+    used = words.release(budget)
+    if asked.runtime_version:
+        return used
+    return tr("{release}: none was stated, so the newest whose rules are known").format(
+        release=used
+    )
 
 
 def _kernel(budget: Budget) -> str:

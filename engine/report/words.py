@@ -13,12 +13,11 @@ from engine.errors import DeviceError
 from engine.evidence import Basis, Estimate
 from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
-from engine.runtimes import unpacking
+from engine.runtimes import registry, unpacking
 from engine.runtimes.loading import in_words, loaded
-from engine.runtimes.registry import family
 from engine.text import printable
 from engine.units import UnitSystem, format_gib
-from engine.words import grouped, tr, tr_later
+from engine.words import figures, grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -123,6 +122,23 @@ def dtype(name: str) -> str:
     return _DTYPES.get(name.lower(), printable(name, 40))
 
 
+def cache_format(name: str) -> str:
+    """``FP8``, ``Q8_0`` and ``8 bit``."""
+    bits, _, is_words = name.partition(" ")
+    return tr("{bits} bit").format(bits=bits) if is_words else dtype(name).upper()
+
+
+def runtime(budget: Budget) -> str:
+    """``vLLM 0.33.0``: the runtime, and the release whose rules are used."""
+    return f"{registry.get(budget.deployment.runtime).label} {release(budget)}".rstrip()
+
+
+def release(budget: Budget) -> str:
+    """The plan's release, the newest that is known where it states none."""
+    versions = registry.get(budget.deployment.runtime).versions
+    return printable(budget.deployment.runtime_version or next(iter(versions), ""), 40)
+
+
 def weights(budget: Budget) -> str:
     """The weight format: ``BF16, as stored``."""
     chosen = budget.deployment.weight_format
@@ -137,13 +153,17 @@ def weights(budget: Budget) -> str:
 def kv_cache(budget: Budget) -> str:
     """The KV cache's dtype and blocks: ``BF16, blocks of 16``."""
     plan, spec = budget.deployment, budget.model.spec
-    if family(plan.runtime) == "llama.cpp":
-        key, value = dtype(plan.cache_type_k or "f16"), dtype(plan.cache_type_v or "f16")
+    if registry.family(plan.runtime) == "llama.cpp":
+        key, value = (
+            cache_format(each or "f16") for each in (plan.cache_type_k, plan.cache_type_v)
+        )
         return (
             key if key == value else tr("{key} keys, {value} values").format(key=key, value=value)
         )
+    if plan.kv_bits:
+        return cache_format(f"{figures(f'{plan.kv_bits:g}')} bit")
     name = plan.kv_cache_dtype
-    shown = dtype(spec.kv_cache_dtype or spec.dtype) if name == "auto" else dtype(name).upper()
+    shown = dtype(spec.kv_cache_dtype or spec.dtype) if name == "auto" else cache_format(name)
     block = budget.sequence_state.block_size
     return tr("{shown}, blocks of {block}").format(shown=shown, block=block) if block else shown
 

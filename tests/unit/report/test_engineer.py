@@ -133,16 +133,33 @@ def test_that_other_formats_and_devices_are_sized_by_the_engine() -> None:
         (caches, "FP8", PLAN.with_(kv_cache_dtype="fp8")),
     ):
         expected = size(model, other, machine).verdict.margin_bytes / GIB
-        assert rows[name][3] == f"{expected:.1f} GiB to spare"
-        assert rows[name][4] == f"{limits(model, other, machine).max_context:,}"
+        assert rows[name][4] == f"{expected:.1f} GiB to spare"
+        assert rows[name][5] == f"{limits(model, other, machine).max_context:,}"
     # Half the bits, half the cache: 2 GiB.
     assert caches["FP8"][1] == "2.00"
     assert next(iter(devices)) == "RTX 4090"
-    lines = [float(row[2]) for row in list(devices.values())[1:]]
+    lines = [float(row[3]) for row in list(devices.values())[1:]]
     assert lines == sorted(lines)
-    over = [row[3].endswith("over") for row in devices.values()]
+    over = [row[4].endswith("over") for row in devices.values()]
     assert any(over)
     assert not all(over)
+
+
+def test_that_each_choice_adds_up_to_its_load_line() -> None:
+    document = compose(*real(PLAN), About(on=ABOUT.on, plan=PLAN))
+    for table in (b for b in _below(document, "Other choices") if isinstance(b, Table)):
+        for name, weights, cache, rest, line, then, _ in table.rows:
+            assert line.value_bytes == sum(
+                cell.value_bytes or 0 for cell in (weights, cache, rest, then)
+            ), name.text
+            assert (rest.value_bytes or 0) > 0
+
+
+def test_that_a_quantised_cache_stands_once_in_its_own_words() -> None:
+    plan = Deployment(runtime="mlx", max_model_len=8192, kv_bits=8)
+    document = compose(*real(plan, "M3 Max 64GB"), About(on=ABOUT.on, plan=plan))
+    caches = [b for b in _below(document, "Other choices") if isinstance(b, Table)][1]
+    assert list(_rows(caches)) == ["8 bit", "4 bit"]
 
 
 def test_that_the_stored_format_has_one_line_when_it_is_chosen() -> None:
@@ -172,7 +189,14 @@ def test_that_the_last_part_says_what_the_figures_hold_for() -> None:
     (table,) = _below(compose(made, LIMITS, ABOUT), "What the figures hold for")
     rows = {name: value for name, (value,) in _rows(table).items()}
     assert rows["Model revision"] == made.budget.model.revision
-    assert rows["Rules of"].startswith("vLLM")
+    assert rows["Runtime"] == "vLLM"
+    assert rows["Runtime version"] == "0.33.0"
+    unstated = compose(*real(PLAN), About(on=ABOUT.on, plan=PLAN))
+    (table,) = _below(unstated, "What the figures hold for")
+    assert _rows(table)["Runtime version"] == [
+        "0.33.0: none was stated, so the newest whose rules are known"
+    ]
+    assert _rows(table)["Model revision"] == ["not stated by the source"]
     assert rows["Kernel"] == "the runtime’s own choice"
     assert rows["Plimsoll"] == "0.1.0"
     assert rows["Date"] == "29 November 2026"
