@@ -169,7 +169,9 @@ def _where(budget: Budget) -> str:
 
 def _detail(sizing: Sizing, unit: UnitSystem) -> str:
     verdict = sizing.verdict
-    if verdict.fit is Fit.UNKNOWN or verdict.worst_margin_bytes == verdict.margin_bytes:
+    if verdict.fit is Fit.UNKNOWN:
+        return _begun(verdict.detail)
+    if verdict.worst_margin_bytes == verdict.margin_bytes:
         return verdict.detail
     worst = format_gib(abs(verdict.worst_margin_bytes), unit, digits=1)
     end = (
@@ -198,5 +200,9 @@ def _footer(budget: Budget, about: About) -> str:
 
 
 def _source(source: str) -> str:
-    said = printable(tr(source), 120)
-    return said[:1].upper() + said[1:]
+    return _begun(printable(tr(source), 120))
+
+
+def _begun(text: str) -> str:
+    """``text`` as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.report import logged, words
-from engine.report.document import Align, Block, Cell, Column, Heading, Table, Tone
+from engine.report.document import Align, Block, Cell, Column, Heading, Paragraph, Table, Tone
 from engine.text import printable
 from engine.words import tr
 
@@ -76,7 +76,12 @@ def measured(observed: Observed, unit: UnitSystem) -> list[Block]:
         made += [Heading(tr("Error by region")), Table(_columns(tr("Region"), unit), rows)]
     if observed.phases:
         rows = tuple(_phase(row, unit) for row in observed.phases)
-        made += [Heading(tr("Error by phase")), Table(_columns(tr("Phase"), unit), rows)]
+        told = tr(
+            "What the plan’s own processes hold, without others; loading ends where the runtime "
+            "has taken what it reserves."
+        )
+        made += [Heading(tr("Error by phase")), Paragraph(told, Tone.QUIET)]
+        made.append(Table(_columns(tr("Phase"), unit), rows))
     if observed.log is not None:
         made += logged.blocks(observed.log, unit)
     return made

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLineF, QRectF, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QPen
+from PySide6.QtGui import QPen
 
 from engine.report.document import (
-    Align,
     BarsFigure,
     Block,
     Bullets,
-    Cell,
-    Column,
     Command,
     Facts,
     Figure,
@@ -23,10 +20,8 @@ from engine.report.document import (
     PageBreak,
     Paragraph,
     Table,
-    Tone,
 )
-from gui.kit.charts import inks
-from gui.report import figure, lists
+from gui.report import figure, lists, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,11 +30,8 @@ if TYPE_CHECKING:
 
 _FACTS_PER_ROW = 4
 _FACT_HEIGHT = 47
-_CELL_PAD = 8
-_ROW_PAD = 6
-_SWATCH = 12
-_SWATCH_GAP = 8
-_KEEP_WITH_HEADING = 100
+_KEEP_WITH_HEADING = 60
+_BELOW_PARAGRAPH = 4
 _ABOVE_HEADING = 16
 _ABOVE_PART = 28
 _PART_HEIGHT = 44
@@ -52,31 +44,25 @@ _KEEP_ROWS = 11
 """A table of up to so many rows stays whole."""
 _KEEP_PART_ROWS = 24
 """So does one of more rows that a whole part begins with."""
-_COLORS = {
-    Tone.NORMAL: "text.primary",
-    Tone.STRONG: "text.primary",
-    Tone.QUIET: "text.secondary",
-}
-_LONGEST_WORD = 16
 _FORMULA_NAME = 126
 _FORMULA_VALUE = 100
 """Room for 9,999.99 GiB on one line."""
 
 
-def place(sheet: Sheet, block: Block, then: Block | None = None) -> None:
+def place(sheet: Sheet, block: Block, then: Sequence[Block] = ()) -> None:
     """Set ``block`` at the sheet's place; a heading stays with what comes ``then``."""
     match block:
         case Heading():
             _heading(sheet, block, then)
         case Paragraph():
-            sheet.paragraph(block.text, sheet.font("small"), _COLORS[block.tone])
-            sheet.y += 4
+            sheet.paragraph(block.text, sheet.font("small"), table.COLORS[block.tone])
+            sheet.y += _BELOW_PARAGRAPH
         case Command() | Bullets():
             lists.place(sheet, block)
         case Facts():
             _facts(sheet, block)
         case Table():
-            _table(sheet, block)
+            table.place(sheet, block)
         case Formula():
             _formula(sheet, block)
         case Figure() | MapFigure() | BarsFigure():
@@ -85,36 +71,41 @@ def place(sheet: Sheet, block: Block, then: Block | None = None) -> None:
             sheet.next_part()
 
 
-def _heading(sheet: Sheet, heading: Heading, then: Block | None) -> None:
+def _heading(sheet: Sheet, heading: Heading, then: Sequence[Block]) -> None:
     """A heading, which is a bookmark too."""
     part = heading.is_part
     most = _KEEP_PART_ROWS if part else _KEEP_ROWS
-    sheet.ensure(_kept(sheet, then, most) + (_PART_HEIGHT if part else 0))
+    own = _PART_HEIGHT if part else 0
+    sheet.ensure(own + _ABOVE_HEADING + _HEADING_HEIGHT + _kept(sheet, then, most))
     sheet.space(_ABOVE_PART if part else _ABOVE_HEADING)
     sheet.mark(heading.text, is_part=part)
     sheet.paragraph(heading.text, sheet.font("title" if part else "body.strong"), "text.primary")
     sheet.y += 6
 
 
-def _kept(sheet: Sheet, then: Block | None, most_rows: int) -> float:
-    """What a heading needs with the beginning of the block below it, or all of a short one."""
-    if isinstance(then, Bullets):
-        lines = lists.bullet_lines(sheet, then)
-        shown = lines if len(lines) <= _KEEP_ITEMS else lines[:2]
-        return _ABOVE_HEADING + _HEADING_HEIGHT + sum(height for _, height in shown)
-    if isinstance(then, Command):
-        return (
-            _ABOVE_HEADING + _HEADING_HEIGHT + _COMMAND_LINE * len(lists.command_lines(sheet, then))
-        )
-    if isinstance(then, Table) and len(then.rows) <= most_rows:
-        rows = (*then.rows, then.total) if then.total else then.rows
-        widths = _widths(sheet, then)
-        height = sum(_row_height(sheet, then, widths, row) + _ROW_PAD for row in rows)
-        header = _HEADING_HEIGHT if then.has_header else 0
-        return _ABOVE_HEADING + _HEADING_HEIGHT + header + height
-    if isinstance(then, (Figure, MapFigure, BarsFigure)):
-        return _ABOVE_HEADING + _HEADING_HEIGHT + figure.height(sheet, then)
-    return _KEEP_WITH_HEADING
+def _kept(sheet: Sheet, then: Sequence[Block], most_rows: int = _KEEP_ROWS) -> float:
+    """What a heading needs of what stands below it: all of a short block, or its beginning."""
+    match then[0] if then else None:
+        case Heading():
+            height = _ABOVE_HEADING + _HEADING_HEIGHT + _kept(sheet, then[1:])
+        case Paragraph(text):
+            height = sheet.height(text, sheet.font("small"), sheet.width) + _BELOW_PARAGRAPH
+            height += _kept(sheet, then[1:])
+        case Bullets() as block:
+            lines = lists.bullet_lines(sheet, block)
+            shown = lines if len(lines) <= _KEEP_ITEMS else lines[:2]
+            height = sum(line for _, line in shown)
+        case Command() as block:
+            height = _COMMAND_LINE * len(lists.command_lines(sheet, block))
+        case Table() as block if len(block.rows) <= most_rows:
+            height = table.height(sheet, block)
+        case Figure() | MapFigure() | BarsFigure() as block:
+            height = figure.height(sheet, block)
+        case None:
+            height = 0.0
+        case _:
+            height = _KEEP_WITH_HEADING
+    return height
 
 
 def _facts(sheet: Sheet, block: Facts) -> None:
@@ -172,133 +163,3 @@ def _formula(sheet: Sheet, block: Formula) -> None:
         sheet.write(block.source, source, "text.tertiary", rect)
     sheet.y += height
     sheet.rule(sheet.y)
-
-
-def _table(sheet: Sheet, table: Table) -> None:
-    widths = _widths(sheet, table)
-    shown = table.columns if table.has_header else ()
-    _header(sheet, shown, widths)
-    for row in table.rows:
-        _row(sheet, table, widths, row)
-    if table.total:
-        bold = [Cell(c.text, c.value_bytes, c.region, c.tone or Tone.STRONG) for c in table.total]
-        if table.columns[-1].align is Align.LEFT:
-            bold[-1] = Cell(bold[-1].text, tone=Tone.QUIET)
-        _row(sheet, table, widths, bold)
-
-
-def _widths(sheet: Sheet, table: Table) -> list[float]:
-    """Figures take what they need, since they never wrap; words share the rest."""
-    metrics = QFontMetricsF(sheet.font("caption.strong.num"))
-    rows = (*table.rows, table.total) if table.total else table.rows
-    widths: list[float] = []
-    least: list[float] = []
-    for index, column in enumerate(table.columns):
-        texts = [column.title, *(row[index].text for row in rows)]
-        widest = max(metrics.horizontalAdvance(text) for text in texts) + 2 * _CELL_PAD
-        is_short = column.align is Align.RIGHT or widest < sheet.width * 0.1
-        widths.append(widest if is_short else 0.0)
-        swatch = max(_indent(row[index]) for row in rows) if rows else 0.0
-        least.append(0.0 if is_short else _longest_word(texts, metrics) + swatch + 2 * _CELL_PAD)
-    rest = max(0.0, sheet.width - sum(widths))
-    if all(widths):
-        return [width + rest / len(widths) for width in widths]
-    shares = [0.0 if width else c.weight for width, c in zip(widths, table.columns, strict=True)]
-    return [w or s for w, s in zip(widths, _shared(rest, shares, least), strict=True)]
-
-
-def _longest_word(texts: Sequence[str], metrics: QFontMetricsF) -> float:
-    """The width of the longest word that has a right to a line; names of files have none."""
-    words = {word for text in texts for word in text.split() if len(word) <= _LONGEST_WORD}
-    return max((metrics.horizontalAdvance(word) for word in words), default=0.0)
-
-
-def _shared(rest: float, shares: Sequence[float], least: Sequence[float]) -> list[float]:
-    """``rest`` by shares, but to each column no less than its longest word."""
-    given = [rest * share / sum(shares) for share in shares]
-    short = [max(0.0, want - width) for want, width in zip(least, given, strict=True)]
-    spare = [max(0.0, width - want) for want, width in zip(least, given, strict=True)]
-    if not sum(short) or sum(spare) < sum(short):
-        return given
-    taken = sum(short) / sum(spare)
-    return [
-        width + more - free * taken for width, more, free in zip(given, short, spare, strict=True)
-    ]
-
-
-def _header(sheet: Sheet, columns: Sequence[Column], widths: Sequence[float]) -> None:
-    if not columns:
-        sheet.rule(sheet.y)
-        return
-    font = sheet.font("caption")
-    height = max(
-        sheet.height(column.title, font, width - sum(_pads(index, columns)))
-        for index, (column, width) in enumerate(zip(columns, widths, strict=True))
-    )
-    sheet.ensure(height + 44)
-    x = sheet.left
-    for index, (column, width) in enumerate(zip(columns, widths, strict=True)):
-        rect = _cell_rect(sheet, x, width, height, pads=_pads(index, columns))
-        sheet.write(column.title, font, "text.tertiary", rect, _alignment(column))
-        x += width
-    sheet.y += height + _ROW_PAD + 1
-    sheet.rule(sheet.y)
-
-
-def _row(sheet: Sheet, table: Table, widths: Sequence[float], cells: Sequence[Cell]) -> None:
-    columns = table.columns
-    fonts = [_font(sheet, cell, column) for cell, column in zip(cells, columns, strict=True)]
-    height = _row_height(sheet, table, widths, cells)
-    if sheet.ensure(height + _ROW_PAD + 2):
-        _header(sheet, columns if table.has_header else (), widths)
-    x = sheet.left
-    for index, (cell, column, width) in enumerate(zip(cells, columns, widths, strict=True)):
-        rect = _cell_rect(sheet, x, width, height, pads=_pads(index, columns))
-        if cell.region is not None:
-            swatch = QRectF(rect.left(), rect.top() + (14 - _SWATCH) / 2, _SWATCH, _SWATCH)
-            inks.swatch(sheet.painter, swatch, cell.region, sheet.theme)
-        rect.setLeft(rect.left() + _indent(cell))
-        color = _COLORS[cell.tone or column.tone]
-        sheet.write(cell.text, fonts[index], color, rect, _alignment(column))
-        x += width
-    sheet.y += height + _ROW_PAD
-    sheet.rule(sheet.y)
-
-
-def _row_height(
-    sheet: Sheet, table: Table, widths: Sequence[float], cells: Sequence[Cell]
-) -> float:
-    heights = [0.0]
-    for index, (cell, column, width) in enumerate(zip(cells, table.columns, widths, strict=True)):
-        room = width - sum(_pads(index, table.columns)) - _indent(cell)
-        if cell.text:
-            heights.append(sheet.height(cell.text, _font(sheet, cell, column), room))
-    return max(heights)
-
-
-def _indent(cell: Cell) -> float:
-    return _SWATCH + _SWATCH_GAP if cell.region is not None else 0
-
-
-def _pads(index: int, columns: Sequence[Column]) -> tuple[float, float]:
-    """Left and right of a cell; the outer edges of a table are those of the text."""
-    return (_CELL_PAD if index else 0, _CELL_PAD if index < len(columns) - 1 else 0)
-
-
-def _cell_rect(
-    sheet: Sheet, x: float, width: float, height: float, *, pads: tuple[float, float]
-) -> QRectF:
-    left, right = pads
-    return QRectF(x + left, sheet.y + _ROW_PAD / 2, width - left - right, height + 1)
-
-
-def _alignment(column: Column) -> Qt.AlignmentFlag:
-    right = column.align is Align.RIGHT
-    return Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
-
-
-def _font(sheet: Sheet, cell: Cell, column: Column) -> QFont:
-    tone = cell.tone or column.tone
-    weight = ".strong" if tone is Tone.STRONG else ""
-    numbers = ".num" if column.align is Align.RIGHT else ""
-    return sheet.font(f"caption{weight}{numbers}")

@@ -404,3 +404,15 @@ def test_that_figures_end_where_their_table_ends(tmp_path: Path) -> None:
     _written(_document(Table(columns, ((Cell("one"), Cell("12,345.67")),))), path)
     (right,) = (right for _, _, right, _, text in _words(path, 1) if text == "12,345.67")
     assert right == pytest.approx(595 - 42, abs=1)  # margins of 56 pixels, at 96 an inch
+
+
+@pytest.mark.parametrize("lines", range(36, 60, 3))
+def test_that_a_sentence_between_heading_and_table_stays_with_both(
+    lines: int, tmp_path: Path
+) -> None:
+    table = Table((Column("Name", 1.0),), tuple((Cell(f"row {n}"),) for n in range(5)))
+    before = [Paragraph(f"line {n}") for n in range(lines)]
+    blocks = Heading("Part", is_part=True), Paragraph("A sentence."), Heading("Kept"), table
+    reader = _written(_document(*before, *blocks), tmp_path / "report.pdf")
+    (page,) = (text for p in reader.pages if "A sentence." in (text := p.extract_text()))
+    assert all(word in page for word in ("Part", "Kept", "row 0", "row 4"))

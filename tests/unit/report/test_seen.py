@@ -8,7 +8,7 @@ from dataclasses import replace
 from engine.observed import observed, played
 from engine.overlay.steps import Evidence
 from engine.report.compose import compose
-from engine.report.document import Heading, Table
+from engine.report.document import Heading, Paragraph, Table
 from engine.telemetry.snapshot import DeviceReading, PoolKind, ProcessReading, TelemetrySnapshot
 from engine.units import UnitSystem
 from tests.helpers import sizings
@@ -45,7 +45,7 @@ def _tables(recording: list[TelemetrySnapshot]) -> dict[str, Table]:
     evidence = Evidence(overlay=played(made, recording))
     found = observed(made, evidence, UnitSystem.BINARY)
     blocks = compose(made, LIMITS, replace(ABOUT, observed=found), recording or None).blocks
-    pairs = itertools.pairwise(blocks)
+    pairs = itertools.pairwise(block for block in blocks if not isinstance(block, Paragraph))
     return {a.text: b for a, b in pairs if isinstance(a, Heading) and isinstance(b, Table)}
 
 
