@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.formats import layouts
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,13 +21,42 @@ _LAYERS = frozenset({"attention", "mlp", "experts", "shared_experts", "mtp", "ot
 _ALL = _LAYERS | {"embedding", "lm_head", "router"}
 
 
+_WORDS = frozenset(
+    {
+        tr_later("one scale per tensor"),
+        tr_later("one scale per channel"),
+        tr_later("zero points"),
+        tr_later("no group index"),
+        tr_later("static"),
+        tr_later("double quantised"),
+        tr_later("scales of the model's dtype"),
+        tr_later("FP16 scales"),
+        tr_later("E8M0 scales"),
+        tr_later("activations in 16 bits"),
+    }
+)
+_BLOCKS = re.compile(r"(\d+×\d+) blocks")
+_BITS = re.compile(r"(.+ \d) bit")
+
+
+def _said(part: str) -> str:
+    """One part of a label; what is a name stays as it is."""
+    if part in _WORDS:
+        return tr(part)
+    if found := _BLOCKS.fullmatch(part):
+        return tr("{shape} blocks").format(shape=found[1])
+    if found := _BITS.fullmatch(part):
+        return tr("{bits} bit").format(bits=found[1])
+    return part
+
+
 class WeightFormat(NamedTuple):
     """One way to store a model's weights."""
 
     name: str
     """Key in the machine contract."""
-    label: str
-    """For people."""
+    english: str
+    """For people: what it is, then what tells it from its relatives, between commas."""
     bits: float
     """Nominal bits per weight of a large quantised matrix, scales included."""
     matrix_bytes: Callable[[int, int, int], int] | None = None
@@ -38,6 +68,11 @@ class WeightFormat(NamedTuple):
 
     value_bits: int = 4
     """Bits of one packed value, where values are packed."""
+
+    @property
+    def label(self) -> str:
+        """For people, in the language in force."""
+        return ", ".join(_said(part) for part in self.english.split(", "))
 
     @property
     def is_plain(self) -> bool:

@@ -188,19 +188,15 @@ def _footer(budget: Budget, about: About) -> str:
     revision = budget.model.revision
     parts = [
         tr("Model revision {revision}, {source}").format(
-            revision=printable(revision[:12], 24), source=printable(budget.model.source, 80)
+            revision=printable(revision[:12], 24), source=words.source(budget.model.source)
         )
         if revision
-        else _source(budget.model.source),
+        else _begun(words.source(budget.model.source)),
         tr(_GIB if about.unit is UnitSystem.BINARY else _GB),
     ]
     if about.version:
         parts.append(tr("Plimsoll {version}").format(version=about.version))
     return ". ".join(parts) + "."
-
-
-def _source(source: str) -> str:
-    return _begun(printable(tr(source), 120))
 
 
 def _begun(text: str) -> str:

@@ -146,7 +146,7 @@ def _swatch(cell: Cell) -> str:
 
 
 def _formulas(formulas: Sequence[Formula], name: str) -> str:
-    titles = (tr("Figure"), tr("Size"), tr("How it is worked out"), tr("Known from"))
+    titles = (tr("Name"), tr("Size"), tr("How it is worked out"), tr("Known from"))
     heads = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
     rows = "".join(
         f'<tr><th scope="row">{escape(f.name)}</th><td class="right">{escape(f.value)}</td>'

@@ -49,8 +49,12 @@ def markdown(document: ReportDocument) -> str:
 
 def escaped(text: str) -> str:
     """``text`` as words: nothing in it makes a table, a link, a tag or a list."""
-    line = _MEANS_SOMETHING.sub(lambda found: f"\\{found[0]}", " ".join(text.split()))
-    return _BEGINS_A_BLOCK.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", line)
+    return _BEGINS_A_BLOCK.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", _words(text))
+
+
+def _words(text: str) -> str:
+    """``text`` within a line, where nothing begins a block."""
+    return _MEANS_SOMETHING.sub(lambda found: f"\\{found[0]}", " ".join(text.split()))
 
 
 def _written(kind: type[Block], blocks: Sequence[Block]) -> Iterable[str]:
@@ -91,14 +95,14 @@ def _table(table: Table) -> str:
 
 
 def _formulas(formulas: Sequence[Formula]) -> str:
-    heads = [tr("Figure"), tr("Size"), tr("How it is worked out"), tr("Known from")]
+    heads = [tr("Name"), tr("Size"), tr("How it is worked out"), tr("Known from")]
     rows = [[f.name, f.value, f.calculation, f.source] for f in formulas]
     return _grid(heads, [False, True, False, False], rows)
 
 
 def _grid(heads: Sequence[str], rights: Sequence[bool], rows: Iterable[Sequence[str]]) -> str:
     def line(cells: Iterable[str]) -> str:
-        return f"| {' | '.join(escaped(cell) for cell in cells)} |"
+        return f"| {' | '.join(_words(cell) for cell in cells)} |"
 
     rule = f"|{'|'.join('---:' if right else '---' for right in rights)}|"
     return "\n".join((line(heads), rule, *(line(row) for row in rows)))

@@ -31,7 +31,7 @@ def table(budget: Budget, asked: Deployment, on: date, version: str, unit: UnitS
         unit: of the sizes in words.
     """
     model = budget.model
-    source = printable(model.source, 200)
+    source = words.source(model.source)
     stored = printable(model.stored.source, 200) if model.stored else ""
     revision = printable(model.revision, 64) if model.revision else tr("not stated by the source")
     told = [
@@ -69,7 +69,8 @@ def _kernel(budget: Budget) -> str:
     flash = plan.flash_attn
     if isinstance(flash, bool):
         flash = "on" if flash else "off"
-    chosen = plan.attn_implementation or (f"flash-attn {flash}" if flash else "")
+    told = {"on": tr("flash-attn on"), "off": tr("flash-attn off")}
+    chosen = plan.attn_implementation or (told.get(flash, f"flash-attn {flash}") if flash else "")
     named = printable(chosen, 40) if chosen else tr("the runtime’s own choice")
     return f"{named}, {printable(plan.backend, 40)}" if plan.backend else named
 

@@ -15,6 +15,7 @@ from engine.fit.verdict import Fit
 from engine.formats.weights import FORMATS
 from engine.runtimes import registry, unpacking
 from engine.runtimes.loading import in_words, loaded
+from engine.source.catalogue import MIRRORED
 from engine.text import printable
 from engine.units import UnitSystem, format_gib
 from engine.words import figures, grouped, tr, tr_later
@@ -137,6 +138,13 @@ def release(budget: Budget) -> str:
     """The plan's release, the newest that is known where it states none."""
     versions = registry.get(budget.deployment.runtime).versions
     return printable(budget.deployment.runtime_version or next(iter(versions), ""), 40)
+
+
+def source(said: str) -> str:
+    """Where a model's description comes from, in the language in force."""
+    if said.startswith(MIRRORED):
+        said = tr("catalogue entry of {id}").format(id=said.removeprefix(MIRRORED))
+    return printable(tr(said), 200)
 
 
 def weights(budget: Budget) -> str:

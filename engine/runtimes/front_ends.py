@@ -177,7 +177,8 @@ class FrontEnd:
         if found.context is not None:
             settled = budget.deployment.with_(max_model_len=found.context)
             budget = replace(budget, deployment=settled)
-        return bounded.bound(self._preset.settled(budget), self._preset.doubts)
+        doubts = [replace(doubt, reason=tr(doubt.reason)) for doubt in self._preset.doubts]
+        return bounded.bound(self._preset.settled(budget), doubts)
 
     def _unlike(self, version: str | None) -> str:
         """What to know of a release that is not the one whose defaults are known."""

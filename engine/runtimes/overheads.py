@@ -80,14 +80,16 @@ def _ggml(vendor: Vendor, kind: DeviceKind, sm_count: int, backend: str) -> Esti
     if kind is DeviceKind.HOST or backend == "cpu":
         return exactly(0, Basis.EXACT, tr("no device context"), label=tr("context"))
     if backend == "metal":
-        source = "five memory tables of llama.cpp on Metal at 0, one on a full device at 495 MiB"
+        source = tr(
+            "five memory tables of llama.cpp on Metal at 0, one on a full device at 495 MiB"
+        )
         return _read(0, 0, 500, source, "Metal")
     if backend == "vulkan":
         return _vulkan(vendor, kind)
     base = _context(vendor, kind, sm_count)
     if backend != "cuda":
         return base
-    source = "llama.cpp loaded on RTX A6000, RTX 4090 D and RTX PRO 6000: context + 15 MiB"
+    source = tr("llama.cpp loaded on RTX A6000, RTX 4090 D and RTX PRO 6000: context + 15 MiB")
     return total((base, _read(0, 15, 200, source, tr("kernels and pools"))))
 
 
@@ -99,7 +101,7 @@ def _vulkan(vendor: Vendor, kind: DeviceKind) -> Estimate:
         )
         return _read(70, 124, 300, source, "Vulkan")
     if vendor is Vendor.NVIDIA:
-        source = "llama.cpp under Vulkan on a laptop's RTX 4050: 138 to 147 MiB"
+        source = tr("llama.cpp under Vulkan on a laptop's RTX 4050: 138 to 147 MiB")
         return _read(70, 145, 300, source, "Vulkan")
     source = tr("Strix Halo 70 to 300 MiB; one RX 6800 at 728 MiB with its desktop")
     return _read(70, 140, 750, source, "Vulkan", Basis.ASSUMED)

@@ -192,7 +192,7 @@ def build_of(version: str | None) -> Build:
 def note(build: Build, *, is_default: bool) -> str:
     """What a plan for ``build`` rests on."""
     if is_default:
-        return f"llama.cpp {build.name}, the newest whose buffers were read."
+        return tr("llama.cpp {build}, the newest whose buffers were read.").format(build=build.name)
     if build.number > NEWEST:
         return tr("{name} is newer than b{newest}, the newest whose buffers were read.").format(
             name=build.name, newest=NEWEST
@@ -202,4 +202,6 @@ def note(build: Build, *, is_default: bool) -> str:
             "{name} is older than b{oldest_read}, the oldest whose buffers "
             "were read; its compute buffers may differ."
         ).format(name=build.name, oldest_read=OLDEST_READ)
-    return f"llama.cpp {build.name}, by the rules of the builds read around it."
+    return tr("llama.cpp {build}, by the rules of the builds read around it.").format(
+        build=build.name
+    )

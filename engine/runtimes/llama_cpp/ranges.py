@@ -13,12 +13,12 @@ from engine.devices.device import DeviceKind
 from engine.evidence import Basis, Estimate, exactly, total
 from engine.runtimes import overheads
 from engine.units import MIB
-from engine.words import figures, tr
+from engine.words import figures, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.devices.device import Device
 
-_COMPUTE_SOURCE = (
+_COMPUTE_SOURCE = tr_later(
     "phase table fitted to 2,842 runs of llama.cpp b11549 and b11434 (42 models, 25 architectures)"
 )
 
@@ -66,7 +66,7 @@ def compute(
         likely_bytes=likely_bytes,
         high_bytes=likely_bytes + (max(above, likely_bytes) if doubtful else above),
         basis=Basis.ASSUMED if doubtful else Basis.FITTED,
-        source=_COMPUTE_SOURCE,
+        source=tr(_COMPUTE_SOURCE),
         formula=tr("inputs + largest phase = {likely_bytes} MiB").format(
             likely_bytes=figures(format(likely_bytes / MIB, ",.1f"))
         ),

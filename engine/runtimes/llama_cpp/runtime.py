@@ -252,7 +252,10 @@ def _assumptions(
     notes.append(note(settings.build, is_default=deployment.runtime_version is None))
     if slots and deployment.n_gpu_layers is None:
         notes.append(
-            "All layers on the GPU; where they don't fit, llama.cpp's --fit moves some to the host."
+            tr(
+                "All layers on the GPU; where they don't fit, llama.cpp's --fit moves some to the "
+                "host."
+            )
         )
     host = machine.host.device
     beside = bool(slots) and slots[0].device.kind is DeviceKind.DISCRETE

@@ -256,7 +256,7 @@ def _cache_types(deployment: Deployment, shape: Shape, notes: list[str]) -> tupl
     type_k = _cache_type(asked_k or chosen, "cache_type_k" if asked_k else "kv_cache_dtype")
     type_v = _cache_type(asked_v or chosen, "cache_type_v" if asked_v else "kv_cache_dtype")
     if asked_k is None and asked_v is None and chosen == "auto":
-        notes.append("KV cache in f16, llama.cpp's default.")
+        notes.append(tr("KV cache in f16, llama.cpp's default."))
     if shape.mla is not None and type_k != type_v:
         raise DeploymentError(
             "Keys and values are one latent vector in this model: llama.cpp wants cache_type_k "
@@ -313,7 +313,7 @@ def _flash(
         return False
     has_kernel = not on_gpu or shape.mla is not None or _is_fused(shape.head_dim, backend)
     notes.append(
-        "Flash attention on, as llama.cpp's auto decides."
+        tr("Flash attention on, as llama.cpp's auto decides.")
         if has_kernel
         else tr(
             "Flash attention off: {backend} has no kernel for a head width of {head_dim}."

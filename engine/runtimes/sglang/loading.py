@@ -19,7 +19,7 @@ from engine.runtimes.sglang.allocator import held_apart, rounding_bytes
 from engine.runtimes.sglang.parallel import stage_sizes
 from engine.runtimes.sglang.vision import doubts_of, has_plain_tower
 from engine.units import align_up, format_gib
-from engine.words import grouped, tr
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.model import Model
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engine.runtimes.sglang.settings import Settings
 
 _VOCAB_MULTIPLE = 64
-_ROUNDED = "PyTorch CUDACachingAllocator.cpp: segments in steps of 2 MiB"
+_ROUNDED = tr_later("PyTorch CUDACachingAllocator.cpp: segments in steps of 2 MiB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,4 +186,4 @@ def _rounding(spec: ArchitectureSpec, layers: range, split: Split, name: str) ->
         return None
     size = rounding_bytes(held_apart(spec, layers, cut_of(spec, split), name))
     low = size if FORMATS[name].is_plain else 0
-    return Estimate(low, size, size, Basis.FITTED, _ROUNDED, "", tr("rounding"))
+    return Estimate(low, size, size, Basis.FITTED, tr(_ROUNDED), "", tr("rounding"))

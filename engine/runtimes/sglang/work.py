@@ -121,7 +121,7 @@ def request_tables(requests: int, context: int, drafts: int) -> Estimate:
     formula = tr("({requests} + 1) requests × {columns} × 4 B").format(
         requests=grouped(requests), columns=grouped(columns)
     )
-    source = "SGLang memory_pool.py :: ReqToTokenPool; rest of the pool step in eight starts"
+    source = tr("SGLang memory_pool.py :: ReqToTokenPool; rest of the pool step in eight starts")
     low, high = size, size + 260 * MIB
     return Estimate(low, size + 60 * MIB, high, Basis.FITTED, source, formula, tr("request tables"))
 

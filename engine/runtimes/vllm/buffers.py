@@ -91,7 +91,7 @@ def packing(size_bytes: int) -> Estimate:
 
 def read_from_device(size_bytes: int) -> Estimate:
     """What ROCm's figure has beside tensors: it is read from the device, not from PyTorch."""
-    source = "vLLM platforms/rocm.py; five starts: 0.06 GiB at 1 GiB, 0.3 to 2 % of larger ones"
+    source = tr("vLLM platforms/rocm.py; five starts: 0.06 GiB at 1 GiB, 0.3 to 2 % of larger ones")
     likely, high = 32 * MIB + size_bytes * 3 // 1000, 64 * MIB + size_bytes // 50
     return Estimate(0, likely, high, Basis.FITTED, source, "", tr("held by the allocator"))
 
