@@ -20,7 +20,7 @@ from engine.architecture.spec import Direction, Doubt, ModuleClass, Sharding, Su
 from engine.config.facts import Facts
 from engine.errors import HeaderError, UnknownArchitectureError
 from engine.formats.dtypes import canonical, element_bytes
-from engine.words import grouped, tr
+from engine.words import grouped, tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _DTYPES = {"F32": "fp32", "BF16": "bf16", "F16": "fp16"}
 _VIRTUAL = frozenset({"PROMPT_TUNING", "PREFIX_TUNING", "P_TUNING", "MULTITASK_PROMPT_TUNING"})
 _NAMED_MODULES = 8
-_RUNTIME = (
+_RUNTIME = tr_later(
     "The adapter is counted as it is stored; while it runs PEFT keeps it in 32 bits, as "
     "llama.cpp's converter writes it, and vLLM in slots of max_lora_rank."
 )
@@ -90,7 +90,7 @@ def attach(model: Model, adapter: RawAdapter) -> Model:
     )
     note = _sentence(facts, kind, adapter, parameters)
     # Its config is the base's: what is here is more than that describes.
-    notes = (note, _RUNTIME, *model.notes)
+    notes = (note, tr(_RUNTIME), *model.notes)
     return replace(model, spec=spec, stored=stored, config=None, notes=notes)
 
 

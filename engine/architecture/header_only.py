@@ -22,7 +22,7 @@ from engine.architecture.spec import (
     Tensor,
 )
 from engine.errors import UnknownArchitectureError
-from engine.words import tr
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from engine.architecture.naming import Named
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
 _FORMATS = {"BF16": "bf16", "F16": "fp16", "F32": "fp32", "F8_E4M3": "fp8"}
 _MOST_LAYERS = 4_096
-_REASON = "without a config.json every layer is taken to attend to everything"
+_REASON = tr_later("without a config.json every layer is taken to attend to everything")
 
 
 def from_header(raw: RawModel) -> ArchitectureSpec:
@@ -85,7 +85,7 @@ def _doubt(layers: tuple[LayerSpec, ...]) -> Doubt:
             "without a config.json the state of {silent} layers is not known: not counted"
         ).format(silent=silent)
         return Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER)
-    return Doubt(Subject.SEQUENCE_STATE, _REASON, Direction.UPPER)
+    return Doubt(Subject.SEQUENCE_STATE, tr(_REASON), Direction.UPPER)
 
 
 def _tensors(counts: Counter[tuple[str, Named, tuple[int, ...]]]) -> tuple[Tensor, ...]:

@@ -80,12 +80,12 @@ def doubts_in(
 def _llama_cpp_doubts(spec: ArchitectureSpec, kinds: tuple[AttentionSpec, ...]) -> list[Doubt]:
     found: list[Doubt] = []
     if any(a.kind is AttentionKind.CROSS for a in kinds) and spec.model_type not in _READ_ANEW:
-        reason = "what llama.cpp keeps of this model's encoder is not known, so not counted"
+        reason = tr("what llama.cpp keeps of this model's encoder is not known, so not counted")
         found.append(_doubt(reason, Direction.LOWER))
     if any(a.caches > 1 for a in kinds):
-        found.append(_doubt("how llama.cpp keeps several caches a layer is not known"))
+        found.append(_doubt(tr("how llama.cpp keeps several caches a layer is not known")))
     if any(a.prefix_tokens for a in kinds):
-        reason = "the learned tokens before every sequence are not counted in llama.cpp's cache"
+        reason = tr("the learned tokens before every sequence are not counted in llama.cpp's cache")
         found.append(_doubt(reason, Direction.LOWER))
     return found
 

@@ -65,13 +65,15 @@ def conversion(model: Model) -> str:
     """What llama.cpp's ``auto`` assumes of a checkpoint that is no GGUF file."""
     found = loaded(model, "llama.cpp")
     if found.is_stored:
-        return f"Counted as the {found.name} GGUF that llama.cpp's converter writes."
-    if found.name == _EXPERTS_KEPT:
-        return (
-            f"{_EXPERTS_KEPT}: the converter keeps the experts in MXFP4 as stored; everything else "
-            "is counted in Q8_0, as in the GGUF file that llama.cpp's makers publish."
+        return tr("Counted as the {name} GGUF that llama.cpp's converter writes.").format(
+            name=found.name
         )
-    return (
-        f"llama.cpp doesn't load {stored_format(model)} as stored: counted as the {found.name} "
-        "GGUF that its converter writes."
-    )
+    if found.name == _EXPERTS_KEPT:
+        return tr(
+            "{name}: the converter keeps the experts in MXFP4 as stored; everything else is "
+            "counted in Q8_0, as in the GGUF file that llama.cpp's makers publish."
+        ).format(name=_EXPERTS_KEPT)
+    return tr(
+        "llama.cpp doesn't load {stored} as stored: counted as the {name} GGUF that its converter "
+        "writes."
+    ).format(stored=stored_format(model), name=found.name)

@@ -9,21 +9,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.architecture.spec import Direction, Doubt, Subject
+from engine.words import tr, tr_later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.config.facts import Facts
 
-_TALKER = "its talker keeps a cache of its own while it speaks, which is not counted"
+_TALKER = tr_later("its talker keeps a cache of its own while it speaks, which is not counted")
 _KEEPS: Mapping[str, tuple[str, str]] = {
-    "csm": ("", "its depth decoder keeps a cache of its own while it speaks, which is not counted"),
+    "csm": (
+        "",
+        tr_later(
+            "its depth decoder keeps a cache of its own while it speaks, which is not counted"
+        ),
+    ),
     "qwen2_5_omni": ("enable_audio_output", _TALKER),
     "qwen3_omni_moe": ("enable_audio_output", _TALKER),
-    "vibevoice": ("", "guidance keeps a second cache while it speaks, which is not counted"),
+    "vibevoice": (
+        "",
+        tr_later("guidance keeps a second cache while it speaks, which is not counted"),
+    ),
     "voxtral_realtime": (
         "",
-        "its encoder keeps a cache of its own while it listens, which is not counted",
+        tr_later("its encoder keeps a cache of its own while it listens, which is not counted"),
     ),
 }
 """Type of the root -> the flag that turns it on, if any, and what is kept."""
@@ -34,4 +43,4 @@ def further_state(root: Facts) -> list[Doubt]:
     flag, reason = _KEEPS.get(root.model_type, ("", ""))
     if not reason or (flag and not root.flag(flag)):
         return []
-    return [Doubt(Subject.SEQUENCE_STATE, reason, Direction.LOWER)]
+    return [Doubt(Subject.SEQUENCE_STATE, tr(reason), Direction.LOWER)]

@@ -178,10 +178,10 @@ def _slides(meta: Metadata, count: int) -> tuple[list[bool], tuple[Doubt, ...]]:
     period = _WINDOW_PATTERNS.get(meta.architecture) or meta.number(key)
     if period:
         return [i % period < period - 1 for i in range(count)], ()
-    reason = (
-        f"llama.cpp's window pattern for the architecture {meta.architecture!r} is not known: "
+    reason = tr(
+        "llama.cpp's window pattern for the architecture {architecture!r} is not known: "
         "every layer is counted with the full context."
-    )
+    ).format(architecture=meta.architecture)
     doubt = Doubt(Subject.SEQUENCE_STATE, reason, Direction.UPPER)
     return [False] * count, (doubt,)
 

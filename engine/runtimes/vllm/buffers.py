@@ -76,7 +76,9 @@ def zero_points(packed_bytes: int) -> Estimate:
 
     They are 3/400 of what is packed in groups of 128, in 4 bits and in 8.
     """
-    source = "vLLM gptq_marlin.py; two packings of Llama-3.1-8B, symmetric and not, 0.027 GiB apart"
+    source = tr(
+        "vLLM gptq_marlin.py; two packings of Llama-3.1-8B, symmetric and not, 0.027 GiB apart"
+    )
     return Estimate(
         -packed_bytes * 3 // 400, 0, 0, Basis.FITTED, source, "", tr("zero points dropped")
     )

@@ -84,7 +84,7 @@ def _attention_workspace(step: Step, device: Device) -> Estimate | None:
     """FlashInfer's, where it is the default: on data-centre Blackwell."""
     if int(device.compute_capability) != _BLACKWELL or not step.keeps_cache:
         return None
-    source = "vLLM envs.py; allocated on the first request, after profiling"
+    source = tr("vLLM envs.py; allocated on the first request, after profiling")
     return Estimate(
         0, _FLASHINFER, _FLASHINFER, Basis.FITTED, source, "394 MiB", tr("FlashInfer workspace")
     )
@@ -111,7 +111,7 @@ def _context_workspace(step: Step) -> Estimate | None:
         likely = 0 if step.version >= _LOGITS_CAPPED else size
         return Estimate(0, likely, size, Basis.FITTED, source, formula, tr("context workspace"))
     rows = activations.unfolded_tokens(step)
-    source = "vLLM mla_attention.py: allocated with the pool's metadata"
+    source = tr("vLLM mla_attention.py: allocated with the pool's metadata")
     formula = tr("{rows} tokens × {width} B").format(rows=grouped(rows), width=grouped(width))
     return exactly(rows * width, Basis.EXACT, source, formula, tr("context workspace"))
 
