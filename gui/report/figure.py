@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _PART_OF_PAGE = 0.22
 """What the picture of the plan takes, before it fills or yields what its page has or lacks."""
-_LEAST_OF_PAGE, _MOST_OF_PAGE = 0.17, 0.3
+_LEAST_OF_PAGE, _MOST_OF_PAGE = 0.15, 0.33
 _MAP_HEIGHT = 300
 _LETTER, _BAR, _LINE_WORDS = 24, 20, 16
 _PITCH = _BAR + 12 + _LINE_WORDS

@@ -43,7 +43,9 @@ _FOOT_TEXT = 36
 _HARDLY = 0.4
 _ABOVE_MARK = 12
 _KEPT = 40
-"""What a heading keeps free below it beyond what then stands there."""
+"""Left free under what fills the first page."""
+_BEGUN = 26
+"""The space above a heading, which falls away where it begins a page, and a little more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class Sheet:
         if self.page == 1:
             self._room = max(0.0, self.bottom - self.y - _KEPT)
         elif not self._room:
-            self._room = self._left - (self.y - _TOP) - _KEPT
+            self._room = self._left - (self.y - _TOP) - _BEGUN
         if self.y > _TOP + (self.bottom - _TOP) * _HARDLY:
             self.new_page()
 

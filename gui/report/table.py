@@ -26,6 +26,8 @@ _HEADER = 24
 _SWATCH = 12
 _SWATCH_GAP = 8
 _LONGEST_WORD = 16
+_SHORT, _NAME = 0.1, 0.22
+"""Of the width: what takes no more is not wrapped; the second beside a column of sentences."""
 
 
 def height(sheet: Sheet, table: Table) -> float:
@@ -52,28 +54,39 @@ def place(sheet: Sheet, table: Table) -> None:
 
 def _widths(sheet: Sheet, table: Table) -> list[float]:
     """Figures take what they need, since they never wrap; words share the rest."""
-    metrics = QFontMetricsF(sheet.font("caption.strong.num"))
+    fonts = [QFontMetricsF(sheet.font(f"caption.strong{each}")) for each in ("", ".num")]
     rows = (*table.rows, table.total) if table.total else table.rows
-    widths: list[float] = []
+    wanted: list[float] = []
     least: list[float] = []
     for index, column in enumerate(table.columns):
         texts = [column.title, *(row[index].text for row in rows)]
-        widest = max(metrics.horizontalAdvance(text) for text in texts) + 2 * _CELL_PAD
-        is_short = column.align is Align.RIGHT or widest < sheet.width * 0.1
-        widths.append(widest if is_short else 0.0)
-        swatch = max(_indent(row[index]) for row in rows) if rows else 0.0
-        least.append(0.0 if is_short else _longest_word(texts, metrics) + swatch + 2 * _CELL_PAD)
+        around = max((_indent(row[index]) for row in rows), default=0.0) + 2 * _CELL_PAD
+        wanted.append(max(_advance(text, fonts) for text in texts) + around)
+        least.append(_longest_word(texts, fonts) + around)
+    words = [w for w, c in zip(wanted, table.columns, strict=True) if c.align is Align.LEFT]
+    # Names keep to one line where there are sentences that can make room for them.
+    short = sheet.width * (_NAME if max(words, default=0.0) > sheet.width * _NAME else _SHORT)
+    widths = [
+        want if column.align is Align.RIGHT or want < short else 0.0
+        for want, column in zip(wanted, table.columns, strict=True)
+    ]
     rest = max(0.0, sheet.width - sum(widths))
     if all(widths):
         return [width + rest / len(widths) for width in widths]
     shares = [0.0 if width else c.weight for width, c in zip(widths, table.columns, strict=True)]
+    least = [0.0 if width else want for width, want in zip(widths, least, strict=True)]
     return [w or s for w, s in zip(widths, _shared(rest, shares, least), strict=True)]
 
 
-def _longest_word(texts: Sequence[str], metrics: QFontMetricsF) -> float:
+def _advance(text: str, fonts: Sequence[QFontMetricsF]) -> float:
+    """The width of ``text`` in the widest of the fonts; a hair more, since paper rounds anew."""
+    return max(metrics.horizontalAdvance(text) for metrics in fonts) + 1
+
+
+def _longest_word(texts: Sequence[str], fonts: Sequence[QFontMetricsF]) -> float:
     """The width of the longest word that has a right to a line; names of files have none."""
     words = {word for text in texts for word in text.split() if len(word) <= _LONGEST_WORD}
-    return max((metrics.horizontalAdvance(word) for word in words), default=0.0)
+    return max((_advance(word, fonts) for word in words), default=0.0)
 
 
 def _shared(rest: float, shares: Sequence[float], least: Sequence[float]) -> list[float]:

@@ -33,6 +33,7 @@ from engine.report.document import (
     Paragraph,
     ReportDocument,
     Table,
+    Tone,
 )
 from engine.sizing import size
 from engine.source.raw import RawModel
@@ -416,3 +417,15 @@ def test_that_a_sentence_between_heading_and_table_stays_with_both(
     reader = _written(_document(*before, *blocks), tmp_path / "report.pdf")
     (page,) = (text for p in reader.pages if "A sentence." in (text := p.extract_text()))
     assert all(word in page for word in ("Part", "Kept", "row 0", "row 4"))
+
+
+@pytest.mark.parametrize("word", ["Modelliert", "Angenommen", "Einstellung", "Verschnitt"])
+@pytest.mark.parametrize("page", POINTS)
+def test_that_a_column_as_wide_as_its_word_does_not_break_it(
+    page: str, word: str, tmp_path: Path
+) -> None:
+    columns = Column("", 0.3), Column("A", 1.2, tone=Tone.STRONG), Column("Why", 8.0)
+    rows = (Cell("1"), Cell(word), Cell("word " * 30)), (Cell("2"), Cell("x"), Cell("word"))
+    path = tmp_path / "report.pdf"
+    _written(_document(Table(columns, rows)), path, page)
+    assert word in {text for *_, text in _words(path, 1)}
