@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
     from engine.report.document import ReportDocument
 
+_LONGEST_WORD = 24
+"""What is longer is a path or an id, and may break anywhere; words never do."""
+_SHORT = 20
+"""What is no longer stays on its line."""
 BEGINNING = "<!DOCTYPE html>\n<!-- Plimsoll report -->"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """Says to the browser what is so anyway: no script, and nothing is fetched."""
@@ -114,8 +118,8 @@ def _table(table: Table, name: str) -> str:
     rows = "".join(_row(row, table.columns) for row in table.rows)
     total = f"<tfoot>{_row(table.total, table.columns)}</tfoot>" if table.total else ""
     return (
-        f'<table><caption class="unseen">{escape(name)}</caption>'
-        f"<thead{hidden}><tr>{heads}</tr></thead><tbody>{rows}</tbody>{total}</table>"
+        f'<div class="wide"><table><caption class="unseen">{escape(name)}</caption>'
+        f"<thead{hidden}><tr>{heads}</tr></thead><tbody>{rows}</tbody>{total}</table></div>"
     )
 
 
@@ -126,14 +130,22 @@ def _row(cells: Sequence[Cell], columns: Sequence[Column]) -> str:
         exact = f' title="{cell.value_bytes} B"' if cell.value_bytes is not None else ""
         tone = cell.tone or column.tone
         text = f"{_swatch(cell)}{escape(cell.text)}"
-        made.append(f"<{tag}{_side(column, tone)}{exact}>{text}</{tag[:2]}>")
+        made.append(f"<{tag}{_side(column, tone, cell.text)}{exact}>{text}</{tag[:2]}>")
     return f"<tr>{''.join(made)}</tr>"
 
 
-def _side(column: Column, tone: Tone = Tone.NORMAL) -> str:
+def _side(column: Column, tone: Tone = Tone.NORMAL, text: str = "") -> str:
     right = "right" if column.align is Align.RIGHT else ""
-    said = " ".join(word for word in (right, "" if tone is Tone.NORMAL else tone.value) if word)
+    told = (right, "" if tone is Tone.NORMAL else tone.value, _length(text))
+    said = " ".join(word for word in told if word)
     return f' class="{said}"' if said else ""
+
+
+def _length(text: str) -> str:
+    """How ``text`` may break: not at all, between words, or anywhere."""
+    if 0 < len(text) <= _SHORT:
+        return "short"
+    return "long" if any(len(word) > _LONGEST_WORD for word in text.split()) else ""
 
 
 def _swatch(cell: Cell) -> str:
@@ -147,16 +159,21 @@ def _swatch(cell: Cell) -> str:
 
 def _formulas(formulas: Sequence[Formula], name: str) -> str:
     titles = (tr("Name"), tr("Size"), tr("How it is worked out"), tr("Known from"))
-    heads = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
+    sides = ("", ' class="right"', "", "")
+    heads = "".join(
+        f'<th scope="col"{side}>{escape(title)}</th>'
+        for title, side in zip(titles, sides, strict=True)
+    )
     rows = "".join(
-        f'<tr><th scope="row">{escape(f.name)}</th><td class="right">{escape(f.value)}</td>'
+        f'<tr><th scope="row" class="{_length(f.name)}">{escape(f.name)}</th>'
+        f'<td class="right">{escape(f.value)}</td>'
         f"<td><code>{escape(f.calculation)}</code></td>"
         f'<td class="quiet">{escape(f.source)}</td></tr>'
         for f in formulas
     )
     return (
-        f'<table><caption class="unseen">{escape(name)}</caption><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table>"
+        f'<div class="wide"><table><caption class="unseen">{escape(name)}</caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
@@ -179,13 +196,16 @@ def _style() -> str:
         "figure{margin:1rem 0}figure svg{width:100%;height:auto}figcaption{font-size:.8rem}"
         "table{border-collapse:collapse;width:100%;font-size:.82rem}"
         f"th,td{{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;"
-        f"border-bottom:1px solid {hair};font-weight:400;overflow-wrap:anywhere}}"
-        f"thead th{{color:{third}}}.strong,tfoot th,tfoot td{{font-weight:600}}"
+        f"border-bottom:1px solid {hair};font-weight:400}}td.long,th.long,td code"
+        "{overflow-wrap:anywhere}.short{white-space:nowrap}.wide{overflow-x:auto}"
+        f"thead th{{color:{third}}}"
+        ".strong,tfoot th,tfoot td{font-weight:600}tfoot td.quiet{font-weight:400}"
         ".right{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
         ".swatch{margin-right:.5rem;vertical-align:-1px}"
         f"pre{{background:{sunken};padding:.6rem;white-space:pre-wrap;overflow-wrap:anywhere}}"
         "code{font-family:'JetBrains Mono',ui-monospace,monospace;font-size:.8rem}"
         "ul{padding-left:1.1rem}footer{margin-top:2rem;font-size:.8rem}"
         ".unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}"
-        "@media print{main{max-width:none;padding:0}h2,h3{break-after:avoid}tr{break-inside:avoid}}"
+        "@page{margin:16mm}@media print{main{max-width:none;padding:0}table{font-size:.7rem}"
+        "h2,h3{break-after:avoid}tr,figure{break-inside:avoid}tfoot{display:table-row-group}}"
     )

@@ -39,16 +39,20 @@ def _drawn(figure: MapFigure) -> Iterator[str]:
         f'<rect x="{_LEFT}" y="{_TOP}" width="{wide}" height="{high}" '
         f'fill="{inks.color("unknown.soft")}"/>'
     )
+    over: list[str] = []
     for run in runs(found.margins, edges_bytes(figure.total_bytes, figure.unit)):
         # A hair wider, so that no seam shows between neighbours.
-        place = (
-            f'x="{_LEFT + run.left * wide:.1f}" y="{_BOTTOM - run.top * high:.1f}" '
-            f'width="{(run.right - run.left) * wide + 0.3:.1f}" '
-            f'height="{(run.top - run.bottom) * high + 0.3:.1f}"'
+        x, y = _LEFT + run.left * wide, _BOTTOM - run.top * high
+        across, down = (
+            (run.right - run.left) * wide + 0.3,
+            (run.top - run.bottom) * high + 0.3,
         )
-        yield f'<rect {place} fill="{inks.color(run.name)}"/>'
+        place = f"M{x:.1f} {y:.1f}h{across:.1f}v{down:.1f}h-{across:.1f}z"
+        yield f'<path d="{place}" fill="{inks.color(run.name)}"/>'
         if run.is_over:
-            yield f'<rect {place} fill="url(#over)"/>'
+            over.append(place)
+    # One shape: a browser writes a hatch into its PDF once for each.
+    yield f'<path d="{"".join(over)}" fill="url(#over)"/>'
     if len(found.limit) > 1:
         points = " ".join(f"{_x(figure, t):.1f},{_y(figure, n):.1f}" for t, n in found.limit)
         contour = inks.color("map.contour")
@@ -99,11 +103,11 @@ def _octaves(low: int, high: int) -> list[int]:
 def _point(figure: MapFigure) -> Iterator[str]:
     """The ring of the plan with its words, on the side where there is room."""
     x, y = _x(figure, figure.context), _y(figure, figure.requests)
-    accent = inks.color("accent")
-    yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="#fff" stroke="{accent}" '
+    accent, ground = inks.color("accent"), inks.color("surface.base")
+    yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{ground}" stroke="{accent}" '
     yield 'stroke-width="2.5"/>'
     on_right = x < (_LEFT + _RIGHT) / 2
-    wide = len(figure.point) * 6.6 + 8
-    left = x + 12 if on_right else x - 12 - wide
-    yield f'<rect x="{left:.1f}" y="{y - 10:.1f}" width="{wide:.1f}" height="20" fill="#fff"/>'
-    yield f'<text x="{left + 4:.1f}" y="{y + 4:.1f}">{escape(figure.point)}</text>'
+    left, anchor = (x + 14, "start") if on_right else (x - 14, "end")
+    yield f'<text x="{left:.1f}" y="{y + 4:.1f}" text-anchor="{anchor}" stroke="{ground}" '
+    yield 'stroke-width="6" stroke-linejoin="round" paint-order="stroke">'
+    yield f"{escape(figure.point)}</text>"

@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.deployment.spec import Deployment
 from engine.errors import UsageError
 from engine.fit.solve import Limits
 from engine.report import files
 from engine.report.compose import About, compose
 from engine.report.csv_rows import csv_text
+from engine.report.document import Cell, Column, Table
 from engine.report.markdown import escaped
 from engine.telemetry.snapshot import DeviceReading, PoolKind, TelemetrySnapshot
 from engine.words import choose
 from tests.helpers import sizings
 from tests.helpers.sizings import gib
+from tests.unit.report.test_compose import _real as real
 
 if TYPE_CHECKING:
     from engine.report.document import ReportDocument
@@ -226,3 +229,22 @@ def test_that_an_older_report_is_replaced_and_nothing_else(tmp_path: Path) -> No
         files.write(path, text.encode())
         assert files.may_be_replaced(path)
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(texts)
+
+
+def test_that_a_page_breaks_paths_and_never_words() -> None:
+    path = "org/" + "a" * 60
+    rows = ((Cell("Allocator slack"), Cell(path), Cell("a sentence of several words")),)
+    columns = (Column("A", 1), Column("B", 1), Column("C", 1))
+    text = files.text(files.Kind.HTML, replace(_hostile(), blocks=(Table(columns, rows),)))
+    assert '<th scope="row" class="short">Allocator slack</th>' in text
+    assert f'<td class="long">{path}</td>' in text
+    assert "<td>a sentence of several words</td>" in text
+    assert ".short{white-space:nowrap}" in text
+
+
+def test_that_the_hatch_of_a_map_is_one_shape() -> None:
+    """A browser writes a hatch into its PDF once a shape: 45 MB where there were hundreds."""
+    plan = Deployment(max_model_len=8192, concurrency=4)
+    document = compose(*real(plan), replace(ABOUT, plan=plan))
+    assert len(document.blocks) > 20
+    assert files.text(files.Kind.HTML, document).count('fill="url(#over)"') == 1
