@@ -109,7 +109,12 @@ def _predicted(
         return _buffers(rank.name, budget)
     found = {region: entry.estimate for region, entry in planned.regions.items()}
     if budget.llama_cpp is not None and registry.family(budget.deployment.runtime) == _LLAMA_CPP:
-        found |= _buffers(rank.name, budget)
+        # Where the plan says the same of a region, it says it with its range.
+        found |= {
+            region: buffer
+            for region, buffer in _buffers(rank.name, budget).items()
+            if buffer.likely_bytes != found[region].likely_bytes
+        }
         if is_host(rank.name):
             found = {r: e for r, e in found.items() if r not in _OF_THE_CARD}
         if rank.name.endswith(_PINNED):

@@ -75,6 +75,10 @@ def test_that_llama_cpps_buffers_stand_beside_its_own() -> None:
     weights = first.row(Region.WEIGHTS)
     assert weights.difference_bytes is not None
     assert abs(weights.difference_bytes) < MIB
+    # A compute buffer is fitted, here as in the plan: it never passes for exact.
+    work = first.row(Region.ACTIVATIONS).predicted
+    assert work is not None
+    assert work.low_bytes < work.likely_bytes < work.high_bytes
 
 
 def test_that_what_lies_in_the_computers_memory_is_compared_with_that() -> None:
@@ -129,7 +133,12 @@ def test_that_a_pool_in_tokens_is_compared_at_the_plans_bytes_a_token() -> None:
 def test_that_a_card_can_be_named_beside_the_log() -> None:
     text = logs.VLLM_HEAD + logs.VLLM_LOADED + logs.VLLM_POOL
     (rows,) = explained(text, gpu="RTX 4090").rows
-    assert rows.row(Region.KV_CACHE).predicted is not None
+    pool = rows.row(Region.KV_CACHE)
+    # Predicted from the card, not read off the log that it is compared with.
+    assert pool.predicted is not None
+    assert pool.stated is not None
+    assert pool.predicted.likely_bytes != pool.stated.size_bytes
+    assert pool.agrees
 
 
 def test_that_a_log_without_a_model_says_what_is_missing() -> None:
