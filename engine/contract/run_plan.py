@@ -59,6 +59,8 @@ def plan_of(
         PlimsollError: a key of ``given`` is wrong.
     """
     mapping, notes = _stated(reading)
+    if "model" in given:
+        notes.clear()  # Of the log's own model, which is not asked then.
     _drop_device(mapping, reading, given)
     mapping |= given
     if not mapping.get("runtime"):

@@ -201,7 +201,7 @@ def command(model_id: str, plan: Deployment, budget: Budget) -> str:
     slots = budget.machine.slots
     device = slots[0].device
     if not budget.machine.is_here:
-        parts += ["--gpu", device.name, "--gpu-count", str(len(slots))]
+        parts += [*_named(device), "--gpu-count", str(len(slots))]
     elif budget.machine.is_corrected and device.kind is not DeviceKind.HOST:
         # The terminal knows of no correction: it is told what programs can get.
         size = device.allocatable.likely_bytes
@@ -209,6 +209,14 @@ def command(model_id: str, plan: Deployment, budget: Budget) -> str:
             parts += ["--gpu", catalogue.find(device.name).name]
         parts += ["--gpu-total-bytes", str(size), "--gpu-count", str(len(slots))]
     return " ".join(f'"{p}"' if " " in p else p for p in parts)
+
+
+def _named(device: Device) -> list[str]:
+    """The option that means ``device``: by its name, or where it has none by its size."""
+    try:
+        return ["--gpu", catalogue.find(device.name).name]
+    except DeviceError:
+        return ["--gpu-total-bytes", str(device.total_bytes)]
 
 
 def _option(name: str, value: object) -> list[str]:

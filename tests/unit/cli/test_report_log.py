@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.helpers import logs
+from tests.helpers.logs import explained
+from tests.unit.logs.test_against_the_plan import LLAMA_SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +57,21 @@ def test_that_what_the_log_states_stands_beside_the_plan(report) -> None:
 def test_that_the_settings_of_the_log_count_where_no_other_is_given(report) -> None:
     assert "- Context: **8,192 tokens**" in report(SERVED, *CARD)
     assert "- Context: **4,096 tokens**" in report(SERVED, *CARD, "--context", "4096")
+
+
+def test_that_the_command_of_the_report_gives_the_same_answer(plimsoll, report, llama_8b) -> None:
+    text = report(logs.TAKEN)
+    line = next(line for line in text.splitlines() if line.startswith("plimsoll size"))
+    # "GPU 0 has a total capacity of 23.64 GiB", and no name.
+    assert f"--gpu-total-bytes {round(23.64 * 2**30)}" in line
+    _, _, _, *options = shlex.split(line)
+    headline = next(line for line in text.splitlines() if line.startswith("# "))
+    assert headline.removeprefix("# ") in plimsoll("size", llama_8b, *options).output
+
+
+def test_that_the_model_that_is_named_is_not_said_to_be_guessed(report) -> None:
+    assert explained(LLAMA_SERVER).notes[0].startswith("The model is taken for")
+    assert "The model is taken for" not in report(LLAMA_SERVER)
 
 
 def test_that_the_log_answers_steps_of_the_checklist(report) -> None:
