@@ -85,7 +85,7 @@ class ProcessReading:
     used_bytes: int | Missing
     command: str = ""
     """The command line, cut to a sane length; tokens and keys in it are masked."""
-    file_bytes: int | Missing = Missing("mapped files are told apart in host memory only")
+    file_bytes: int | Missing = Missing(tr_later("mapped files are told apart in host memory only"))
     """Resident pages of mapped files (a GGUF opened with mmap): reclaimable, not in ``used``."""
     quality: Quality = Quality.EXACT
     spill_bytes: int | Missing = _NO_SPILL

@@ -183,7 +183,9 @@ def build_of(version: str | None) -> Build:
     number = int(found.group(1)) if found else 0
     if not _OLDEST <= number < _LARGEST:
         raise DeploymentError(
-            f"runtime_version {version!r:.40} is no build of llama.cpp, such as b{NEWEST}.",
+            tr(
+                "runtime_version {version!r:.40} is no build of llama.cpp, such as b{newest}."
+            ).format(version=version, newest=NEWEST),
             field="runtime_version",
         )
     return Build(number)

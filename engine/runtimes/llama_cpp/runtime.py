@@ -128,7 +128,9 @@ def _mix(model: Model, weight_format: str) -> str:
         return ""
     if mix not in MIXES:
         raise DeploymentError(
-            f"llama.cpp loads GGUF files such as Q4_K_M or Q8_0, not {weight_format!r:.40}.",
+            tr("llama.cpp loads GGUF files such as Q4_K_M or Q8_0, not {name!r:.40}.").format(
+                name=weight_format
+            ),
             field="weight_format",
         )
     return mix

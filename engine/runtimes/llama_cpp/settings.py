@@ -142,8 +142,10 @@ def settle(
         outputs = slots * (1 + deployment.speculative_tokens) if build.limits_outputs else tokens
     if TYPES[type_v].is_quantised and not flash and shape.mla is None:
         raise DeploymentError(
-            f"llama.cpp stores V as {type_v.lower()} only with flash attention: turn flash_attn "
-            "on, or keep V in f16.",
+            tr(
+                "llama.cpp stores V as {name} only with flash attention: turn flash_attn on, or "
+                "keep V in f16."
+            ).format(name=type_v.lower()),
             field="cache_type_v",
         )
     return Settings(
@@ -259,8 +261,10 @@ def _cache_types(deployment: Deployment, shape: Shape, notes: list[str]) -> tupl
         notes.append(tr("KV cache in f16, llama.cpp's default."))
     if shape.mla is not None and type_k != type_v:
         raise DeploymentError(
-            "Keys and values are one latent vector in this model: llama.cpp wants cache_type_k "
-            "and cache_type_v to be the same.",
+            tr(
+                "Keys and values are one latent vector in this model: llama.cpp wants cache_type_k "
+                "and cache_type_v to be the same."
+            ),
             field="cache_type_v",
         )
     keys = [("cache_type_k", type_k, block.k_width) for block in shape.kinds]
@@ -283,7 +287,10 @@ def _cache_type(name: str, setting: str) -> str:
     if lowered not in LLAMA_CPP_KV_DTYPES:
         choices = ", ".join(LLAMA_CPP_KV_DTYPES)
         raise DeploymentError(
-            f"llama.cpp has no KV cache type {name!r:.40}: choose one of {choices}.", field=setting
+            tr("llama.cpp has no KV cache type {name!r:.40}: choose one of {choices}.").format(
+                name=name, choices=choices
+            ),
+            field=setting,
         )
     return lowered.upper()
 

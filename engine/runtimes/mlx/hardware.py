@@ -61,7 +61,7 @@ def check(machine: Machine) -> None:
     for slot in machine.slots:
         device = slot.device
         if device.kind is not DeviceKind.HOST and device.vendor in (Vendor.AMD, Vendor.INTEL):
-            message = f"MLX has no build for {device.name}; llama.cpp has."
+            message = tr("MLX has no build for {name}; llama.cpp has.").format(name=device.name)
             raise DeploymentError(message, field="runtime")
 
 

@@ -253,7 +253,7 @@ def _drafts_itself(spec: ArchitectureSpec, deployment: Deployment, warned: list[
 def _check_format(model: Model, deployment: Deployment) -> None:
     name = deployment.weight_format
     if model.is_gguf and name == AS_STORED:
-        message = (
+        message = tr(
             "How SGLang lays out the weights of a GGUF file is not known here; take llama.cpp, or "
             "another weight format."
         )

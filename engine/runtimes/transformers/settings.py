@@ -260,7 +260,9 @@ def _default_map(deployment: Deployment, machine: Machine, assumed: list[str]) -
 def _check_choices(model: Model, deployment: Deployment) -> None:
     name = deployment.weight_format
     if model.is_gguf and name == AS_STORED:
-        message = "Transformers unpacks GGUF files to 32 bits; take llama.cpp, or another format."
+        message = tr(
+            "Transformers unpacks GGUF files to 32 bits; take llama.cpp, or another format."
+        )
         raise DeploymentError(message, field="runtime")
     _choice("weight_format", name, (AS_STORED, *FORMATS_LOADED))
     _choice("attn_implementation", deployment.attn_implementation, ATTENTIONS)
