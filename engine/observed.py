@@ -53,6 +53,7 @@ def observed(
             Step(s.title, s.answer.status.label, s.answer.words, s.answer.estimate) for s in steps
         ),
         log=_logged(log, unit) if log else None,
+        release=evidence.release,
     )
 
 

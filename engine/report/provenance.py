@@ -13,27 +13,25 @@ from engine.units import in_unit
 from engine.words import figures, grouped, tr
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from engine.budget.model import Budget
     from engine.deployment.spec import Deployment
-    from engine.units import UnitSystem
+    from engine.report.compose import About
 
 
-def table(budget: Budget, asked: Deployment, on: date, version: str, unit: UnitSystem) -> Table:
+def table(budget: Budget, asked: Deployment, about: About, ran: str) -> Table:
     """One row for each thing that the answer depends on, and the date.
 
     Args:
         budget: the plan's.
         asked: the plan before defaults, which says whether a release was stated.
-        on: the day of the report.
-        version: Plimsoll's own.
-        unit: of the sizes in words.
+        about: day, unit, and Plimsoll's own version.
+        ran: the release that was seen to run; empty where none was.
     """
     model = budget.model
     source = words.source(model.source)
     stored = printable(model.stored.source, 200) if model.stored else ""
     revision = printable(model.revision, 64) if model.revision else tr("not stated by the source")
+    measured = accuracy(budget.deployment.runtime, words.runtime(budget))
     told = [
         (tr("Model"), printable(model.id, 200)),
         (tr("Model revision"), revision),
@@ -41,12 +39,13 @@ def table(budget: Budget, asked: Deployment, on: date, version: str, unit: UnitS
         (tr("Weights from"), stored),
         (tr("Runtime"), registry.get(budget.deployment.runtime).label),
         (tr("Runtime version"), _release(budget, asked)),
+        (tr("Runtime version that ran"), printable(ran, 40)),
         (tr("Weights in"), words.weights(budget)),
         (tr("Cache precision"), words.kv_cache(budget)),
         (tr("Kernel"), _kernel(budget)),
-        (tr("Accuracy"), in_unit(accuracy(budget.deployment.runtime, words.runtime(budget)), unit)),
-        (tr("Plimsoll"), version or tr("not known")),
-        (tr("Date"), words.day(on)),
+        (tr("Accuracy"), in_unit(measured, about.unit)),
+        (tr("Plimsoll"), about.version or tr("not known")),
+        (tr("Date"), words.day(about.on)),
     ]
     columns = Column(tr("What"), 2.2), Column(tr("Value"), 7.8)
     rows = tuple((Cell(what, tone=Tone.QUIET), Cell(value)) for what, value in told if value)

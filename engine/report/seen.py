@@ -66,6 +66,8 @@ class Observed:
     steps: tuple[Step, ...] = ()
     log: Logged | None = None
     """What the runtime's log states."""
+    release: str = ""
+    """Of the runtime that ran, as it or its log states it."""
 
 
 def measured(observed: Observed, unit: UnitSystem) -> list[Block]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from engine.observed import observed, played
 from engine.overlay.steps import Evidence
 from engine.report.compose import compose
-from engine.report.document import Heading, Paragraph, Table
+from engine.report.document import Heading, Paragraph, ReportDocument, Table
 from engine.telemetry.snapshot import DeviceReading, PoolKind, ProcessReading, TelemetrySnapshot
 from engine.units import UnitSystem
 from tests.helpers import sizings
@@ -44,8 +44,12 @@ def _tables(recording: list[TelemetrySnapshot]) -> dict[str, Table]:
     made = sizings.sizing()
     evidence = Evidence(overlay=played(made, recording))
     found = observed(made, evidence, UnitSystem.BINARY)
-    blocks = compose(made, LIMITS, replace(ABOUT, observed=found), recording or None).blocks
-    pairs = itertools.pairwise(block for block in blocks if not isinstance(block, Paragraph))
+    return _tables_of(compose(made, LIMITS, replace(ABOUT, observed=found), recording or None))
+
+
+def _tables_of(document: ReportDocument) -> dict[str, Table]:
+    blocks = (block for block in document.blocks if not isinstance(block, Paragraph))
+    pairs = itertools.pairwise(blocks)
     return {a.text: b for a, b in pairs if isinstance(a, Heading) and isinstance(b, Table)}
 
 
@@ -83,3 +87,15 @@ def test_that_the_five_steps_stand_with_how_they_are_answered() -> None:
 
 def test_that_nothing_that_was_not_seen_is_reported_as_measured() -> None:
     assert not {"Error by region", "Error by phase", "Measured"} & _tables([]).keys()
+
+
+def test_that_the_release_that_ran_stands_beside_the_one_that_is_planned() -> None:
+    made = sizings.sizing()
+    found = observed(made, Evidence(release="0.33.1"), UnitSystem.BINARY)
+    table = _tables_of(compose(made, LIMITS, replace(ABOUT, observed=found)))[
+        "What the figures hold for"
+    ]
+    rows = {row[0].text: row[1].text for row in table.rows}
+    assert (rows["Runtime version"], rows["Runtime version that ran"]) == ("0.33.0", "0.33.1")
+    unseen = _tables([])["What the figures hold for"]
+    assert "Runtime version that ran" not in {row[0].text for row in unseen.rows}
