@@ -7,6 +7,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
+from engine.fit.judge import judge
 from engine.report import words
 from engine.report.document import Align, BarsFigure, Block, Cell, Column, Heading, Table, Tone
 from engine.text import printable
@@ -55,10 +56,10 @@ def blocks(plans: Sequence[Compared], unit: UnitSystem, number: int) -> list[Blo
     ).format(number=number, unit=unit.value)
     made: list[Block] = [BarsFigure(bars, unit, caption)] if bars else []
     heading = Heading(tr("Their regions, {unit}").format(unit=unit.value))
-    return [*made, _verdicts(plans), heading, _sizes(plans, unit)]
+    return [*made, _verdicts(plans, unit), heading, _sizes(plans, unit)]
 
 
-def _verdicts(plans: Sequence[Compared]) -> Table:
+def _verdicts(plans: Sequence[Compared], unit: UnitSystem) -> Table:
     columns = (
         Column("", 0.4, tone=Tone.STRONG),
         Column(tr("Plan"), 4.4),
@@ -70,13 +71,20 @@ def _verdicts(plans: Sequence[Compared]) -> Table:
         (
             Cell(letter),
             Cell(printable(plan.name, 300)),
-            Cell(plan.sizing.verdict.headline if plan.sizing else printable(plan.problem, 300)),
+            Cell(_headline(plan, unit)),
             Cell(_limit(plan.limits and plan.limits.max_context)),
             Cell(_limit(plan.limits and plan.limits.max_concurrency)),
         )
         for letter, plan in zip(ascii_uppercase, plans, strict=False)
     )
     return Table(columns, rows)
+
+
+def _headline(plan: Compared, unit: UnitSystem) -> str:
+    """The verdict in ``unit``, in which it need not have been given; else why there is none."""
+    if plan.sizing is None:
+        return printable(plan.problem, 300)
+    return judge(plan.sizing.budget, unit).headline
 
 
 def _limit(found: int | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from engine.report.document import (
 )
 from engine.sizing import size
 from engine.source.raw import RawModel
-from engine.units import GIB
+from engine.units import GIB, UnitSystem
 from tests.helpers import sizings
 from tests.unit.report.test_compose import ABOUT, LIMITS, LLAMA
 from tests.unit.report.test_compose import _real as real
@@ -267,3 +268,15 @@ def test_that_a_plan_that_no_change_saves_is_shown_where_it_would_fit() -> None:
     rows = _rows(table)
     assert list(rows) == ["8 × RTX 4090, TP 8", "B200", "MI300X"]
     assert all(then.endswith("to spare") for then, _ in rows.values())
+
+
+def test_that_compared_plans_are_judged_in_the_unit_of_the_report() -> None:
+    made, found = real(PLAN)
+    plans = (Compared("one", made, limits=found), Compared("other", None, "it has no room"))
+    about = replace(ABOUT, compared=plans, unit=UnitSystem.DECIMAL)
+    blocks = _below(compose(made, found, about), "Plans side by side")
+    verdicts = next(b for b in blocks if isinstance(b, Table))
+    margin = made.verdict.margin_bytes / 1e9
+    assert [row[2].text for row in verdicts.rows] == [
+        f"Fits, with {margin:.1f} GB to spare", "it has no room",
+    ]  # fmt: skip
