@@ -32,6 +32,8 @@ _FACTS_PER_ROW = 4
 _FACT_HEIGHT = 47
 _KEEP_WITH_HEADING = 60
 _BELOW_PARAGRAPH = 4
+_LOOK_AHEAD = 3
+"""Blocks that a heading may have to keep with it: a sentence, a further heading, a table."""
 _ABOVE_HEADING = 16
 _ABOVE_PART = 28
 _PART_HEIGHT = 44
@@ -47,6 +49,42 @@ _KEEP_PART_ROWS = 24
 _FORMULA_NAME = 126
 _FORMULA_VALUE = 100
 """Room for 9,999.99 GiB on one line."""
+
+
+def place_all(sheet: Sheet, blocks: Sequence[Block]) -> None:
+    """Set everything, part by part.
+
+    A part whose beginning has no room on its page lets the next one before it, if that has room
+    and no figure, whose number would then come too early. So no page is left half empty.
+    """
+    parts = _parts(blocks)
+    waits = False
+    while parts:
+        waits = not waits and len(parts) > 1 and _may_wait(sheet, *parts[:2])
+        part = parts.pop(1 if waits else 0)
+        for number, block in enumerate(part, 1):
+            place(sheet, block, part[number : number + _LOOK_AHEAD])
+
+
+def _parts(blocks: Sequence[Block]) -> list[list[Block]]:
+    """The first page, then each part from its heading on."""
+    parts: list[list[Block]] = [[]]
+    for block in blocks:
+        if isinstance(block, Heading) and block.is_part:
+            parts.append([])
+        parts[-1].append(block)
+    return parts
+
+
+def _may_wait(sheet: Sheet, part: Sequence[Block], following: Sequence[Block]) -> bool:
+    has_figure = any(isinstance(b, (Figure, MapFigure, BarsFigure)) for b in following)
+    return not has_figure and not _begins_here(sheet, part) and _begins_here(sheet, following)
+
+
+def _begins_here(sheet: Sheet, part: Sequence[Block]) -> bool:
+    """Whether the page has room for the heading of ``part`` and what must stand with it."""
+    first = part[0] if part else None
+    return not isinstance(first, Heading) or sheet.has_room(_needed(sheet, first, part[1:]))
 
 
 def place(sheet: Sheet, block: Block, then: Sequence[Block] = ()) -> None:
@@ -74,13 +112,18 @@ def place(sheet: Sheet, block: Block, then: Sequence[Block] = ()) -> None:
 def _heading(sheet: Sheet, heading: Heading, then: Sequence[Block]) -> None:
     """A heading, which is a bookmark too."""
     part = heading.is_part
-    most = _KEEP_PART_ROWS if part else _KEEP_ROWS
-    own = _PART_HEIGHT if part else 0
-    sheet.ensure(own + _ABOVE_HEADING + _HEADING_HEIGHT + _kept(sheet, then, most))
+    sheet.ensure(_needed(sheet, heading, then))
     sheet.space(_ABOVE_PART if part else _ABOVE_HEADING)
     sheet.mark(heading.text, is_part=part)
     sheet.paragraph(heading.text, sheet.font("title" if part else "body.strong"), "text.primary")
     sheet.y += 6
+
+
+def _needed(sheet: Sheet, heading: Heading, then: Sequence[Block]) -> float:
+    """What a heading takes with all that must stand on its page."""
+    most = _KEEP_PART_ROWS if heading.is_part else _KEEP_ROWS
+    own = _PART_HEIGHT if heading.is_part else 0
+    return own + _ABOVE_HEADING + _HEADING_HEIGHT + _kept(sheet, then[:_LOOK_AHEAD], most)
 
 
 def _kept(sheet: Sheet, then: Sequence[Block], most_rows: int = _KEEP_ROWS) -> float:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _TOP_OF_PAGE = 1000.0
 """Above any page, in points."""
-_LOOK_AHEAD = 3
-"""Blocks that a heading may have to keep with it: a sentence, a further heading, a table."""
 _application: QGuiApplication | None = None
 
 
@@ -66,8 +64,7 @@ def _rendered(document: ReportDocument, page: str, draft: Draft) -> tuple[bytes,
     sheet.paragraph(document.headline, sheet.font("verdict", 27), "text.primary")
     sheet.y += 4
     sheet.paragraph(document.detail, sheet.font("body"), "text.secondary", sheet.width - 40)
-    for number, block in enumerate(document.blocks, 1):
-        blocks.place(sheet, block, document.blocks[number : number + _LOOK_AHEAD])
+    blocks.place_all(sheet, document.blocks)
     made = sheet.finish()
     buffer.close()
     marks = [Mark(document.headline, 0, _TOP_OF_PAGE, is_part=True), *sheet.marks]

@@ -123,9 +123,13 @@ class Sheet:
         if self.y > _TOP:
             self.y += height
 
+    def has_room(self, height: float) -> bool:
+        """Whether ``height`` has room on this page, or would have none on any."""
+        return self.y + height <= self.bottom or self.y <= _TOP
+
     def ensure(self, height: float) -> bool:
         """Begin a new page if ``height`` has no room on this one; returns whether it did."""
-        if self.y + height <= self.bottom or self.y <= _TOP:
+        if self.has_room(height):
             return False
         self.new_page()
         return True
