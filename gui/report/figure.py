@@ -51,10 +51,11 @@ def height(sheet: Sheet, figure: Figure | MapFigure | BarsFigure) -> float:
 
 
 def _plan_height(sheet: Sheet) -> float:
-    wanted = sheet.bottom * _PART_OF_PAGE + sheet.first_page_room
-    if wanted < sheet.bottom * _LEAST_OF_PAGE:
-        wanted = sheet.bottom * _PART_OF_PAGE  # Yielding so much would not be enough.
-    return round(min(wanted, sheet.bottom * _MOST_OF_PAGE))
+    """It yields for all that belongs on its page, else for the next block, else for nothing."""
+    usual, least = sheet.bottom * _PART_OF_PAGE, sheet.bottom * _LEAST_OF_PAGE
+    wanted = (usual + sheet.draft.room, usual - sheet.draft.lack - 1, usual)
+    height = next(each for each in wanted if each >= least)
+    return round(min(height, sheet.bottom * _MOST_OF_PAGE))
 
 
 def place(sheet: Sheet, figure: Figure | MapFigure | BarsFigure) -> None:

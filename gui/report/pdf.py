@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QBuffer, QIODevice
@@ -48,9 +49,9 @@ def write_pdf(document: ReportDocument, path: Path, page: str = "A4") -> None:
         )
         raise UsageError(message, field="page")
     _ensure_application()
-    room = _rendered(document, page, Draft())[1].room
-    count = _rendered(document, page, Draft(room=room))[1].pages
-    data, _ = _rendered(document, page, Draft(count, room))
+    first = _rendered(document, page, Draft())[1]
+    pages = _rendered(document, page, first)[1].pages
+    data, _ = _rendered(document, page, replace(first, pages=pages))
     files.write(path, data)
 
 

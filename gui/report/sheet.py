@@ -55,6 +55,8 @@ class Draft:
     pages: int = 1
     room: float = 0.0
     """What the first page had left at its end; below 0 what stood on the next for want of room."""
+    lack: float = 0.0
+    """Of that, what the first block that had to go to the next page wanted."""
 
 
 class Sheet:
@@ -74,12 +76,12 @@ class Sheet:
             self._writer.setAuthor("Plimsoll")
         self.theme = theme
         self._document = document
-        self._count = draft.pages
-        self.first_page_room = draft.room
-        """What the picture of the first page may take beside its own height; below 0 it yields."""
+        self.draft = draft
+        """What an earlier writing showed."""
         self._left = 0.0
         """Of the first page, at its end."""
         self._room = 0.0
+        self._lack = 0.0
         self.width = float(self._writer.width() - 2 * _SIDE)
         self.left = float(_SIDE)
         self.bottom = float(self._writer.height() - _FOOT - 12)
@@ -92,7 +94,7 @@ class Sheet:
     def finish(self) -> Draft:
         """Close the document; returns what came of it."""
         self.painter.end()
-        return Draft(self.page, self._room)
+        return Draft(self.page, self._room, self._lack)
 
     def new_page(self) -> None:
         """Go on at the top of a new page."""
@@ -131,6 +133,8 @@ class Sheet:
         """Begin a new page if ``height`` has no room on this one; returns whether it did."""
         if self.has_room(height):
             return False
+        if self.page == 1:
+            self._lack = self.y + height - self.bottom
         self.new_page()
         return True
 
@@ -192,7 +196,7 @@ class Sheet:
         self.rule(bottom - _FOOT)
         foot = QRectF(self.left, bottom - _FOOT + 6, self.width, _FOOT_TEXT - 8)
         font = self.font("caption")
-        number = tr("{page} of {count}").format(page=self.page, count=self._count)
+        number = tr("{page} of {count}").format(page=self.page, count=self.draft.pages)
         room = QFontMetricsF(font).horizontalAdvance(number) + 16
         self.write(number, font, "text.tertiary", foot, Qt.AlignmentFlag.AlignRight)
         self.write(self._document.footer, font, "text.tertiary", foot.adjusted(0, 0, -room, 0))
