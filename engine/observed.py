@@ -54,6 +54,7 @@ def observed(
         ),
         log=_logged(log, unit) if log else None,
         release=evidence.release,
+        kernel=evidence.kernel,
     )
 
 

@@ -113,6 +113,7 @@ def _composed(
         overlay=played(sizing, recording),
         stated=sizes_by_rank(log.reading) if log and not log.has_failed else {},
         release=log.reading.version if log else "",
+        kernel=log.reading.kernel if log else "",
     )
     about = About(
         on=datetime.now().astimezone().date(),

@@ -109,7 +109,7 @@ def _parts(sizing: Sizing, about: About, runs: Mapping[int, MeasuredRun]) -> Ite
     measured: list[Block] = [tables.measured(budget, runs, unit)] if runs else []
     observed = about.observed or Observed()
     measured += seen.measured(observed, unit)
-    held_for = provenance.table(budget, plan, about, observed.release)
+    held_for = provenance.table(budget, plan, about, observed)
     for heading, blocks in (
         (tr("Assumptions"), engineer.assumptions(budget, about.assumptions, about.warnings, unit)),
         (tr("Ranks and phases"), engineer.ranks(budget, binding, unit)),

@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from engine.budget.model import Budget
     from engine.deployment.spec import Deployment
     from engine.report.compose import About
+    from engine.report.seen import Observed
 
 
-def table(budget: Budget, asked: Deployment, about: About, ran: str) -> Table:
+def table(budget: Budget, asked: Deployment, about: About, ran: Observed) -> Table:
     """One row for each thing that the answer depends on, and the date.
 
     Args:
         budget: the plan's.
         asked: the plan before defaults, which says whether a release was stated.
         about: day, unit, and Plimsoll's own version.
-        ran: the release that was seen to run; empty where none was.
+        ran: what was seen of a run: its release and kernel.
     """
     model = budget.model
     source = words.source(model.source)
@@ -39,10 +40,10 @@ def table(budget: Budget, asked: Deployment, about: About, ran: str) -> Table:
         (tr("Weights from"), stored),
         (tr("Runtime"), registry.get(budget.deployment.runtime).label),
         (tr("Runtime version"), _release(budget, asked)),
-        (tr("Runtime version that ran"), printable(ran, 40)),
+        (tr("Runtime version that ran"), printable(ran.release, 40)),
         (tr("Weights in"), words.weights(budget)),
         (tr("Cache precision"), words.kv_cache(budget)),
-        (tr("Kernel"), _kernel(budget)),
+        (tr("Kernel"), printable(ran.kernel, 40) or _kernel(budget)),
         (tr("Accuracy"), in_unit(measured, about.unit)),
         (tr("Plimsoll"), about.version or tr("not known")),
         (tr("Date"), words.day(about.on)),

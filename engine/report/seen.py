@@ -68,6 +68,8 @@ class Observed:
     """What the runtime's log states."""
     release: str = ""
     """Of the runtime that ran, as it or its log states it."""
+    kernel: str = ""
+    """The attention kernel that it chose, as its log states it."""
 
 
 def measured(observed: Observed, unit: UnitSystem) -> list[Block]:

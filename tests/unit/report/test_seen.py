@@ -91,11 +91,12 @@ def test_that_nothing_that_was_not_seen_is_reported_as_measured() -> None:
 
 def test_that_the_release_that_ran_stands_beside_the_one_that_is_planned() -> None:
     made = sizings.sizing()
-    found = observed(made, Evidence(release="0.33.1"), UnitSystem.BINARY)
+    found = observed(made, Evidence(release="0.33.1", kernel="FLASHINFER"), UnitSystem.BINARY)
     table = _tables_of(compose(made, LIMITS, replace(ABOUT, observed=found)))[
         "What the figures hold for"
     ]
     rows = {row[0].text: row[1].text for row in table.rows}
     assert (rows["Runtime version"], rows["Runtime version that ran"]) == ("0.33.0", "0.33.1")
+    assert rows["Kernel"] == "FLASHINFER"
     unseen = _tables([])["What the figures hold for"]
     assert "Runtime version that ran" not in {row[0].text for row in unseen.rows}
