@@ -169,14 +169,14 @@ def _tokens(budget: Budget) -> str:
         return tr("{live_tokens} live tokens{room}").format(
             live_tokens=grouped(deployment.live_tokens), room=room
         )
-    at_once = _at_once(budget)
+    at_once = requests_at_once(budget)
     said = (
         tr("1 token") if context == 1 else tr("{context} tokens").format(context=grouped(context))
     )
     return said if at_once == 1 else tr("{at_once} × {said}").format(at_once=at_once, said=said)
 
 
-def _at_once(budget: Budget) -> int:
+def requests_at_once(budget: Budget) -> int:
     """Requests that run at once: with llama.cpp, those beyond its slots wait."""
     deployment = budget.deployment
     slots = deployment.n_parallel if budget.llama_cpp is not None else None
@@ -185,7 +185,7 @@ def _at_once(budget: Budget) -> int:
 
 def _queue(budget: Budget) -> str:
     """Who waits where there are fewer slots than requests; empty where nobody does."""
-    at_once = _at_once(budget)
+    at_once = requests_at_once(budget)
     waiting = budget.deployment.concurrency - at_once
     if not waiting:
         return ""

@@ -10,6 +10,7 @@ from engine.budget.drawn import drawn_bytes, drawn_estimate, needed_bytes
 from engine.budget.model import RankBudget, Region
 from engine.devices.device import Device, DeviceKind, Vendor
 from engine.evidence import Basis
+from engine.fit.words import requests_at_once
 from engine.together import holders
 from engine.units import UnitSystem, format_bytes, format_gib
 from engine.words import grouped, tr, tr_count, tr_later
@@ -165,7 +166,8 @@ def _needed_texts(budget: Budget, needed: int, unit: UnitSystem) -> tuple[str, .
     if plan.live_tokens is not None and plan.live_tokens < (plan.max_model_len or 0):
         # vLLM asks for room for one request of full length, whatever is live.
         return (only,)
-    tokens = plan.live_tokens or plan.concurrency * (plan.max_model_len or 0)
+    length, requests = plan.max_model_len or 0, requests_at_once(budget)
+    tokens = plan.live_tokens or requests * length
     # Block rounding may add a little; the product must give what is shown as needed.
     if each and format_gib(tokens * each, unit) == size:
         per_token = format_bytes(each, unit, _digits(each, unit))
@@ -175,10 +177,9 @@ def _needed_texts(budget: Budget, needed: int, unit: UnitSystem) -> tuple[str, .
             tr("{tokens} tokens × {each} = {size}").format(**figures),
             only,
         )
-    if plan.live_tokens is None and plan.concurrency > 1:
+    if plan.live_tokens is None and requests > 1:
         words = tr("{requests} × {tokens} tokens need {size}")
-        length = grouped(plan.max_model_len or 0)
-        return (words.format(requests=plan.concurrency, tokens=length, size=size), only)
+        return (words.format(requests=requests, tokens=grouped(length), size=size), only)
     return (tr("{tokens} tokens need {size}").format(tokens=grouped(tokens), size=size), only)
 
 

@@ -7,9 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from engine.architecture.read import read
 from engine.architecture.spec import Direction, Subject
 from engine.budget.model import STACK_ORDER, Region
+from engine.deployment.spec import Deployment
+from engine.devices import catalogue as devices
 from engine.evidence import Basis, Estimate, exactly
+from engine.sizing import size
+from engine.source import catalogue
 from engine.units import GIB, UnitSystem
 from gui.kit.charts.scene import scene_for
 from tests.helpers import sizings
@@ -88,6 +93,15 @@ def test_that_weights_of_two_bytes_a_parameter_are_shown_as_the_product() -> Non
 def test_that_a_cache_that_is_no_plain_product_is_not_shown_as_one() -> None:
     made = scene_for(sizings.sizing(bytes_per_token=1000)).panels[0].captions
     assert made[1].texts[0] == "4 × 8,192 tokens need 4.00 GiB"
+
+
+def test_that_requests_that_wait_for_a_slot_are_not_in_what_is_needed() -> None:
+    model = read(catalogue.raw(catalogue.find("Qwen/Qwen2.5-3B")))
+    plan = Deployment(runtime="llama.cpp", n_ctx=131072, n_parallel=2, concurrency=4)
+    answered = size(model, plan, devices.machine(devices.find("H100 SXM 80GB"), 1))
+    # 36 layers of K and V, 2 heads of 128, 2 bytes: 36 KiB a token, 4.5 GiB for both slots.
+    captions = [c.texts[0] for c in scene_for(answered).panels[0].captions]
+    assert "131,072 tokens × 36 KiB = 4.50 GiB needed" in captions
 
 
 def test_that_the_picture_says_its_verdict_and_its_regions_to_those_who_hear_it() -> None:
