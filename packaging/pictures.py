@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -120,8 +121,8 @@ def _fit_map(app: App, take: Callable[[], None]) -> None:
 def _overlay(app: App, take: Callable[[], None]) -> None:
     """A server is started, loads, answers, and is watched over its plan."""
     app.welcome.dismiss()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "made-llama-0.3B-Q4_K_M.gguf"
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        path = Path("made-llama-0.3B-Q4_K_M.gguf")
         facts = MixFacts(_RUN.architecture, _RUN.layers, _RUN.heads, _RUN.kv_heads)
         types = mix_types("Q4_K_M", _RUN.tensors(), facts)
         synthetic_gguf.write(_RUN, types, path, speaks=True)
