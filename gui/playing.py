@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from engine.overlay.group import plan_bytes
 from engine.telemetry import player
-from engine.telemetry.commands import recognise
-from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, ProcessReading
-from gui.kit.charts.kept import Kept
-from gui.kit.charts.series import Sample
 from gui.kit.replay_bar import ReplayBar
+from gui.recorded import read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from engine.cancel import CancelToken
@@ -24,10 +19,10 @@ if TYPE_CHECKING:
     from engine.telemetry.player import Index
     from engine.telemetry.snapshot import TelemetrySnapshot
     from gui.app import App
+    from gui.kit.charts.kept import Kept
     from gui.kit.tasks import Task
 
 _log = logging.getLogger("plimsoll.gui")
-_UNTOLD = Missing("not looked at")
 _LONGEST_STEP_S = 15.0
 """Between two samples played at 60 times their pace, with some to spare."""
 
@@ -230,58 +225,3 @@ class Playing(QObject):
     @Slot()
     def _on_ended(self) -> None:
         self._let_play(playing=False)
-
-
-def read(path: Path, planned: Planned | None, token: CancelToken) -> tuple[Index, Kept]:
-    """Read a recording whole: its index, and what every device held.
-
-    Args:
-        path: the recording.
-        planned: whose processes are the plan's.
-        token: asks the reading to stop.
-
-    Raises:
-        TelemetryError: it is no recording, or holds no sample.
-        JobCancelledError: ``token`` was cancelled.
-    """
-    kept = Kept()
-
-    def each(place: float, broke: bool, record: Mapping[str, object]) -> None:  # noqa: FBT001
-        wall = record.get("wall_time_s")
-        if isinstance(wall, (int, float)):
-            kept.wall_offset_s = wall - place
-        devices = record.get("devices")
-        rows = cast("list[object]", devices) if isinstance(devices, list) else []
-        for row in rows:
-            if isinstance(row, dict):
-                _keep(kept, cast("dict[str, object]", row), (place, broke), planned)
-
-    index = player.index(path, token, each=each)
-    kept.markers = list(index.markers)
-    return index, kept
-
-
-def _keep(
-    kept: Kept, row: dict[str, object], when: tuple[float, bool], planned: Planned | None
-) -> None:
-    uuid, name, used = row.get("uuid"), row.get("name"), row.get("used_bytes")
-    if not isinstance(uuid, str):
-        return
-    size = used if isinstance(used, int) and not isinstance(used, bool) else None
-    share = plan_bytes(_runs(row, planned), planned) if planned else None
-    kept.add((uuid, str(name)), Sample(when[0], size, share), after_gap=when[1])
-
-
-def _runs(row: dict[str, object], planned: Planned) -> DeviceReading:
-    """The device with the processes of the plan's runtime alone: all that its share needs."""
-    held = row.get("processes")
-    found: list[ProcessReading] = []
-    for one in cast("list[object]", held) if isinstance(held, list) else []:
-        process = cast("dict[str, object]", one) if isinstance(one, dict) else {}
-        name, command = str(process.get("name")), str(process.get("command"))
-        if recognise(name, command).runtime == planned.runtime:
-            sizes = (process.get("used_bytes"), process.get("file_bytes"))
-            used, file = (n if isinstance(n, int) else _UNTOLD for n in sizes)
-            found.append(ProcessReading(1, name, used, command, file))
-    processes = tuple(found) if isinstance(held, list) else _UNTOLD
-    return DeviceReading("", "", PoolKind.VRAM, _UNTOLD, _UNTOLD, _UNTOLD, _UNTOLD, processes, "")

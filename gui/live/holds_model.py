@@ -60,7 +60,7 @@ COLUMNS = (
     Column(
         "size",
         is_number=True,
-        tip=tr_later("What this holds now; the column adds up to the last row"),
+        tip=tr_later("What this holds now; the column adds up to the whole device"),
     ),
     Column("share", color="text.secondary", tip=tr_later("Of the whole device")),
 )
@@ -169,7 +169,10 @@ class HoldsModel(FiguresModel[Row, Column]):
             is_strong = column.key == "size" or is_whole
             return self._fonts[column.is_number, is_strong]
         color = column.color
-        if row.kind in (Kind.FREE, Kind.DRIVER, Kind.REST, Kind.APART) and column.key == "process":
+        if (
+            row.kind in (Kind.FREE, Kind.DRIVER, Kind.REST, Kind.APART, Kind.BESIDE)
+            and column.key == "process"
+        ):
             color = "text.secondary"
         if column.key == "size" and row.size_bytes is None:
             color = "text.tertiary"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.telemetry import mapped
 from engine.telemetry.commands import NOTHING, Recognised, recognise
+from engine.telemetry.pressure import spilled_bytes
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind, Quality
 from engine.units import MIB, UnitSystem
 from engine.words import tr, tr_later
@@ -27,6 +28,7 @@ _MAPPED = tr_later(
     "A runtime has mapped them and reads them for every token. The system calls them available: "
     "it may drop them, and the run becomes slow"
 )
+_SPILLED = tr_later("Work of this device that was moved to system RAM, where it is far slower")
 _SMALLEST_SHARE = 1 / 500
 """Smaller processes are folded into one row, unless a runtime is recognised in them."""
 
@@ -68,6 +70,8 @@ class Kind(Enum):
     FREE = auto()
     DRIVER = auto()
     TOTAL = auto()
+    BESIDE = auto()
+    """Its work that lies in other memory: part of no sum here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +240,10 @@ def _rows(reading: DeviceReading, total: int, names: _Names) -> Iterable[Row]:
         words = tr("Not told apart: {reason}").format(reason=tr(reserved.reason))
         yield Row(Kind.DRIVER, tr("Driver"), tooltip=words)
     yield Row(Kind.TOTAL, _whole(reading), size_bytes=total, share=1.0, tooltip=_exact(total))
+    spilled = spilled_bytes(reading)
+    if spilled is not None:
+        yield Row(Kind.BESIDE, tr("Besides, in system RAM"), size_bytes=spilled, adds_up=False,
+                  tooltip=f"{_exact(spilled)}\n{tr(_SPILLED)}")  # fmt: skip
 
 
 def _without_doubles(reading: DeviceReading, total: int, names: _Names) -> list[Row]:

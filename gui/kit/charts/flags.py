@@ -58,6 +58,15 @@ def rect(place: PanelLayout) -> QRectF:
     return row
 
 
+def boxes(place: PanelLayout, live: Live) -> list[QRectF]:
+    """What the flags cover."""
+    if live.window is None:
+        return []
+    row = rect(place)
+    places = (live.window.x(moment, place.time) for moment, _ in _of(place, live))
+    return [QRectF(x - 1, row.top(), _FLAG + 2, row.height()) for x in places]
+
+
 def _of(place: PanelLayout, live: Live) -> list[tuple[float, Marker]]:
     window = live.window
     if window is None:

@@ -90,6 +90,12 @@ def over_ink(theme: Theme) -> Ink:
     return Ink(theme.color("over.soft"), theme.mixed("over", 0.45, "over.soft"), "diagcross")
 
 
+def strain_ink(theme: Theme, *, is_spill: bool) -> Ink:
+    """The fill of a time in which a device's work spilled, or the computer's memory ran short."""
+    name, hatch = ("over", "bdiag-dense") if is_spill else ("tight", "vertical")
+    return Ink(theme.color(f"{name}.soft"), theme.color(name), hatch)
+
+
 @cache
 def _hatches() -> dict[Region, str]:
     contrast = {entry["id"]: entry["hatch.contrast"] for entry in tokens()["region"]}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.overlay.group import plan_bytes
 from engine.telemetry.moments import Moments
+from engine.telemetry.strain import Strains
 from gui.kit.charts.series import Sample, Series
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Kept:
     wall_offset_s: float | None = None
     """Unix time at second 0 of the axis."""
     moments: Moments = field(default_factory=Moments)
+    strains: Strains = field(default_factory=Strains)
+    """When memory ran short, of every device and of the computer."""
 
     def append(
         self,
@@ -79,6 +82,7 @@ class Kept:
         """
         place, broke = self.moments.at(snapshot.monotonic_s, snapshot.wall_time_s)
         self.now_s, self.wall_offset_s = place, snapshot.wall_time_s - place
+        self.strains.take(snapshot, place, after_gap=broke)
         for device in snapshot.devices:
             used = device.used_bytes if isinstance(device.used_bytes, int) else None
             share = plan_bytes(device, planned) if planned else None

@@ -15,14 +15,18 @@ from engine.budget.model import Region
 from engine.units import UnitSystem, format_gib
 from engine.words import tr
 from gui.kit.charts import residue, traces
+from gui.kit.charts.past import ROWS
 from gui.kit.charts.pens import RIGHT
 from gui.kit.charts.series import Sample, Series
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from engine.overlay.overlay import Overlay
     from engine.telemetry.markers import Marker
+    from engine.telemetry.strain import Strain
     from gui.kit.charts.axis import TimeWindow
     from gui.kit.charts.layout import LensLayout, PanelLayout
     from gui.kit.charts.pens import Canvas
@@ -56,6 +60,8 @@ class Live:
     """To be added to the overlay's moments, to have their places on the axis."""
     markers: tuple[tuple[float, Marker], ...] = ()
     """With their places on the axis, in order."""
+    strains: tuple[Strain, ...] = ()
+    """When memory ran short."""
     explains: bool = False
     """Whether the notes of the first start stand in place of the sums."""
 
@@ -142,19 +148,35 @@ def _gaps(canvas: Canvas, place: PanelLayout, drawn: list[tuple[float, float]]) 
 
 def crosses(place: PanelLayout, live: Live, row: QRectF) -> bool:
     """Whether a measurement runs through ``row``, or its area lies behind it."""
-    series, window = live.of(place.panel), live.window
-    if series is None or window is None:
-        return False
-    left, right = (window.time_at(x, place.time) for x in (row.left() - 4, row.right() + 4))
-    values = series.window(left, right)
+    values = _beside(place, live, row)
     used = values[_USED][~np.isnan(values[_USED])]
+    if passes(place, live, row) or not used.size:
+        return bool(used.size)
+    is_below = place.scale.y(float(used.max())) < row.top()
+    return is_below and bool(np.nanmax(values[_PLAN], initial=0.0) > 0)
+
+
+def passes(place: PanelLayout, live: Live, row: QRectF) -> bool:
+    """Whether the line of everything runs through ``row``, or close by."""
+    values = _beside(place, live, row)[_USED]
+    used = values[~np.isnan(values)]
     if not used.size:
         return False
     highest, lowest = place.scale.y(float(used.max())), place.scale.y(float(used.min()))
-    if highest - 4 < row.bottom() and lowest + 4 > row.top():
-        return True
-    plan = values[_PLAN]
-    return highest < row.top() and bool(np.nanmax(plan, initial=0.0) > 0)
+    return highest - 4 < row.bottom() and lowest + 4 > row.top()
+
+
+def _beside(place: PanelLayout, live: Live, row: QRectF) -> NDArray[np.float64]:
+    """The samples of the time that ``row`` covers.
+
+    Shapes:
+        Result: (4, n).
+    """
+    series, window = live.of(place.panel), live.window
+    if series is None or window is None:
+        return np.empty((ROWS, 0))
+    left, right = (window.time_at(x, place.time) for x in (row.left() - 4, row.right() + 4))
+    return series.window(left, right)
 
 
 def is_running(panel: Panel, live: Live) -> bool:

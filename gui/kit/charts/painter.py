@@ -24,6 +24,7 @@ from gui.kit.charts import (
     phase_strip,
     residue,
     stack,
+    strains,
     table,
 )
 from gui.kit.charts.pens import RIGHT, Canvas
@@ -83,6 +84,7 @@ def paint_live(
             _marks_over_bands(canvas, panel)
         measured.paint(canvas, panel, live)
         flags.paint(canvas, panel, live)
+        strains.paint(canvas, panel, live)
         only = len(places.panels) == 1
         explains = only and live.explains and notes.has_room(canvas, panel, live)
         if only and not explains:
@@ -245,7 +247,8 @@ def _captions(canvas: Canvas, place: PanelLayout, live: Live) -> None:
         text = canvas.fitting(caption.texts, font, place.bands.right() - left - 8)
         width = QFontMetricsF(font).horizontalAdvance(text)
         row = QRectF(left, (top + bottom - height) / 2, width, height)
-        if text and not measured.crosses(place, live, row):
+        is_taken = any(row.intersects(other) for other, _ in canvas.words)
+        if text and not is_taken and not measured.crosses(place, live, row):
             canvas.text(row, text, font, theme.color("text.secondary"))
     _reserve_caption(canvas, place)
 

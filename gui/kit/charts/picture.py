@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
 from engine.words import tr
-from gui.kit.charts import flags, measured
+from gui.kit.charts import measured, strains, tips
 from gui.kit.charts import painter as paints
 from gui.kit.charts.hits import region_at
 from gui.kit.charts.kept import Kept
@@ -74,6 +74,8 @@ class MemoryPicture(TimeShown):
         self._grip: tuple[QPointF, float] | None = None
         """Where the chart was taken, and the moment that was there."""
         self._live = Live()
+        self._run_words = ""
+        """What the overlay says in words."""
         self._selected: Region | None = None
         self._hovered: Region | None = None
         self._since_repaint = QElapsedTimer()
@@ -97,7 +99,7 @@ class MemoryPicture(TimeShown):
             self.kept.forget_plan()
         if scene is not None:
             self.setAccessibleName(scene.name)
-            self.setAccessibleDescription(scene.description)
+            self._describe()
         if self._selected is not None and not self._has(self._selected):
             self._selected = None
         self._forget_plan()
@@ -111,13 +113,20 @@ class MemoryPicture(TimeShown):
             sentence: the same in words, for those who hear the picture.
         """
         self._live = replace(self._live, overlay=overlay)
-        if self._scene is not None:
-            said = " ".join(filter(None, (self._scene.description, sentence)))
-            self.setAccessibleDescription(said)
+        self._run_words = sentence
+        self._describe()
         has_run = overlay is not None and any(r.run.peaks for r in overlay.ranks)
         if has_run is not self._style.phases:
             self._style = replace(self._style, phases=has_run)
             self._forget_plan()
+
+    def _describe(self) -> None:
+        """Tell those who hear the picture what is planned, how it runs, and what runs short."""
+        if self._scene is not None:
+            short = strains.sentence(self._scene.panels, self._seen())
+            said = " ".join(filter(None, (self._scene.description, self._run_words, short)))
+            if said != self.accessibleDescription():
+                self.setAccessibleDescription(said)
 
     def set_theme(self, theme: Theme) -> None:
         """Paint in another scheme or text size."""
@@ -140,6 +149,7 @@ class MemoryPicture(TimeShown):
         self._silent_s = 0
         self._silence.start()
         if any(uuid in self.kept.series for uuid in self.uuids):
+            self._describe()
             self._repaint_soon()
 
     def show_recording(self, kept: Kept, at_s: float) -> None:
@@ -156,6 +166,7 @@ class MemoryPicture(TimeShown):
         """A recording has come to ``at_s``."""
         self.kept.now_s = at_s
         self._live = replace(self._live, age="")
+        self._describe()
         self._repaint_soon()
 
     def forget_samples(self) -> None:
@@ -288,6 +299,7 @@ class MemoryPicture(TimeShown):
         return replace(
             self._live, series=self.kept.series, window=window, selected=region, unit=unit,
             wall_offset_s=self.kept.wall_offset_s, markers=tuple(self.kept.markers),
+            strains=self.kept.strains.all,
             shift_s=self._shift_s(),
         )  # fmt: skip
 
@@ -413,20 +425,10 @@ class MemoryPicture(TimeShown):
         return super().event(event)
 
     def _show_tip(self, event: QHelpEvent) -> None:
-        place = QPointF(event.pos())
-        marker = self._marker_at(place)
-        if marker is not None:
-            QToolTip.showText(event.globalPos(), marker.words(self._seen().unit), self)
-            return
-        region = self._region_at(place)
-        segments = (p.segment(region) for p in self._scene.panels) if self._scene and region else ()
-        segment = next((s for s in segments if s), None)
-        QToolTip.showText(event.globalPos(), segment.tooltip if segment else "", self)
-
-    def _marker_at(self, place: QPointF) -> Marker | None:
-        panels = self._places.panels if self._places else ()
-        panel = next((p for p in panels if flags.rect(p).contains(place)), None)
-        return flags.near(panel, self._seen(), place.x()) if panel else None
+        scene, places = self._scene, self._places
+        point = QPointF(event.pos())
+        said = tips.at(scene, places, self._seen(), point) if scene and places else ""
+        QToolTip.showText(event.globalPos(), said, self)
 
     def _has_choice(self) -> bool:
         return self._selected is not None or self._live.hover_s is not None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QImage, QPainter
 
+from engine.telemetry.snapshot import Pressure
+from engine.telemetry.strain import Strain
 from gui.kit.charts import painter as paints
 from gui.kit.charts.axis import TimeWindow
 from gui.kit.charts.layout import PictureLayout, Style, lay_out
@@ -60,3 +64,14 @@ def running(uuid: str = "GPU-0") -> Live:
         for second in range(301)
     ]
     return Live({uuid: Series.of(samples)}, TimeWindow(0, 300))
+
+
+def strained(uuid: str = "GPU-0") -> Live:
+    """The same run, of which 2.1 GiB run from system RAM since 14:02 while RAM is scarce."""
+    spill = Strain(
+        uuid, "RTX 4090", 180.0, 300.0, gib(2.1), gib(2.4), Pressure.NONE, "NVML, Windows counters",
+        (("llama-server", gib(2.0)),),
+    )  # fmt: skip
+    want = Strain("", "", 240.0, 300.0, gib(0.9), gib(0.8), Pressure.SOME, "psutil 7.2.2")
+    two = time.mktime((2026, 11, 30, 14, 2, 0, 0, 0, -1))
+    return replace(running(uuid), strains=(spill, want), wall_offset_s=two - 180)

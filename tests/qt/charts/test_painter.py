@@ -14,7 +14,7 @@ from gui.kit.charts.notes import NOTES
 from gui.kit.theme import SCHEMES, load_theme
 from tests.helpers import sizings
 from tests.helpers.sizings import gib
-from tests.qt.charts.drawing import SIZES, draw, idle, running
+from tests.qt.charts.drawing import SIZES, draw, idle, running, strained
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,9 @@ def _clashes(words: list[tuple[QRectF, str]], size: tuple[int, int]) -> list[str
     return found
 
 
-@pytest.mark.parametrize("live", [Live(), idle(), running()], ids=["plan", "idle", "running"])
+@pytest.mark.parametrize(
+    "live", [Live(), idle(), running(), strained()], ids=["plan", "idle", "running", "strained"]
+)
 @pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
 @pytest.mark.parametrize("plan", PLANS)
 def test_that_no_text_clips_or_touches_another(
@@ -71,8 +73,9 @@ def test_that_no_text_clips_or_touches_another(
 @pytest.mark.parametrize("plan", ["fits", "over", "unified", "four ranks"])
 @pytest.mark.parametrize("scale", [1.25, 1.5, 2.0])
 def test_that_large_text_stays_apart_too(plan: str, scale: float) -> None:
-    _, _, words = draw(PLANS[plan](), SIZES[0], live=idle(), text_scale=scale)
-    assert not _clashes(words, SIZES[0])
+    for live in (idle(), strained()):
+        _, _, words = draw(PLANS[plan](), SIZES[0], live=live, text_scale=scale)
+        assert not _clashes(words, SIZES[0])
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])

@@ -19,7 +19,7 @@ from engine.telemetry.snapshot import (
     ProcessReading,
     TelemetrySnapshot,
 )
-from gui.kit.charts import axis
+from gui.kit.charts import axis, tips
 from gui.kit.charts.picture import MemoryPicture
 from gui.kit.charts.scene import scene_for
 from gui.kit.charts.series import runs
@@ -359,11 +359,13 @@ def test_that_a_marker_stands_on_the_chart_and_says_what_it_is(picture) -> None:
     assert picture.grab().toImage() != blank
     rect = _chart(picture)
     x = picture.window_now().x(1060, rect)
-    assert picture._marker_at(QPointF(x + 3, rect.bottom() - 15)) == marker
-    assert picture._marker_at(QPointF(x + 30, rect.bottom() - 15)) is None
-    assert (
-        picture._marker_at(QPointF(picture.window_now().x(1030, rect), rect.bottom() - 9)) is None
-    )
+    told = [
+        tips.at(picture._scene, picture._places, picture.seen, QPointF(place, rect.bottom() - 15))
+        for place in (x + 3, x + 30, picture.window_now().x(1030, rect))
+    ]
+    assert told[0] == marker.words()
+    assert marker.words() not in told[1:]
+    assert not any("other card" in words for words in told)
 
 
 def test_that_a_machine_of_a_thousand_devices_takes_no_thousand_histories(picture) -> None:

@@ -285,3 +285,12 @@ def test_that_a_promise_without_a_resident_figure_is_called_one():
     old = ProcessReading(7, "game", 15 * GIB, quality=Quality.COMMITTED, committed_bytes=15 * GIB)
     row = next(r for r in shown(card(processes=(old,))).rows if r.pid == 7)
     assert "promised, and not all of it in memory" in row.tooltip
+
+
+def test_that_what_spilled_stands_below_the_sum_and_is_no_part_of_it():
+    spilled = shown(card(spill_bytes=2 * GIB))
+    assert labels(spilled)[-2:] == ["Card", "Besides, in system RAM"]
+    assert (spilled.rows[-1].size_bytes, spilled.rows[-1].adds_up) == (2 * GIB, False)
+    assert f"{2 * GIB:,} bytes" in spilled.rows[-1].tooltip
+    assert spilled.rows[:-1] == shown(card()).rows
+    assert shown(card(spill_bytes=100 * MIB)).rows == shown(card()).rows

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from engine.cancel import CancelToken
 from engine.telemetry.markers import Marker, MarkerKind
 from engine.telemetry.record import Recorder
+from engine.telemetry.snapshot import Pressure
+from gui.kit.charts.kept import Kept
 from gui.kit.replay_bar import clock
-from gui.playing import read
-from tests.helpers.readings import GIB, card, host, moment
+from gui.recorded import read
+from tests.helpers.readings import ENGINE, GIB, card, host, moment
 
 SAMPLES = 900
 
@@ -222,3 +226,20 @@ def test_that_it_can_be_sent_anywhere_before_all_of_it_is_in_the_picture(
     qtbot.waitUntil(lambda: app.playing.is_read, timeout=20_000)
     assert app.view.picture.series["GPU-0"].window(0, 1e9).shape[1] == SAMPLES
     assert app.view.picture.window_now().end_s == 300
+
+
+def test_that_a_recording_keeps_when_memory_ran_short_as_sampling_does(tmp_path):
+    held = (replace(ENGINE, name="llama-server", spill_bytes=GIB),)
+    spilled = card(spill_bytes=2 * GIB, processes=held)
+    short = host(available_bytes=GIB, pressure=Pressure.SOME)
+    seen = [moment(card(), host()), moment(spilled, host(), second=1)]
+    seen += [moment(spilled, short, second=2), moment(card(), short, second=3)]
+    live, made = Kept(), tmp_path / "spill.jsonl"
+    recorder = Recorder(made, {})
+    for snapshot in seen:
+        live.append(snapshot, None)
+        recorder.write(snapshot)
+    recorder.close()
+    _, kept = read(made, None, CancelToken())
+    assert len(kept.strains.all) == 2
+    assert kept.strains.all == live.strains.all
