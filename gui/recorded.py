@@ -56,6 +56,7 @@ def read(path: Path, planned: Planned | None, token: CancelToken) -> tuple[Index
         rows = tuple(_rows(record.get("devices")))
         for row in rows:
             _keep(kept, row, (place, broke), planned)
+        kept.miss({row.get("uuid") for row in rows}, place)
         strained = tuple(_strained(row) for row in rows if _may_be_strained(row))
         kept.strains.take(TelemetrySnapshot(place, 0.0, strained), place, after_gap=broke)
 

@@ -83,6 +83,7 @@ class Kept:
         place, broke = self.moments.at(snapshot.monotonic_s, snapshot.wall_time_s)
         self.now_s, self.wall_offset_s = place, snapshot.wall_time_s - place
         self.strains.take(snapshot, place, after_gap=broke)
+        self.miss({device.uuid for device in snapshot.devices}, place)
         for device in snapshot.devices:
             used = device.used_bytes if isinstance(device.used_bytes, int) else None
             share = plan_bytes(device, planned) if planned else None
@@ -105,6 +106,12 @@ class Kept:
                 extent = Extent(sample.time_s, sample.used_bytes, sample.used_bytes)
                 self.extents[uuid] = extent
             extent.add(sample.time_s, sample.used_bytes)
+
+    def miss(self, there: Container[str], place: float) -> None:
+        """Keep that nothing is known of the devices that are not ``there`` any more."""
+        for uuid, series in self.series.items():
+            if uuid not in there:
+                series.append(Sample(place, None))
 
     def mark(self, place: float, marker: Marker) -> None:
         """Keep a marker."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,11 @@ from PySide6.QtGui import QFontMetricsF
 from engine.budget.model import Region
 from engine.units import UnitSystem, format_gib
 from engine.words import tr
-from gui.kit.charts import residue, traces
+from gui.kit.charts import newest, residue, traces
+from gui.kit.charts.axis import TimeWindow
 from gui.kit.charts.past import ROWS
 from gui.kit.charts.pens import RIGHT
-from gui.kit.charts.series import Sample, Series
+from gui.kit.charts.series import Series
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from engine.overlay.overlay import Overlay
     from engine.telemetry.markers import Marker
     from engine.telemetry.strain import Strain
-    from gui.kit.charts.axis import TimeWindow
-    from gui.kit.charts.layout import LensLayout, PanelLayout
+    from gui.kit.charts.layout import LensLayout, PanelLayout, Scale
     from gui.kit.charts.pens import Canvas
     from gui.kit.charts.scene import Panel
+    from gui.kit.charts.series import Sample
 
 _TIME, _USED, _PLAN, _KV = range(4)
 _LENS_COLUMN = 16
@@ -72,15 +73,6 @@ class Live:
         return found if found is not None and len(found) and self.window else None
 
 
-def newest(panel: Panel, live: Live) -> int | None:
-    """Bytes in use at the end of the window."""
-    series = live.of(panel)
-    if series is None or live.window is None:
-        return None
-    last = series.nearest(live.window.end_s)
-    return last.used_bytes if last else None
-
-
 def paint(canvas: Canvas, place: PanelLayout, live: Live) -> None:
     """Share of the plan, KV cache in use, others, the gaps and the line of everything."""
     series, window = live.of(place.panel), live.window
@@ -111,6 +103,7 @@ def paint(canvas: Canvas, place: PanelLayout, live: Live) -> None:
     color = theme.color("chart.measured")
     drawn = traces.line(canvas, place.scale, (xs, values[_USED]), color, width)
     _gaps(canvas, place, drawn)
+    _last_known(canvas, place.panel, place.scale, rect, live)
     canvas.painter.restore()
 
 
@@ -146,6 +139,16 @@ def _gaps(canvas: Canvas, place: PanelLayout, drawn: list[tuple[float, float]]) 
             canvas.line(QLineF(left, y, right, y), color, 1, dash=(1, 3))
 
 
+def _last_known(canvas: Canvas, panel: Panel, scale: Scale, rect: QRectF, live: Live) -> None:
+    """Where a device tells nothing any more, what it held last, grey and dotted up to the end."""
+    last, window = newest.known(panel, live), live.window
+    if last is None or last.used_bytes is None or window is None or not newest.age(panel, live):
+        return
+    y = canvas.snap(scale.y(last.used_bytes), 2)
+    left = max(rect.left(), window.x(last.time_s, rect))
+    canvas.line(QLineF(left, y, rect.right(), y), canvas.theme.color("text.tertiary"), 2, (2, 4))
+
+
 def crosses(place: PanelLayout, live: Live, row: QRectF) -> bool:
     """Whether a measurement runs through ``row``, or its area lies behind it."""
     values = _beside(place, live, row)
@@ -179,35 +182,20 @@ def _beside(place: PanelLayout, live: Live, row: QRectF) -> NDArray[np.float64]:
     return series.window(left, right)
 
 
-def is_running(panel: Panel, live: Live) -> bool:
-    """Whether a process of this plan holds memory on the device at the end of the window."""
-    last = _last(panel, live)
-    return bool(last and last.plan_bytes)
-
-
-def is_idle(panel: Panel, live: Live) -> bool:
-    """Whether it is known that no process of this plan holds memory on the device then."""
-    last = _last(panel, live)
-    return last is not None and last.plan_bytes == 0
-
-
-def _last(panel: Panel, live: Live) -> Sample | None:
-    """The sample that the window ends with; in a recording others may come after it."""
-    series = live.of(panel)
-    return series.nearest(live.window.end_s) if series and live.window else None
-
-
 def note(
     canvas: Canvas, place: PanelLayout, live: Live, unit: UnitSystem, load_text: QRectF
 ) -> None:
     """``Measured now: 0.41 GiB, nothing of this plan is running``, where the line leaves room."""
-    used = newest(place.panel, live)
-    if used is None or live.age or is_running(place.panel, live) or _is_past(live):
+    used, old = newest.used_bytes(place.panel, live), newest.age(place.panel, live)
+    is_stopped = bool(live.age)
+    if used is None or is_stopped or newest.is_running(place.panel, live) or _is_past(live):
         return
     font = canvas.theme.font("small.num")
     size = format_gib(used, unit)
     texts = (tr("Measured now: {size}").format(size=size),)
-    if is_idle(place.panel, live):
+    if old:
+        texts = (tr("Last known: {size}, {age} ago").format(size=size, age=old),)
+    elif newest.is_idle(place.panel, live):
         idle = tr("Measured now: {size}, nothing of this plan is running").format(size=size)
         texts = (idle, *texts)
     text = canvas.fitting(texts, font, place.time.width() - 16)
@@ -217,22 +205,29 @@ def note(
     taken = [load_text, *(r for r, _ in canvas.words)]
     edges = [place.scale.y(s.top_bytes) for s in place.panel.segments]
     for crosses_edges in (False, True):
-        for top in (row.top(), y + 4):
+        for top in (row.top(), y + 4, y + 10):
             row.moveTop(top)
             on_edge = any(row.top() + 2 < edge < row.bottom() - 2 for edge in edges)
-            if not text or on_edge != crosses_edges or not _is_free(place, live, row, taken):
+            # What is old has no area of its own, but may have to stand on that of before.
+            clear = not passes(place, live, row) if old else not crosses(place, live, _slim(row))
+            if not text or on_edge != crosses_edges or not clear or not _is_free(place, row, taken):
                 continue
-            if on_edge:
-                canvas.painter.fillRect(row, canvas.theme.color("chart.callout"))
+            if on_edge or old:
+                canvas.painter.fillRect(
+                    row.adjusted(-4, 0, 4, 0), canvas.theme.color("chart.callout")
+                )
             canvas.text(row, text, font, canvas.theme.color("text.secondary"), RIGHT)
             return
         row.moveTop(y - 4 - height)
 
 
-def _is_free(place: PanelLayout, live: Live, row: QRectF, taken: list[QRectF]) -> bool:
+def _slim(row: QRectF) -> QRectF:
+    return row.adjusted(0, 3, 0, -3)
+
+
+def _is_free(place: PanelLayout, row: QRectF, taken: list[QRectF]) -> bool:
     in_chart = place.scale.top <= row.top() and row.bottom() <= place.scale.bottom
-    clear = not any(row.intersects(other) for other in taken)
-    return in_chart and clear and not crosses(place, live, row.adjusted(0, 3, 0, -3))
+    return in_chart and not any(row.intersects(other) for other in taken)
 
 
 def _is_past(live: Live) -> bool:
@@ -327,8 +322,10 @@ def in_lens(
     floor = np.full_like(used, low)
     traces.area(canvas, lens.scale, xs, (floor, np.maximum(used, low)), share)
     traces.line(canvas, lens.scale, (xs, used), theme.color("chart.measured"), 2)
+    minute = replace(live, window=TimeWindow(start, window.end_s))
+    _last_known(canvas, place.panel, lens.scale, area, minute)
     canvas.painter.restore()
-    if is_running(place.panel, live):
+    if newest.is_running(place.panel, live):
         residue.in_lens(canvas, place.panel, lens, float(seen[-1]), live)
     names = QFontMetricsF(theme.font("caption"))
     widest = max(names.horizontalAdvance(s.label) for s in place.panel.segments)

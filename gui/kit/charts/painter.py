@@ -20,6 +20,7 @@ from gui.kit.charts import (
     inks,
     lens,
     measured,
+    newest,
     notes,
     phase_strip,
     residue,
@@ -91,17 +92,18 @@ def paint_live(
             _captions(canvas, panel, live)
         _load_line(canvas, panel, mark=panel is places.panels[-1])
         if explains:
-            notes.paint(canvas, panel, measured.newest(panel.panel, live))
+            notes.paint(canvas, panel, newest.used_bytes(panel.panel, live))
         elif only:
             text = _load_text(canvas, panel)
             _aside(canvas, panel, scene.asides, text)
             measured.note(canvas, panel, live, scene.unit, text)
-        newest = measured.newest(panel.panel, live)
-        _title(canvas, panel, scene.unit, newest, residue.signed(panel.panel, live))
+        used, age = newest.used_bytes(panel.panel, live), newest.age(panel.panel, live)
+        more = tr("{age} ago").format(age=age) if age else residue.signed(panel.panel, live)
+        _title(canvas, panel, scene.unit, used, more, is_old=bool(age))
         if scene.is_simulated:
             _simulated(canvas, panel)
         if panel.has_axis:
-            figures = axis.tags(canvas, panel, scene.unit, newest, live.age)
+            figures = axis.tags(canvas, panel, scene.unit, used, age)
             axis.memory_axis(canvas, panel, scene.unit, figures)
         axis.time_axis(canvas, panel, live.window, scene.unit)
         phase_strip.paint(canvas, panel, live)
@@ -168,8 +170,9 @@ def _frame(canvas: Canvas, place: PanelLayout) -> None:
 
 
 def _title(
-    canvas: Canvas, place: PanelLayout, unit: UnitSystem, used: int | None, more: str
-) -> None:
+    canvas: Canvas, place: PanelLayout, unit: UnitSystem, used: int | None, more: str,
+    *, is_old: bool,
+) -> None:  # fmt: skip
     """Which rank, what it holds of what it can (measured if it is, else planned), how far off."""
     if place.title_y is None:
         return
@@ -185,7 +188,8 @@ def _title(
     held = format_gib(panel.held_bytes if used is None else used, unit, digits=1, unit=False)
     off = (f"{summary}, {more}", f"{held}, {more}") if more else ()
     words = canvas.fitting((*off, summary, held), fullest, room)
-    color = theme.color("text.primary" if panel.is_fullest else "text.secondary")
+    name = "text.primary" if panel.is_fullest else "text.secondary"
+    color = theme.color("text.tertiary" if is_old else name)
     canvas.text(row, words, fullest, color, RIGHT)
 
 

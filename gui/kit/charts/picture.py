@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
 from engine.words import tr
-from gui.kit.charts import measured, strains, tips
+from gui.kit.charts import measured, newest, strains, tips
 from gui.kit.charts import painter as paints
 from gui.kit.charts.hits import region_at
 from gui.kit.charts.kept import Kept
@@ -123,8 +123,9 @@ class MemoryPicture(TimeShown):
     def _describe(self) -> None:
         """Tell those who hear the picture what is planned, how it runs, and what runs short."""
         if self._scene is not None:
-            short = strains.sentence(self._scene.panels, self._seen())
-            said = " ".join(filter(None, (self._scene.description, self._run_words, short)))
+            panels, seen = self._scene.panels, self._seen()
+            now = (newest.sentence(panels, seen), strains.sentence(panels, seen))
+            said = " ".join(filter(None, (self._scene.description, self._run_words, *now)))
             if said != self.accessibleDescription():
                 self.setAccessibleDescription(said)
 
@@ -320,9 +321,7 @@ class MemoryPicture(TimeShown):
     def _on_silence(self) -> None:
         """Nothing was sampled for a while: say so, and how long."""
         self._silent_s += _SILENCE_S
-        minutes, seconds = divmod(self._silent_s, 60)
-        age = tr("{time} min") if minutes else tr("{time} s")
-        age = age.format(time=minutes or seconds)
+        age = newest.age_words(self._silent_s)
         if age != self._live.age:
             self._live = replace(self._live, age=age)
             self.update()

@@ -131,9 +131,7 @@ class Series:
         """The last sample."""
         if not len(self):
             return None
-        time, *rest = (float(v) for v in self.values[:, -1])
-        used, plan, kv = (None if np.isnan(v) else int(v) for v in rest)
-        return Sample(time, used, plan, kv)
+        return _sample(self.values[:, -1])
 
     def nearest(self, time_s: float) -> Sample | None:
         """The sample nearest to a moment."""
@@ -147,9 +145,28 @@ class Series:
         after = int(np.searchsorted(times, time_s))
         choices = [i for i in (after - 1, after) if 0 <= i < times.size]
         best = min(choices, key=lambda i: abs(float(times[i]) - time_s))
-        time, *rest = (float(v) for v in values[:, best])
-        used, plan, kv = (None if np.isnan(v) else int(v) for v in rest)
-        return Sample(time, used, plan, kv)
+        return _sample(values[:, best])
+
+    def known_until(self, time_s: float) -> Sample | None:
+        """The last sample up to a moment of which it is known what was in use."""
+        values = self.values
+        if not values.size:
+            return None
+        if time_s < values[0, 0]:
+            values = self._past.until(float(values[0, 0]))
+        stop = int(np.searchsorted(values[0], time_s, side="right"))
+        # The last one is it, while all goes well.
+        for start in (max(0, stop - 1), 0):
+            known = np.flatnonzero(~np.isnan(values[1, start:stop]))
+            if known.size:
+                return _sample(values[:, start + int(known[-1])])
+        return None
+
+
+def _sample(column: NDArray[np.float64]) -> Sample:
+    time, *rest = (float(v) for v in column)
+    used, plan, kv = (None if np.isnan(v) else int(v) for v in rest)
+    return Sample(time, used, plan, kv)
 
 
 def _between(values: NDArray[np.float64], start_s: float, end_s: float) -> NDArray[np.float64]:

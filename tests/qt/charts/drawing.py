@@ -75,3 +75,11 @@ def strained(uuid: str = "GPU-0") -> Live:
     want = Strain("", "", 240.0, 300.0, gib(0.9), gib(0.8), Pressure.SOME, "psutil 7.2.2")
     two = time.mktime((2026, 11, 30, 14, 2, 0, 0, 0, -1))
     return replace(running(uuid), strains=(spill, want), wall_offset_s=two - 180)
+
+
+def silent(uuid: str = "GPU-0", seconds: int = 40) -> Live:
+    """The run, of which the driver has told nothing for the last ``seconds``."""
+    kept = running(uuid).series[uuid].values[:, :-seconds]
+    samples = [Sample(float(time), int(used), int(plan)) for time, used, plan, _ in kept.T]
+    samples += [Sample(float(second), None) for second in range(301 - seconds, 301)]
+    return Live({uuid: Series.of(samples)}, TimeWindow(0, 300))
