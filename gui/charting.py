@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QVBoxLayout
 
 from engine.errors import PlimsollError
 from engine.telemetry.markers import LONGEST_TEXT
-from engine.units import format_gib
 from engine.words import tr, tr_later
+from gui.kit.charts import extents
 from gui.kit.charts.export import Figures, write_png, write_svg
 from gui.kit.charts.tools import ChartTools
 from gui.kit.controls import label
@@ -47,6 +47,12 @@ class Charting(QObject):
         self.tools.more.menu().aboutToShow.connect(lambda: self.fill(self.tools.more.menu()))
         app.themes.changed.connect(self.tools.set_theme)
         self.tools.set_theme(app.themes.current)
+        self.extents = extents.ExtentStrip(picture, commands["reset extent"])
+        app.view.add_below_picture(self.extents)
+        app.themes.changed.connect(self.extents.set_theme)
+        self.extents.set_theme(app.themes.current)
+        app.watch.sampled.connect(self._tell_extents)
+        app.model.changed.connect(self._tell_extents)
         picture.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         picture.customContextMenuRequested.connect(self._on_menu_wanted)
         picture.measured_changed.connect(self._on_measured_changed)
@@ -59,7 +65,7 @@ class Charting(QObject):
             "later": partial(picture.pan, _PAN_SHARE),
             "newest": picture.follow_newest,
             "mark": self._on_mark,
-            "reset extent": picture.kept_anew,
+            "reset extent": self._on_reset,
             "export picture": self._on_export_picture,
             "export figures": self._on_export_figures,
         }
@@ -76,12 +82,33 @@ class Charting(QObject):
         app.window.commands["reset extent"].setEnabled(has_time and app.watch.replay is None)
         # What plays was written before: nothing can be added to it.
         app.window.commands["mark"].setEnabled(app.watch.replay is None)
+        self._tell_extents()
+
+    @Slot()
+    def _tell_extents(self) -> None:
+        """Show least, average and most below the picture, where something is measured."""
+        app, picture = self._app, self._app.view.picture
+        if not picture.has_time:
+            self.extents.tell((), "", can_reset=False)
+            return
+        unit, is_live = app.model.state.unit, app.watch.replay is None
+        interval_s = app.watch.interval_s if is_live and app.watch.is_sampling else None
+        missed = tr("What was higher between two samples is not seen.")
+        self.extents.tell(
+            extents.wordings(picture, unit, interval_s),
+            "\n".join((*extents.lines(picture, unit), missed)),
+            can_reset=is_live,
+        )
+
+    def _on_reset(self) -> None:
+        self._app.view.picture.kept_anew()
+        self._tell_extents()
 
     def fill(self, menu: QMenu) -> None:
         """Put into ``menu`` what can be done with the chart now."""
         commands, picture = self._app.window.commands, self._app.view.picture
         menu.clear()
-        for words in self.extent_words():
+        for words in extents.lines(picture, self._app.model.state.unit):
             menu.addAction(words).setEnabled(False)
         if menu.actions():
             menu.addAction(commands["reset extent"])
@@ -103,24 +130,6 @@ class Charting(QObject):
         menu.addSeparator()
         menu.addAction(commands["export picture"])
         menu.addAction(commands["export figures"])
-
-    def extent_words(self) -> tuple[str, ...]:
-        """``Least 0.41, average 12.30, most 23.24 GiB since 12:04``, device by device."""
-        picture, unit = self._app.view.picture, self._app.model.state.unit
-        said: list[str] = []
-        for uuid in picture.uuids:
-            extent = picture.kept.extents.get(uuid)
-            if extent is None:
-                continue
-            words = tr("Least {least}, average {average}, most {most} since {time}").format(
-                least=format_gib(extent.least_bytes, unit, unit=False),
-                average=format_gib(extent.average_bytes, unit, unit=False),
-                most=format_gib(extent.most_bytes, unit),
-                time=picture.clock_words(extent.since_s),
-            )
-            name = picture.kept.names.get(uuid, "")
-            said.append(f"{name}: {words}" if len(picture.uuids) > 1 else words)
-        return tuple(said)
 
     def _go_to(self, at_s: float) -> None:
         self._app.view.picture.go_to(at_s)

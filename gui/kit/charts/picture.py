@@ -198,8 +198,13 @@ class MemoryPicture(TimeShown):
     @property
     @override
     def uuids(self) -> tuple[str, ...]:
+        return tuple(self.titles)
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What the devices are called, by uuid."""
         panels = self._scene.panels if self._scene else ()
-        return tuple(dict.fromkeys(p.uuid for p in panels if p.uuid))
+        return {panel.uuid: panel.title for panel in panels if panel.uuid}
 
     @property
     def cursor_s(self) -> float | None:
