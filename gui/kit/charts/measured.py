@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -21,7 +22,7 @@ from gui.kit.charts.pens import RIGHT
 from gui.kit.charts.series import Series
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -152,21 +153,27 @@ def _last_known(canvas: Canvas, panel: Panel, scale: Scale, rect: QRectF, live: 
 def crosses(place: PanelLayout, live: Live, row: QRectF) -> bool:
     """Whether a measurement runs through ``row``, or its area lies behind it."""
     values = _beside(place, live, row)
-    used = values[_USED][~np.isnan(values[_USED])]
-    if passes(place, live, row) or not used.size:
-        return bool(used.size)
-    is_below = place.scale.y(float(used.max())) < row.top()
-    return is_below and bool(np.nanmax(values[_PLAN], initial=0.0) > 0)
+    highest, lowest = _reach(place, values)
+    is_below = highest < row.top() and bool(np.nanmax(values[_PLAN], initial=0.0) > 0)
+    return _passes(highest, lowest, row) or is_below
 
 
-def passes(place: PanelLayout, live: Live, row: QRectF) -> bool:
-    """Whether the line of everything runs through ``row``, or close by."""
-    values = _beside(place, live, row)[_USED]
-    used = values[~np.isnan(values)]
-    if not used.size:
-        return False
-    highest, lowest = place.scale.y(float(used.max())), place.scale.y(float(used.min()))
+def clear(place: PanelLayout, live: Live, rows: Sequence[QRectF]) -> list[QRectF]:
+    """Those of ``rows``, one above the other, through which the line of everything doesn't run."""
+    highest, lowest = _reach(place, _beside(place, live, rows[0]))
+    return [row for row in rows if not _passes(highest, lowest, row)]
+
+
+def _passes(highest: float, lowest: float, row: QRectF) -> bool:
     return highest - 4 < row.bottom() and lowest + 4 > row.top()
+
+
+def _reach(place: PanelLayout, values: NDArray[np.float64]) -> tuple[float, float]:
+    """The y of the most and of the least of ``values``; where there are none, of no row."""
+    used = values[_USED][~np.isnan(values[_USED])]
+    if not used.size:
+        return math.inf, -math.inf
+    return place.scale.y(float(used.max())), place.scale.y(float(used.min()))
 
 
 def _beside(place: PanelLayout, live: Live, row: QRectF) -> NDArray[np.float64]:
@@ -209,8 +216,13 @@ def note(
             row.moveTop(top)
             on_edge = any(row.top() + 2 < edge < row.bottom() - 2 for edge in edges)
             # What is old has no area of its own, but may have to stand on that of before.
-            clear = not passes(place, live, row) if old else not crosses(place, live, _slim(row))
-            if not text or on_edge != crosses_edges or not clear or not _is_free(place, row, taken):
+            is_clear = clear(place, live, [row]) if old else not crosses(place, live, _slim(row))
+            if (
+                not text
+                or on_edge != crosses_edges
+                or not is_clear
+                or not _is_free(place, row, taken)
+            ):
                 continue
             if on_edge or old:
                 canvas.painter.fillRect(

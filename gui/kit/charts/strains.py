@@ -56,8 +56,8 @@ def paint(canvas: Canvas, place: PanelLayout, live: Live) -> None:
     shown = _shown(place.panel, live)
     if live.window is None or not shown:
         return
-    for strain in shown:
-        _band(canvas, place, live.window, strain)
+    for is_spill in (True, False):
+        _bands(canvas, place, live.window, [s for s in shown if s.is_spill is is_spill])
     # One text for each band: that of its last episode.
     for strain in {strain.is_spill: strain for strain in shown}.values():
         _write(canvas, place, live, strain)
@@ -164,14 +164,23 @@ def _rect(place: PanelLayout, window: TimeWindow, strain: Strain) -> QRectF:
     return QRectF(min(left, chart.right() - wide), bottom - _HIGH, wide, _HIGH)
 
 
-def _band(canvas: Canvas, place: PanelLayout, window: TimeWindow, strain: Strain) -> None:
-    color = canvas.theme.color("over" if strain.is_spill else "tight")
-    rect = canvas.snapped(_rect(place, window, strain))
-    inks.fill(canvas.painter, rect, inks.strain_ink(canvas.theme, is_spill=strain.is_spill))
-    canvas.frame(rect.adjusted(0.5, 0.5, -0.5, -0.5), color)
-    if strain.since_s >= window.start_s:
-        x = canvas.snap(rect.left(), 2)
-        canvas.line(QLineF(x, rect.bottom() - _BEGIN_HIGH, x, rect.bottom()), color, 2)
+def _bands(canvas: Canvas, place: PanelLayout, window: TimeWindow, strains: list[Strain]) -> None:
+    """The episodes of one band; those that touch on this scale are drawn as one."""
+    drawn: list[QRectF] = []
+    for strain in sorted(strains, key=lambda one: one.since_s):
+        rect = canvas.snapped(_rect(place, window, strain))
+        if drawn and rect.left() <= drawn[-1].right() + 1:
+            drawn[-1] = drawn[-1].united(rect)
+        else:
+            drawn.append(rect)
+    for rect in drawn:
+        is_spill = strains[0].is_spill
+        color = canvas.theme.color("over" if is_spill else "tight")
+        inks.fill(canvas.painter, rect, inks.strain_ink(canvas.theme, is_spill=is_spill))
+        canvas.frame(rect.adjusted(0.5, 0.5, -0.5, -0.5), color)
+        if rect.left() > place.time.left() + 1:
+            x = canvas.snap(rect.left(), 2)
+            canvas.line(QLineF(x, rect.bottom() - _BEGIN_HIGH, x, rect.bottom()), color, 2)
 
 
 def _write(canvas: Canvas, place: PanelLayout, live: Live, strain: Strain) -> None:
@@ -190,8 +199,8 @@ def _write(canvas: Canvas, place: PanelLayout, live: Live, strain: Strain) -> No
     taken = [*(written for written, _ in canvas.words), *flags.boxes(place, live)]
     rows = [box.translated(0, foot - (row + 1) * (box.height() + 1)) for row in range(_ROWS)]
     free = [row for row in rows if not any(row.intersects(other) for other in taken)]
-    clear = [row for row in free if not measured.passes(place, live, row)]
-    for row in (*clear, *free)[:1]:
+    best = measured.clear(place, live, free) if free else []
+    for row in (*best, *free)[:1]:
         canvas.painter.fillRect(row, canvas.theme.color("chart.callout"))
         color = canvas.theme.color("over" if strain.is_spill else "tight")
         canvas.text(row.adjusted(_PAD, 0, 0, 0), text, font, color)
