@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _TELLING = 50
 """Of what can be allocated: others who move by less are a computer at work."""
+_SILENT_S = 2.0
+"""One answer may come late on a busy computer: what two samples miss is not known any more."""
 _CAME = {
     Seen.LOAD: tr_later("It came with the load."),
     Seen.PREFILL: tr_later("It came with a prefill."),
@@ -81,12 +83,23 @@ def summary(overlay: Overlay, unit: UnitSystem = UnitSystem.BINARY) -> str:
     worst = overlay.worst
     if worst is None:
         return ""
+    if _is_silent(overlay, worst):
+        size = format_gib(worst.run.own_bytes, unit, digits=1)
+        return tr("Last seen with {size} held; its device tells nothing now.").format(size=size)
     sentences = [_rank_sentence(worst, unit)]
     if len(overlay.ranks) > 1 and worst.run.is_running:
         rank = tr("Rank {rank}").format(rank=worst.rank)
         sentences[0] = tr("{rank}: {sentence}").format(rank=rank, sentence=sentences[0])
     sentences += _further(overlay, worst, unit)
     return " ".join(filter(None, sentences))
+
+
+def _is_silent(overlay: Overlay, rank: RankOverlay) -> bool:
+    """Whether a run was last seen so long ago that nobody knows if it goes on."""
+    run = rank.run
+    if not isinstance(rank.used_bytes, Missing) or not run.is_running or not run.spans:
+        return False
+    return overlay.time_s - run.spans[-1].end_s >= _SILENT_S
 
 
 def _rank_sentence(rank: RankOverlay, unit: UnitSystem) -> str:

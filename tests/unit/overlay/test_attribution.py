@@ -13,6 +13,7 @@ from engine.overlay.overlay import Follower, Overlay, RankOverlay
 from engine.overlay.regions import KnownFrom, measured_regions
 from engine.overlay.seen import Seen
 from engine.overlay.state import Stated
+from engine.telemetry.lane import silent
 from engine.telemetry.snapshot import Missing, PoolKind, ProcessReading, TelemetrySnapshot
 from tests.helpers import sizings
 from tests.helpers.readings import card, host, server, serving
@@ -66,6 +67,25 @@ def test_that_a_run_as_planned_has_nothing_to_name():
     assert words.summary(watched(RUN, 80)) == (
         "Running as planned: 22.4 GiB held, within 0.1 GiB of the plan."
     )
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["silent", "not named"])
+def test_that_a_run_on_a_silent_device_is_not_said_to_go_on(gone):
+    follower, made = Follower(), sizings.sizing()
+    follower.follow(made.budget)
+    for second in range(83):
+        own = gib(RUN[max(at for at in RUN if at <= second)])
+        ours = ("GPU-0", RTX_4090_TOTAL, (server(4211, own),) if own else ())
+        sample = serving(second, ours, foreign_bytes=FOREIGN)
+        if second >= 80:
+            left = (silent(sample.devices[0], "the driver does not answer"),) if gone else ()
+            sample = replace(sample, devices=(*left, host()))
+        follower.add(sample)
+        overlay = follower.overlay(made.budget)
+        said = words.summary(overlay) if overlay else ""
+        if second in {79, 80}:
+            assert said == "Running as planned: 22.4 GiB held, within 0.1 GiB of the plan."
+    assert said == "Last seen with 22.4 GiB held; its device tells nothing now."
 
 
 def test_that_more_within_the_range_is_no_residue():
