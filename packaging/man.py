@@ -8,7 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from engine.cli.options import OVERVIEW, SIZE_NOTE  # noqa: E402
+from engine.cli.options import COMMANDS, help_of  # noqa: E402
+from engine.cli.pages import OVERVIEW  # noqa: E402
 from engine.cli.version import program_version  # noqa: E402
 
 _FILES = (
@@ -16,6 +17,9 @@ _FILES = (
     ("$XDG_STATE_HOME/plimsoll/session.plimsoll", "what lay on the desk when it was closed"),
     ("$XDG_DATA_HOME/plimsoll/learned.jsonl", "measured runs that plans for this machine follow"),
 )
+
+_COLUMNS = 78
+"""An example is never broken, though a manual's margins leave less."""
 
 
 def page() -> str:
@@ -31,27 +35,35 @@ def page() -> str:
         ".nf",
         _plain(OVERVIEW),
         ".fi",
-        ".SH NOTES",
-        ".nf",
-        _plain(SIZE_NOTE),
-        ".fi",
-        ".SH OPTIONS",
-        "Every command lists its options with",
-        ".BR \\-\\-help .",
-        ".SH FILES",
+        ".SH COMMANDS",
+        "What each command's",
+        ".B \\-\\-help",
+        "says.",
     ]
+    for command in COMMANDS:
+        parts += [
+            f".SS plimsoll {_plain(command)}",
+            ".nf",
+            _plain(help_of(command, _COLUMNS)),
+            ".fi",
+        ]
+    parts += [".SH FILES"]
     for path, what in _FILES:
         parts += [".TP", f".I {path}", what]
     parts += [".SH LICENCE", "Apache License 2.0"]
     return "\n".join(parts) + "\n"
 
 
+_SIGNS = str.maketrans({
+    "\\": "\\e", "-": "\\-", "'": "\\(aq", "^": "\\(ha", "`": "\\(ga", "~": "\\(ti",
+})  # fmt: skip
+"""Roff would set typographic signs for these, which a shell does not take."""
+
+
 def _plain(text: str) -> str:
-    """Text whose dots, quotes, hyphens and backslashes roff leaves alone."""
-    escaped = text.rstrip().replace("\\", "\\e").replace("-", "\\-")
-    return "\n".join(
-        f"\\&{line}" if line[:1] in {".", "'"} else line for line in escaped.split("\n")
-    )
+    """Text that roff sets as it is."""
+    lines = text.rstrip().translate(_SIGNS).split("\n")
+    return "\n".join(f"\\&{line}" if line[:1] == "." else line for line in lines)
 
 
 if __name__ == "__main__":

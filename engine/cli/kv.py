@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from engine.deployment.spec import Deployment
 
 
+_NAME, _EXACT, _ROUNDED = 18, 22, 12
+_TABLE = 2 + _NAME + _EXACT + 2 + _ROUNDED
+
+
 def run(options: argparse.Namespace) -> int:
     """Answer for one model; a bound is marked as such."""
     request = parse(options.given)
@@ -75,12 +79,14 @@ def _describe(baseline: KvBaseline, look: Look) -> Iterator[str]:
     yield ""
     for term in baseline.terms:
         tokens = term.tokens(baseline.context)
-        yield (
-            f"  {term.layers:>3} {term.kind.value} layers keep {_reach(term)}: {term.layers} × "
+        text = (
+            f"{term.layers:>3} {term.kind.value} layers keep {_reach(term)}: {term.layers} × "
             f"{term.token_bytes:,} B × {tokens:,} = {term.size_bytes(baseline.context):,} B"
         )
+        yield from wrapped(text, look.width, first="  ", rest="      ")
     if baseline.state_bytes:
-        yield f"      recurrent state, whatever the context: {baseline.state_bytes:,} B"
+        text = f"recurrent state, whatever the context: {baseline.state_bytes:,} B"
+        yield from wrapped(text, look.width, first="      ", rest="        ")
     yield ""
     more = baseline.bytes_per_token
     rows = (
@@ -92,9 +98,12 @@ def _describe(baseline: KvBaseline, look: Look) -> Iterator[str]:
             format_gib(baseline.total_bytes),
         ),
     )  # fmt: skip
+    is_wide = look.width >= _TABLE
     for name, exact, rounded in rows:
-        yield f"  {fitted(name, 18)}{fitted(exact, 22, right=True)}  {look.strong(rounded)}"
+        figure = fitted(exact, _EXACT if is_wide else 20, right=True)
+        yield f"  {fitted(name, _NAME)}{figure}{f'  {look.strong(rounded)}' if is_wide else ''}"
     yield ""
-    yield look.faint("  What the model needs; a runtime reserves more: see plimsoll size.")
+    hint = "What the model needs; a runtime reserves more: see plimsoll size."
+    yield from map(look.faint, wrapped(hint, look.width, first="  ", rest="  "))
     for reason in baseline.bounds:
         yield from wrapped(reason, look.width, first="  ", rest="  ")

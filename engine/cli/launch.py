@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from engine.source.reference import parse as refer
 if TYPE_CHECKING:
     import argparse
 
-    from engine.launch.launch import Launch
+    from engine.launch.launch import Form, Launch
 
 _ALL = "all"
 
@@ -42,7 +43,11 @@ def run(options: argparse.Namespace) -> int:
     )
     for remark in request.remarks:
         streams.notice(remark)
-    text = encode(answer(found)) if options.json else _text(found, options.form)
+    forms = _asked(found, options.form)
+    if options.json:
+        text = encode(answer(replace(found, forms=forms) if options.form else found))
+    else:
+        text = "\n\n".join(form.text for form in forms)
     streams.output().write(text + "\n")
     return 0
 
@@ -56,14 +61,15 @@ def _path(reference: str) -> str:
     return reference if is_here else ""
 
 
-def _text(found: Launch, form: str | None) -> str:
-    if form == _ALL:
-        return "\n\n".join(each.text for each in found.forms)
-    if form is None:
-        return found.forms[0].text
-    chosen = next((each for each in found.forms if each.kind.value == form), None)
-    if chosen is None:
+def _asked(found: Launch, name: str | None) -> tuple[Form, ...]:
+    """The forms of that name; the plain command where none is named."""
+    if name == _ALL:
+        return found.forms
+    if name is None:
+        return found.forms[:1]
+    chosen = tuple(each for each in found.forms if each.kind.value == name)
+    if not chosen:
         there = ", ".join(each.kind.value for each in found.forms)
-        message = f"There is no form {form[:40]!r} of this plan: say {there}, or {_ALL}."
+        message = f"There is no form {name[:40]!r} of this plan: say {there}, or {_ALL}."
         raise UsageError(message, field="form")
-    return chosen.text
+    return chosen

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine import lessons
 from engine.cli import streams
 from engine.cli.encode import encode
+from engine.cli.look import Look, wrapped
 from engine.errors import LessonError
 from engine.units import format_gib
 
@@ -32,8 +33,8 @@ def run(options: argparse.Namespace) -> int:
         for lesson in kept.lessons:
             output.write(encode({"schema": lessons.SCHEMA, **lessons.to_dict(lesson)}) + "\n")
         return 0
-    for line in _listed(kept):
-        output.write(line + "\n")
+    look = Look.of(output)
+    look.write(_listed(kept, look), output)
     return 0
 
 
@@ -56,22 +57,27 @@ def _export(path: Path, kept: Kept) -> None:
     lessons.save(path, kept)
 
 
-def _listed(kept: Kept) -> Iterator[str]:
+def _listed(kept: Kept, look: Look) -> Iterator[str]:
     if not kept.lessons:
-        yield "Nothing was learned yet: plimsoll parse-log FILE --learn, or Log in the window."
+        hint = "Nothing was learned yet: plimsoll parse-log FILE --learn, or Log in the window."
+        yield from wrapped(hint, look.width, first="", rest="  ")
     for lesson in kept.lessons:
-        yield from _described(lesson)
+        yield from _described(lesson, look)
     if kept.unread_lines:
-        yield f"{len(kept.unread_lines)} further lines of the file can't be read and are kept."
+        left = f"{len(kept.unread_lines)} further lines of the file can't be read and are kept."
+        yield from wrapped(left, look.width, first="", rest="  ")
 
 
-def _described(lesson: Lesson) -> Iterator[str]:
+def _described(lesson: Lesson, look: Look) -> Iterator[str]:
     key = lesson.key
     day = datetime.fromtimestamp(lesson.learned_at_s, UTC).strftime("%Y-%m-%d")
-    yield f"{lesson.id}  {day}  {key.model} on {key.runtime} {key.runtime_version}"
-    yield f"  {', '.join(key.devices)}; {lesson.source}"
+    named = f"{lesson.id}  {day}  {key.model} on {key.runtime} {key.runtime_version}"
+    yield from wrapped(named, look.width, first="", rest="  ")
+    where = f"{', '.join(key.devices)}; {lesson.source}"
+    yield from wrapped(where, look.width, first="  ", rest="    ")
     for rank, regions in enumerate(lesson.ranks):
         for region, one in regions.items():
             rule = f"{format_gib(one.low_bytes)} to {format_gib(one.high_bytes)}"
             measured = format_gib(one.size_bytes)
-            yield f"  rank {rank}  {region:16}{measured:>12}   the rule said {rule}"
+            row = f"rank {rank}  {region:16}{measured:>12}   the rule said {rule}"
+            yield from wrapped(row, look.width, first="  ", rest="    ")

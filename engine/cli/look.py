@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.budget.model import Region
-from engine.cli.streams import columns
+from engine.cli.streams import columns, nearest
 from engine.fit.verdict import Fit
 from engine.text import printable
 
@@ -31,11 +31,6 @@ _REGION_COLOURS = {
 }
 _FIT_COLOURS = {Fit.FITS: 34, Fit.TIGHT: 172, Fit.DOES_NOT_FIT: 160, Fit.UNKNOWN: 103}
 _FIT_MARKS = {Fit.FITS: "✓", Fit.TIGHT: "≈", Fit.DOES_NOT_FIT: "✗", Fit.UNKNOWN: "?"}
-_ASCII = str.maketrans({
-    "✓": "+", "≈": "~", "✗": "x", "–": "-", "−": "-", "×": "x", "·": "-", "■": "#", "…": "...",
-    "─": "-", "│": "|", "█": "#", "░": ".", "•": "*", "“": '"', "”": '"', "’": "'", "→": "->",
-    "≤": "<=", "≥": ">=", "\u00a0": " ", "\u202f": " ", "Σ": "sum",
-})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +81,7 @@ class Look:
         for line in lines:
             text = line.rstrip()
             if not self.unicode:
-                text = text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
+                text = nearest(text)
             stream.write(text + "\n")
         stream.flush()
 

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from engine.cli import values
+from engine.cli.pages import OVERVIEW, PAGES, ending, summary
 from engine.cli.streams import columns
 from engine.contract.fields import FIELDS, Field, Group, Kind
 from engine.errors import UsageError
@@ -16,66 +17,30 @@ if TYPE_CHECKING:
 
 
 Asked = frozenset[str] | None
-COMMANDS = (
-    "size",
-    "launch",
-    "kv",
-    "machine",
-    "watch",
-    "report",
-    "verify",
-    "parse-log",
-    "learned",
-    "completion",
-)
-SHELLS = ("bash", "zsh", "fish", "powershell")
-
-OVERVIEW = """\
-Will this model fit on this machine, where does every byte go, and is that what really happens?
-
-  plimsoll [FILE.plimsoll]         open the window, with a workspace that was saved in it
-  plimsoll size MODEL [options]    budget by region, verdict and limits
-  plimsoll size --batch FILE|-     the same for JSON Lines, one answer a line
-  plimsoll launch MODEL [options]  the command that starts the plan, or its container
-  plimsoll kv MODEL --context N    the KV cache worked out in the open
-  plimsoll machine                 this machine's devices and what is free on them now
-  plimsoll watch                   follow the devices, record or replay
-  plimsoll report MODEL -o FILE    the answer as PDF, HTML, Markdown, CSV or JSON
-  plimsoll parse-log FILE|-        what a runtime's log states, and why the run failed
-  plimsoll learned                 the measured runs that plans for this machine follow
-  plimsoll verify MODEL            our parameters beside those of the model built by transformers
-  plimsoll completion SHELL        what makes a shell complete these commands
-
-MODEL is a Hub id or address, a config.json, a model folder, a .gguf or .safetensors file, or a
-name of the bundled catalogue. Files and the catalogue need no network; the Hub is asked only
-for a model that you name and that is nowhere else. A saved workspace (.plimsoll) brings its model
-and plan; options that you state count instead of its own, and the Hub is not asked.
-
-Try:
-  plimsoll size meta-llama/Llama-3.1-8B --gpu "RTX 4090" --context 8k
-  plimsoll size YOUR-MODEL.gguf --runtime llama.cpp --n-ctx 16384
-  plimsoll kv Qwen/Qwen3-8B --context 32k --kv-dtype fp8
-  plimsoll size --from-command "vllm serve Qwen/Qwen3-8B --max-model-len 32768" --gpu L40S
-
-The window takes --offline (never ask the Hub), --endpoint URL (another Hub), --replay FILE (a
-recording instead of this machine), --reset (settings as new), --safe (settings, session and
-drivers left aside, this once).
-
-Exit status of size: 0 it fits (also tight), 1 it does not, 2 bad input, 3 cannot be said.
-"""
-
-SIZE_NOTE = """\
-What is not given takes the runtime's own default for the device, and every default used is
-listed under "Assumed". Without --gpu the plan is for this machine. Numbers of tokens may be
-written 32k, sizes 24GiB.
-"""
+COMMANDS = tuple(PAGES)
+SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
+_HELP_AT = 32
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Keeps our line breaks. Given a width, it need not load what finds one out, at each option."""
+    """Keeps our line breaks where they fit.
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=32, width=columns(sys.stdout) - 2)
+    Given a width, it need not load what finds one out, at each option.
+    """
+
+    def __init__(self, prog: str, width: int = 0) -> None:
+        width = width or columns(sys.stdout) - 2
+        super().__init__(prog, max_help_position=min(_HELP_AT, width // 3), width=width)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        import textwrap  # noqa: PLC0415 - 5 ms, and only for help
+
+        lines: list[str] = []
+        for line in text.splitlines():
+            margin = line[: len(line) - len(line.lstrip())]
+            further = margin + "    " if margin else ""
+            lines += textwrap.wrap(line, width, subsequent_indent=further) or [""]
+        return "\n".join(indent + line for line in lines)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -93,18 +58,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         UsageError: an unknown command or option, or a value that cannot be read.
     """
     command = argv[0] if argv and argv[0] in COMMANDS else None
-    parser = _Parser(
-        prog=f"plimsoll {command}" if command else "plimsoll",
-        formatter_class=_Help,
-        allow_abbrev=False,
-    )
     if command is None:
+        parser = _Parser(prog="plimsoll", formatter_class=_Help, allow_abbrev=False)
         _overview(parser)
         options = parser.parse_args(argv)
     else:
         # Some fifty options: only what is asked for is built.
-        _BUILDERS[command](parser, _asked(argv))
-        options = parser.parse_args(argv[1:])
+        options = _parser_of(command, _asked(argv)).parse_args(argv[1:])
         options.version = False
     options.command = command
     options.given = {
@@ -113,6 +73,23 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         if getattr(options, f.name, None) is not None
     }
     return options
+
+
+def help_of(command: str, width: int) -> str:
+    """All that ``--help`` says of a command, in lines of at most ``width``."""
+    parser = _parser_of(command, None)
+    parser.formatter_class = lambda prog: _Help(prog, width)
+    return parser.format_help()
+
+
+def _parser_of(command: str, asked: Asked) -> _Parser:
+    page = PAGES[command]
+    parser = _Parser(
+        prog=f"plimsoll {command}", usage=page.usage, description=page.about, epilog=ending(page),
+        formatter_class=_Help, allow_abbrev=False,
+    )  # fmt: skip
+    _BUILDERS[command](parser, asked)
+    return parser
 
 
 def parse_window(argv: Sequence[str]) -> argparse.Namespace:
@@ -152,9 +129,6 @@ def _no_command(name: str) -> str:
 
 
 def _size(parser: _Parser, asked: Asked) -> None:
-    parser.description = "Size a model: where every byte goes, and whether that fits."
-    parser.epilog = SIZE_NOTE
-    parser.usage = "plimsoll size MODEL [options]  |  plimsoll size --batch FILE|-"
     parser.add_argument("model", nargs="?", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument("--batch", metavar="FILE", help="JSON Lines of requests; - reads stdin")
     parser.add_argument("--json", action="store_true", help="one JSON object, as for a batch")
@@ -169,9 +143,6 @@ def _size(parser: _Parser, asked: Asked) -> None:
 def _launch(parser: _Parser, asked: Asked) -> None:
     from engine.launch.dialect import NODE_DEVICES  # noqa: PLC0415 - of this command alone
 
-    parser.description = "Write the command that starts the plan, with the flags that matter."
-    parser.epilog = SIZE_NOTE
-    parser.usage = "plimsoll launch MODEL [options]"
     parser.add_argument("model", nargs="?", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument(
         "--form", metavar="NAME",
@@ -208,17 +179,13 @@ def _beside(text: str) -> dict[str, object]:
 
 
 def _report(parser: _Parser, asked: Asked) -> None:
-    parser.description = (
-        "Write the answer as a report: plan, picture, regions, assumptions.\n"
-        "The file's name says which kind: .pdf, .html and .md to read, .csv and .json (the same\n"
-        "as size --json) to work on, with every figure in bytes.\n\n"
-        "--recording and --log set what a run held beside the plan, with the error by region."
-    )
-    parser.epilog = SIZE_NOTE
-    parser.usage = "plimsoll report MODEL -o FILE.{pdf,html,md,csv,json} [options]"
     parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="where to")
-    parser.add_argument("--page", choices=("a4", "letter"), default="a4", type=str.lower)
+    parser.add_argument(
+        "--page", choices=("a4", "letter"), default="a4", type=str.lower,
+        help="the paper of a PDF (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print the answer of size --json too")
     parser.add_argument("--recording", metavar="FILE", help="a recording to draw over the plan")
     parser.add_argument(
         "--log", metavar="FILE",
@@ -230,8 +197,6 @@ def _report(parser: _Parser, asked: Asked) -> None:
 
 
 def _kv(parser: _Parser, _asked: Asked) -> None:
-    parser.description = "The KV cache by the book: formula, inputs, bytes per token, total."
-    parser.usage = "plimsoll kv MODEL --context N [--kv-dtype D] [--json]"
     parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument(
         "-c", "--context", "--max-model-len", dest="max_model_len", type=values.tokens,
@@ -246,10 +211,6 @@ def _kv(parser: _Parser, _asked: Asked) -> None:
 
 
 def _machine(parser: _Parser, _asked: Asked) -> None:
-    parser.description = (
-        "This machine's devices as they are detected: capacities, what is free now, how we know.\n"
-        "What is corrected in the window counts in the window alone."
-    )
     _runtimes(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object")
 
@@ -262,9 +223,8 @@ def _runtimes(parser: _Parser) -> None:
 
 
 def _watch(parser: _Parser, _asked: Asked) -> None:
-    parser.description = "Follow the devices once a second, until Ctrl+C."
     _runtimes(parser)
-    parser.add_argument("--jsonl", action="store_true", help="one JSON object a sample")
+    parser.add_argument("--jsonl", "--json", action="store_true", help="one JSON object a sample")
     parser.add_argument("--record", metavar="FILE", help="keep the samples in a new file")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--replay", metavar="FILE", help="show a recording instead of this machine")
@@ -291,12 +251,6 @@ def _watch(parser: _Parser, _asked: Asked) -> None:
 
 
 def _verify(parser: _Parser, _asked: Asked) -> None:
-    parser.description = (
-        "Build the model without weights, in a process of its own, and compare the parameters.\n"
-        "Needs a Python that has torch and transformers; runs no code of the repository.\n\n"
-        "Exit status: 0 both counts are equal, 1 they differ, 2 it could not be built."
-    )
-    parser.usage = "plimsoll verify MODEL [--python PATH] [--json]"
     parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument("--python", metavar="PATH", help="a Python that has torch and transformers")
     parser.add_argument("--json", action="store_true", help="one JSON object")
@@ -304,14 +258,6 @@ def _verify(parser: _Parser, _asked: Asked) -> None:
 
 
 def _parse_log(parser: _Parser, asked: Asked) -> None:
-    parser.description = (
-        "Read a start-up log, a metrics page or an out-of-memory text: what it states of each\n"
-        "region against our prediction and, for a failure, why and what would have helped.\n"
-        "The log's model is looked up in the catalogue; --model and the options of size go before\n"
-        "what the log says.\n\n"
-        "Exit status: 0 no failure, 1 a failure, 2 bad input, 3 no line is known."
-    )
-    parser.usage = "plimsoll parse-log FILE|- [--json] [--model MODEL] [options]"
     parser.add_argument("log", metavar="FILE", help="the log; - reads stdin")
     parser.add_argument("--model", metavar="MODEL", help="the model that ran")
     parser.add_argument(
@@ -325,25 +271,12 @@ def _parse_log(parser: _Parser, asked: Asked) -> None:
 
 
 def _learned(parser: _Parser, _: Asked) -> None:
-    parser.description = (
-        "The measured runs of this machine, with what the rules had said. Plans with the same\n"
-        "devices, runtime, release, model and settings follow them and say so."
-    )
-    parser.usage = "plimsoll learned [--json] [-o FILE] [--forget ID|all …]"
     parser.add_argument("--json", action="store_true", help="one JSON object a run")
     parser.add_argument("-o", "--output", metavar="FILE", help="write them to a new file")
     parser.add_argument("--forget", nargs="+", metavar="ID", help="forget those runs, or all")
 
 
 def _completion(parser: _Parser, _: Asked) -> None:
-    parser.description = (
-        "Print what makes a shell complete plimsoll's commands and options.\n\n"
-        '  bash        eval "$(plimsoll completion bash)"         in ~/.bashrc\n'
-        '  zsh         eval "$(plimsoll completion zsh)"          in ~/.zshrc, after compinit\n'
-        "  fish        plimsoll completion fish | source          in config.fish\n"
-        "  powershell  plimsoll completion powershell | Out-String | Invoke-Expression"
-    )
-    parser.usage = "plimsoll completion SHELL"
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
 
@@ -352,8 +285,7 @@ def whole() -> argparse.ArgumentParser:
     parser = _Parser(prog="plimsoll")
     commands = parser.add_subparsers(parser_class=_Parser)
     for name, build in _BUILDERS.items():
-        # One without help counts as hidden.
-        build(commands.add_parser(name, help=name), None)
+        build(commands.add_parser(name, help=summary(PAGES[name])), None)
     return parser
 
 

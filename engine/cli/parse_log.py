@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 CAME_UP, FAILED, NOTHING_KNOWN = 0, 1, 3
 _UNIT = UnitSystem.BINARY
-_NAME, _NUMBER = 17, 11
+_NAME, _NUMBER = 16, 11
+_TABLE = 2 + _NAME + 3 * _NUMBER + 8
 _MOST_RANKS = 16
 _NOT_KNOWN = "–"
 
@@ -81,7 +82,7 @@ def _learn(found: Run, name: str) -> None:
 
 def _describe(found: Run, look: Look) -> Iterator[str]:
     yield from _story(found, look)
-    yield from _would_have_helped(found)
+    yield from _would_have_helped(found, look)
     yield ""
     yield look.faint(look.line(words.about(found.reading)))
     if found.plan is not None:
@@ -109,36 +110,45 @@ def _story(found: Run, look: Look) -> Iterator[str]:
     if cause is not None:
         balance = words.balance(cause, _UNIT)
         if balance:
-            yield f"  {balance}"
+            yield from wrapped(balance, look.width, first="  ", rest="  ")
         yield look.faint(f"  Line {cause.line:,}")
 
 
-def _would_have_helped(found: Run) -> Iterator[str]:
+def _would_have_helped(found: Run, look: Look) -> Iterator[str]:
     if not found.remedies:
         return
     yield ""
     yield "  What would have helped"
+    room = min(38, look.width - 4 - 12)
     for one in found.remedies:
         margin = one.margin_bytes
         amount = "" if margin is None else format_gib(margin, digits=1, signed=True)
-        yield f"    {fitted(one.label, 38)}{fitted(amount, 12, right=True)}"
+        yield f"    {fitted(one.label, room)}{fitted(amount, 12, right=True)}"
 
 
 def _table(rows: RankRows, look: Look) -> Iterator[str]:
-    yield look.faint(_line(rows.name or "GiB", "stated", "predicted", "difference") + "  line")
+    """A row for each region; a narrow terminal gets what was stated and predicted alone."""
+    is_wide = look.width >= _TABLE
+    heads = ("stated", "predicted", "difference")
+    head = _line(rows.name or "GiB", *(heads if is_wide else heads[:2]))
+    yield look.faint(head + "  line" if is_wide else head)
     for row in rows.rows:
         if row.stated is None:
             continue
         predicted, difference = row.predicted, row.difference_bytes
-        text = _line(
-            row.region.label,
+        figures = [
             format_gib(row.stated.size_bytes, unit=False),
             _NOT_KNOWN if predicted is None else format_gib(predicted.likely_bytes, unit=False),
-            _NOT_KNOWN if difference is None else format_gib(difference, unit=False, signed=True),
-        )
-        lines = ", ".join(f"{n:,}" for n in row.stated.lines)
-        yield look.region("■", row.region) + f" {text[2:]}  {lines}"
+        ]
+        lines = ""
+        if is_wide:
+            signed = None if difference is None else format_gib(difference, unit=False, signed=True)
+            figures.append(signed or _NOT_KNOWN)
+            lines = "  " + ", ".join(f"{n:,}" for n in row.stated.lines)
+        text = _line(row.region.label, *figures)
+        yield look.region("■", row.region) + f" {text[2:]}{lines}"
 
 
 def _line(name: str, *figures: str) -> str:
-    return f"  {fitted(name, _NAME)}" + "".join(fitted(f, _NUMBER, right=True) for f in figures)
+    shown = (fitted(figure, _NUMBER, right=True) for figure in figures)
+    return f"  {fitted(name, _NAME)}" + "".join(shown)

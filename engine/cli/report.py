@@ -57,10 +57,12 @@ def run(options: argparse.Namespace) -> int:
     log = _explained(options, desk) if options.log else None
     plan = (log.plan if log else None) or desk.plan(parse(options.given), earlier(options))
     sizing = size(plan.model, plan.deployment, plan.machine)
+    answer = ""
+    if options.json or kind is files.Kind.JSON:
+        answer = encode(respond(desk, options.given, options.before)[0]) + "\n"
     match kind:
         case files.Kind.JSON:
-            found, _ = respond(desk, options.given)
-            files.write(path, f"{encode(found)}\n".encode())
+            files.write(path, answer.encode())
         case files.Kind.CSV:
             files.write(path, csv_text(sizing).encode())
         case _:
@@ -69,6 +71,8 @@ def run(options: argparse.Namespace) -> int:
                 options.write_pdf(document, path, _PAGES[options.page])
             else:
                 files.write(path, files.text(kind, document).encode())
+    if options.json:
+        streams.output().write(answer)
     streams.notice(f"wrote {path}: {sizing.verdict.headline}.")
     return 0
 

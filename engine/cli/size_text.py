@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _NAME, _NUMBER, _RANGE, _BASIS = 17, 9, 19, 9
 _TABLE = 2 + _NAME + _NUMBER + 2 + _RANGE + 2 + _NUMBER + 2 + _BASIS
+_WITH_RANGE = 2 + _NAME + _NUMBER + 2 + _RANGE + 2 + _BASIS
+_BUFFERS = 2 + 24 + 4 * 12
 _MOST_RANKS = 8
 
 
@@ -156,8 +158,8 @@ def _rank(budget: Budget, ranks: tuple[RankBudget, ...], notes: Notes, look: Loo
     how = "  How" if look.width > _TABLE + 24 else ""
     least = fitted("least", _NUMBER, right=True) + "  " if look.width >= _TABLE else ""
     head = (
-        fitted("GiB", _NUMBER, right=True) + "  " + fitted("low – high", _RANGE, right=True)
-        + "  " + least + fitted("Basis", _BASIS) + how
+        fitted("GiB", _NUMBER, right=True) + "  " + _span("low – high", look)
+        + least + fitted("Basis", _BASIS) + how
     )  # fmt: skip
     yield look.strong(title)
     if look.unicode and notes.capacity_known:
@@ -187,8 +189,8 @@ def _phases(rank: RankBudget, look: Look) -> Iterator[str]:
         estimate = peak.estimate
         low, high = _gib(estimate.low_bytes), _gib(estimate.high_bytes)
         figure = fitted(_gib(estimate.likely_bytes), _NUMBER, right=True)
-        span = fitted("" if estimate.is_point else f"{low} – {high}", _RANGE, right=True)
-        head = f"  {fitted(peak.phase.label, _NAME)}{figure}  {span}  "
+        span = _span("" if estimate.is_point else f"{low} – {high}", look)
+        head = f"  {fitted(peak.phase.label, _NAME)}{figure}  {span}"
         line = head + look.faint(look.line(peak.driver, max(look.width - len(head), 8)))
         yield look.strong(line) if peak is most else line
 
@@ -218,7 +220,7 @@ def _row(rank: RankBudget, region: Region, direction: Direction | None, look: Lo
     least = fitted(least, _NUMBER, right=True) + "  " if look.width >= _TABLE else ""
     figures = (
         fitted(sign + _gib(drawn), _NUMBER, right=True) + "  "
-        + fitted(span, _RANGE, right=True) + "  " + least + fitted(estimate.basis.word, _BASIS)
+        + _span(span, look) + least + fitted(estimate.basis.word, _BASIS)
     )  # fmt: skip
     name = fitted(entry.region.label, _NAME)
     left = look.width - _TABLE - 2
@@ -226,6 +228,11 @@ def _row(rank: RankBudget, region: Region, direction: Direction | None, look: Lo
     if not estimate.high_bytes:
         return look.faint(f"  {name}{figures}{how}")
     return look.region("■ ", entry.region) + name + figures + look.faint(how)
+
+
+def _span(text: str, look: Look) -> str:
+    """The column of a range; none where the terminal is too narrow for it."""
+    return fitted(text, _RANGE, right=True) + "  " if look.width >= _WITH_RANGE else ""
 
 
 def _sum(name: str, size_bytes: int, least: str = "") -> str:
@@ -245,7 +252,8 @@ def _gib(size_bytes: int) -> str:
 
 def _bar(rank: RankBudget, look: Look) -> str:
     """The one picture in one line: the stack on an axis that ends at the device's total."""
-    width = min(look.width - 3, _TABLE)
+    over = " over the load line"
+    width = min(look.width - 3 - len(over), _TABLE)
     line = rank.slot.device.allocatable.likely_bytes
     top = max(rank.slot.device.total_bytes, sum(drawn_bytes(rank, r) for r in STACK_ORDER))
     blocks = ""
@@ -259,24 +267,33 @@ def _bar(rank: RankBudget, look: Look) -> str:
     mark = min(line * width // top, width - 1)
     if done <= mark:
         return f"  {blocks}{' ' * (mark - done)}{look.strong('│')}"
-    return f"  {blocks}{look.strong(' over the load line')}" if line < reached else f"  {blocks}"
+    return f"  {blocks}{look.strong(over)}" if line < reached else f"  {blocks}"
 
 
 def _buffers(buffers: LlamaCppBuffers, look: Look) -> Iterator[str]:
-    yield look.strong("llama.cpp's buffers, MiB") + look.faint(
-        "        model       cache       state     compute"
-    )
-    tables = (
-        buffers.model_buffers,
-        buffers.kv_buffers,
-        buffers.rs_buffers,
-        buffers.compute_buffers,
-    )
-    names = list(dict.fromkeys(name for table in tables for name in table))
+    tables = {
+        "model": buffers.model_buffers,
+        "cache": buffers.kv_buffers,
+        "state": buffers.rs_buffers,
+        "compute": buffers.compute_buffers,
+    }
+    names = list(dict.fromkeys(name for table in tables.values() for name in table))
+    title, output = look.strong("llama.cpp's buffers, MiB"), _mib(buffers.output_buffer)
+    if look.width < _BUFFERS:
+        yield title
+        for name in names:
+            held = (
+                f"{kind} {_mib(table[name])}" for kind, table in tables.items() if name in table
+            )
+            text = f"{name}: {' · '.join(held)}"
+            yield from wrapped(text, look.width, first="  ", rest="    ")
+        yield f"  output: {output}"
+        return
+    yield title + look.faint("        model       cache       state     compute")
     for name in names:
-        figures = "".join(fitted(_mib(table.get(name)), 12, right=True) for table in tables)
-        yield f"  {fitted(name, 24)}{figures}"
-    yield f"  {fitted('output', 24)}{fitted(_mib(buffers.output_buffer), 12, right=True)}"
+        row = (fitted(_mib(table.get(name)), 12, right=True) for table in tables.values())
+        yield f"  {fitted(name, 24)}{''.join(row)}"
+    yield f"  {fitted('output', 24)}{fitted(output, 12, right=True)}"
 
 
 def _mib(size_bytes: int | None) -> str:
@@ -329,6 +346,10 @@ def _inverse(answers: Sequence[Answer], look: Look) -> Iterator[str]:
         till = "beyond" if found.value else "even the least"
         beyond = f"{till}: {found.reason}{where}" if found.region else found.reason
         text = " · ".join([*spread, beyond])
+        if look.width < _WITH_RANGE:
+            short = f"{_QUESTIONS[found.question]}: {value} · {text}"
+            yield from wrapped(short, look.width, first="  ", rest="    ")
+            continue
         lines = wrapped(text, look.width, first=" " * len(head), rest=" " * 27)
         yield head + lines[0][len(head) :]
         yield from lines[1:]

@@ -1,7 +1,8 @@
-"""Where answers and complaints go; works without a console, and when the reader leaves."""
+"""Where answers and complaints go: without a console, in any encoding, when the reader leaves."""
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -15,9 +16,14 @@ if TYPE_CHECKING:
     from engine.errors import PlimsollError
 
 _NOTICE_LIMIT = 600
-_NARROWEST = 60
+_NARROWEST = 40
 _USUAL = 110
 _WIDEST = 140
+_NEAREST = str.maketrans({
+    "✓": "+", "≈": "~", "✗": "x", "–": "-", "−": "-", "×": "x", "·": "-", "■": "#", "…": "...",
+    "─": "-", "│": "|", "█": "#", "░": ".", "•": "*", "“": '"', "”": '"', "’": "'", "→": "->",
+    "≤": "<=", "≥": ">=", "\u00a0": " ", "\u202f": " ", "Σ": "sum",
+})  # fmt: skip
 
 
 class _Nowhere(io.TextIOBase):
@@ -29,13 +35,33 @@ class _Nowhere(io.TextIOBase):
         return len(text)
 
 
+def nearest(text: str) -> str:
+    """``text`` in ASCII: a near sign for each of ours, an escape for any other."""
+    return text.translate(_NEAREST).encode("ascii", "backslashreplace").decode("ascii")
+
+
+def _spelt(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return nearest(error.object[error.start : error.end]), error.end
+
+
+codecs.register_error("plimsoll", _spelt)
+
+
 def open_streams() -> None:
-    """Give a windowed program streams that swallow: Python sets them to None there."""
+    """Make streams that take every text, whatever the encoding of the terminal.
+
+    A windowed program gets such as swallow it: Python sets them to None there.
+    """
     nowhere = cast("TextIO", _Nowhere())
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # None without a console
         sys.stdout = nowhere
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]  # as above
         sys.stderr = nowhere
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="plimsoll")
 
 
 def output() -> TextIO:
@@ -66,6 +92,12 @@ def notice(text: str) -> None:
         sys.stderr.flush()
     except (OSError, ValueError):
         return
+
+
+def progress(text: str) -> None:
+    """What is being done, for somebody who watches; nothing in a script's file of errors."""
+    if sys.stderr.isatty():
+        notice(text)
 
 
 def abandon_output() -> None:

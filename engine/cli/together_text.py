@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.contract.answer import Notes
     from engine.together import Together
 
-_NAME, _NUMBER = 28, 11
+_NAME, _NUMBER = 28, 10
 
 
 def describe(found: Together, notes: Notes, look: Look) -> Iterator[str]:
@@ -26,15 +26,17 @@ def describe(found: Together, notes: Notes, look: Look) -> Iterator[str]:
         limits = solve.limits(tenant.model, tenant.deployment, machine)
         yield from size_text.describe(placed.sizing, limits, notes, look)
         yield ""
-    yield look.strong(f"Together: {len(found.placed)} models on {found.machine.name}")
+    title = f"Together: {len(found.placed)} models on {found.machine.name}"
+    yield look.strong(look.line(title))
     heads = ("held", "load line", "left") if notes.capacity_known else ("held",)
-    yield look.faint("  " + fitted("GiB", _NAME) + "".join(_right(head) for head in heads))
+    name = min(_NAME, look.width - 2 - len(heads) * _NUMBER)
+    yield look.faint("  " + fitted("GiB", name) + "".join(_right(head) for head in heads))
     for index, slot in enumerate(found.machine.slots):
         held = slot.foreign.likely_bytes
         line = slot.device.allocatable.likely_bytes
         sizes = (held, line, line - held) if notes.capacity_known else (held,)
         figures = "".join(_right(format_gib(size, unit=False)) for size in sizes)
-        yield "  " + fitted(f"{index} · {slot.device.name}", _NAME) + figures
+        yield "  " + fitted(f"{index} · {slot.device.name}", name) + figures
     for placed in found.placed:
         verdict, where = placed.sizing.verdict, ", ".join(map(str, placed.devices))
         text = f"{placed.tenant.model.id} on {where}: {verdict.headline}"

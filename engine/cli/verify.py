@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from engine.verify.meta import Verification
 
 AGREES, DIFFERS = 0, 1
+_TABLE = 2 + 16 + 3 * 18 + 2
 
 
 def run(options: argparse.Namespace) -> int:
     """Build the model and show both counts; 0 where they are equal, 1 where not."""
     token = CancelToken()
     model = Desk(token, opener(options)).model(parse(options.given))
-    streams.notice("Building the model without weights …")
+    streams.progress("Building the model without weights …")
     found = verify(model, token, options.python)
     output = streams.output()
     if options.json:
@@ -40,23 +41,35 @@ def run(options: argparse.Namespace) -> int:
 
 def _describe(found: Verification, look: Look) -> Iterator[str]:
     yield look.strong(look.line(found.model))
-    yield (
-        f"  {found.model_class} of transformers {found.transformers} on the meta device, "
+    how = (
+        f"{found.model_class} of transformers {found.transformers} on the meta device, "
         f"torch {found.torch}"
     )
+    yield from wrapped(how, look.width, first="  ", rest="    ")
     yield ""
-    yield look.faint(_row("", "counted here", "built", "difference"))
-    for module, ours, built in classes_of(found):
-        yield _row(module.value.replace("_", " "), f"{ours:,}", f"{built:,}", _signed(ours - built))
-    difference = found.our_parameters - found.built_parameters
-    total = _row(
-        "all", f"{found.our_parameters:,}", f"{found.built_parameters:,}", _signed(difference)
-    )
-    yield look.strong(total)
+    if look.width >= _TABLE:
+        yield look.faint(_row("", "counted here", "built", "difference"))
+    rows = [
+        (module.value.replace("_", " "), ours, built) for module, ours, built in classes_of(found)
+    ]
+    for name, ours, built in rows:
+        yield from _compared(name, ours, built, look)
+    total = _compared("all", found.our_parameters, found.built_parameters, look)
+    yield from map(look.strong, total)
     yield ""
-    yield f"  {outcome(found)} {remark(found)}".rstrip()
+    yield from wrapped(f"{outcome(found)} {remark(found)}", look.width, first="  ", rest="  ")
     for reason in found.doubts:
         yield from wrapped(f"Ours is a bound: {reason}.", look.width, first="  ", rest="  ")
+
+
+def _compared(name: str, ours: int, built: int, look: Look) -> Iterator[str]:
+    """Both counts in a row, or in words where the terminal is too narrow for one."""
+    if look.width >= _TABLE:
+        yield _row(name, f"{ours:,}", f"{built:,}", _signed(ours - built))
+        return
+    apart = _signed(ours - built)
+    text = f"{name}: {ours:,} counted here, {built:,} built, difference {apart}"
+    yield from wrapped(text, look.width, first="  ", rest="    ")
 
 
 def _row(name: str, ours: str, built: str, difference: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli import streams
 from engine.cli.encode import encode
-from engine.cli.look import Look, fitted
+from engine.cli.look import Look, fitted, wrapped
 from engine.cli.runtimes_text import Seer, described
 from engine.contract.machine import sample_answer
 from engine.devices import elsewhere, plain
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from engine.telemetry.snapshot import DeviceReading, ProcessReading, TelemetrySnapshot
 
 _MOST_PROCESSES = 5
+_USUAL = 100
+"""Columns from which on the names of devices stand in one of their own."""
 _KEPT_EVERY_S = 15.0
 """How often most servers look at their exporters."""
 
@@ -112,15 +114,17 @@ def _sampler(options: argparse.Namespace) -> LiveSampler:
 
 def _describe(snapshot: TelemetrySnapshot, look: Look) -> Iterator[str]:
     clock = time.strftime("%H:%M:%S", time.localtime(snapshot.wall_time_s))
+    margin = " " * len(clock)
     for index, reading in enumerate(snapshot.devices):
-        prefix = clock if not index else " " * len(clock)
-        yield f"{look.faint(prefix)}  {_line(reading)}"
+        first, *more = wrapped(
+            _line(reading, look), look.width, first=f"{margin}  ", rest=f"{margin}  "
+        )
+        yield look.faint(margin if index else clock) + first[len(clock) :]
+        yield from more
         for used, process in _largest(reading):
             named = f"{process.name} ({process.pid})" if process.pid else process.name
-            name = fitted(named, 34)
-            yield look.faint(
-                f"{' ' * len(clock)}    {name}{fitted(format_bytes(used), 13, right=True)}"
-            )
+            name = fitted(named, min(34, look.width - len(clock) - 4 - 13))
+            yield look.faint(f"{margin}    {name}{fitted(format_bytes(used), 13, right=True)}")
 
 
 def _largest(reading: DeviceReading) -> list[tuple[int, ProcessReading]]:
@@ -130,10 +134,11 @@ def _largest(reading: DeviceReading) -> list[tuple[int, ProcessReading]]:
     return sorted(held, key=lambda pair: pair[0], reverse=True)[:_MOST_PROCESSES]
 
 
-def _line(reading: DeviceReading) -> str:
+def _line(reading: DeviceReading, look: Look) -> str:
     figures = (("used", reading.used_bytes), ("free", reading.free_bytes))
     parts = [f"{word} {_shown(size)}" for word, size in figures]
-    return f"{fitted(reading.name, 36)}{' · '.join(parts)} of {_shown(reading.total_bytes)}"
+    name = fitted(reading.name, 36) if look.width >= _USUAL else f"{reading.name} "
+    return f"{name}{' · '.join(parts)} of {_shown(reading.total_bytes)}"
 
 
 def _shown(size: int | Missing) -> str:

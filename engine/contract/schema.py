@@ -13,6 +13,7 @@ from engine.contract import (
     answer,
     kv,
     launch,
+    learned_schema,
     live_schemas,
     log_schemas,
     verify,
@@ -61,6 +62,7 @@ def schemas() -> dict[str, Schema]:
         "workspace": workspace_schema.schema(property_of),
         "log": log_schemas.schema(),
         "launch": launch.schema(),
+        "learned": learned_schema.schema(),
         **live_schemas.schemas(),
     }
 

@@ -12,7 +12,6 @@ from engine.devices import names
 from engine.devices.device import Device, DeviceKind, Machine, Slot, Vendor
 from engine.errors import DeviceError
 from engine.evidence import Basis, Estimate, exactly
-from engine.text import printable
 from engine.units import GIB, MIB, TIB, format_gib, parse_bytes
 from engine.words import grouped, tr
 from resources import data
@@ -58,7 +57,7 @@ def find(name: str) -> Device:
         DeviceError: no such device (the nearest are named), or the name fits several sizes.
     """
     found = _candidates(name)
-    shown = printable(name.strip(), 80)
+    shown = name.strip()[:80]  # a quotation spells out what could steer a terminal
     # After a comma drivers write a size; a further device there must not be passed over.
     if any(_candidates(further) for further in name.split(",")[1:]):
         listed = " + ".join(part.strip() for part in shown.split(","))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from contextlib import suppress
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import VerifyError
@@ -40,7 +40,8 @@ def find(token: CancelToken, named: str | None = None) -> str:
         JobCancelledError: the token was cancelled.
     """
     if named is not None:
-        path = shutil.which(str(Path(named).expanduser()))
+        # As it is typed: a Path would drop the "./" that keeps it from the search path.
+        path = shutil.which(os.path.expanduser(named))  # noqa: PTH111
         if path is None:
             message = tr("{named!r} is no program that can be started.").format(named=named[:200])
             raise VerifyError(message, field="python")

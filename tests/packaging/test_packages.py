@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -117,7 +118,16 @@ def test_that_desktop_icons_type_and_manual_are_where_a_desktop_looks(root):
         check=True,
     )
     assert done.stdout.strip() == "size"
-    assert "plimsoll parse\\-log" in page
+    # Every option of every command, as the program's own help has it.
+    plain = page.replace("\\-", "-").replace("\\(aq", "'").replace("\\(ha", "^")
+    for command in ("size", "parse-log", "learned"):
+        helped = subprocess.run(
+            [str(root / "usr/bin/plimsoll"), command, "--help"], env=clean(),
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        options = set(re.findall(r"(?<= )--[a-z][a-z-]+", helped.stdout))
+        assert {"--help", "--json"} <= options
+        assert {option for option in options if option not in plain} == set()
 
 
 def test_that_the_package_names_the_libraries_it_does_not_carry(root):

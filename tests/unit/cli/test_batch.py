@@ -197,3 +197,39 @@ def test_that_numbers_which_are_none_cost_their_line_and_not_its_id(batch):
 def test_that_tensors_of_another_type_are_quoted_as_given(batch):
     (answer,) = batch(lines({"config": {}, "tensors": "x"}))
     assert "not 'x'" in answer["error"]["message"]
+
+
+def test_that_each_line_is_answered_before_the_next_is_written():
+    command = [sys.executable, "-c", PROGRAM, "size", "--batch", "-", "--offline"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number in range(3):
+            process.stdin.write(lines(GOOD | {"id": number}))
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == number
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
+HELD = f"""
+import resource
+{PROGRAM.replace("sys.exit(", "status = (")}
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+
+
+def test_that_ten_thousand_lines_take_the_memory_of_a_thousand(tmp_path):
+    # 40 MB in and more out; each a plan for its own, or not even JSON: nothing of them is kept.
+    held_kib = []
+    for count in (1_000, 10_000):
+        path = tmp_path / f"{count}.jsonl"
+        with path.open("wb") as file:
+            for number in range(count):
+                bad = {"id": number, "model": "m", "junk": "x" * 4000}
+                file.write(lines(GOOD | {"max_model_len": number} if number % 100 == 9 else bad))
+        command = [sys.executable, "-c", HELD, "size", "--batch", str(path), "--offline"]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert run.stdout.count("\n") == count
+        held_kib.append(int(run.stderr))
+    assert held_kib[1] < held_kib[0] * 1.1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -47,6 +50,21 @@ def test_that_every_shell_has_a_script_that_names_every_command(plimsoll, shell:
     assert all(command in ran.output for command in COMMANDS)
     if shell != "powershell" and shutil.which(shell):
         subprocess.run([shell, "-n"], input=ran.output, text=True, check=True)
+
+
+def test_that_tab_completes_a_word_in_an_interactive_bash(bash):
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execve("/bin/bash", ["bash", "--norc", "-i"], {"TERM": "dumb", "PS1": "> "})
+    with os.fdopen(terminal, "r+b", buffering=0) as typed:
+        typed.write(f"source '{bash}'; plimsoll() {{ echo \"ran $*.\"; }}\n".encode())
+        typed.write(b"plimsoll pars\t--lea\t; exit\n")
+        shown = b""
+        with contextlib.suppress(OSError):  # what reading ends with once the shell has left
+            while part := typed.read(4096):
+                shown += part
+    os.waitpid(pid, 0)
+    assert b"ran parse-log --learn." in shown
 
 
 def test_that_an_unknown_shell_is_named_with_those_that_are_known(plimsoll):
