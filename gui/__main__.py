@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -102,6 +103,8 @@ def _answer_without_window(options: Namespace) -> int:
 
 
 def _open_window(options: Namespace) -> int:
+    # Nothing that is read and made on the way is garbage; gui.kit.collector goes on from here.
+    gc.disable()
     try:
         from gui.app import run  # noqa: PLC0415 - Qt, and only when a window is wanted
     except ImportError as error:

@@ -18,25 +18,8 @@ from engine.errors import PlimsollError, TelemetryError
 from engine.source.access import Access
 from engine.source.hub import HubClient
 from engine.words import tr
-from gui import example
-from gui.access import HubAccess
-from gui.adjoining import Adjoining
-from gui.alerting import Alerting
-from gui.announcing import Announcing
 from gui.browser.view import BrowserView
-from gui.charting import Charting
-from gui.checking import Checking
-from gui.compact import Compact
-from gui.comparing import Comparing
-from gui.correcting import Correcting
-from gui.crashing import Crashing
-from gui.desk import Desk
-from gui.diagnosing import Diagnosing
-from gui.dressing import Dressing, appearance
-from gui.elsewhere import GoingElsewhere
-from gui.expanding import Expanding
-from gui.filing import Filing
-from gui.keying import Keying
+from gui.dressing import appearance
 from gui.kit import crashes, fonts
 from gui.kit.collector import Collector
 from gui.kit.crashes import CrashLog
@@ -47,31 +30,14 @@ from gui.kit.language import speak
 from gui.kit.loader import ModelLoader
 from gui.kit.messages import sentence
 from gui.kit.notices import Notice, TroubleNotice
+from gui.kit.opening import await_picture
 from gui.kit.settings import Settings, SettingsStore
 from gui.kit.tasks import TaskRunner
 from gui.kit.theme import Theme, ThemeManager, palette, style_sheet
-from gui.launching import Launching
-from gui.learning import Learning
-from gui.live.view import HoldsView
 from gui.main_window import MainWindow
-from gui.networking import Networking
-from gui.overlaying import Overlaying
-from gui.playing import Playing
-from gui.preferring import Preferring
-from gui.replacing import Replacing
-from gui.saving import Saving
-from gui.seeing import Seeing
-from gui.session import Session
-from gui.settling import Settling
-from gui.shelving import Shelving
-from gui.simplifying import Simplifying
-from gui.sizing.compare_view import CompareView
-from gui.sizing.compare_view_model import CompareViewModel
 from gui.sizing.view import SizingView
 from gui.sizing.view_model import SizingViewModel
-from gui.verifying import Verifying
 from gui.watch import Watch
-from gui.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -110,7 +76,10 @@ class App(QObject):
         options: Options,
         crashes: CrashLog | None = None,
         store: SettingsStore | None = None,
+        *,
+        opens: bool = False,
     ) -> None:
+        """With ``opens`` the window is on the screen before its commands are made."""
         super().__init__()
         self._application = application
         self._options = options
@@ -134,23 +103,25 @@ class App(QObject):
         self.loader = ModelLoader(self.runner, self, self.hub)
         self.watch = Watch(options.replay, self, asks_drivers=not self.is_safe)
         self.watch.corrections = self.settings.corrections
+        self._add_rooms()
+        self._add_notices()
+        self._begin_collecting()
+        if opens:
+            self._open()
+        self._add_pages()
+        self._add_commands()
+        self._connect()
+        self._on_theme_changed(self.themes.current)
+
+    def _add_rooms(self) -> None:
         here = self.watch.machine()
         self.model = SizingViewModel(self.runner, here, default_runtime, self)
         self.model.set_unit(self.settings.unit)
         self.model.begin_emptied(emptied=self.settings.emptied)
         self.view = SizingView(self.model, self.themes.current)
-        self.compare = CompareViewModel(self.runner, here, self)
-        self.compare_view = CompareView(self.compare)
-        self.view.tabs.add_page(tr("Compare"), self.compare_view, alone=True)
-        self.holds = HoldsView()
-        self.view.tabs.add_page(tr("What holds it"), self.holds)
         self.browser = BrowserView(self.runner, self.hub, self.themes.current)
-        self.window = MainWindow(application, self.browser, self.view, self._undo_actions())
-        self.rings = FocusRings(application, self)
-        self._add_notices()
-        self._add_commands()
-        self._connect()
-        self._on_theme_changed(self.themes.current)
+        self.window = MainWindow(self._application, self.browser, self.view, self._undo_actions())
+        self.rings = FocusRings(self._application, self)
 
     def _add_notices(self) -> None:
         self.trouble = TroubleNotice()
@@ -159,42 +130,73 @@ class App(QObject):
         for notice in (self.trouble, self.note, self.welcome):
             self.view.add_notice(notice)
 
+    def _begin_collecting(self) -> None:
+        self.collector = Collector(self)
+        # By then the catalogue has been read, and stays.
+        self.browser.model.settled.connect(
+            self.collector.settle, Qt.ConnectionType.SingleShotConnection
+        )
+
+    def _open(self) -> None:
+        """Put the window on the screen as it will be, and let it be drawn."""
+        for part in (self.view, self.browser, self.window):
+            part.set_theme(self.themes.current)
+        self._restore()
+        self.window.show()
+        await_picture(self.window)
+
+    def _restore(self) -> None:
+        self.window.restore(self.settings.geometry, self.settings.splitters)
+        self._on_narrow_changed()
+        self.view.fold_tabs(folded=self.settings.tabs_folded)
+
+    def _add_pages(self) -> None:
+        from gui import acts  # noqa: PLC0415 - a third of all modules, after the first picture
+
+        self.compare = acts.CompareViewModel(self.runner, self.model.state.here, self)
+        self.compare_view = acts.CompareView(self.compare)
+        self.view.tabs.add_page(tr("Compare"), self.compare_view, alone=True)
+        self.holds = acts.HoldsView()
+        self.view.tabs.add_page(tr("What holds it"), self.holds)
+
     def _add_commands(self) -> None:
+        from gui import acts  # noqa: PLC0415 - as above
+
         # The window before what lies in it: a style sheet takes back the fonts it finds.
         self.themes.changed.connect(self._on_theme_changed)
-        self.preferring = Preferring(self)
+        self.preferring = acts.Preferring(self)
         # Before the desk: a sample's overlay is there when the picture takes the sample.
-        self.overlaying = Overlaying(self)
-        self.checking = Checking(self)
-        self.dressing = Dressing(self)
-        self.keying = Keying(self)
-        self.settling = Settling(self)
-        self.comparing = Comparing(self)
-        self.launching = Launching(self)
-        self.filing = Filing(self)
-        self.playing = Playing(self)
-        self.charting = Charting(self)
-        self.alerting = Alerting(self)
-        self.compact = Compact(self)
-        self.desk = Desk(self)
-        self.verifying = Verifying(self)
-        self.access = HubAccess(self)
-        self.networking = Networking(self, self._options.endpoint or "")
-        self.replacing = Replacing(self)
-        self.expanding = Expanding(self)
-        self.shelving = Shelving(self)
-        self.simplifying = Simplifying(self)
-        self.adjoining = Adjoining(self)
-        self.crashing = Crashing(self)
-        self.diagnosing = Diagnosing(self)
-        self.learning = Learning(self, self._options.settings_folder)
-        self.workspaces = Workspaces(self)
-        self.saving = Saving(self, self.workspaces)
-        self.session = Session(self, self._options.settings_folder)
-        self.correcting = Correcting(self)
-        self.announcing = Announcing(self)
-        self.seeing = Seeing(self)
-        self.elsewhere = GoingElsewhere(self)
+        self.overlaying = acts.Overlaying(self)
+        self.checking = acts.Checking(self)
+        self.dressing = acts.Dressing(self)
+        self.keying = acts.Keying(self)
+        self.settling = acts.Settling(self)
+        self.comparing = acts.Comparing(self)
+        self.launching = acts.Launching(self)
+        self.filing = acts.Filing(self)
+        self.playing = acts.Playing(self)
+        self.charting = acts.Charting(self)
+        self.alerting = acts.Alerting(self)
+        self.compact = acts.Compact(self)
+        self.desk = acts.Desk(self)
+        self.verifying = acts.Verifying(self)
+        self.access = acts.HubAccess(self)
+        self.networking = acts.Networking(self, self._options.endpoint or "")
+        self.replacing = acts.Replacing(self)
+        self.expanding = acts.Expanding(self)
+        self.shelving = acts.Shelving(self)
+        self.simplifying = acts.Simplifying(self)
+        self.adjoining = acts.Adjoining(self)
+        self.crashing = acts.Crashing(self)
+        self.diagnosing = acts.Diagnosing(self)
+        self.learning = acts.Learning(self, self._options.settings_folder)
+        self.workspaces = acts.Workspaces(self)
+        self.saving = acts.Saving(self, self.workspaces)
+        self.session = acts.Session(self, self._options.settings_folder)
+        self.correcting = acts.Correcting(self)
+        self.announcing = acts.Announcing(self)
+        self.seeing = acts.Seeing(self)
+        self.elsewhere = acts.GoingElsewhere(self)
         self.overlaying.follow_runtimes()
         self.checking.follow()
 
@@ -206,7 +208,6 @@ class App(QObject):
         return undo, redo
 
     def _connect(self) -> None:
-        self.collector = Collector(self)
         self.faults.happened.connect(self.trouble.report)
         self.loader.loaded.connect(self._on_loaded)
         self.session.ready.connect(self._on_ready)
@@ -218,19 +219,14 @@ class App(QObject):
         self.window.dropped.connect(self.desk.on_dropped)
         self.window.narrow_changed.connect(self._on_narrow_changed)
         self.window.closing.connect(self.close)
-        # By then the catalogue has been read, and stays.
-        self.browser.model.settled.connect(
-            self.collector.settle, Qt.ConnectionType.SingleShotConnection
-        )
 
     def start(self) -> None:
         """Show the window, then begin to sample and load the worked example."""
         self.faults.install()
         self.desk.offer_devices()
-        self.window.restore(self.settings.geometry, self.settings.splitters)
-        self._on_narrow_changed()
+        if not self.window.isVisible():
+            self._restore()
         self.shelving.restore()
-        self.view.fold_tabs(folded=self.settings.tabs_folded)
         self.desk.on_state_changed(self.model.state)
         self.desk.welcome()
         self.window.show()
@@ -253,6 +249,8 @@ class App(QObject):
     def _on_ready(self, restored: bool) -> None:  # noqa: FBT001 - a signal's argument
         """Begin with the last session, or the worked example; then open what was asked for."""
         if not restored and self.model.state.model is None and not self.loader.is_busy:
+            from gui import example  # noqa: PLC0415 - only where nothing else is shown
+
             here = self.model.state.here
             self.loader.load(lambda token: example.fetch(here, token))
         if self._options.file is not None:
@@ -346,7 +344,7 @@ def _stay(options: Options, log: CrashLog) -> int:
     store = SettingsStore(options.settings_folder)
     speak(application, "" if options.reset else store.load().language)
     try:
-        app = App(application, options, log, store)
+        app = App(application, options, log, store, opens=True)
     except TelemetryError as error:
         log.end()
         sys.stderr.write(f"plimsoll: {error.message}\n")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.benchmarks.pace import allowed, quietest
 
 pytestmark = pytest.mark.bundle
 
@@ -29,6 +32,19 @@ def test_that_it_opens_every_room_sizes_a_model_writes_a_report_and_keeps_its_li
     smoke = [sys.executable, str(ROOT / "packaging" / "smoke.py"), str(bundle.parent)]
     done = subprocess.run(smoke, capture_output=True, text=True, check=False, timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(shutil.which("Xvfb") is None, reason="the screen is Xvfb's")
+def test_that_its_window_is_drawn_within_its_limit(bundle, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "packaging"))
+    import first_paint
+
+    limits = tomllib.loads((ROOT / "packaging" / "limits.toml").read_text(encoding="utf-8"))
+    limit_s = limits["start"]["first_paint_seconds"]
+    command = [str(bundle), "--offline"]
+    taken_s = quietest(lambda: first_paint.first_paint_s(command), limit_s, tries=6)
+    sys.stdout.write(f"first paint of the packaged program: {taken_s:.2f} s of {limit_s}\n")
+    assert taken_s <= allowed(limit_s)
 
 
 def test_that_it_weighs_less_than_its_limit(bundle):
