@@ -321,3 +321,10 @@ def _read_local(found: LocalModel, token: CancelToken) -> RawModel:
 
 def _raise(error: PlimsollError) -> Model:
     raise error
+
+
+def is_command(text: str) -> bool:
+    """Whether ``text`` starts a runtime, and names no model."""
+    from engine.launch.read import looks_like_one  # noqa: PLC0415 - only when it is asked for
+
+    return looks_like_one(text)

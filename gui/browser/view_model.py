@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from engine.launch.read import looks_like_one
 from engine.source import catalogue, files
 from engine.source.reference import is_hub_name
 from gui.browser import listing, messages, sources
@@ -180,7 +179,7 @@ class BrowserViewModel(QObject):
         text = self.state.query.strip()
         if not text:
             return
-        if looks_like_one(text):
+        if sources.is_command(text):
             self.commanded.emit(text)
             return
         named = self._named(text)
@@ -295,7 +294,7 @@ class BrowserViewModel(QObject):
 
     def open(self, what: Path | str) -> None:
         """Open a file, a folder, or whatever a text refers to."""
-        if isinstance(what, str) and looks_like_one(what):
+        if isinstance(what, str) and sources.is_command(what):
             self.commanded.emit(what)
             return
         self._opened.wait_for(str(what).strip(), what.strip() if isinstance(what, str) else "")
