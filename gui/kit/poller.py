@@ -178,8 +178,11 @@ class TelemetryPoller(QObject):
 
     @Slot(object)
     def _on_sampled(self, snapshot: object) -> None:
-        self.sampled.emit(snapshot)
+        # What was on its way when it was stopped arrives none the less, and is of another machine.
+        if self.is_running:
+            self.sampled.emit(snapshot)
 
     @Slot(object)
     def _on_failed(self, error: object) -> None:
-        self.failed.emit(error)
+        if self.is_running:
+            self.failed.emit(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Slot
+from PySide6.QtCore import QCoreApplication, QObject, Slot
 
 from engine.errors import TelemetryError
 from engine.telemetry.probe import LiveSampler
@@ -230,3 +230,23 @@ def test_that_the_timer_follows_the_pace_of_what_happens(qtbot):
     poller.see(is_seen=True)
     qtbot.waitUntil(lambda: poller.interval_s == 0.05, timeout=10_000)
     assert poller.stop(10_000)
+
+
+def test_that_what_was_on_its_way_when_it_was_stopped_is_told_no_more(qtbot):
+    asked_again = threading.Event()
+
+    class Pair(Counting):
+        def sample(self) -> TelemetrySnapshot:
+            if self.count:
+                asked_again.set()
+            return super().sample()
+
+    sink = Sink()
+    poller = TelemetryPoller(Pair, interval_ms=1)
+    poller.sampled.connect(sink.take)
+    poller.start()
+    # The first sample waits in the queue of this thread by now.
+    assert asked_again.wait(10)
+    assert poller.stop()
+    QCoreApplication.processEvents()
+    assert sink.snapshots == []
