@@ -86,7 +86,8 @@ def _documents(text: str) -> list[object]:
         line = mark.line + 1 if mark else 1
         message = tr("This YAML can’t be read: line {line} breaks off.").format(line=line)
         raise UsageError(message, field="command") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError, AttributeError) as error:
+        # PyYAML looks into a time that is none without asking whether it is one.
         raise UsageError(_unreadable(), field="command") from error
     message = tr("This YAML refers to itself more than {count} times: write it out.").format(
         count=_MOST_ALIASES

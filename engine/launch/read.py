@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -235,7 +236,7 @@ def _outside(path: str, bare: Bare) -> str:
 
 def _nodes(bare: Bare) -> int:
     """How many nodes the command is one of, each with as many devices."""
-    for word, following in zip(bare.words, [*bare.words[1:], ""], strict=True):
+    for word, following in pairwise([*bare.words, ""]):
         name, has_value, value = word.partition("=")
         said = value if has_value else following
         if name == "--nnodes" and said.isdecimal() and int(said[:4]):

@@ -316,6 +316,7 @@ MERGED = "".join(f"x-{n}: &a{n}\n  <<: [{', '.join([f'*a{n - 1}'] * 9)}]\n" for 
         ('services:\n  llm:\n    command: ["a"\n    image: b', "line 4 breaks off"),
         ("services:\n\tllm: x", "line 2 breaks off"),
         ("services: " + DEEP, "nested too deep"),
+        ("kind: Pod\nspec: !!timestamp soon\n", "odd characters"),
         ("services:\n" + "- " * 9_000, "nested too deep"),
         ("services: {}\nx-0: &a0 {a: 1}\n" + MERGED, "refers to itself"),
         ("services:\n  a: !!python/object/apply:os.system ['true']", "line 2 breaks off"),
@@ -333,6 +334,14 @@ def test_that_a_file_that_can_not_be_read_is_one_sentence(file, why):
         read(file)
     assert "\n" not in raised.value.message
     assert not is_one(file)
+
+
+def test_that_an_image_that_is_given_no_arguments_names_no_model_and_its_devices():
+    found = read(
+        "kind: Pod\nspec:\n  containers:\n"
+        "  - {image: vllm/vllm-openai, resources: {limits: {nvidia.com/gpu: 2}}}\n"
+    )
+    assert (found.runtime, found.model, found.devices) == ("vllm", "", 2)
 
 
 def test_that_a_number_of_thousands_of_digits_is_no_value():
