@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -154,9 +155,8 @@ class SecondSource:
     def close(self) -> None:
         """Let go of the library, unless it hangs."""
         is_busy = self._thread is not None and self._thread.is_alive()
-        if self._library is not None and not is_busy:
-            self._library.close()
-            self._library = None
+        if not is_busy:
+            self._let_go()
 
     def _read(self) -> None:
         self._told = {}
@@ -172,9 +172,10 @@ class SecondSource:
 
     def _let_go(self) -> None:
         """Open it anew the next time: what it knew of the driver may be stale."""
-        if self._library is not None:
-            self._library.close()
-            self._library = None
+        library, self._library = self._library, None
+        if library is not None:
+            with suppress(AttributeError):  # it may lack this function as well
+                library.close()
 
 
 @dataclass(frozen=True, slots=True)

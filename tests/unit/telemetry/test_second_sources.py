@@ -14,7 +14,7 @@ from engine.telemetry.adapters.amdsmi import AmdSmi
 from engine.telemetry.adapters.intel import IntelAdapter
 from engine.telemetry.adapters.intel_regions import Region
 from engine.telemetry.adapters.level_zero import LevelZero
-from engine.telemetry.adapters.second import SecondSource
+from engine.telemetry.adapters.second import SecondSource, Told
 from engine.telemetry.snapshot import DeviceReading, Missing, PoolKind
 from tests.helpers import drm_tree as tree
 
@@ -365,3 +365,21 @@ def test_that_a_library_recovers_from_whatever_it_did(maker: Maker, makers: Smi,
             assert cards[PLACE].used_bytes == step * 2**20
         for card in cards.values():
             assert not isinstance(card.used_bytes, int) or card.used_bytes <= 24 * GIB
+
+
+class Lacking:
+    """A library in which a release has left out what it is asked for, and what closes it."""
+
+    def read(self) -> dict[str, Told]:
+        raise AttributeError("undefined symbol: amdsmi_get_socket_handles")
+
+    def close(self) -> None:
+        raise AttributeError("undefined symbol: amdsmi_shut_down")
+
+
+def test_that_a_library_that_cannot_even_be_closed_is_one_line_and_no_failure(tmp_path: Path):
+    tree.card(tmp_path, vendor="0x1002", driver="")
+    library = SecondSource("amdsmi", "0x1002", ("0x03",), Lacking, Clock())
+    assert library.ask(tmp_path) == {}
+    assert library.why == "amdsmi: undefined symbol: amdsmi_get_socket_handles"
+    library.close()
