@@ -25,8 +25,19 @@ if TYPE_CHECKING:
 
 _RELEASE = re.compile(r"\+|rc|\.dev")
 """What ends the number of a release: nightly builds are taken for the release they are before."""
-_ECHOES = ("Received request ", "ReqInput(", "log_server_r: ", 'prompt="')
-"""Lines that repeat what somebody asked a model, whatever that is about."""
+_ECHOES = (
+    "Received request ",
+    "Generated response ",
+    "ReqInput(",
+    "log_server_r: ",
+    "Parsing chat message: ",
+    "Parsing input with format ",
+    "Parsed message: ",
+    "data stream, to_send: ",
+    "http: streamed chunk: ",
+    'prompt="',
+)
+"""Lines that repeat what somebody asked a model or what it said, whatever that is about."""
 _STARTS_OTHERS = ("ollama", "lmstudio", "tgi", "koboldcpp", "ik_llama.cpp")
 """Programs whose logs hold the lines of the runtime they start, or of the one they come from."""
 _WITHIN_OTHERS = "transformers"

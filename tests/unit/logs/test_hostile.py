@@ -288,3 +288,20 @@ def test_that_what_is_no_text_is_counted_and_what_follows_is_read() -> None:
     assert found.line_count == noise.count(b"\n") + 2
     assert found.understood == 1
     assert not any(line.text.strip() for line in found.lines if not line.is_understood)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "INFO [logger.py:50] Generated response cmpl-1: output: '{text}', finish_reason: stop",
+        "srv  update_chat_: Parsing chat message: {text}",
+        "Parsing input with format Content-only: {text}",
+        'Parsed message: {{"role":"assistant","content":"{text}"}}',
+        'data stream, to_send: data: {{"content":"{text}"}}',
+        'srv    operator(): http: streamed chunk: data: {{"delta":{{"content":"{text}"}}}}',
+    ],
+)
+def test_that_what_a_model_says_of_failures_is_none(said: str) -> None:
+    text = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.64 GiB"
+    assert reading(VLLM_HEAD + said.format(text=text) + "\n").failure is None
+    assert reading(VLLM_HEAD + text + "\n").failure is not None
