@@ -94,6 +94,13 @@ class Learning(QObject):
         state = self._app.diagnosing.model.state
         if state is None:
             return
+        if not self._app.watch.is_here:
+            told = tr(
+                "What a log teaches is kept for this computer, and another machine is watched now: "
+                "go back to this computer first."
+            )
+            self._app.trouble.report_sentence(told)
+            return
         try:
             lesson = lesson_of(state.run, self._app.watch.machine(), state.name, time.time())
         except PlimsollError as error:

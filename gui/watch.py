@@ -218,8 +218,7 @@ class Watch(QObject):
             DeviceError: such a process holds nothing any more.
         """
         far = self.elsewhere
-        found = this_machine(self.last, instead_of=instead_of, place=far.place if far else "")
-        return replace(found, is_simulated=far.is_simulated) if far else found
+        return this_machine(self.last, instead_of=instead_of, place=far.place if far else "")
 
     @property
     def is_here(self) -> bool:

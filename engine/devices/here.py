@@ -78,7 +78,10 @@ def this_machine(
     elif gpus:
         host = _host_unseen([_gpu(device, total, instead_of).device for device, total in gpus])
     else:
-        raise TelemetryError(tr("The memory of this computer cannot be read."))
+        words = tr("The memory of this computer cannot be read.")
+        if place:
+            words = tr("{place} states no size of a device or of its memory to plan on.")
+        raise TelemetryError(words.format(place=place))
     slots = tuple(_place(device, total, host, instead_of) for device, total in gpus)
     # A recording is of its own machine, whatever this one is.
     is_ours = not place and not host.device.source.startswith("recording ")
@@ -91,6 +94,7 @@ def this_machine(
         is_here=True,
         platform="" if place else _platform(),
         place=place,
+        is_simulated=snapshot.is_simulated,
     )
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from engine.words import tr_later
+
+SIMULATOR: Final = "simulator"
+"""The source of readings that nobody took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,11 @@ class TelemetrySnapshot:
     """Sources that did not answer and why."""
     urgent: tuple[str, ...] = ()
     """Of the notes, those that ask their reader to do something; of this moment, never recorded."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether it is of a machine that isn't there, sampled now or played from a recording."""
+        return any(device.source.endswith(SIMULATOR) for device in self.devices)
 
 
 def own_bytes(reading: DeviceReading) -> int:

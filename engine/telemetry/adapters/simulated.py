@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from engine.telemetry.snapshot import DeviceReading, PoolKind, Pressure, ProcessReading
+from engine.telemetry.snapshot import SIMULATOR, DeviceReading, PoolKind, Pressure, ProcessReading
 from engine.units import GIB, MIB
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _LOAD, _PREFILL, _DECODE, _SUSTAINED, _IDLE, _UNLOAD = 20.0, 60.0, 80.0, 140.0, 
 class SimulatedAdapter:
     """Devices with processes, and the computer that they are in."""
 
-    name = "simulator"
+    name = SIMULATOR
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class SimulatedAdapter:
             free_bytes=TOTAL_BYTES - RESERVED_BYTES - used,
             reserved_bytes=RESERVED_BYTES,
             processes=processes,
-            source="simulator",
+            source=SIMULATOR,
             ceiling_bytes=TOTAL_BYTES - RESERVED_BYTES,
             vendor="NVIDIA",
             sm_count=132,
@@ -133,6 +133,6 @@ def _host(held: int) -> DeviceReading:
         processes=(
             ProcessReading(_FIRST_PID - 1, "vllm", used // 2, "vllm serve simulated/model"),
         ),
-        source="simulator",
+        source=SIMULATOR,
         pressure=Pressure.NONE,
     )

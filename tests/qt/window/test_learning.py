@@ -100,3 +100,14 @@ def test_that_a_file_of_a_later_version_is_told_and_left(start, qtbot, tmp_path)
     app = start()
     qtbot.waitUntil(lambda: "learned.jsonl" in app.trouble.line.text(), timeout=20_000)
     assert (folder / lessons.FILE_NAME).read_text() == '{"schema": "plimsoll.learned/9"}\n'
+
+
+def test_that_a_log_teaches_nothing_while_another_machine_is_watched(read_log, qtbot):
+    app = read_log
+    app.window.commands["simulated"].trigger()
+    button(app.diagnosing.view, "learn from this run").click()
+    assert "go back to this computer first" in app.trouble.line.text()
+    app.window.commands["simulated"].trigger()
+    learn(app, qtbot)
+    (lesson,) = app.learning.kept.lessons
+    assert not any("Simulated" in device for device in lesson.key.devices)

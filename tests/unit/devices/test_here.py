@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import closing
 from dataclasses import replace
 
 import psutil
@@ -14,6 +15,8 @@ from engine.devices.device import DeviceKind, Vendor
 from engine.devices.here import apple, this_machine
 from engine.errors import DeviceError, TelemetryError
 from engine.evidence import Basis
+from engine.telemetry.probe import simulated_sampler
+from engine.telemetry.record import Recorder, Replay
 from engine.telemetry.snapshot import (
     DeviceReading,
     Missing,
@@ -326,3 +329,17 @@ def test_that_a_recording_is_of_its_own_machine_whatever_this_one_is(monkeypatch
     assert this_machine(here).slots[0].device.vendor is Vendor.APPLE
     played = replace(here, devices=(replace(host, source="recording a.jsonl, psutil 7.2.2"),))
     assert this_machine(played).slots[0].device.vendor is Vendor.CPU
+
+
+def test_that_a_simulated_machine_stays_one_in_its_recording(tmp_path):
+    path = tmp_path / "made-up.jsonl"
+    sampler = simulated_sampler()
+    with closing(sampler):
+        first = sampler.sample()
+    with closing(Recorder(path, {})) as recorder:
+        recorder.write(first)
+    with closing(Replay(path)) as replay:
+        played = replay.sample()
+    assert this_machine(first).is_simulated
+    assert this_machine(played).is_simulated
+    assert not this_machine(moment(card(), ram())).is_simulated
