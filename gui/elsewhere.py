@@ -87,15 +87,19 @@ class GoingElsewhere(QObject):
         if met.machines and self._dialog is not None:
             self._dialog.show_machines(met.machines)
             return
-        if self._dialog is not None:
-            self._dialog.accept()
         if met.sampler is None or met.first is None:
+            self._leave_dialog()
             self._ask_runtime(met)
             return
         place = f"{machine}, {met.address.shown}" if machine else met.address.shown
         host = machine or met.address.host
         if self._turn(Elsewhere(place, met.sampler, met.first, host)):
+            self._leave_dialog()
             self._remember(str(met.address))
+
+    def _leave_dialog(self) -> None:
+        if self._dialog is not None:
+            self._dialog.accept()
 
     def _ask_runtime(self, met: Met) -> None:
         """A runtime's page states no device's memory: it belongs under What holds it."""
@@ -137,7 +141,7 @@ class GoingElsewhere(QObject):
             app.watch.watch_elsewhere(far)
         except PlimsollError as error:
             far.sampler.close()
-            app.trouble.report(error)
+            self._on_failed(error)
             return False
         app.trouble.dismiss()
         app.welcome.hide()
@@ -156,11 +160,14 @@ class GoingElsewhere(QObject):
         commands["simulated"].setChecked(far is not None and far.is_simulated)
         commands["back here"].setEnabled(not self._app.watch.is_here)
         commands["hardware"].setEnabled(self._app.watch.is_here)
-        if far is None:
+        simulated = tr("Simulated machine: nothing here is measured")
+        if far is None and self._app.watch.last.is_simulated:
+            self.notice.tell(simulated, tr("It was recorded from a machine that isn’t there."))
+        elif far is None:
             self.notice.hide()
         elif far.is_simulated:
             self.notice.tell(
-                tr("Simulated machine: nothing here is measured"),
+                simulated,
                 tr("A model is loaded, serves and is unloaded, every five minutes anew."),
             )
         else:

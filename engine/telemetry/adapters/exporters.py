@@ -41,8 +41,8 @@ METRICS: Final = (
 )
 """All that is read: what a Prometheus server is asked for."""
 
-_BLANK_MIB, _BLANK_BYTES = 2.0**47, 2.0**62
-_BLANK_INT32 = range(2147483632, 2147483645)
+_TOO_LARGE_BYTES = 2.0**48
+"""256 TiB, which no computer has. DCGM's blanks are more: 2^31, 2^47 and 2^63 MiB, less a few."""
 _NOT_EXPORTED = tr_later("not exported")
 _NO_RESERVE = tr_later("reserved not exported")
 _NO_PROCESSES = tr_later("the exporter names no processes")
@@ -224,10 +224,9 @@ def _grouped(
 
 def _size(sample: Sample) -> int | None:
     """A value as a size; None for what exporters write where they know none."""
-    value = sample.value
-    # Neither NaN nor infinite; DCGM's blanks are 2^63 − 16 and 2^47 with a few more.
-    is_number = 0 <= value < (_BLANK_MIB if sample.name.startswith(_DCGM) else _BLANK_BYTES)
-    return int(value) if is_number and int(value) not in _BLANK_INT32 else None
+    limit = _TOO_LARGE_BYTES / (MIB if sample.name.startswith(_DCGM) else 1)
+    # Neither NaN nor infinite.
+    return int(sample.value) if 0 <= sample.value < limit else None
 
 
 def _computer(labels: Mapping[str, str]) -> str:

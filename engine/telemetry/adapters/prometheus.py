@@ -7,7 +7,7 @@ exporter has one page. A server is asked for memory alone, whatever else it keep
 from __future__ import annotations
 
 import json
-import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlencode
 
@@ -19,7 +19,7 @@ from engine.telemetry.address import parsed as parsed_address
 from engine.telemetry.prometheus_text import Page, Sample, number, parsed
 from engine.telemetry.snapshot import TelemetrySnapshot
 from engine.text import printable
-from engine.words import tr
+from engine.words import grouped, tr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,6 +33,10 @@ LIMIT_S: Final = 5.0
 _MOST_POINTS: Final = 11_000
 """Prometheus refuses to answer more points a series."""
 _MOST_SAMPLES = 1_000_000
+_MOST_DEVICES = 512
+"""Of one computer: sixteen cards, cut into seven each, are 112. Where no name is told, of all of them."""
+_LAST_S = 2.0**40
+"""No time of a sample is later: 36,000 years from now."""
 _LONGEST = 400
 _PAGE = "/metrics"
 _REFUSALS = frozenset({401, 403})
@@ -89,6 +93,7 @@ class PrometheusAdapter:
                 "node_exporter and macmon are understood."
             )
             raise TelemetryError(message.format(place=self.name))
+        _check_number(self.name, found)
         return found
 
     def history(self, start_s: float, end_s: float, step_s: float) -> tuple[TelemetrySnapshot, ...]:
@@ -160,6 +165,20 @@ class PrometheusAdapter:
 _QUERY: Final = f'{{__name__=~"{"|".join(exporters.METRICS)}"}}'
 
 
+def _check_number(place: str, found: tuple[DeviceReading, ...]) -> None:
+    """Refuse what no computer has.
+
+    Raises:
+        TelemetryError: it tells of more devices of one computer than are watched.
+    """
+    count = max(Counter(reading.machine for reading in found).values())
+    if count > _MOST_DEVICES:
+        message = tr("{place} tells of {count} devices of one computer: up to {most} are watched.")
+        raise TelemetryError(
+            message.format(place=place, count=grouped(count), most=grouped(_MOST_DEVICES))
+        )
+
+
 def _question(kind: str, **fields: object) -> str:
     return f"/api/v1/{kind}?{urlencode(fields)}"
 
@@ -208,7 +227,7 @@ def _series(row: Mapping[str, Any]) -> list[Sample]:
     found: list[Sample] = []
     for point in cast("list[Any]", points) if isinstance(points, list) else []:
         match point:
-            case [int() | float() as at, str() as written] if math.isfinite(at):
+            case [int() | float() as at, str() as written] if abs(at) < _LAST_S:
                 value = number(written)
                 if value is not None:
                     found.append(Sample(name, labels, value, float(at)))

@@ -135,3 +135,30 @@ def test_that_a_simulated_machine_says_everywhere_that_nothing_is_measured(far, 
     assert far.watch.is_here
     assert not simulated.isChecked()
     assert not far.elsewhere.notice.isVisible()
+
+
+def test_that_the_recording_of_a_simulated_machine_says_so_too(far, qtbot, tmp_path):
+    far.window.commands["simulated"].trigger()
+    path = far.watch.record(tmp_path / "made-up.jsonl")
+    qtbot.waitUntil(lambda: path.read_text().count("\n") > 1, timeout=20_000)
+    far.watch.stop_recording()
+    far.watch.watch(path)
+    assert far.watch.machine().is_simulated
+    assert far.elsewhere.notice.isVisible()
+    assert far.elsewhere.notice.line.text() == "Simulated machine: nothing here is measured"
+    far.elsewhere.go_back()
+    assert far.watch.is_here
+    assert not far.elsewhere.notice.isVisible()
+
+
+def test_that_cards_without_a_size_are_told_of_where_the_address_was_typed(far, qtbot):
+    with exporting() as exporter:
+        exporter.page('DCGM_FI_DEV_FB_FREE{gpu="0",UUID="GPU-a",Hostname="gpu-box"} 100\n')
+        dialog = type_in(far, qtbot, exporter.address)
+        qtbot.waitUntil(dialog.watch.isEnabled, timeout=20_000)
+        place = exporter.address.removeprefix("http://")
+        assert (
+            dialog.told.text() == f"{place} states no size of a device or of its memory to plan on."
+        )
+    dialog.reject()
+    assert far.watch.is_here

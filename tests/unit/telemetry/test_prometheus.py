@@ -79,9 +79,29 @@ def test_that_a_blank_value_is_absent_and_not_a_size(blank: str):
     assert isinstance(reading.total_bytes, Missing)
 
 
-def test_that_just_below_a_blank_value_is_a_size():
-    (reading,) = read(dcgm('gpu="0",UUID="GPU-a",modelName="X"', USED=2147483631, FREE=5))
-    assert reading.used_bytes == 2147483631 * MIB
+def test_that_a_size_that_no_computer_has_is_none():
+    labels = 'gpu="0",UUID="GPU-a",modelName="X"'
+    (reading,) = read(dcgm(labels, USED=2**48 // MIB - 1, FREE=5))
+    assert reading.used_bytes == 2**48 - MIB
+    (reading,) = read(dcgm(labels, USED=2**48 // MIB, FREE=5))
+    assert reading.used_bytes == Missing("not exported")
+
+
+def test_that_more_devices_than_a_computer_has_are_not_watched(exporter: Exporter):
+    def cards(count: int) -> str:
+        return "".join(
+            dcgm(f'gpu="{n}",UUID="GPU-{n}",Hostname="box"', USED=1, FREE=9) for n in range(count)
+        )
+
+    adapter = PrometheusAdapter(exporter.address, elsewhere.card_total_bytes)
+    exporter.page(cards(512))
+    assert len(adapter.sample()) == 512
+    exporter.page(cards(513))
+    with pytest.raises(TelemetryError, match="513 devices of one computer: up to 512 are watched"):
+        adapter.sample()
+    # As many of several computers are a server's.
+    exporter.page(cards(300) + cards(300).replace("GPU-", "GPU-f").replace("box", "other"))
+    assert len(adapter.sample()) == 600
 
 
 def test_that_a_recorded_page_of_slices_gives_each_slice(shared: Path):
@@ -227,6 +247,11 @@ def test_that_a_week_is_asked_in_steps_that_a_server_grants(exporter: Exporter):
         ),
         ('{"status": "success", "data": null}', "has kept no memory figures"),
         ('{"status": "success", "data": {"result": 5}}', "has kept no memory figures"),
+        (
+            '{"status": "success", "data": {"result": [{"metric": {}, "value": [1%s, "1"]}]}}'
+            % ("0" * 400),
+            "has kept no memory figures",
+        ),
     ],
 )
 def test_that_an_answer_that_is_none_costs_one_sentence(
