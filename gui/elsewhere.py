@@ -10,6 +10,7 @@ from engine.errors import PlimsollError
 from engine.seen.meeting import meet
 from engine.telemetry.probe import simulated_sampler
 from engine.words import tr
+from gui.kit.latest import LatestOnly
 from gui.kit.messages import sentence
 from gui.kit.notices import Notice
 from gui.live.elsewhere_dialog import ElsewhereDialog
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from engine.cancel import CancelToken
     from engine.seen.meeting import Met
     from gui.app import App
-    from gui.kit.tasks import Task
 
 
 class GoingElsewhere(QObject):
@@ -28,7 +28,10 @@ class GoingElsewhere(QObject):
     def __init__(self, app: App) -> None:
         super().__init__(app)
         self._app = app
-        self._task: Task | None = None
+        # An address that was given up may be silent for seconds: the next one doesn't wait for it.
+        self._meeting = LatestOnly(app.runner, self)
+        self._meeting.succeeded.connect(self._on_met)
+        self._meeting.failed.connect(self._on_failed)
         self._dialog: ElsewhereDialog | None = None
         self.notice = Notice("elsewhere watched", "monitor", "accent")
         self.notice.add_button(tr("Back to this computer")).clicked.connect(self.go_back)
@@ -60,8 +63,7 @@ class GoingElsewhere(QObject):
 
     @Slot()
     def _on_finished(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        self._meeting.cancel()
         if self._dialog is not None:
             self._dialog.deleteLater()
             self._dialog = None
@@ -69,17 +71,14 @@ class GoingElsewhere(QObject):
     @Slot(str, str)
     def _on_wanted(self, typed: str, machine: str) -> None:
         app, dialog = self._app, self._dialog
-        if dialog is None or self._task is not None:
+        if dialog is None:
             return
         dialog.show_asking()
 
         def job(token: CancelToken) -> tuple[Met, str]:
             return meet(typed, token, lambda: app.hub.offline, machine), machine
 
-        self._task = app.runner.submit(job)
-        self._task.succeeded.connect(self._on_met)
-        self._task.failed.connect(self._on_failed)
-        self._task.ended.connect(self._on_ended)
+        self._meeting.submit(job)
 
     @Slot(object)
     def _on_met(self, result: tuple[Met, str]) -> None:
@@ -119,10 +118,6 @@ class GoingElsewhere(QObject):
             self._dialog.show_trouble(sentence(error))
         else:
             self._app.trouble.report(error)
-
-    @Slot()
-    def _on_ended(self) -> None:
-        self._task = None
 
     @Slot(bool)
     def _on_simulated(self, wanted: bool) -> None:  # noqa: FBT001 - a signal's argument

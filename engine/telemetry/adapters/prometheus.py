@@ -34,7 +34,8 @@ _MOST_POINTS: Final = 11_000
 """Prometheus refuses to answer more points a series."""
 _MOST_SAMPLES = 1_000_000
 _MOST_DEVICES = 512
-"""Of one computer: sixteen cards, cut into seven each, are 112. Where no name is told, of all of them."""
+"""Of one computer: sixteen cards, cut into seven each, are 112. Those without a name count as one.
+"""
 _LAST_S = 2.0**40
 """No time of a sample is later: 36,000 years from now."""
 _LONGEST = 400

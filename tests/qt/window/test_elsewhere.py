@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
@@ -162,3 +164,23 @@ def test_that_cards_without_a_size_are_told_of_where_the_address_was_typed(far, 
         )
     dialog.reject()
     assert far.watch.is_here
+
+
+def test_that_an_address_that_was_given_up_holds_up_no_other(far, qtbot):
+    may_answer = threading.Event()
+
+    def late(_fields: dict[str, str]):
+        may_answer.wait(20)
+        return 404, "", {}
+
+    with exporting() as silent, exporting() as exporter:
+        silent.places["/api/v1/query"] = late
+        dialog = type_in(far, qtbot, silent.address)
+        qtbot.waitUntil(lambda: bool(silent.asked), timeout=20_000)
+        dialog.reject()
+        exporter.page(PAGE)
+        type_in(far, qtbot, exporter.address)
+        qtbot.waitUntil(lambda: bool(exporter.asked), timeout=20_000)
+        qtbot.waitUntil(lambda: far.watch.elsewhere is not None, timeout=20_000)
+        may_answer.set()
+    assert far.watch.elsewhere.place == exporter.address.removeprefix("http://")
