@@ -58,10 +58,15 @@ class Alerting(QObject):
         self.page.picked.connect(self._on_picked)
         app.preferring.dialog.add_page(tr("Live"), "triangle-alert", self.page)
         app.watch.sampled.connect(self._on_sampled)
-        app.watch.source_changed.connect(self._begin)
+        app.watch.source_changed.connect(self._on_source_changed)
         self._begin()
 
     @Slot()
+    def _on_source_changed(self) -> None:
+        """What was told is of another machine."""
+        self.notice.dismiss()
+        self._begin()
+
     def _begin(self) -> None:
         """As the settings say; every episode begins anew."""
         kept = self._app.settings
@@ -70,7 +75,7 @@ class Alerting(QObject):
         if is_live and kept.alert:
             left_bytes = kept.alert_left_gib * GIB
             self._alert = CeilingAlert(kept.alert_percent, kept.alert_seconds, left_bytes)
-        self._shortage = ShortageAlert(_SHORT_FOR_S) if is_live else None
+        self._shortage = ShortageAlert(_SHORT_FOR_S) if self._app.watch.is_here else None
         self.page.show_settings(kept)
 
     @Slot(str, object)

@@ -135,3 +135,15 @@ def test_that_spill_and_scarce_memory_stand_in_the_status_line_and_go_again(quie
     assert item.words.full_text == "Memory pressure"
     sample(quiet, card(spill_bytes=Missing("not told")), host(), seconds=range(5, 6))
     assert not item.isVisible()
+
+
+def test_that_what_was_told_of_this_computer_is_not_told_of_another(quiet):
+    notice = quiet.alerting.notice
+    short = host(free_bytes=3 * GIB)
+    sample(quiet, short, seconds=range(11))
+    assert notice.isVisible()
+    quiet.window.commands["simulated"].trigger()
+    assert not notice.isVisible()
+    # Another machine that is short of memory is not "this computer".
+    sample(quiet, short, seconds=range(100, 160))
+    assert not notice.isVisible()
