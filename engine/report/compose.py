@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _GIB = tr_later("1 GiB = 1,073,741,824 bytes")
 _GB = tr_later("1 GB = 1,000,000,000 bytes")
+_SIMULATED = tr_later("The machine is simulated: it isn’t there, and nothing was measured.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,9 @@ def compose(
     if about.unit is not UnitSystem.BINARY:
         sizing = replace(sizing, verdict=judge(sizing.budget, about.unit))
     budget, verdict = sizing.budget, sizing.verdict
+    if budget.machine.is_simulated:
+        # What was made up is no evidence, least of all in what is handed on.
+        about, recording = replace(about, observed=None), None
     runs = _by_rank(budget, measured_runs(recording or ()))
     model_id = printable(budget.model.id, 200)
     where = _where(budget)
@@ -88,7 +92,7 @@ def compose(
             model_id=model_id, where=where, runtime=words.runtime(budget)
         ),
         headline=about.headline or verdict.headline,
-        detail=_detail(sizing, about.unit),
+        detail=_about_machine(budget) + _detail(sizing, about.unit),
         on=about.on,
         footer=_footer(budget, about),
         blocks=(
@@ -165,6 +169,11 @@ def _where(budget: Budget) -> str:
     if budget.machine.is_corrected:
         return tr("{devices}, corrected by hand").format(devices=names)
     return names
+
+
+def _about_machine(budget: Budget) -> str:
+    """What a reader of the first page has to know before all else."""
+    return tr(_SIMULATED) + " " if budget.machine.is_simulated else ""
 
 
 def _detail(sizing: Sizing, unit: UnitSystem) -> str:

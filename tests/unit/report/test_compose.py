@@ -367,3 +367,19 @@ def test_that_another_model_of_the_machine_may_decide_the_headline() -> None:
     words = "Doesn’t fit: 3.0 GiB over for Qwen2.5-3B"
     assert compose(found, most, replace(ABOUT, headline=words)).headline == words
     assert compose(found, most, ABOUT).headline == found.verdict.headline
+
+
+def test_that_a_simulated_machine_is_called_one_first_and_shows_nothing_as_a_measured_run() -> None:
+    real = sizings.sizing()
+    budget = real.budget
+    made_up = replace(
+        real, budget=replace(budget, machine=replace(budget.machine, is_simulated=True))
+    )
+    document = compose(made_up, LIMITS, ABOUT, _run())
+    assert document.detail.startswith("The machine is simulated: it isn’t there")
+    headings = {block.text for block in document.blocks if isinstance(block, Heading)}
+    assert "Measured" not in headings
+    assert "Predicted memory and the measured run" not in headings
+    real_document = compose(real, LIMITS, ABOUT, _run())
+    assert "Measured" in {b.text for b in real_document.blocks if isinstance(b, Heading)}
+    assert "simulated" not in real_document.detail
