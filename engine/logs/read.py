@@ -133,11 +133,12 @@ class _Scan:
         runtime = self._runtime()
         settings = start.settings()
         version = str(settings.pop("version", ""))
+        since, until = start.window(runtime)
         return LogReading(
             runtime=runtime,
             version=_version(runtime, version, str(settings.pop("build", ""))),
-            since="" if version else start.since,
-            until="" if version else start.until,
+            since="" if version else since,
+            until="" if version else until,
             line_count=self._number,
             understood=self._understood,
             lines=self._excerpt.lines(),

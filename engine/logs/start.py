@@ -35,7 +35,6 @@ class Start:
 
     def __init__(self) -> None:
         self.whole: dict[str, Fact] = {}
-        self.since, self.until = "", ""
         self.phase = Phase.START
         self._ranks: dict[str, dict[str, Fact]] = {}
         self._settings: dict[str, Value] = {}
@@ -43,6 +42,7 @@ class Start:
         self._blame = Blame()
         self._pages = Pages()
         self._dumps = 0
+        self._windows: dict[str, tuple[str, str]] = {}
 
     @classmethod
     def following(cls, earlier: Start) -> Start:
@@ -75,7 +75,7 @@ class Start:
         self, pattern: Pattern, line: str, number: int, rank: str, found: list[re.Match[str]]
     ) -> bool:
         """Note what ``pattern`` says of ``line``; whether that is a failure."""
-        self._take_window(pattern.since, pattern.until)
+        self._take_window(pattern.runtime, pattern.since, pattern.until)
         if pattern.arguments and self._dumps < _MOST_DUMPS:
             self._dumps += 1
             self._settings |= stated(pattern.runtime, line[line.find(pattern.needle) :])
@@ -98,15 +98,19 @@ class Start:
             self.phase = pattern.phase
         return self._blame.take(pattern, rank, number, facts, self.phase)
 
-    def _take_window(self, since: str, until: str) -> None:
-        self.since = max(self.since, since, key=_as_numbers)
-        self.until = self.until or until
+    def window(self, runtime: str) -> tuple[str, str]:
+        """Releases of ``runtime`` between which its lines are printed; empty for no bound."""
+        return self._windows.get(runtime, ("", ""))
+
+    def _take_window(self, runtime: str, since: str, until: str) -> None:
+        first, last = self.window(runtime)
+        self._windows[runtime] = max(first, since, key=_as_numbers), last or until
 
     def _gather(
         self, pattern: Pattern, match: re.Match[str], number: int, facts: dict[str, Fact]
     ) -> None:
         if pattern.metrics:
-            self._take_metric(match, number)
+            self._take_metric(pattern.runtime, match, number)
         if pattern.buffers:
             self._take_buffer(match, number)
         if pattern.breakdown:
@@ -139,16 +143,16 @@ class Start:
             fact = Fact(name, size, fact.line, before.half_bytes + fact.half_bytes)
         facts[name] = fact
 
-    def _take_metric(self, match: re.Match[str], number: int) -> None:
+    def _take_metric(self, runtime: str, match: re.Match[str], number: int) -> None:
         metric = known(match["name"])
         if metric is not None:
-            self._take_window(metric.since, metric.until)
+            self._take_window(runtime, metric.since, metric.until)
         for said in self._pages.take(match, number):
             self._store(said.rank, said.fact.name, said.fact, is_whole=said.is_whole)
 
     def _take_buffer(self, match: re.Match[str], number: int) -> None:
         read = value_of(match["mib"], "MiB")
-        if read is not None:
+        if read is not None and isinstance(read[0], int) and read[0] >= 0:
             fact = Fact("", read[0], number, read[1])
             self._buffers.take(match["comp"], match["dev"], match["kind"], fact)
 

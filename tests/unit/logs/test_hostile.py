@@ -305,3 +305,17 @@ def test_that_what_a_model_says_of_failures_is_none(said: str) -> None:
     text = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.64 GiB"
     assert reading(VLLM_HEAD + said.format(text=text) + "\n").failure is None
     assert reading(VLLM_HEAD + text + "\n").failure is not None
+
+
+def test_that_lines_of_another_runtime_say_nothing_of_the_release() -> None:
+    llama = "llama_kv_cache:      CUDA0 KV buffer size =  1024.00 MiB\n" * 3
+    found = reading(llama + "INFO [gpu_worker.py:300] Available KV cache memory: 5.00 GiB\n")
+    assert (found.runtime, found.since, found.until) == ("llama.cpp", "", "")
+
+
+def test_that_no_buffer_is_less_than_nothing() -> None:
+    found = reading(
+        "load_tensors:        CUDA0 model buffer size =  4403.49 MiB\n"
+        "llama_context:      CUDA0 compute buffer size =  -258.50 MiB\n"
+    )
+    assert found.ranks[0].facts.keys() == {"weights"}
