@@ -176,6 +176,9 @@ class Watch(QObject):
         self.stop()
         self.elsewhere = far
         self._spills = SpillWatch()
+        # What was said of that machine's devices is no trouble of this one.
+        for error in self._lost.values():
+            self.regained.emit(error)
         for kept in (self._kept, self._lost, self._suspected):
             kept.clear()
         self._rules = MarkerRules()

@@ -153,3 +153,13 @@ def test_that_work_that_moved_to_system_memory_is_said_once(watch):
         watch._on_sampled(moment(card(processes=(row,)), second=second))
     (error,) = told
     assert str(error).startswith("1.9 GiB of llama-server on NVIDIA GeForce RTX 4090 run from")
+
+
+def test_that_trouble_with_a_machine_is_taken_back_once_another_is_watched(watch):
+    told, again = [], []
+    watch.failed.connect(told.append)
+    watch.regained.connect(again.append)
+    watch._on_failed(TelemetryError("Nothing answers at gpu-box:9400."))
+    watch.watch(None)
+    assert again == told
+    assert len(told) == 1
