@@ -179,7 +179,7 @@ def _beside(text: str) -> dict[str, object]:
 
 
 def _report(parser: _Parser, asked: Asked) -> None:
-    parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
+    parser.add_argument("model", nargs="?", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="where to")
     parser.add_argument(
         "--page", choices=("a4", "letter"), default="a4", type=str.lower,

@@ -399,3 +399,14 @@ def test_that_a_recording_is_never_written_over(plimsoll, tmp_path):
     assert ran.complaint.count("\n") == 1
     assert "'run.jsonl' exists already" in ran.complaint
     assert path.read_text() == "mine\n"
+
+
+def test_that_a_report_takes_the_model_from_a_start_command(plimsoll, llama_8b, tmp_path):
+    path = tmp_path / "plan.md"
+    command = f"vllm serve {llama_8b} --max-model-len 4096"
+    ran = plimsoll("report", "--from-command", command, "--gpu", "RTX 4090", "-o", path)
+    assert ran.status == 0
+    assert "- Context: **4,096 tokens**" in path.read_text()
+    ran = plimsoll("report", "--gpu", "RTX 4090", "-o", tmp_path / "none.md")
+    assert ran.status == 2
+    assert "No model is named" in ran.complaint
