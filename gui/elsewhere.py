@@ -68,20 +68,20 @@ class GoingElsewhere(QObject):
             self._dialog.deleteLater()
             self._dialog = None
 
-    @Slot(str, str)
-    def _on_wanted(self, typed: str, machine: str) -> None:
+    @Slot(str, object)
+    def _on_wanted(self, typed: str, machine: str | None) -> None:
         app, dialog = self._app, self._dialog
         if dialog is None:
             return
         dialog.show_asking()
 
-        def job(token: CancelToken) -> tuple[Met, str]:
+        def job(token: CancelToken) -> tuple[Met, str | None]:
             return meet(typed, token, lambda: app.hub.offline, machine), machine
 
         self._meeting.submit(job)
 
     @Slot(object)
-    def _on_met(self, result: tuple[Met, str]) -> None:
+    def _on_met(self, result: tuple[Met, str | None]) -> None:
         met, machine = result
         if met.machines and self._dialog is not None:
             self._dialog.show_machines(met.machines)

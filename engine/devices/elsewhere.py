@@ -18,14 +18,14 @@ def sampler(adapter: PrometheusAdapter) -> LiveSampler:
 
 
 def adapter(
-    address: str, is_offline: Callable[[], bool] = lambda: False, machine: str = ""
+    address: str, is_offline: Callable[[], bool] = lambda: False, machine: str | None = None
 ) -> PrometheusAdapter:
     """What reads the server at ``address``.
 
     Args:
         address: as its user typed it.
         is_offline: whether nothing but this computer may be asked now.
-        machine: the one of several that is meant; empty for all of them.
+        machine: the one of several that is meant, which may have no name; None for all.
 
     Raises:
         EndpointError: it is no address.

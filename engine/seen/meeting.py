@@ -34,14 +34,16 @@ class Met:
     """What is to be read of a runtime: its label."""
 
 
-def meet(typed: str, token: CancelToken, is_offline: Callable[[], bool], machine: str = "") -> Met:
+def meet(
+    typed: str, token: CancelToken, is_offline: Callable[[], bool], machine: str | None = None
+) -> Met:
     """Ask an address for the first time. Takes up to ten seconds.
 
     Args:
         typed: the address as its user wrote it.
         token: asks the meeting to stop.
         is_offline: whether nothing but this computer may be asked now.
-        machine: the one of several that is meant.
+        machine: the one of several that is meant, which may have no name; None for all.
 
     Raises:
         EndpointError: it is no address.

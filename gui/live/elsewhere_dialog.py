@@ -26,8 +26,8 @@ _WIDTH = 540
 class ElsewhereDialog(GrowingDialog):
     """Opened with ``open()``; asks nobody itself."""
 
-    wanted = Signal(str, str)
-    """The address as typed, and the machine that was chosen; empty for the only one."""
+    wanted = Signal(str, object)
+    """The address as typed, and the machine that was chosen; None for the only one."""
 
     def __init__(self, before: Sequence[str], parent: QWidget) -> None:
         """Ask for an address.
@@ -140,5 +140,5 @@ class ElsewhereDialog(GrowingDialog):
     def _on_watch(self) -> None:
         if self.watch.isEnabled():
             index = self.machines.currentIndex()
-            name = str(index.data(Qt.ItemDataRole.UserRole)) if index.isValid() else ""
+            name = str(index.data(Qt.ItemDataRole.UserRole)) if index.isValid() else None
             self.wanted.emit(self.address.text(), name)

@@ -54,7 +54,7 @@ class PrometheusAdapter:
         typed: str,
         size_of: SizeOf,
         is_offline: Callable[[], bool] = lambda: False,
-        machine: str = "",
+        machine: str | None = None,
     ) -> None:
         """Nothing is asked before the first sample.
 
@@ -62,7 +62,7 @@ class PrometheusAdapter:
             typed: the address as the user wrote it.
             size_of: knows the totals of cards.
             is_offline: whether nothing but this computer may be asked now.
-            machine: the one of several that is meant; empty for all of them.
+            machine: the one of several that is meant, which may have no name; None for all.
 
         Raises:
             EndpointError: it is no address.
@@ -130,7 +130,7 @@ class PrometheusAdapter:
 
     def _readings(self, page: Page) -> tuple[DeviceReading, ...]:
         found = exporters.readings(page, self._size_of, self.name)
-        return tuple(r for r in found if self._machine in ("", r.machine))
+        return tuple(r for r in found if self._machine in (None, r.machine))
 
     def _get(self, path: str) -> tuple[int, str]:
         """Status and text.

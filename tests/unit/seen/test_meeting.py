@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MIB = 2**20
 
 
-def met(typed: str, machine: str = "", *, offline: bool = False) -> Met:
+def met(typed: str, machine: str | None = None, *, offline: bool = False) -> Met:
     found = meet(typed, CancelToken(), lambda: offline, machine)
     if found.sampler is not None:
         found.sampler.close()
@@ -104,3 +104,16 @@ def test_that_offline_and_cancelled_meetings_ask_nobody():
         with pytest.raises(JobCancelledError):
             meet(exporter.address, token, lambda: False)
         assert exporter.asked == []
+
+
+def test_that_a_machine_without_a_name_can_be_chosen_among_others():
+    page = (
+        'DCGM_FI_DEV_FB_USED{gpu="0",UUID="GPU-a",Hostname="box"} 1\n'
+        'DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-b"} 2\n'
+    )
+    with exporting() as exporter:
+        exporter.page(page)
+        assert met(exporter.address).machines == ("", "box")
+        found = met(exporter.address, "")
+    assert found.first is not None
+    assert [device.uuid for device in found.first.devices] == ["GPU-b"]
