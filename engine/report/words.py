@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from engine.fit.verdict import Verdict
 
 DASH = "\N{EN DASH}"
+_HARMLESS = re.compile(r"[\w .,:/+-]+", re.ASCII)
+"""Characters that no shell takes for anything else in quotation marks; Windows has but these."""
 _DTYPES = {
     "bfloat16": "BF16",
     "float16": "F16",
@@ -208,7 +212,12 @@ def command(model_id: str, plan: Deployment, budget: Budget) -> str:
         with suppress(DeviceError):
             parts += ["--gpu", catalogue.find(device.name).name]
         parts += ["--gpu-total-bytes", str(size), "--gpu-count", str(len(slots))]
-    return " ".join(f'"{p}"' if " " in p else p for p in parts)
+    return " ".join(map(_quoted, parts))
+
+
+def _quoted(word: str) -> str:
+    """``word`` as every shell reads it; a model's name may be anything, and may be meant ill."""
+    return f'"{word}"' if " " in word and _HARMLESS.fullmatch(word) else shlex.quote(word)
 
 
 def _named(device: Device) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 from dataclasses import replace
 from datetime import date
 
@@ -383,3 +384,19 @@ def test_that_a_simulated_machine_is_called_one_first_and_shows_nothing_as_a_mea
     real_document = compose(real, LIMITS, ABOUT, _run())
     assert "Measured" in {b.text for b in real_document.blocks if isinstance(b, Heading)}
     assert "simulated" not in real_document.detail
+
+
+@pytest.mark.parametrize(
+    "name", ["a `touch x` b", "a;touch x", "$(touch x)", "it's", 'a "b" c', "&"]
+)
+def test_that_a_model_s_name_is_one_word_of_the_command_whatever_it_is(name: str) -> None:
+    made = sizings.sizing()
+    model = replace(made.budget.model, id=name)
+    document = compose(replace(made, budget=replace(made.budget, model=model)), LIMITS, ABOUT)
+    command = _after(document, "The same in a terminal")
+    assert isinstance(command, Command)
+    told = subprocess.run(
+        ["sh", "-c", f"printf '%s\\n' {command.text.removeprefix('plimsoll size ')}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert told.stdout.splitlines()[0] == name
