@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import subprocess
 from dataclasses import replace
 from datetime import date
@@ -386,6 +387,7 @@ def test_that_a_simulated_machine_is_called_one_first_and_shows_nothing_as_a_mea
     assert "simulated" not in real_document.detail
 
 
+@pytest.mark.skipif(shutil.which("sh") is None, reason="needs a POSIX shell")
 @pytest.mark.parametrize(
     "name", ["a `touch x` b", "a;touch x", "$(touch x)", "it's", 'a "b" c', "&"]
 )
