@@ -102,9 +102,8 @@ class Desk(QObject):
         """Fill the device box: this computer first, then the catalogue."""
         here = self._app.model.state.here
         name = here.slots[0].device.name
-        self._app.view.strip.set_devices(
-            name, devices(), place=here.place, corrected=here.is_corrected
-        )
+        place = here.place or (tr("recorded") if self._app.watch.replay is not None else "")
+        self._app.view.strip.set_devices(name, devices(), place=place, corrected=here.is_corrected)
 
     def settings_now(self) -> Settings:
         """What to remember."""

@@ -108,6 +108,8 @@ class Watch(QObject):
         self._urgent: dict[str, TelemetryError] = {}
         """What was said of sources that only the user can mend."""
         self._spills = SpillWatch()
+        self._spilled: list[TelemetryError] = []
+        """What was said of spills on the machine that is watched."""
         self._is_old = False
         self._since = QElapsedTimer()
         self._look_at_age = QTimer(self)
@@ -177,9 +179,9 @@ class Watch(QObject):
         self.elsewhere = far
         self._spills = SpillWatch()
         # What was said of that machine's devices is no trouble of this one.
-        for error in self._lost.values():
+        for error in (*self._lost.values(), *self._spilled):
             self.regained.emit(error)
-        for kept in (self._kept, self._lost, self._suspected):
+        for kept in (self._kept, self._lost, self._suspected, self._spilled):
             kept.clear()
         self._rules = MarkerRules()
         self.last = first
@@ -322,7 +324,9 @@ class Watch(QObject):
         self._tell_lost(before, snapshot)
         self._tell_urgent(snapshot)
         for spill in self._spills.take(snapshot):
-            self.failed.emit(TelemetryError(spill.words))
+            error = TelemetryError(spill.words)
+            self._spilled.append(error)
+            self.failed.emit(error)
         if self._poller is not None:
             self._poller.see(is_seen=self.is_recording or not is_out_of_sight())
         self._since.restart()

@@ -59,6 +59,7 @@ def test_that_it_opens_on_the_recorded_machine_and_is_marked_as_recorded(playing
     device = playing.model.state.here.slots[0].device
     assert device.name == "RTX 4090"
     assert "recorded" in playing.window.windowTitle()
+    assert playing.view.strip.device.itemText(0) == "RTX 4090, recorded"
     assert playing.playing.bar.isVisible()
     assert playing.playing.bar.place.full_text.endswith(f"of {clock(SAMPLES - 1)}")
 

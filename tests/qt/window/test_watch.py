@@ -160,6 +160,11 @@ def test_that_trouble_with_a_machine_is_taken_back_once_another_is_watched(watch
     watch.failed.connect(told.append)
     watch.regained.connect(again.append)
     watch._on_failed(TelemetryError("Nothing answers at gpu-box:9400."))
+    server = ProcessReading(4711, "llama-server", 20 * GIB, "llama-server -m ~/m.gguf")
+    watch.last = moment(card(processes=(server,)))
+    for second, spilled in enumerate((0, 2 * GIB)):
+        row = replace(server, spill_bytes=spilled)
+        watch._on_sampled(moment(card(processes=(row,)), second=second))
+    assert len(told) == 2
     watch.watch(None)
     assert again == told
-    assert len(told) == 1
