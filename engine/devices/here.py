@@ -164,11 +164,13 @@ def _held_by(reading: DeviceReading, pids: AbstractSet[int]) -> int:
 
 
 def _gpu(reading: DeviceReading, total: int, instead_of: frozenset[int]) -> Slot:
-    known = catalogue.match(reading.name, total)
+    # An exporter's card bears its computer's name, which no catalogue knows.
+    name = reading.name.removesuffix(f" @ {reading.machine}")
+    known = catalogue.match(name, total)
     is_unified = reading.pool.is_shared
     allocatable = _allocatable(reading, total, known)
     device = Device(
-        name=known.name if known else reading.name.removeprefix("NVIDIA "),
+        name=known.name if known else name.removeprefix("NVIDIA "),
         vendor=Vendor(reading.vendor) if reading.vendor in set(Vendor) else Vendor.NVIDIA,
         kind=DeviceKind.UNIFIED if is_unified else DeviceKind.DISCRETE,
         label=known.label if known else "",

@@ -248,6 +248,18 @@ def test_that_a_machine_elsewhere_is_called_by_its_place_and_is_of_no_known_syst
     assert (found.name, found.place, found.platform) == ("gpu-box:9400", "gpu-box:9400", "")
 
 
+def test_that_a_card_elsewhere_is_known_by_its_model_and_not_by_its_computer_s_name():
+    told = card(
+        name="NVIDIA A100-SXM4-80GB @ gpu-box", machine="gpu-box", total_bytes=81920 * MIB,
+        used_bytes=1000 * MIB, free_bytes=80034 * MIB, reserved_bytes=Missing("not exported"),
+        sm_count=0, compute_capability=0.0,
+    )  # fmt: skip
+    (slot,) = this_machine(moment(told), place="gpu-box:9400").slots
+    # NVIDIA's A100 whitepaper: 108 SMs, compute capability 8.0.
+    found = (slot.device.name, slot.device.sm_count, slot.device.compute_capability)
+    assert found == ("A100 80GB", 108, 8.0)
+
+
 def test_that_a_reserve_that_stands_beside_used_and_free_is_not_taken_from_what_is_used():
     # DCGM without its field for the reserve: 24564 = 1000 + 23205 + 359 that nobody states.
     sizes = {"used_bytes": 1000 * MIB, "free_bytes": 23205 * MIB}
