@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLE = ROOT / "dist" / "plimsoll"
+_PARTS_TOLD = 10
 
 
 def main() -> int:
@@ -36,13 +37,21 @@ def main() -> int:
     packages = tuple(_packages())
     _collect_licences(BUNDLE / "licences" / "python", packages)
     bill.write(BUNDLE, packages, version("plimsoll"))
-    print(f"{BUNDLE.relative_to(ROOT)}: {size_bytes(BUNDLE) / 1e6:.0f} MB")
+    print(f"{BUNDLE.relative_to(ROOT)}: {size_bytes(BUNDLE) / 1e6:.0f} MB, of which")
+    for size, name in sorted(_parts(), reverse=True)[:_PARTS_TOLD]:
+        print(f"  {size / 1e6:5.1f} MB  {name}")
     return 0
 
 
 def size_bytes(folder: Path) -> int:
     """Bytes of all files below ``folder``, links not followed."""
     return sum(f.lstat().st_size for f in folder.rglob("*") if not f.is_dir())
+
+
+def _parts() -> Iterator[tuple[int, str]]:
+    """What each file and folder beside the program weighs."""
+    for part in (BUNDLE / "_internal").iterdir():
+        yield size_bytes(part) if part.is_dir() else part.lstat().st_size, part.name
 
 
 def _strip() -> None:

@@ -26,8 +26,6 @@ ROOT = Path(__file__).resolve().parent.parent
 _STARTS = 5
 _PATIENCE_S = 30
 _PAUSE_S = 0.004
-_HEADER_BYTES = 4096
-"""What the file of the screen begins with; the cursor and pixels follow."""
 
 
 def main(arguments: list[str]) -> int:

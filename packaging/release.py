@@ -35,8 +35,10 @@ def main() -> int:
 
 
 def _linux() -> list[list[str]]:
-    has_dpkg = shutil.which("dpkg-deb") is not None
-    return [[sys.executable, str(HERE / "deb.py")]] if has_dpkg else []
+    if shutil.which("dpkg-deb") is None:
+        print("no dpkg-deb here: no .deb is made", file=sys.stderr)
+        return []
+    return [[sys.executable, str(HERE / "deb.py")]]
 
 
 def _macos() -> list[list[str]]:
@@ -46,7 +48,10 @@ def _macos() -> list[list[str]]:
 def _windows() -> list[list[str]]:
     compiler = shutil.which("iscc") or r"C:\Program Files (x86)\Inno Setup 6\ISCC.exe"
     script = HERE / "windows" / "plimsoll.iss"
-    return [[compiler, f"/DVersion={VERSION}", str(script)]] if Path(compiler).exists() else []
+    if not Path(compiler).exists():
+        print("no Inno Setup here: no installer is made", file=sys.stderr)
+        return []
+    return [[compiler, f"/DVersion={VERSION}", str(script)]]
 
 
 def _archive() -> None:
@@ -57,7 +62,8 @@ def _archive() -> None:
 
 
 def _sums() -> None:
-    files = sorted(f for f in DIST.iterdir() if f.is_file() and f.name != "SHA256SUMS")
+    # What an earlier release left there is not of this one.
+    files = sorted(f for f in DIST.glob(f"*{VERSION}*") if f.is_file())
     lines = []
     for file in files:
         with file.open("rb") as stream:

@@ -11,8 +11,11 @@ app=dist/Plimsoll.app
 image=dist/Plimsoll-$version-$(uname -m).dmg
 identity=${PLIMSOLL_IDENTITY:--}
 
-# Inside first: a signature covers what it encloses.
-find "$app" \( -name '*.so' -o -name '*.dylib' \) -print0 |
+# Inside first: a signature covers what it encloses. The binaries of frameworks bear no suffix.
+find "$app/Contents" -type f -print0 |
+    while IFS= read -r -d '' file; do
+        case $(file -b "$file") in Mach-O*) printf '%s\0' "$file" ;; esac
+    done |
     xargs -0 codesign --force --timestamp --options runtime --sign "$identity"
 codesign --force --timestamp --options runtime --entitlements packaging/macos/entitlements.plist \
     --sign "$identity" "$app"
