@@ -89,7 +89,7 @@ def match(name: str, total_bytes: int) -> Device | None:
     None where the name is unknown, or no variant is within 4% of ``total_bytes``.
     """
     wanted = set(names.keys(name))
-    variants = (d for d in devices() if wanted.intersection(names.keys(d.name)))
+    variants = (d for d, keys in _own_keys() if not wanted.isdisjoint(keys))
     found = (*_candidates(name), *variants)
     if not found:
         return None
@@ -332,6 +332,12 @@ def _candidates(name: str) -> tuple[Device, ...]:
         if key in known:
             return tuple(devices()[i] for i in known[key])
     return ()
+
+
+@cache
+def _own_keys() -> tuple[tuple[Device, frozenset[str]], ...]:
+    """Every device with the spellings of its own name."""
+    return tuple((device, frozenset(names.keys(device.name))) for device in devices())
 
 
 def _nearest(name: str) -> list[str]:

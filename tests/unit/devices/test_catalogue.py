@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.devices import catalogue
+from engine.devices import catalogue, names
 from engine.devices.device import DeviceKind, Vendor
 from engine.errors import DeviceError
 from engine.evidence import Basis
@@ -337,3 +337,15 @@ def test_that_a_count_alone_is_a_list_too():
 def test_that_a_machine_that_cannot_be_is_refused(text: str):
     with pytest.raises(DeviceError):
         catalogue.mixed(catalogue.named(text))
+
+
+def test_that_many_devices_are_matched_without_reading_the_whole_catalogue_s_names_each_time(
+    monkeypatch,
+):
+    catalogue.match("NVIDIA H100 80GB HBM3", 81559 * 2**20)
+    asked = []
+    keys = names.keys
+    monkeypatch.setattr(names, "keys", lambda name: asked.append(name) or keys(name))
+    for _ in range(3):
+        catalogue.match("NVIDIA H100 80GB HBM3", 81559 * 2**20)
+    assert set(asked) == {"NVIDIA H100 80GB HBM3"}
