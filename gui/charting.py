@@ -80,8 +80,6 @@ class Charting(QObject):
         for key in ("zoom in", "zoom out", "earlier", "later", "newest", "export figures"):
             app.window.commands[key].setEnabled(has_time)
         app.window.commands["reset extent"].setEnabled(has_time and app.watch.replay is None)
-        # What plays was written before: nothing can be added to it.
-        app.window.commands["mark"].setEnabled(app.watch.replay is None)
         self._tell_extents()
 
     @Slot()
@@ -149,6 +147,12 @@ class Charting(QObject):
 
     def _on_mark(self) -> None:
         """The moment is that of the key; the words may take their time."""
+        if self._app.watch.replay is not None:
+            told = tr(
+                "A recording that plays takes no further markers: they are set while it is made."
+            )
+            self._app.filing.tell(told)
+            return
         dialog = MarkerDialog(self._app.watch.last, self._app.window)
         dialog.worded.connect(self._app.watch.mark)
         dialog.finished.connect(dialog.deleteLater)

@@ -87,6 +87,14 @@ def test_that_scrubbing_shows_that_moment_in_tables_and_picture(playing, qtbot):
     qtbot.waitUntil(lambda: 55 < shown(playing) < 65)
 
 
+def test_that_a_recording_that_plays_says_that_it_takes_no_marker(playing, path):
+    before = path.read_bytes()
+    playing.window.commands["mark"].trigger()
+    assert playing.note.isVisible()
+    assert "takes no further markers" in playing.note.line.text()
+    assert path.read_bytes() == before
+
+
 def test_that_a_marker_of_the_list_is_gone_to(playing, qtbot):
     (action,) = playing.playing.bar.markers.menu().actions()
     assert action.text() == "0:05:00  Load, +14.0 GiB"
