@@ -123,7 +123,9 @@ class CeilingAlert:
 
     def _limit_bytes(self, ceiling_bytes: int) -> int:
         of_percent = -(-ceiling_bytes * self.percent // 100)
-        return min(of_percent, ceiling_bytes - self.left_bytes) if self.left_bytes else of_percent
+        # A device that never has so much left would always be near its end.
+        is_told_left = 0 < self.left_bytes < ceiling_bytes
+        return min(of_percent, ceiling_bytes - self.left_bytes) if is_told_left else of_percent
 
 
 class ShortageAlert:

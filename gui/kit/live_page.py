@@ -29,7 +29,7 @@ class LivePage(SettingRows):
         self.alert.setObjectName("alert")
         self.percent = _number("alert percent", ALERT_PERCENTS, " %")
         self.left = _number("alert left", ALERT_LEFT_GIB, " GiB")
-        self.left.setSpecialValueText(tr("by the part alone"))
+        self.left.setSpecialValueText(tr("off"))
         self.seconds = _number("alert seconds", ALERT_SECONDS, " s")
         self.add_switch(
             tr(

@@ -46,6 +46,12 @@ def test_that_a_short_peak_is_no_alert():
     assert told(CeilingAlert(95, 3), 96, 96, 90, 96, 96, 90, 96, 96) == []
 
 
+def test_that_so_much_left_counts_only_on_a_device_that_can_have_it_left():
+    # A card of 100 GiB with 8 left is at 92; one of 100 GiB never has 128 left.
+    assert told(CeilingAlert(95, 0, 8 * GIB), 91, 92) == [1]
+    assert told(CeilingAlert(95, 0, 128 * GIB), 10, 50, 94, 95) == [3]
+
+
 def test_that_what_cannot_be_read_begins_and_ends_nothing():
     alert = CeilingAlert(95, 3)
     assert told(alert, 96, 96, None, 96, 96, 96, 96) == [6]
